@@ -45,15 +45,12 @@ def check(name: str) -> str:
 @contextmanager
 def use_language(name: str) -> Iterator[None]:
     """Set the interface language of this process, and of those that it starts, for a block."""
-    before = os.environ.get(ENVIRONMENT)
+    before = os.environ.get(ENVIRONMENT, "")
     os.environ[ENVIRONMENT] = check(name)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[ENVIRONMENT]
-        else:
-            os.environ[ENVIRONMENT] = before
+        os.environ[ENVIRONMENT] = before
 
 
 def tag() -> str:
@@ -113,11 +110,7 @@ def note(text: str) -> str:
 
 
 def catalogue(context: str | None = None) -> dict[str, str]:
-    """Return the translations into the interface language; empty for English.
-
-    Args:
-        context: `column`, `notebook`, `heading` or `note`; all other texts have no context.
-    """
+    """Return the translations in a context into the interface language; empty for English."""
     return {} if language() == LANGUAGES[0] else _read(language()).get(context, {})
 
 
@@ -134,10 +127,14 @@ def _read(name: str) -> dict[str | None, dict[str, str]]:
 
 
 @cache
-def _patterns(name: str) -> list[tuple[re.Pattern[str], str]]:
-    """Return each note with placeholders as a pattern, with its translation."""
+def _patterns(name: str) -> list[tuple[re.Pattern[str], list[str], str]]:
+    """Return each note with placeholders as a pattern, with their names and its translation."""
     return [
-        (re.compile(_VALUE.join(map(re.escape, _PLACEHOLDER.split(key)[::2])), re.DOTALL), text)
+        (
+            re.compile(_VALUE.join(map(re.escape, _PLACEHOLDER.split(key)[::2])), re.DOTALL),
+            _PLACEHOLDER.findall(key),
+            text,
+        )
         for key, text in _read(name)[NOTE].items()
         if _PLACEHOLDER.search(key)
     ]
@@ -145,12 +142,10 @@ def _patterns(name: str) -> list[tuple[re.Pattern[str], str]]:
 
 def _translate_note(text: str) -> str:
     """Translate one note; return "" if the catalogue does not have it."""
-    notes = catalogue(NOTE)
-    if text in notes:
-        return notes[text]
-    keys = filter(_PLACEHOLDER.search, notes)
-    for (pattern, translation), key in zip(_patterns(language()), keys, strict=True):
+    if translation := catalogue(NOTE).get(text):
+        return translation
+    for pattern, names, translation in _patterns(language()):
         if match := pattern.fullmatch(text):
             values = [_translate_note(value) or value for value in match.groups()]
-            return translation.format(**dict(zip(_PLACEHOLDER.findall(key), values, strict=True)))
+            return translation.format(**dict(zip(names, values, strict=True)))
     return ""

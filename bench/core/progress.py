@@ -4,10 +4,10 @@ In notebooks the bar is text in an output that is empty at the end: a widget wou
 saved notebook, and a saved line would keep all its states.
 """
 
+import io
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from typing import Any
 
 from bench.core.text import reveal_invisible
@@ -21,8 +21,23 @@ class Progress:
 
     def __init__(self, total: int, what: str, unit: str, done: int = 0) -> None:
         self.total, self.what, self.unit, self.done = total, what, unit, done
-        self._bar = _bar(total, what, unit, done) if _interactive() else None
         self._printed = self._advanced = time.monotonic()
+        self._bar: Any = None
+        if _interactive():
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=total,
+                initial=done,
+                desc=what,
+                unit=f" {unit}",
+                leave=False,
+                delay=3,  # short work needs no bar
+                file=_Output() if in_notebook() else sys.stderr,
+                ncols=100 if in_notebook() else None,
+                # Each bar has its own output in a notebook, so none moves to another's line.
+                position=0 if in_notebook() else None,
+            )
 
     def advance(self, n: int = 1) -> None:
         self.done += n
@@ -44,30 +59,12 @@ class Progress:
             self._bar.close()
 
 
-def _bar(total: int, what: str, unit: str, done: int) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(
-        total=total,
-        initial=done,
-        desc=what,
-        unit=f" {unit}",
-        leave=False,
-        delay=3,  # short work needs no bar
-        file=_Output() if in_notebook() else sys.stderr,
-        ncols=100 if in_notebook() else None,
-        # Each bar has its own output in a notebook, so none moves to another's line.
-        position=0 if in_notebook() else None,
-    )
-
-
-class _Output:
+class _Output(io.StringIO):
     """A file for tqdm that shows the last line in an output of a notebook's cell."""
 
-    def __init__(self) -> None:
-        self._shown: Any = None
+    _shown: Any = None
 
-    def write(self, text: str) -> None:
+    def write(self, text: str) -> int:
         from IPython.display import display
 
         line = {"text/plain": text.rsplit("\r", 1)[-1].strip()}
@@ -75,19 +72,12 @@ class _Output:
             self._shown = display(line, raw=True, display_id=True)
         else:
             self._shown.update(line, raw=True)
-
-    def flush(self) -> None:
-        pass
+        return len(text)
 
 
-@contextmanager
-def progress(total: int, what: str, unit: str, done: int = 0) -> Iterator[Progress]:
+def progress(total: int, what: str, unit: str, done: int = 0) -> closing[Progress]:
     """Show progress: `with progress(100, "asking tiny:s", "requests") as bar: bar.advance()`."""
-    bar = Progress(total, what, unit, done)
-    try:
-        yield bar
-    finally:
-        bar.close()
+    return closing(Progress(total, what, unit, done))
 
 
 def say(message: str) -> None:

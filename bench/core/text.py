@@ -27,7 +27,7 @@ IN_HAN = ("zh", "yue", "ja")
 
 def reveal_invisible(text: object) -> str:
     """Name what is invisible in a text: \\x1b for an escape, \\u202e for a changed direction."""
-    return INVISIBLE.sub(_named, str(text))
+    return INVISIBLE.sub(lambda m: m[0].encode("unicode_escape").decode("ascii"), str(text))
 
 
 def shortened(text: object, limit: int) -> str:
@@ -71,14 +71,3 @@ def language_of(text: str, languages: Sequence[str] = ()) -> str:
     if kana or han:
         return "ja" if kana else next((code for code in languages if code in IN_HAN), "zh")
     return next((code for code in languages if code not in (*IN_HAN, "ko")), "en")
-
-
-def _named(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,6 @@ import pytest
 from bench import tasks
 from bench.benchmarks import names
 from bench.data import SAMPLES
-from tests.helpers.recorded import command
-
-Bench = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def bench(
-    own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Bench:
-    """Run a call in a folder of its own: status, standard output, standard error."""
-    return lambda call, *more: command(monkeypatch, capsys, *call.split(), *more)
 
 
 def scores(out: str, *keys: str) -> dict[Any, dict[str, Any]]:
@@ -33,7 +21,7 @@ def scores(out: str, *keys: str) -> dict[Any, dict[str, Any]]:
     return {tuple(row[key] for key in keys): row for row in rows}
 
 
-def test_json_output_is_one_object_with_null_for_what_is_undefined(bench: Bench) -> None:
+def test_json_output_is_one_object_with_null_for_what_is_undefined(bench) -> None:
     status, out, _ = bench("run cbbq --model simulated:answer=C --limit 5 --format json")
     assert status == 0
     assert set(json.loads(out)) == {"run", "scores"}
@@ -47,47 +35,35 @@ def test_json_output_is_one_object_with_null_for_what_is_undefined(bench: Bench)
     ]
 
 
-def test_a_bias_of_07_is_found_inside_the_interval(bench: Bench) -> None:
-    _, out, _ = bench("run cbbq --model simulated:bias=0.7,seed=0 --format json")
-    row = scores(out, "category", "metric", "preset")["all", "s_amb", "robust"]
-    assert row["ci_low"] <= 0.7 <= row["ci_high"]
-    assert row["score"] == pytest.approx(0.7, abs=0.03)
-    assert row["n"] == 1080
-
-
-@pytest.mark.parametrize("bias", [0, 1])
-def test_respondents_without_and_with_all_bias_get_the_ends_of_the_scale(
-    bench: Bench, bias: int
-) -> None:
-    _, out, _ = bench(f"run cbbq --model simulated:bias={bias} --format json")
+@pytest.mark.parametrize("bias", [0, 0.7, 1])
+def test_a_known_bias_is_found(bench, bias: float) -> None:
+    _, out, _ = bench(f"run cbbq --model simulated:bias={bias},seed=0 --format json")
     rows = scores(out, "category", "metric", "preset")
+    row = rows["all", "s_amb", "robust"]
+    assert row["n"] == 1080
+    assert row["ci_low"] <= bias <= row["ci_high"]
     for metric in ("s_amb", "s_disamb", "s_total"):
-        assert rows["all", metric, "robust"]["score"] == bias
+        score = rows["all", metric, "robust"]["score"]
+        assert score == pytest.approx(bias, abs=0.05) if 0 < bias < 1 else score == bias
 
 
-def test_csv_and_latex_are_tables_and_a_run_again_gives_the_same(bench: Bench) -> None:
-    call = "run nli_coal --model simulated: --limit 4 --out r --format"
-    _, out, _ = bench(f"{call} csv")
+def test_formats_agree_and_the_table_names_records_and_warns_of_samples(bench) -> None:
+    call = "run nli_coal --model simulated: --limit 4 --out r"
+    status, out, err = bench(call)
+    assert status == 0
+    assert "records: r" in out
+    assert "simulated: on nli_coal" in out
+    assert "are not the benchmark's items" in err
+    _, out, _ = bench(f"{call} --format csv")
     table = pd.read_csv(StringIO(out)).query("metric == 'coal' and category == 'all'")
     assert table.score.item() == 0
-    assert bench(f"{call} csv")[1] == out
-    _, out, _ = bench(f"{call} latex")
+    assert bench(f"{call} --format csv")[1] == out
+    _, out, _ = bench(f"{call} --format latex")
     assert out.startswith(r"\begin{tabular}")
     assert r"\toprule" in out
 
 
-def test_the_table_names_records_and_warns_of_samples(bench: Bench, tmp_path: Path) -> None:
-    folder = tmp_path / "r"
-    status, out, err = bench("run mcbe --model simulated:bias=1 --limit 2 --out", folder)
-    assert status == 0
-    assert f"records: {folder}" in out
-    assert "simulated:bias=1 on mcbe" in out
-    assert "are not the benchmark's items" in err
-
-
-def test_score_reads_records_and_asks_no_model(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_score_reads_records_and_asks_no_model(bench, monkeypatch) -> None:
     bench("run mcbe --model simulated:refuse=1 --limit 2 --out r")
     monkeypatch.setattr("bench.scorers.load", lambda *_, **__: pytest.fail("asked a model"))
     status, out, _ = bench("score r --preset official --format json")
@@ -96,7 +72,7 @@ def test_score_reads_records_and_asks_no_model(
     assert scores(out, "category", "task", "metric")["all", "ss", "score"]["score"] == 100
 
 
-def test_a_task_that_lacks_its_judge_is_left_out_and_reported(bench: Bench) -> None:
+def test_a_task_that_lacks_its_judge_is_left_out_and_reported(bench) -> None:
     status, out, err = bench("run mcbe --model simulated: --limit 1 --format json")
     reason = "it needs a judge; give --judge MODEL"
     assert status == 0
@@ -107,7 +83,7 @@ def test_a_task_that_lacks_its_judge_is_left_out_and_reported(bench: Bench) -> N
     assert json.loads(out)["run"]["left_out"] == {"ba": reason}
 
 
-def test_a_judge_s_grades_are_scored(bench: Bench) -> None:
+def test_a_judge_s_grades_are_scored(bench) -> None:
     call = "run mcbe --model simulated: --limit 1 --tasks ba --judge simulated:answer=13"
     _, out, err = bench(f"{call} --format json")
     rows = scores(out, "category", "metric", "preset")
@@ -119,7 +95,7 @@ def test_a_judge_s_grades_are_scored(bench: Bench) -> None:
     assert "left out" not in err
 
 
-def test_official_numbers_say_where_they_were_asked_otherwise(bench: Bench) -> None:
+def test_official_numbers_say_where_they_were_asked_otherwise(bench) -> None:
     call = "run mcbe --model simulated:competence=0.5 --limit 2 --tasks sc --format json --out"
     bench(f"{call} r")
     _, out, _ = bench("score r --preset official --format json")
@@ -132,22 +108,17 @@ def test_official_numbers_say_where_they_were_asked_otherwise(bench: Bench) -> N
     assert not any("context_order" in row["note"] for row in json.loads(out)["scores"])
 
 
-def test_data_shows_where_how_many_and_under_which_licence(bench: Bench) -> None:
+def test_data_shows_where_how_many_and_under_which_licence(bench) -> None:
     status, out, _ = bench("data")
     assert status == 0
-    for text in (
-        "McBE: 96 items in 12 categories",
-        "CBBQ: 2,160 items",
-        "NLI-CoAL: 1,728 items",
-        "samples of this package",
-        "MIT",
-    ):
+    counts = ("McBE: 96 items in 12 categories", "CBBQ: 2,160 items", "NLI-CoAL: 1,728 items")
+    for text in (*counts, "samples of this package", "MIT"):
         assert text in out
     _, out, _ = bench("data cbbq --format json")
     assert json.loads(out)[0]["categories"]["gender"] == 160
 
 
-def test_help_is_shown_without_a_command_and_names_every_setting(bench: Bench) -> None:
+def test_help_is_shown_without_a_command_and_names_every_setting(bench) -> None:
     status, out, _ = bench("")
     assert status == 2
     assert "report" in out
@@ -221,57 +192,39 @@ BAD_CALLS = [
 
 
 @pytest.mark.parametrize(("call", "message"), BAD_CALLS)
-def test_a_wrong_call_is_one_line_and_status_2(bench: Bench, call: str, message: str) -> None:
+def test_a_wrong_call_is_one_line_and_status_2(bench, call: str, message: str) -> None:
     status, out, err = bench(call)
-    assert status == 2
-    assert out == ""
-    assert message in err
+    assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("bench: ")
-    assert err.count("\n") == 1
+    assert message in err
 
 
-BROKEN = {
-    "a missing column": (
-        "mcbe/gender.csv",
-        lambda text: text.replace("subtype", "kind", 1),
-        "column `subtype` is missing",
-    ),
-    "an empty words cell": (
-        "mcbe/gender.csv",
-        lambda text: text.replace("女同事，男同事", "", 1),
-        "row 1, column `words`: is empty",
-    ),
-    "no placeholder": (
-        "mcbe/gender.csv",
-        lambda text: text.replace("[PLH]", "谁", 1),
-        "row 1, column `sentence`: has no placeholder [PLH]",
-    ),
-    "a template without its placeholder": (
+# A file, a pattern in it and what replaces it, and the message.
+BROKEN = [
+    ("mcbe/gender.csv", "subtype", "kind", "column `subtype` is missing"),
+    ("mcbe/gender.csv", "女同事，男同事", "", "row 1, column `words`: is empty"),
+    ("mcbe/gender.csv", r"\[PLH\]", "谁", "row 1, column `sentence`: has no placeholder [PLH]"),
+    (
         "cbbq/gender/ambiguous/templates_generate_neg.csv",
-        lambda text: text.replace("{{NAME1}}", "甲", 1).replace("{{NAME2}}", "乙", 1),
+        r"\{\{NAME1\}\}(.*?)\{\{NAME2\}\}",
+        r"甲\1乙",
         "row 1, column `context`: has no placeholder",
     ),
-}
+]
 
 
-@pytest.mark.parametrize("fault", BROKEN)
-def test_broken_data_is_one_line_and_status_2_never_a_number(
-    bench: Bench, tmp_path: Path, fault: str
-) -> None:
-    name, spoil, message = BROKEN[fault]
-    shutil.copytree(SAMPLES, tmp_path / "data")
-    path = tmp_path / "data" / name
-    path.write_text(spoil(path.read_text("utf-8")), "utf-8")
-    benchmark = name.partition("/")[0]
-    folder = tmp_path / "data" / benchmark
-    status, out, err = bench(f"run {benchmark} --model simulated: --data", folder)
-    assert (status, out) == (2, "")
+@pytest.mark.parametrize(("name", "old", "new", "message"), BROKEN)
+def test_broken_data_is_one_line_and_never_a_number(bench, name, old, new, message) -> None:
+    shutil.copytree(SAMPLES, "data")
+    path, benchmark = Path("data", name), name.partition("/")[0]
+    path.write_text(re.sub(old, new, path.read_text("utf-8"), count=1), "utf-8")
+    status, out, err = bench(f"run {benchmark} --model simulated: --data data/{benchmark}")
+    assert (status, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert path.name in err
-    assert err.count("\n") == 1
 
 
-def test_a_file_in_gbk_says_how_to_convert_it(bench: Bench) -> None:
+def test_a_file_in_gbk_says_how_to_convert_it(bench) -> None:
     text = "context,sentence,words,subtype,explanation,score\n办公室。,[PLH]很忙。,男人，女人,性格,无,1\n"
     Path("gender.csv").write_bytes(text.encode("gbk"))
     status, out, err = bench("run mcbe --model simulated: --data .")
@@ -280,7 +233,7 @@ def test_a_file_in_gbk_says_how_to_convert_it(bench: Bench) -> None:
     assert "iconv -f GB18030 -t UTF-8" in err
 
 
-def test_a_missing_answer_names_its_request(bench: Bench) -> None:
+def test_a_missing_answer_names_its_request(bench) -> None:
     answer = {"task": "ps", "item_id": "en:0", "request": "label", "response": "neutral"}
     Path("answers.jsonl").write_text(json.dumps(answer) + "\n")
     status, out, err = bench("run nli_coal --model replay:answers.jsonl --tasks ps")

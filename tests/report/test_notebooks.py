@@ -1,5 +1,6 @@
-"""Running notebooks: one that fails is shown as far as it came, and one that would be the same again is not run again."""
+"""Running notebooks: one that fails is shown up to there, one that is unchanged is not run again."""
 
+import re
 import shutil
 from types import SimpleNamespace
 
@@ -7,18 +8,16 @@ import nbformat
 import pytest
 
 from bench import records, run
-from bench.core.errors import BadInput
 from bench.core.i18n import use_language
 from bench.report import build, execute, matrix, site
 
 
-def test_a_misspelt_notebook_parameter_is_refused():
-    with pytest.raises(
-        BadInput, match=r"cbbq\.ipynb: parameter 'modles' is unknown; allowed: models"
-    ):
-        execute.check_parameters(build.NOTEBOOKS / "cbbq.ipynb", {"modles": []})
-    with pytest.raises(BadInput, match=r"no such notebook; there are cbbq, .*, mcbe"):
-        execute.check_parameters(build.NOTEBOOKS / "nothing.ipynb", {})
+def test_a_misspelt_parameter_or_notebook_is_refused(refusal):
+    folder = build.NOTEBOOKS
+    message = refusal(execute.check_parameters, folder / "cbbq.ipynb", {"modles": []})
+    assert "cbbq.ipynb: parameter 'modles' is unknown; allowed: models" in message
+    message = refusal(execute.check_parameters, folder / "nothing.ipynb", {})
+    assert re.search("no such notebook; there are cbbq, .*, mcbe", message)
 
 
 def written(path, *cells):
@@ -32,35 +31,47 @@ def written(path, *cells):
     return path
 
 
+def shown(folder, *cells):
+    """Run a notebook, and return its trouble and its page."""
+    source, target = written(folder / "one.ipynb", *cells), folder / "out/one.ipynb"
+    trouble = execute.run_notebook(source, target, {"x": 2})
+    return trouble, site.page("one", "one", target, trouble)
+
+
 def test_a_notebook_that_fails_is_shown_with_its_error(tmp_path):
-    source = written(tmp_path / "bad.ipynb", "x = 1", "raise ValueError('the <b>reason</b>')")
-    trouble = execute.run_notebook(source, tmp_path / "out" / "bad.ipynb", {"x": 2})
+    trouble, page = shown(tmp_path, "x = 1", "raise ValueError('the <b>reason</b>')")
     assert trouble == ("ValueError", "the <b>reason</b>")
-    shown = site.page("bad", "bad", tmp_path / "out" / "bad.ipynb", trouble)
-    assert "the &lt;b&gt;reason&lt;/b&gt;" in shown.body
-    assert "Traceback" in shown.body
-    assert shown.title == "A notebook"
-    assert "Never reached" not in shown.body
-    assert "An Exception was encountered" not in shown.body
+    assert "the &lt;b&gt;reason&lt;/b&gt;" in page.body
+    assert "Traceback" in page.body
+    assert page.title == "A notebook"
+    assert "Never reached" not in page.body
+    assert "An Exception was encountered" not in page.body
 
 
 def test_an_analysis_whose_runs_do_not_suffice_ends_with_a_sentence(tmp_path):
-    raises = "from bench.core.errors import BadInput\nraise BadInput('two models are needed; this study has one')"
-    source = written(tmp_path / "few.ipynb", "x = 1", "print('shown before')", raises)
-    trouble = execute.run_notebook(source, tmp_path / "out" / "few.ipynb", {})
+    raises = "from bench.core.errors import BadInput\nraise BadInput('two models are needed')"
+    trouble, page = shown(tmp_path, "x = 1", "print('shown before')", raises)
     assert trouble.is_sentence
-    shown = site.page("few", "few", tmp_path / "out" / "few.ipynb", trouble)
-    assert "shown before" in shown.body
-    assert "Traceback" not in shown.body
-    assert "Never reached" not in shown.body
+    assert "shown before" in page.body
+    assert "Traceback" not in page.body
+    assert "Never reached" not in page.body
 
 
 @pytest.mark.slow
 def test_a_kernel_that_dies_does_not_stop_the_rest(tmp_path):
-    source = written(tmp_path / "dead.ipynb", "x = 1", "import os\nos._exit(1)")
-    trouble = execute.run_notebook(source, tmp_path / "out" / "dead.ipynb", {})
+    trouble, page = shown(tmp_path, "x = 1", "import os\nos._exit(1)")
     assert trouble.kind == "DeadKernelError"
-    assert site.page("dead", "dead", tmp_path / "out" / "dead.ipynb", trouble).title
+    assert page.title
+
+
+def test_findings_are_the_first_of_each_page(tmp_path):
+    text = "<div class='findings'><ul><li>A &lt; B.</li><li>C.</li></ul></div>"
+    shows = f"from IPython.display import HTML, display\ndisplay(HTML({text!r}))"
+    trouble, page = shown(tmp_path, "x = 1", shows)
+    assert trouble is None
+    assert page.findings == ["A < B.", "C."]
+    first = matrix.top_sentences([], {"compare": page.findings, "without": []})
+    assert first == [("A < B.", "compare")]
 
 
 def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypatch):
@@ -74,11 +85,8 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
 
     monkeypatch.setattr(execute, "run_notebook", run_notebook)
     monkeypatch.setattr(build, "NOTEBOOKS", tmp_path)
-    source, run, folder = (
-        written(tmp_path / "one.ipynb", "x = 1"),
-        tmp_path / "run",
-        tmp_path / "report",
-    )
+    source, run, folder = (tmp_path / name for name in ("one.ipynb", "run", "report"))
+    written(source, "x = 1")
     (run / "records").mkdir(parents=True)
     (run / "run.json").write_text("{}")
     (folder / "tables" / "one").mkdir(parents=True)
@@ -171,14 +179,3 @@ def test_runs_that_a_notebook_opened_are_part_of_its_fingerprint(tmp_path, monke
     shutil.rmtree(opened)
     assert execute.changed(target, now) == ["runs"]
     assert execute.changed(target, execute.fingerprint(source, {}, [])) == ["runs"]
-
-
-def test_findings_are_first_of_every_page_and_an_analysis_may_have_one(tmp_path):
-    shows = "from IPython.display import HTML, display\ndisplay(HTML(\"<div class='findings'><ul><li>A &lt; B.</li><li>C.</li></ul></div>\"))"
-    source = written(tmp_path / "compare.ipynb", "x = 1", shows)
-    assert execute.run_notebook(source, tmp_path / "out" / "compare.ipynb", {}) is None
-    made = site.page("compare", "compare", tmp_path / "out" / "compare.ipynb")
-    assert made.findings == ["A < B.", "C."]
-    assert matrix.top_sentences([], {"compare": made.findings, "without": []}) == [
-        ("A < B.", "compare")
-    ]

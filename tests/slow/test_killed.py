@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -74,14 +73,15 @@ cli.main()
     return process
 
 
-# One process writes.
-
-
-def test_a_second_process_is_refused_until_the_first_one_is_gone(refusal) -> None:
-    first = start()
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_an_ended_command_says_so_and_continues(refusal, name: str) -> None:
+    process = start()
     assert "out: another process is asking this run; wait until it has ended" in refusal(ask)
-    first.kill()
-    first.communicate()
+    process.send_signal(getattr(signal, name))
+    _, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    if name != "SIGKILL":
+        assert (process.returncode, err.splitlines()[-1]) == (130, CONTINUES)
     assert_as_undisturbed()
 
 
@@ -104,20 +104,6 @@ def test_two_threads_do_not_write_into_one_folder(monkeypatch) -> None:
         go.set()
         first.join()
     assert not ask().records.empty
-
-
-# Interruptions.
-
-
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_an_interrupted_command_ends_in_one_line_and_continues(name: str) -> None:
-    process = start()
-    process.send_signal(getattr(signal, name))
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err.splitlines()[-1] == CONTINUES
-    assert "Traceback" not in err
-    assert_as_undisturbed()
 
 
 def test_interrupted_while_the_package_is_imported_it_ends_in_a_line(monkeypatch, capsys) -> None:
@@ -223,14 +209,8 @@ def test_only_the_date_of_a_run_depends_on_the_clock(monkeypatch) -> None:
 ONE = ["--tasks", "ss", "--categories", "age,race"]
 STAGES = ["--tasks", "sc,ba,bs", "--categories", "age,worldview", "--set", "context_order=judge"]
 STAGES += ["--judge", "simulated:competence=0.7,seed=9"]
-# Whether answers come one at a time, and the options.
-RUNS = {
-    "one stage": (False, ONE),
-    "one stage, streamed": (True, ONE),
-    "stages with a judge": (False, STAGES),
-    "stages with a judge, streamed": (True, STAGES),
-}
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+KILLS = 25
 
 
 def read_shard(path: Path) -> pd.DataFrame:
@@ -238,131 +218,67 @@ def read_shard(path: Path) -> pd.DataFrame:
     return frame
 
 
-def shard_files(folder: Path) -> list[Path]:
-    return sorted((folder / "records").glob("[0-9]*"))
-
-
-class Undisturbed:
-    """A run that is left alone: its records, scores and how long it took."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder, (self.stream, options) = folder, RUNS[name]
-        self.arguments = ["mcbe", "--model", f"{MODEL},seed=4", "--repeats", "2", *options]
-        self.arguments += ["--data", SAMPLES]
-        folder.mkdir()
-        began, asked = time.monotonic(), folder / "0.txt"
-        process = killed.start(folder / "whole", asked, self.stream, self.arguments)
-        status = os.waitpid(process, 0)[1]
-        assert status == 0, asked.with_suffix(".err").read_text("utf-8")
-        self.seconds = time.monotonic() - began
-        files = shard_files(folder / "whole")
-        self.shards = {path.name: read_shard(path) for path in files}
-        self.scores = json.loads(asked.with_suffix(".out").read_text("utf-8"))["scores"]
-        started = (folder / "whole/run.json").stat().st_mtime
-        self.asking = max(path.stat().st_mtime for path in files) - started
-
-
-class Killed:
-    """The same run, killed and started again until it is complete."""
-
-    def __init__(self, folder: Path, undisturbed: Undisturbed, rng: random.Random) -> None:
-        self.folder, self.undisturbed, self.rng = folder, undisturbed, rng
-        self.starts = 0
-        self.stamps: dict[str, int] = {}
-        self.asked: Counter[str] = Counter()
-        folder.mkdir()
-
-    def kill(self) -> tuple[str, str] | None:
-        """Start the run and kill it at a random moment; None if it was complete before.
-
-        Returns:
-            The signal, and the stage of the run.
-        """
-        self.starts += 1
-        asked, number = self.folder / f"{self.starts}.txt", self.rng.choice(SIGNALS)
-        reference = self.undisturbed
-        arguments = reference.arguments
-        process = killed.start(self.folder / "out", asked, reference.stream, arguments)
-        if len(self.stamps) < len(reference.shards):
-            # Most kills shall come while something is asked.
-            if self.rng.random() < (0.8 if self.stamps else 0.4):
-                until = time.monotonic() + reference.seconds
-                while not asked.is_file() and time.monotonic() < until:
-                    time.sleep(0.002)
-                time.sleep(self.rng.uniform(0, reference.asking / 4))
-            else:
-                time.sleep(self.rng.uniform(0, reference.seconds - reference.asking))
-            with suppress(ProcessLookupError):
-                os.kill(process, number)
-        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        self.check_files(asked)
-        if status == 0:
-            self.check_complete(asked)
-            return None
-        log = asked.with_suffix(".err")
-        err = log.read_text("utf-8") if log.is_file() else ""
-        assert "Traceback" not in err
-        # Before the command begins it cannot say anything.
-        assert status in ((-number,) if number == signal.SIGKILL else (130, -number)), err
-        if status == 130 and err:
-            assert err.splitlines()[-1] == CONTINUES
-        return number.name, self.stage()
-
-    def stage(self) -> str:
-        out = self.folder / "out"
-        if not (out / "run.json").is_file():
-            return "before run.json"
-        if len(self.stamps) == len(self.undisturbed.shards):
-            return "all recorded"
-        return "asking, journal" if (out / "records/journal.jsonl").is_file() else "asking"
-
-    def check_files(self, asked: Path) -> None:
-        """Check that old shards are untouched and not asked again, and new ones as undisturbed."""
-        names = ["task", "item_id", "request", "repeat"]
-        recorded = {
-            " ".join(map(str, row))
-            for name in self.stamps
-            for row in self.undisturbed.shards[name][names].itertuples(index=False)
-        }
-        files = shard_files(self.folder / "out")
-        stamps = {path.name: path.stat().st_mtime_ns for path in files}
-        assert {name: stamps.get(name) for name in self.stamps} == self.stamps
-        for path in files:
-            if path.name not in self.stamps:
-                expected = self.undisturbed.shards[path.name]
-                pd.testing.assert_frame_equal(read_shard(path), expected)
-        self.stamps = stamps
-        now = asked.read_text("utf-8").splitlines() if asked.is_file() else []
-        assert not recorded & set(now), "asked again although it was recorded"
-        self.asked.update(now)
-
-    def check_complete(self, asked: Path) -> None:
-        scores = json.loads(asked.with_suffix(".out").read_text("utf-8"))["scores"]
-        assert scores == self.undisturbed.scores
-        expected = columns(self.undisturbed.folder / "whole")
-        pd.testing.assert_frame_equal(columns(self.folder / "out"), expected)
-        files = {path.name for path in (self.folder / "out").rglob("*") if path.is_file()}
-        assert files - {*self.stamps} == {"run.json", "items.parquet", ".lock"}
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.parametrize(("n_kills", "seed"), [(4, 1), (100, 0)])
-def test_kills_at_random_moments_leave_no_trace(tmp_path: Path, n_kills: int, seed: int) -> None:
-    rng, stages = random.Random(seed), Counter()
-    references: dict[str, Undisturbed] = {}
-    n_complete = 0
-    while stages.total() < n_kills:
-        name = list(RUNS)[n_complete % len(RUNS)]
-        if name not in references:
-            references[name] = Undisturbed(tmp_path / f"reference {len(references)}", name)
-        again = Killed(tmp_path / str(n_complete), references[name], rng)
-        before = stages.total()
-        while stage := again.kill():
-            stages[stage] += 1
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("options", [ONE, STAGES], ids=["one stage", "stages with a judge"])
+def test_kills_at_random_moments_leave_no_trace(tmp_path, options, streamed: bool) -> None:
+    arguments = ["mcbe", "--model", f"{MODEL},seed=4", "--repeats", "2", *options]
+    arguments += ["--data", SAMPLES]
+    rng, names = random.Random(len(options)), ["task", "item_id", "request", "repeat"]
+
+    def start(folder: str, number: int) -> tuple[int, Path]:
+        asked = tmp_path / f"{folder}-{number}.txt"
+        return killed.start(tmp_path / folder, asked, streamed, arguments), asked
+
+    began = time.monotonic()
+    process, asked = start("undisturbed", 0)
+    assert os.waitpid(process, 0)[1] == 0, asked.with_suffix(".err").read_text("utf-8")
+    seconds = time.monotonic() - began
+    scores = json.loads(asked.with_suffix(".out").read_text("utf-8"))["scores"]
+    records_of = {
+        path.name: read_shard(path) for path in (tmp_path / "undisturbed/records").glob("[0-9]*")
+    }
+    n_kills = n_runs = 0
+    while n_kills < KILLS:
+        folder = f"killed {n_runs}"
+        stamps: dict[str, int] = {}
+        asked_names: list[str] = []
+        status, n_starts = None, 0
+        while status != 0:
+            process, asked = start(folder, n_starts)
+            signal_number = rng.choice(SIGNALS)
+            if len(stamps) < len(records_of):
+                time.sleep(rng.uniform(0, seconds))
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal_number)
+            status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            # Old shards are untouched and not asked again, new ones are as undisturbed.
+            files = list((tmp_path / folder / "records").glob("[0-9]*"))
+            now = {path.name: path.stat().st_mtime_ns for path in files}
+            assert {name: now.get(name) for name in stamps} == stamps
+            recorded = {
+                " ".join(map(str, row))
+                for name in stamps
+                for row in records_of[name][names].itertuples(index=False)
+            }
+            new_names = asked.read_text("utf-8").splitlines() if asked.is_file() else []
+            assert not recorded & set(new_names), "asked again although it was recorded"
+            for path in files:
+                if path.name not in stamps:
+                    pd.testing.assert_frame_equal(read_shard(path), records_of[path.name])
+            stamps, n_starts, asked_names = now, n_starts + 1, asked_names + new_names
+            log = asked.with_suffix(".err")
+            err = log.read_text("utf-8") if log.is_file() else ""
+            assert "Traceback" not in err
+            if status != 0:  # before the command begins it cannot say anything
+                is_killed = signal_number == signal.SIGKILL
+                assert status in ((-9,) if is_killed else (130, -signal_number)), err
+                assert status != 130 or not err or err.splitlines()[-1] == CONTINUES
+        assert json.loads(asked.with_suffix(".out").read_text("utf-8"))["scores"] == scores
+        pd.testing.assert_frame_equal(columns(tmp_path / folder), columns(tmp_path / "undisturbed"))
+        left = {path.name for path in (tmp_path / folder).rglob("*") if path.is_file()}
+        assert left - {*stamps} == {"run.json", "items.parquet", ".lock"}
         # Each kill loses what was under way: a shard, or one streamed answer.
-        lost = again.asked.total() - sum(map(len, references[name].shards.values()))
-        assert lost <= (stages.total() - before) * (1 if RUNS[name][0] else killed.SHARD), name
-        n_complete += 1
-    if n_kills >= 100:
-        kinds = {stage for _, stage in stages}
-        assert kinds >= {"before run.json", "asking", "asking, journal"}
+        n_lost = len(asked_names) - sum(map(len, records_of.values()))
+        assert n_lost <= (n_starts - 1) * (1 if streamed else killed.SHARD)
+        n_kills, n_runs = n_kills + n_starts - 1, n_runs + 1

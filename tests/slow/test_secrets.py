@@ -3,19 +3,22 @@
 import base64
 import gzip
 import html
+import io
 import json
 import os
 import subprocess
 import sys
 import urllib.parse
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import pandas as pd
 import pytest
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from bench import records
 from bench.run import path_slug
@@ -43,56 +46,52 @@ SECRETS = {
 KEY = SECRETS["OPENAI_API_KEY"]
 
 
-def packed(text: str) -> Iterator[tuple[str, Callable[[Path], Any]]]:
-    raw = text.encode()
-    yield "plain", lambda path: path.write_bytes(b"x" + raw)
-    yield "json", lambda path: path.write_text(json.dumps({"a": [f'"{text}é"']}))
-    yield (
-        "json numbers",
-        lambda path: path.write_text("".join(f"\\u{ord(one):04x}" for one in text)),
-    )
-    yield "html", lambda path: path.write_text(html.escape(f"<{text}>"))
-    yield "percent", lambda path: path.write_text(urllib.parse.quote(f"<{text}>"))
-    yield "all percent", lambda path: path.write_text("".join(f"%{byte:02x}" for byte in raw))
-    yield "hex", lambda path: path.write_text(raw.hex())
-    yield "utf-16", lambda path: path.write_text(text, "utf-16")
-    for k in range(3):
-        yield (
-            f"base64 {k}",
-            lambda path, k=k: path.write_bytes(base64.b64encode(b"user:x"[:k] + raw + b"!")),
-        )
-    yield "gzip", lambda path: path.write_bytes(gzip.compress(raw))
-    yield (
-        "gzip in base64",
-        lambda path: path.write_text(
-            json.dumps({"image/png": base64.encodebytes(gzip.compress(raw)).decode()})
-        ),
-    )
-    yield (
-        "parquet",
-        lambda path: pd.DataFrame({"a": ["x", f"y{text}"]}).to_parquet(path, compression="zstd"),
-    )
-    yield (
-        "parquet list",
-        lambda path: pd.DataFrame({"a": [[text], []]}).to_parquet(path, compression="gzip"),
-    )
+def parquet(column: list[Any], compression: str) -> bytes:
+    stream = io.BytesIO()
+    pd.DataFrame({"a": column}).to_parquet(stream, compression=compression)
+    return stream.getvalue()
 
 
-def zipped(path: Path, text: str) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("inner.txt", text * 2)
+def packed(text: str) -> dict[str, bytes]:
+    raw, archive = text.encode(), io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("inner.txt", text * 2)
+    numbers = "".join(f"\\u{ord(character):04x}" for character in text)
+    in_base64 = base64.encodebytes(gzip.compress(raw)).decode()
+    return {
+        "plain": b"x" + raw,
+        "json": json.dumps({"a": [f'"{text}é"']}).encode(),
+        "json numbers": numbers.encode(),
+        "html": html.escape(f"<{text}>").encode(),
+        "percent": urllib.parse.quote(f"<{text}>").encode(),
+        "all percent": "".join(f"%{byte:02x}" for byte in raw).encode(),
+        "hex": raw.hex().encode(),
+        "utf-16": text.encode("utf-16"),
+        **{f"base64 {k}": base64.b64encode(b"user:x"[:k] + raw + b"!") for k in range(3)},
+        "gzip": gzip.compress(raw),
+        "gzip in base64": json.dumps({"image/png": in_base64}).encode(),
+        "parquet": parquet(["x", f"y{text}"], "zstd"),
+        "parquet list": parquet([[text], []], "gzip"),
+        "zip": archive.getvalue(),
+    }
 
 
-@pytest.mark.parametrize(("how", "write"), [*packed(KEY), ("zip", lambda path: zipped(path, KEY))])
-def test_the_search_finds_what_is_there(
-    tmp_path: Path, how: str, write: Callable[[Path], Any]
-) -> None:
-    write(tmp_path / "file")
+@pytest.mark.parametrize("how", packed(KEY))
+def test_the_search_finds_what_is_there(tmp_path: Path, how: str) -> None:
+    (tmp_path / "file").write_bytes(packed(KEY)[how])
     assert leaks(tmp_path, CORE), how
     (tmp_path / "file").write_text(KEY.replace("Pl4nt3d", "Other"))
     assert leaks(tmp_path, CORE) == []
     (tmp_path / KEY).mkdir()
     assert leaks(tmp_path, CORE) == [f"{tmp_path / KEY}: in its name"]
+
+
+def test_the_search_finds_texts_of_a_picture(tmp_path: Path) -> None:
+    for compressed in (False, True):
+        texts = PngInfo()
+        texts.add_itxt("Description", KEY, zip=compressed)
+        Image.new("RGB", (2, 2)).save(tmp_path / "picture.png", pnginfo=texts)
+        assert leaks(tmp_path, CORE)
 
 
 def echoing(elsewhere: str) -> Callable[[dict[str, Any]], Reply]:
