@@ -43,8 +43,7 @@ class Dataset(Protocol):
     """The data module of a benchmark.
 
     Attributes:
-        CATEGORIES: those of the release.
-        CATEGORY_LABELS: their names in the language of the data.
+        CATEGORY_LABELS: names of the release's categories in the language of the data.
         LANGUAGE: code of the release's language; empty where each category is a language.
         LAYOUT: which files a folder of it holds, in words.
         SETTINGS: allowed values of each setting of the loader, the default first.
@@ -85,13 +84,9 @@ class Dataset(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """A folder of one benchmark's data.
+    """A folder of one benchmark's data: how it was found, and what its manifest says of it.
 
     Attributes:
-        benchmark: its name.
-        folder: where it is.
-        found: how it was found.
-        name, version, licence, note: of the data set.
         language: codes of its languages, with commas; empty without a manifest that names them.
         labels: names of its categories in its manifest, by category and code of their language.
     """
@@ -109,7 +104,21 @@ class Source:
     @property
     def sha256(self) -> str:
         """SHA-256 of the names and bytes of the files that are read, and of how they are read."""
-        return _hash(self.benchmark, self.folder)
+        digest = hashlib.sha256()
+        files = module("data", self.benchmark).files(self.folder)
+        for path in sorted({path for paths in files.values() for path in paths}):
+            state = path.stat()
+            content = _file_hash(path, state.st_mtime_ns, state.st_size)
+            digest.update(path.relative_to(self.folder).as_posix().encode() + b"\0" + content)
+        # What a manifest says of categories changes which rows are asked in which tasks.
+        categories = sorted(dataset.read_manifest(self.folder).categories.items())
+        for name, category in categories:
+            if not category.groups:
+                digest.update(f"\0{name} without groups".encode())
+        for name, category in categories:
+            if category.target:
+                digest.update(f"\0{name} target {category.target}".encode())
+        return digest.hexdigest()
 
     @property
     def is_sample(self) -> bool:
@@ -134,12 +143,7 @@ class Paper(NamedTuple):
 class SettingEffect(NamedTuple):
     """How many rows a setting changes or leaves out, or would.
 
-    Attributes:
-        category: of the rows.
-        task: the task that it concerns; empty for all tasks.
-        rows: their number.
-        what: what happens to them, in words that follow the number and a colon.
-        left_out: whether they are left out.
+    `task` is empty where it concerns all tasks; `what` follows the number and a colon.
     """
 
     category: str
@@ -183,15 +187,10 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
 
 
 def load(source: Source, categories: Sequence[str] | None = None, **settings: str) -> list[Any]:
-    """Load the items of a data set, in the order of its files.
-
-    Args:
-        source: the data set.
-        categories: those to load; default: all.
-        **settings: of the benchmark's loader.
+    """Load the items of some categories, default: all, in the order of the files.
 
     Raises:
-        BadInput: the data are wrong, or a category is unknown or not there.
+        BadInput: the data are wrong, or a category or setting is unknown or not there.
     """
     room = module("data", source.benchmark)
     present = list(room.files(source.folder))
@@ -208,10 +207,7 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
 
 
 def check(source: Source, **settings: str) -> "pd.DataFrame":
-    """List everything odd about a data set.
-
-    Returns:
-        One row per finding, with its file, row, column, kind, what and value.
+    """List everything odd about a data set: its file, row, column, kind, what and value.
 
     Raises:
         BadInput: the benchmark has no such report.
@@ -271,24 +267,6 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
     source = Source(benchmark, folder, found, **texts, language=languages, labels=manifest.labels)
     dataset.remember_names(benchmark, {"language": languages, "labels": manifest.labels})
     return source
-
-
-def _hash(benchmark: str, folder: Path) -> str:
-    digest = hashlib.sha256()
-    files = module("data", benchmark).files(folder)
-    for path in sorted({path for paths in files.values() for path in paths}):
-        state = path.stat()
-        content = _file_hash(path, state.st_mtime_ns, state.st_size)
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + content)
-    # What a manifest says of categories changes which rows are asked in which tasks.
-    categories = sorted(dataset.read_manifest(folder).categories.items())
-    for name, category in categories:
-        if not category.groups:
-            digest.update(f"\0{name} without groups".encode())
-    for name, category in categories:
-        if category.target:
-            digest.update(f"\0{name} target {category.target}".encode())
-    return digest.hexdigest()
 
 
 @cache

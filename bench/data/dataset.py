@@ -21,7 +21,6 @@ a key `wording`: then `bench fetch` put the official prompts there.
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,12 +46,9 @@ LANGUAGE_RULE = "codes of languages such as zh, set apart by commas"
 
 
 class Category(NamedTuple):
-    """A category in a manifest.
+    """A category in a manifest: its labels by language, and whether it compares groups.
 
-    Attributes:
-        labels: its names by the code of their language.
-        groups: whether it compares groups.
-        target: the slot with the stereotyped group, one of `TARGETS`; "" if it is not given.
+    `target` is the slot with the stereotyped group, one of `TARGETS`; "" if it is not given.
     """
 
     labels: dict[str, str]
@@ -61,13 +57,7 @@ class Category(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """A manifest.
-
-    Attributes:
-        told: those of `TEXTS` that it has.
-        languages: codes of the languages of the data.
-        categories: by name.
-    """
+    """A manifest: those of `TEXTS` that it has, codes of languages, and categories by name."""
 
     told: dict[str, str]
     languages: tuple[str, ...]
@@ -95,29 +85,53 @@ def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
     Raises:
         BadInput: one of them is not allowed; with the key.
     """
-    texts = {}
-    for key in filter(values.__contains__, TEXTS):
-        value = values[key]
-        if not isinstance(value, str | int | float) or len(str(value)) > LONGEST:
-            raise _not_allowed(path, key, value, f"a text of at most {LONGEST} characters")
-        texts[key] = plain(str(value))
+
+    def check(key: str, value: Any, is_allowed: bool, allowed: str) -> None:
+        if not is_allowed:
+            what = f"{quoted(value)} is not allowed; expected {allowed}"
+            raise BadInput(f"{path}, key `{key}`: {what}")
+
+    given = {key: values[key] for key in TEXTS if key in values}
+    for key, value in given.items():
+        is_text = isinstance(value, str | int | float) and len(str(value)) <= LONGEST
+        check(key, value, is_text, f"a text of at most {LONGEST} characters")
     codes = values.get("language", "")
-    if not isinstance(codes, str) or len(codes) > LONGEST:
-        raise _not_allowed(path, "language", codes, LANGUAGE_RULE)
+    check("language", codes, isinstance(codes, str) and len(codes) <= LONGEST, LANGUAGE_RULE)
     languages = tuple(code.strip() for code in codes.split(",")) if codes.strip() else ()
     for code in languages:
-        if not is_language(code):
-            raise _not_allowed(path, "language", code, LANGUAGE_RULE)
+        check("language", code, is_language(code), LANGUAGE_RULE)
     tables = values.get("categories", {})
-    if not isinstance(tables, dict):
-        raise _not_allowed(path, "categories", tables, "a table for each category")
+    check("categories", tables, isinstance(tables, dict), "a table for each category")
     if tables and not languages:
         raise BadInput(
             f"{path}: key `language` is missing beside [categories]; expected the code of the data "
             "set's language, such as zh"
         )
-    categories = {name: _category(path, name, table, languages) for name, table in tables.items()}
-    return Manifest(texts, languages, categories)
+    own = next((code for code in languages if code != "en"), "")
+    lines = ", ".join(f'{code} = "its label"' for code in ("en", own) if code)
+    categories = {}
+    for name, table in tables.items():
+        key = f"categories.{name}"
+        if error := category_name_error(name):
+            what = f"{quoted(name)} cannot be a category's name: {error}"
+            raise BadInput(f"{path}, key `categories`: {what}")
+        check(key, table, isinstance(table, Mapping), f"a table with {lines}")
+        labels = {code: label for code, label in table.items() if code not in (GROUPS, TARGET)}
+        groups, target = table.get(GROUPS, True), table.get(TARGET, "")
+        check(f"{key}.{GROUPS}", groups, isinstance(groups, bool), "true, false")
+        is_slot = TARGET not in table or target in TARGETS
+        check(f"{key}.{TARGET}", target, is_slot, " or ".join(TARGETS))
+        for code, label in labels.items():
+            check(key, code, is_language(code), f"codes of languages, {GROUPS}, {TARGET}")
+            check(f"{key}.{code}", label, is_label(label), LABEL_RULE)
+        if "en" not in labels or not set(languages) & set(labels):
+            raise BadInput(
+                f"{path}, key `{key}`: a label is missing; expected {lines}, so that it has a name "
+                "in English and in its own language"
+            )
+        labels = {code: label.strip() for code, label in labels.items()}
+        categories[name] = Category(labels, groups, target)
+    return Manifest({key: plain(str(given[key])) for key in given}, languages, categories)
 
 
 def manifest_tables(manifest: Manifest) -> dict[str, Any]:
@@ -159,9 +173,10 @@ def unknown_category(
     known = list(known)
     if error := category_name_error(name):
         return f"{place}: {quoted(name)} cannot be a category's name: {error}"
-    alike = next((other for other in known if other.casefold() == name.casefold()), "")
-    if alike:
-        return f"{place}: category {quoted(name)} is unknown; if it is {alike}, write its name so"
+    for other in known:
+        if other.casefold() == name.casefold():
+            what = f"is unknown; if it is {other}, write its name so"
+            return f"{place}: category {quoted(name)} {what}"
     return (
         f"{place}: category {quoted(name)} is unknown; allowed: {', '.join(known)}; a new one "
         f'needs lines like these in {folder / MANIFEST}, below language = "zh" or another: '
@@ -188,39 +203,6 @@ def is_label(value: Any) -> bool:
     )
 
 
-def _category(path: Path, name: str, table: Any, languages: tuple[str, ...]) -> Category:
-    if error := category_name_error(name):
-        raise BadInput(
-            f"{path}, key `categories`: {quoted(name)} cannot be a category's name: {error}"
-        )
-    key = f"categories.{name}"
-    own = next((code for code in languages if code != "en"), "")
-    lines = ", ".join(f'{code} = "its label"' for code in ("en", own) if code)
-    if not isinstance(table, Mapping):
-        raise _not_allowed(path, key, table, f"a table with {lines}")
-    labels = {code: value for code, value in table.items() if code not in (GROUPS, TARGET)}
-    groups, target = table.get(GROUPS, True), table.get(TARGET, "")
-    if not isinstance(groups, bool):
-        raise _not_allowed(path, f"{key}.{GROUPS}", groups, "true, false")
-    if TARGET in table and target not in TARGETS:
-        raise _not_allowed(path, f"{key}.{TARGET}", target, " or ".join(TARGETS))
-    for code, label in labels.items():
-        if not is_language(code):
-            raise _not_allowed(path, key, code, f"codes of languages, {GROUPS}, {TARGET}")
-        if not is_label(label):
-            raise _not_allowed(path, f"{key}.{code}", label, LABEL_RULE)
-    if "en" not in labels or not set(languages) & set(labels):
-        raise BadInput(
-            f"{path}, key `{key}`: a label is missing; expected {lines}, so that it has a name in "
-            "English and in its own language"
-        )
-    return Category({code: label.strip() for code, label in labels.items()}, groups, target)
-
-
-def _not_allowed(path: Path, key: str, value: Any, allowed: str) -> BadInput:
-    return BadInput(f"{path}, key `{key}`: {quoted(value)} is not allowed; expected {allowed}")
-
-
 # Languages
 
 
@@ -228,8 +210,9 @@ def is_language(code: Any) -> bool:
     """Tell whether `code` is a language: one of two letters in CLDR, or any three letters."""
     if not isinstance(code, str) or not (code.isascii() and code.isalpha() and code.islower()):
         return False
-    # To load CLDR takes a tenth of a second.
-    return len(code) == 3 or code in i18n.LANGUAGES or (len(code) == 2 and code in _cldr_codes())
+    # CLDR is not loaded in vain, because that takes a tenth of a second.
+    known = len(code) == 3 or code in i18n.LANGUAGES
+    return known or (len(code) == 2 and bool(cldr_name(code, "en")))
 
 
 def cldr_name(code: str, language: str) -> str:
@@ -251,13 +234,6 @@ def both_language_names(code: str) -> str:
     """Return the name of a language in the interface language, and its own if that differs."""
     name, own = language_name(code), cldr_name(code, code)
     return i18n._("{name} ({own})", name=name, own=own) if own and own != name else name
-
-
-@cache
-def _cldr_codes() -> frozenset[str]:
-    from babel import Locale
-
-    return frozenset(map(str, Locale("en").languages))
 
 
 # Names of categories
@@ -317,15 +293,14 @@ def differing_names(sets: Iterable[tuple[str, Any]]) -> list[NameConflict]:
     first: dict[tuple[str, str], tuple[str, CategoryName]] = {}
     for benchmark, description in sets:
         data_set = str(description.get("name", "")) if isinstance(description, Mapping) else ""
-        released = {
-            category: _released_name(benchmark, category)
-            for category in module("data", benchmark).CATEGORY_LABELS
-        }
-        for category, name in (released | _labelled(description)).items():
+        released = module("data", benchmark).CATEGORY_LABELS
+        names = {category: _released_name(benchmark, category) for category in released}
+        for category, name in (names | _labelled(description)).items():
             key = benchmark, category
             first_set, first_name = first.setdefault(key, (data_set, name))
-            if first_name != name and key not in conflicts:
-                conflicts[key] = NameConflict(*key, (first_set, data_set), (first_name, name))
+            if first_name != name:
+                conflict = NameConflict(*key, (first_set, data_set), (first_name, name))
+                conflicts.setdefault(key, conflict)
     return list(conflicts.values())
 
 

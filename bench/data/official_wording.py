@@ -21,9 +21,9 @@ def read_script(path: Path, remedy: str) -> bytes:
     Raises:
         BadInput: it cannot be read.
     """
-    if path.exists() and not path.is_file():  # a pipe may never end
-        raise BadInput(f"{path}: cannot be read (it is not a file); {remedy}")
     try:
+        if path.exists() and not path.is_file():  # a pipe may never end
+            raise BadInput(f"{path}: cannot be read (it is not a file)")
         return read_bytes(path, SCRIPT_BYTES)
     except BadInput as error:
         raise BadInput(f"{error}; {remedy}") from None
@@ -36,18 +36,15 @@ def parse_script(path: Path, raw: bytes, remedy: str, encoding: str = "UTF-8") -
         BadInput: not in this encoding, or not Python.
     """
     try:
-        source = raw.decode(encoding).removeprefix("\ufeff")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
+        with warnings.catch_warnings(action="ignore"):
+            return ast.parse(raw.decode(encoding).removeprefix("\ufeff"))
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: is not {encoding}, at byte {error.start}; {remedy}") from None
+        what = f": is not {encoding}, at byte {error.start}"
     except SyntaxError as error:
-        raise BadInput(
-            f"{path}, line {error.lineno or 1}: is not Python ({error.msg}); {remedy}"
-        ) from None
+        what = f", line {error.lineno or 1}: is not Python ({error.msg})"
     except (ValueError, RecursionError, MemoryError) as error:
-        raise BadInput(f"{path}: is not Python ({error}); {remedy}") from None
+        what = f": is not Python ({error})"
+    raise BadInput(f"{path}{what}; {remedy}")
 
 
 def summands(node: ast.expr) -> Iterator[ast.expr]:
@@ -82,14 +79,9 @@ def digest(tables: Mapping[str, Any]) -> str:
 def prompts_toml(
     about: str, version: str, released: str, source: str, tables: Mapping[str, Any]
 ) -> str:
-    """Write prompts as TOML, below a comment.
+    """Write prompts as TOML, below a comment about them.
 
-    Args:
-        about: the comment.
-        version: of the release.
-        released: the digest of the release's prompts; others get `VERSION+changed`.
-        source: where the scripts are from.
-        tables: the prompts.
+    Others than those with the digest `released` get `VERSION+changed`.
     """
     shown_version = version if digest(tables) == released else f"{version}+changed"
     comment = "".join(f"# {line}\n" for line in about.splitlines())

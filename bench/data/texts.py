@@ -74,25 +74,21 @@ def audit(source: Source) -> "pd.DataFrame":
     room = audit_module(source.benchmark)
     if room is None:
         return pd.DataFrame(columns=columns)
-    found = check(source)
+    findings = check(source)
     # Where a benchmark names its faults, their table stands in the module of its check.
     faults = getattr(room, "FAULTS", {})
     rows: dict[tuple[str, str], list[str]] = {}
-    for kind, file, row, value, what, fault in zip(
-        found.kind,
-        found.file,
-        found.row,
-        found.value,
-        found.what,
-        found.get("fault", found.what),
-        strict=True,
-    ):
-        # What is said of one row names a word or a number, which the next one has not.
-        alike = what if kind == "count" else VARYING.sub("…", what)
-        told = faults.get(fault, "") if faults else alike
-        if told:
-            place = f"{file}, row {row}" if row else file
-            rows.setdefault((kind, told), []).append(": ".join(filter(None, (place, value))))
+    for finding in findings.to_dict("records"):
+        kind, what, place = finding["kind"], finding["what"], finding["file"]
+        if faults:
+            what = faults.get(finding["fault"], "")
+        elif kind != "count":
+            # What is said of one row names a word or a number, which the next one has not.
+            what = VARYING.sub("…", what)
+        if what:
+            place += f", row {finding['row']}" if finding["row"] else ""
+            example = ": ".join(filter(None, (place, finding["value"])))
+            rows.setdefault((kind, what), []).append(example)
     table = [(*key, len(places), places[0]) for key, places in rows.items()]
     frame = pd.DataFrame(table, columns=columns)
     return frame.sort_values(["kind", "findings"], ascending=[False, False]).reset_index(drop=True)

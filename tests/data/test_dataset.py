@@ -1,11 +1,11 @@
-"""Categories that only a data set's manifest names run, are checked and are shown like others."""
+"""Categories that only a data set's manifest names run, are audited and are shown like others."""
 
-import csv
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ from bench.data.mcbe import CATEGORIES
 from bench.figures import style
 from bench.metrics.headline import category_name_warnings
 from bench.run.results import Run
-from tests.helpers.recorded import GOOD
+from tests.helpers.recorded import GOOD, templates
 
 Refusal = Callable[..., str]
 HEAD = 'name = "Ours"\nversion = "3"\nlicence = "CC0-1.0"\nlanguage = "zh"\n'
@@ -36,13 +36,9 @@ def no_names_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
 def mcbe_folder(folder: Path, manifest: str = HEAD + SPORT, name: str = "sport") -> Path:
     """Write a category of three rows next to a released one."""
     folder.mkdir(parents=True, exist_ok=True)
+    rows = [GOOD | {"context": f"第{k}次，", "subtype": "甲乙"[k % 2]} for k in range(3)]
     for category in (name, "age"):
-        with (folder / f"{category}.csv").open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.DictWriter(stream, list(GOOD))
-            writer.writeheader()
-            writer.writerows(
-                GOOD | {"context": f"第{k}次，", "subtype": "甲乙"[k % 2]} for k in range(3)
-            )
+        pd.DataFrame(rows).to_csv(folder / f"{category}.csv", index=False)
     if manifest:
         (folder / "dataset.toml").write_text(manifest, "utf-8")
     return folder
@@ -68,14 +64,8 @@ BOTH = pytest.mark.parametrize(
 
 def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> None:
     folder = mcbe_folder(tmp_path / "data")
-    done = run.evaluate(
-        "mcbe",
-        "simulated:bias=0.7",
-        judge="simulated:",
-        data=folder,
-        out=tmp_path / "run",
-        partial=True,
-    )
+    asked = {"judge": "simulated:", "data": folder, "out": tmp_path / "run", "partial": True}
+    done = run.evaluate("mcbe", "simulated:bias=0.7", **asked)
     about = done.about["data"]
     assert [about[key] for key in ("name", "version", "licence")] == ["Ours", "3", "CC0-1.0"]
     assert about["labels"] == {"sport": {"en": "Sports clubs", "zh": "体育"}}
@@ -87,8 +77,18 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> 
     Run.open(tmp_path / "run")
     assert style.label("mcbe", "sport") == "体育 (Sports clubs)"
 
+    # A run of any content can be opened.
+    path = done.folder / "run.json"
+    old = {key: value for key, value in about.items() if key not in ("labels", "language")}
+    odd_labels = {"sport": 3, "x": {"en": "$x$"}, "y": {"en": ["z"]}}
+    for description in (old, old | {"labels": 3}, old | {"labels": odd_labels}):
+        path.write_text(json.dumps(done.about | {"data": description}), "utf-8")
+        dataset._own_names.clear()
+        assert len(Run.open(done.folder).scores())
+        assert style.label("mcbe", "sport") == "sport"
 
-def test_a_category_of_cbbq_runs_is_checked_and_is_expanded(tmp_path: Path) -> None:
+
+def test_a_category_of_cbbq_runs_is_audited_and_is_expanded(tmp_path: Path) -> None:
     folder = cbbq_folder(tmp_path / "data")
     done = run.evaluate("cbbq", "simulated:bias=1", data=folder, out=tmp_path / "run")
     scores = done.scores("paper").set_index(["category", "task", "metric"]).score
@@ -96,7 +96,10 @@ def test_a_category_of_cbbq_runs_is_checked_and_is_expanded(tmp_path: Path) -> N
     source = data.find("cbbq", folder)
     findings = data.check(source)
     assert not (findings.kind == "refused").any()
-    assert any("city_life" in what and "no such category" in what for what in findings.what)
+    # New categories alone are not compared with the release.
+    counts = findings.query("kind == 'count'").what
+    assert [what.partition(":")[0] for what in counts] == ["category city_life", "all categories"]
+    assert "no such category" in counts.iloc[0]
     expand(source, tmp_path / "out", "csv", "repair")
     expanded = data.find("cbbq", tmp_path / "out")
     assert expanded.labels == source.labels
@@ -137,11 +140,17 @@ def test_other_files_are_no_category_of_mcbe(tmp_path: Path, refusal: Refusal) -
     assert {item.category for item in data.load(source)} == {"sport", "age"}
     assert {item.category for item in data.load(source, ["sport"])} == {"sport"}
     assert "sport" in refusal(data.load, source, ["music"])
+    assert "the release has" in " ".join(data.check(source).what)
+    (folder / "age.csv").unlink()
+    findings = data.check(data.find("mcbe", folder)).what.tolist()
+    assert "3 rows found" in findings
+    assert not any("the release" in what for what in findings), "new categories alone"
 
 
 def test_a_category_without_groups_is_asked_as_worldview_is(tmp_path: Path) -> None:
-    with_groups = data.find("mcbe", mcbe_folder(tmp_path / "a")).sha256
-    folder = mcbe_folder(tmp_path / "b", HEAD + SPORT + "groups = false\n")
+    folder = mcbe_folder(tmp_path / "data")
+    with_groups = data.find("mcbe", folder).sha256
+    mcbe_folder(folder, HEAD + SPORT + "groups = false\n")
     assert data.find("mcbe", folder).sha256 != with_groups
     path = folder / "sport.csv"
     path.write_text(path.read_text("utf-8").replace("[PLH]", ""), "utf-8")
@@ -151,11 +160,11 @@ def test_a_category_without_groups_is_asked_as_worldview_is(tmp_path: Path) -> N
     assert ("sport", "sport compares ways of living, not groups") in reasons
 
 
-def test_labels_alone_do_not_change_the_hash(tmp_path: Path) -> None:
-    race = '\n[categories.race]\nen = "Race"\nzh = "种族"\n'
-    bare = mcbe_folder(tmp_path / "a", "", name="race")
-    labelled = mcbe_folder(tmp_path / "b", HEAD + race, name="race")
-    assert data.find("mcbe", bare).sha256 == data.find("mcbe", labelled).sha256
+def test_a_question_can_end_with_the_sign_of_its_language(tmp_path: Path) -> None:
+    rows = [{"question": text} for text in ("누가 지쳤습니까?", "谁累了?", "Who was it")]
+    folder = templates(tmp_path, *rows, category="gender")
+    findings = data.check(data.find("cbbq", folder)).query("fault == 'question_mark'")
+    assert findings.row.tolist() == [2, 3]
 
 
 NO_LABEL = "key `categories.sport`: a label is missing; expected en = "
@@ -165,6 +174,7 @@ LABELS = 'en = "S"\nzh = "体"\n'
 @pytest.mark.parametrize(
     ("manifest", "said"),
     [
+        ("name = [1]\n", "key `name`: [1] is not allowed; expected a text of at most"),
         ("language = 7\n", "key `language`: 7 is not allowed"),
         ('language = "Chinese"\n', "'Chinese' is not allowed; expected codes of languages"),
         ('language = "jp"\n', "key `language`: 'jp'"),
@@ -178,10 +188,7 @@ LABELS = 'en = "S"\nzh = "体"\n'
         (HEAD + '[categories.sport]\nen = "S"\n', NO_LABEL),
         (HEAD + '[categories.sport]\nzh = "体育"\n', NO_LABEL),
         (HEAD + '[categories.sport]\nen = "S"\nzh = ""\n', "`categories.sport.zh`: '' is not all"),
-        (
-            HEAD + '[categories.sport]\nen = "$S$"\nzh = "体"\n',
-            "categories.sport.en`: '$S$' is not",
-        ),
+        (HEAD + '[categories.sport]\nen = "$S$"\nzh = "体"\n', "sport.en`: '$S$' is not"),
         (HEAD + '[categories.sport]\nen = "a\\u001b[2J"\nzh = "体"\n', "is not allowed"),
         (HEAD + SPORT + 'groups = "no"\n', "sport.groups`: 'no' is not allowed; expected true, f"),
         (HEAD + SPORT + 'licence = "MIT"\n', "key `categories.sport`: 'licence' is not allowed"),
@@ -200,10 +207,11 @@ def test_a_wrong_manifest_is_refused_with_its_key(
     assert "dataset.toml" in set(findings[findings.kind == "refused"].file)
 
 
-@given(st.text(max_size=60))
+@given(st.text(max_size=60) | st.sampled_from(CATEGORIES))
 def test_a_category_name_can_be_the_name_of_a_file_or_is_refused(name: str) -> None:
     labels = {"en": "a", "zh": "b"}
     if dataset.category_name_error(name):
+        assert name not in CATEGORIES
         with pytest.raises(BadInput):
             dataset.parse_manifest(Path("x"), {"language": "zh", "categories": {name: labels}})
     else:
@@ -212,34 +220,20 @@ def test_a_category_name_can_be_the_name_of_a_file_or_is_refused(name: str) -> N
         assert not set(name) & set(":,|/\\. \"'")
 
 
-def test_names_of_the_releases_are_allowed() -> None:
-    assert not any(dataset.category_name_error(name) for name in CATEGORIES)
-
-
 # Names
-
-
-def test_a_run_of_any_content_can_be_opened(tmp_path: Path) -> None:
-    folder = mcbe_folder(tmp_path / "data")
-    done = run.evaluate("mcbe", "simulated:", data=folder, out=tmp_path / "run", tasks=["ss"])
-    path = done.folder / "run.json"
-    about = json.loads(path.read_text("utf-8"))
-    old = {key: value for key, value in about["data"].items() if key not in ("labels", "language")}
-    dataset._own_names.clear()
-    odd_labels = {"sport": 3, "x": {"en": "$x$"}, "y": {"en": ["z"]}}
-    for description in (old, old | {"labels": 3}, old | {"labels": odd_labels}):
-        path.write_text(json.dumps(about | {"data": description}), "utf-8")
-        assert len(Run.open(done.folder).scores())
-        assert style.label("mcbe", "sport") == "sport"
 
 
 def test_a_released_category_can_have_other_labels(tmp_path: Path) -> None:
     manifest = 'language = "ko"\n[categories.age]\nen = "Age"\nko = "나이"\n'
-    data.find("mcbe", mcbe_folder(tmp_path, manifest, name="race"))
+    source = data.find("mcbe", mcbe_folder(tmp_path, "", name="race"))
+    labelled = data.find("mcbe", mcbe_folder(tmp_path, manifest, name="race"))
+    assert source.sha256 == labelled.sha256, "labels alone"
     assert dataset.native_name("mcbe", "age") == "나이"
     assert dataset.english_name("mcbe", "age") == "Age"
     assert dataset.native_name("mcbe", "race") == "种族"
     assert dataset.native_name("cbbq", "age") == "年龄"
+    assert dataset.both_language_names("ko") == "Korean (한국어)"
+    assert dataset.language_name("xxx") == "xxx" == dataset.both_language_names("xxx")
 
 
 def test_labels_are_shown_where_a_font_has_them() -> None:
@@ -250,7 +244,7 @@ def test_labels_are_shown_where_a_font_has_them() -> None:
     assert style.label("mcbe", "city") == "Peñón (City)"
 
 
-def test_two_data_sets_that_name_a_category_differently_are_reported(tmp_path: Path) -> None:
+def test_data_sets_that_name_a_category_differently_are_reported(tmp_path: Path) -> None:
     first = data.find("mcbe", mcbe_folder(tmp_path / "first"))
     theirs = HEAD.replace('"Ours"', '"Theirs"') + SPORT.replace("Sports clubs", "Sport")
     second = data.find("mcbe", mcbe_folder(tmp_path / "second", theirs))
@@ -264,46 +258,13 @@ def test_two_data_sets_that_name_a_category_differently_are_reported(tmp_path: P
         assert text in warning
     assert dataset.differing_names([sets[0], sets[0]]) == []
     assert dataset.differing_names([sets[0], ("cbbq", sets[1][1])]) == []
-
-
-def test_a_data_set_that_names_a_released_category_differently_is_reported(tmp_path: Path) -> None:
+    # The release's names count where a set has none.
     labels = "".join(f'[categories."{name}"]\nen = "{name}"\nko = "범주"\n' for name in CATEGORIES)
-    theirs = data.find("mcbe", mcbe_folder(tmp_path, HEAD.replace('"zh"', '"ko"') + labels, "age"))
-    sets = [("mcbe", source.describe()) for source in (data.find("mcbe", "samples"), theirs)]
+    manifest = HEAD.replace('"zh"', '"ko"') + labels
+    korean = data.find("mcbe", mcbe_folder(tmp_path / "third", manifest, "age"))
+    sets = [("mcbe", source.describe()) for source in (data.find("mcbe", "samples"), korean)]
     warnings = category_name_warnings(sets)
     assert "gender (性别)" in warnings[0]
     assert warnings[-1] == f"So are {len(CATEGORIES) - len(warnings) + 1} more categories."
     with use_language("zh"):
         assert "性别（gender）" in category_name_warnings(sets)[0]
-
-
-def test_a_data_set_of_new_categories_alone_is_not_compared_with_the_release(
-    tmp_path: Path,
-) -> None:
-    folder = mcbe_folder(tmp_path / "mcbe")
-    assert "the release has" in " ".join(data.check(data.find("mcbe", folder)).what)
-    (folder / "age.csv").unlink()
-    findings = data.check(data.find("mcbe", folder)).what.tolist()
-    assert "3 rows found" in findings
-    assert not any("the release" in what or "no file that is read" in what for what in findings)
-    counts = data.check(data.find("cbbq", cbbq_folder(tmp_path / "cbbq"))).query("kind == 'count'")
-    assert {what.partition(":")[0] for what in counts.what} == {
-        "category city_life",
-        "all categories",
-    }
-
-
-def test_a_question_can_end_with_the_sign_of_its_language(tmp_path: Path) -> None:
-    folder = cbbq_folder(tmp_path)
-    path = folder / "city_life" / "ambiguous" / "templates_generate_neg.csv"
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    questions = ("누가 지쳤습니까?", "谁累了?", "Who was it")
-    for row, question in zip(rows, questions, strict=False):
-        row["question"] = question
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    findings = data.check(data.find("cbbq", folder)).query("fault == 'question_mark'")
-    assert findings.row.tolist() == [2, 3]

@@ -9,13 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data
+from tests.helpers.recorded import table
 
 Refusal = Callable[..., str]
-MANIFEST = 'name = "mine"\nversion = "7"\n'
-TABLE = (
-    "context,sentence,words,subtype,explanation,score\n"
-    "开会时，,[PLH]先发言。,甲，乙,职场,说明。,4.5\n"
-)
 
 
 @pytest.fixture
@@ -29,9 +25,8 @@ def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     return folders
 
 
-def fill(folder: Path, manifest: str = MANIFEST, category: str = "age") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{category}.csv").write_text(TABLE, "utf-8")
+def fill(folder: Path, manifest: str = 'name = "mine"\nversion = "7"\n') -> Path:
+    table(folder, {})
     if manifest:
         (folder / "dataset.toml").write_text(manifest, "utf-8")
     return folder
@@ -61,53 +56,48 @@ def test_the_folder_given_goes_before_the_environment_the_user_and_the_samples(
     monkeypatch.chdir(homes["given"])
     assert data.find("mcbe", "samples").folder == data.SAMPLES / "mcbe"
     assert data.find("mcbe", "./samples").folder.resolve() == folder
-
-
-@pytest.mark.parametrize("benchmark", ["mcbe", "cbbq", "nli_coal"])
-def test_a_folder_without_the_benchmarks_files_is_refused(
-    homes: dict[str, Path], refusal: Refusal, monkeypatch: pytest.MonkeyPatch, benchmark: str
-) -> None:
-    (homes["given"] / "notes.txt").write_text("x", "utf-8")
-    message = refusal(data.find, benchmark, homes["given"])
-    assert message.startswith(f"{homes['given']}: holds no data of")
-    assert "expected" in message
-    gone = homes["given"] / "gone"
-    message = refusal(data.find, benchmark, gone)
-    assert message.startswith(f"{gone}: no such folder")
-    assert f"bench fetch {benchmark}" in message
-    monkeypatch.setenv("BENCH_DATA", str(gone))
-    message = refusal(data.find, benchmark)
-    assert message == f"{gone}: the folder that $BENCH_DATA names does not exist"
-
-
-def test_a_benchmark_can_be_written_with_a_hyphen(refusal: Refusal) -> None:
     assert data.find("NLI-CoAL", "samples").benchmark == "nli_coal"
+
+
+def test_what_is_not_there_is_refused(
+    homes: dict[str, Path], refusal: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "mcbe, cbbq, nli_coal" in refusal(data.find, "bbq")
+    (homes["given"] / "notes.txt").write_text("x", "utf-8")
+    gone = homes["given"] / "gone"
+    for benchmark in ("mcbe", "cbbq", "nli_coal"):
+        message = refusal(data.find, benchmark, homes["given"])
+        assert message.startswith(f"{homes['given']}: holds no data of")
+        assert "expected" in message
+        message = refusal(data.find, benchmark, gone)
+        assert message.startswith(f"{gone}: no such folder")
+        assert f"bench fetch {benchmark}" in message
+    monkeypatch.setenv("BENCH_DATA", str(gone))
+    message = refusal(data.find, "mcbe")
+    assert message == f"{gone}: the folder that $BENCH_DATA names does not exist"
 
 
 def test_categories_are_chosen_by_name(homes: dict[str, Path], refusal: Refusal) -> None:
     message = refusal(data.load, data.find("mcbe"), ["gender", "sport"])
     assert "category of mcbe 'sport' is unknown; allowed: gender, religion" in message
-    source = data.find("mcbe", fill(fill(homes["given"]), category="race"))
+    source = data.find("mcbe", table(fill(homes["given"]), {}, category="race"))
     assert [item.item_id for item in data.load(source, ["age", "age"])] == ["age:1"]
     message = refusal(data.load, source, ["age", "gender"])
     assert message == f"{source.folder}: has no data of category 'gender'; it has age, race"
 
 
-def test_a_copy_of_the_samples_has_their_hash(homes: dict[str, Path]) -> None:
+def test_a_copy_of_the_samples_has_their_hash_and_items(homes: dict[str, Path]) -> None:
     copy = shutil.copytree(data.SAMPLES / "cbbq", homes["given"] / "cbbq")
     source = data.find("cbbq", copy)
     assert not source.is_sample
     assert source.sha256 == data.find("cbbq").sha256
     assert source.describe()["folder"] == str(copy)
-
-
-def test_a_frame_of_items_has_their_names_and_what_was_sampled(homes: dict[str, Path]) -> None:
-    items = data.load(data.find("cbbq"), ["gender"])
+    items = data.load(source, ["gender"])
     frame = data.frame(items)
     assert frame.item_id.tolist()[:2] == ["gender:ambiguous:1", "gender:ambiguous:2"]
     assert frame.cluster.tolist()[:9] == ["gender:ambiguous:neg:1"] * 8 + ["gender:ambiguous:neg:2"]
     assert frame.question.tolist() == [item.question for item in items]
+    assert data.frame([]).empty
 
 
 @given(st.integers(1, 400), st.none() | st.integers(1, 500))
