@@ -43,7 +43,7 @@ HEAVY = {
 COMMAND = {"pydantic"}
 TABLES = {"numpy", "pandas", "pyarrow"}
 RUN = {*COMMAND, *TABLES, "filelock", "scipy"}
-NUMBERS = {*TABLES, "rapidfuzz", "scipy"}
+NUMBERS = {*COMMAND, *TABLES, "rapidfuzz", "scipy"}
 # seaborn brings IPython for its widgets.
 PICTURES = {"IPython", "PIL", "matplotlib", "seaborn", "tqdm"}
 FUNCTIONS = """

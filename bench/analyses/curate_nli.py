@@ -22,7 +22,7 @@ from bench.core.i18n import _, note
 from bench.curate import EXAMPLES
 from bench.data.dataset import PROMPTS_FILE, both_language_names
 from bench.data.nli_coal.build import build, build_eval
-from bench.data.nli_coal.language_pack import FRAMES, Pack, read_pack, read_words, write_pack
+from bench.data.nli_coal.language_pack import FRAMES, Pack, read_pack, write_pack
 from bench.data.nli_coal.language_pack_audit import check, sift
 from bench.data.readers import as_path as path_of
 from bench.data.readers import read_text
@@ -78,7 +78,7 @@ def make(folder: str = "", captions: Sequence[str] = (), out: str = "") -> Made:
         BadInput: something is wrong with the pack, or no caption makes a frame.
     """
     place, files = _inputs(folder, captions)
-    pack = read_words(place) if files else read_pack(place)
+    pack = read_pack(place, frames=not files)
     sifted = sift(pack, files)
     if files:
         frames = tuple(frame for frame in sifted.frame if frame)

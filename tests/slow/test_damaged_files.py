@@ -194,7 +194,7 @@ def read_data(benchmark: str, folder: Path) -> None:
 
 def read_language_pack(folder: Path) -> None:
     pack = read_pack(folder)
-    attempt(lambda: with_captions(pack, [folder / "captions.txt"], 10))
+    attempt(lambda: with_captions(pack, [folder / "captions.txt"]))
 
 
 def read_prompts(folder: Path) -> None:

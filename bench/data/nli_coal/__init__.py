@@ -13,9 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal
 
-from bench.core.errors import BadInput, expected, quoted
+from pydantic import Field, Strict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as validated
+
+from bench.core.errors import BadInput, expected
 from bench.core.i18n import N_
 from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source
 from bench.data import load as load_items
@@ -23,9 +26,9 @@ from bench.data.dataset import is_language
 from bench.data.nli_coal.frames import (
     RELEASED_TERMS,
     SLOT,
-    Aligned,
-    Terms,
     align,
+    checked,
+    explained,
     match_of,
     pattern,
 )
@@ -68,7 +71,6 @@ CATEGORIES = ("en", "ja", "zh")
 CATEGORY_LABELS = {"en": "英语", "ja": "日语", "zh": "中文"}
 SETS = {"ps": "1-prostereo", "as": "2-antistereo", "ns": "3-nonstereo"}
 NEUTRAL_TERMS = {"nt": "5-neutral-terms"}
-OCCUPATION_TYPES = ("female-stereo", "male-stereo", "neutral")
 # The folders that may hold each set, and what the names of its files have after the stem.
 VARIANTS = {
     ("all", "plain"): (("all-words", "untokenized"), ""),
@@ -90,7 +92,6 @@ TYPES = {
 # No sentence of the release has 200 characters.
 MAX_SENTENCE = 10_000
 MAX_ID = 10**15
-FIELDS = ("sentence1", "sentence2", "label")
 # The list of occupations of a language, with their English words first.
 OCCUPATION_LIST = "occupation-words/occup_en-{language}_v*.tsv"
 DEFINITIONAL = "their occupation means a man or a woman by itself"
@@ -131,19 +132,26 @@ class Pair:
         return f"{self.category}:{self.occupation or self.premise}"
 
 
-class Loaded(NamedTuple):
-    """Pairs, and how many of them a setting affects: by language, set and effect."""
+Sentence = Annotated[
+    str,
+    Field(max_length=MAX_SENTENCE),
+    checked(lambda text: text.strip() and "\n" not in text, "a text on one line"),
+]
 
-    pairs: list[Pair]
-    touched: Counter[tuple[str, str, str]]
+
+@validated(frozen=True)
+class Row:
+    """A line of a file; the right answer to an evaluation pair is always neutral."""
+
+    sentence1: Sentence
+    sentence2: Sentence
+    label: Literal["neutral"]
+    id: Annotated[int, Strict(), Field(ge=0, lt=MAX_ID)] = -1
+    occ_word: str = ""
+    occ_type: Literal["", "female-stereo", "male-stereo", "neutral"] = ""
 
 
-class Words(NamedTuple):
-    """The gender words of a language, how they are found, and whether blanks are ignored."""
-
-    terms: Terms
-    match: str
-    tokenized: bool
+ROW = TypeAdapter(Row)
 
 
 @cache
@@ -194,27 +202,32 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Pair]
         BadInput: a missing or empty field, an unknown label or type, or a repeated id, with file
             and line; or a language does not have the sets that are asked for.
     """
-    return _load(folder, categories, settings).pairs
+    pairs = _pairs(folder, categories, settings)
+    return [pair for pair, effect in pairs if effect != DEFINITIONAL]
 
 
 def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
     """Count the pairs that `anomalies` corrects, or would, and that `definitional` leaves out."""
-    counts = _load(folder, categories or list(files(folder)), settings).touched
+    pairs = _pairs(folder, categories or list(files(folder)), settings)
+    counts = Counter((pair.category, pair.set, effect) for pair, effect in pairs if effect)
     return [
-        SettingEffect(language, name, rows, what, what == DEFINITIONAL)
-        for (language, name, what), rows in counts.items()
+        SettingEffect(language, name, number, what, what == DEFINITIONAL)
+        for (language, name, what), number in counts.items()
     ]
 
 
-def _load(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -> Loaded:
+def _pairs(
+    folder: Path, languages: Sequence[str], given: Mapping[str, str]
+) -> Iterator[tuple[Pair, str]]:
+    """Read the pairs of some languages, each with what a setting does to it, or would."""
     for name, value in given.items():
         if value not in SETTINGS.get(name, ()):
             allowed = SETTINGS.get(name, "nothing")
             raise BadInput(f"{name}={value}: {expected(value, allowed, f'value of {name}')}")
     settings = {name: given.get(name, allowed[0]) for name, allowed in SETTINGS.items()}
-    found, loaded = files(folder), Loaded([], Counter())
-    for language in categories:
-        place = found[language][0].parents[2]
+    known_files = files(folder)
+    for language in languages:
+        place = known_files[language][0].parents[2]
         tokens = settings["tokens"] if language == TOKENIZED else "plain"
         paths = _variant(place, settings["set"], tokens)
         if not paths:
@@ -224,19 +237,15 @@ def _load(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -> 
                 f"bias-eval-set_v*/{names[0]}/1-prostereo{suffix}_v*.json and the other two; "
                 "other languages may have them"
             )
-        words = _gender_words(place, language, tokens == "tokenized")
         excluded = set()
         if settings["definitional"] == "leave_out":
             excluded = _definitional(place, language)
+        # The ids of the language, by set.
         seen: set[int] = set()
         for name, path in zip({**SETS, **NEUTRAL_TERMS}, paths, strict=False):
-            for pair, anomaly in _read(path, language, name, seen, words, settings["anomalies"]):
-                effect = DEFINITIONAL if name == "ns" and pair.occupation in excluded else anomaly
-                if effect:
-                    loaded.touched[language, name, effect] += 1
-                if effect != DEFINITIONAL:
-                    loaded.pairs.append(pair)
-    return loaded
+            for pair, anomaly in _read(path, language, name, seen, settings):
+                is_excluded = name == "ns" and pair.occupation in excluded
+                yield pair, DEFINITIONAL if is_excluded else anomaly
 
 
 def _definitional(place: Path, language: str) -> set[str]:
@@ -253,13 +262,6 @@ def _definitional(place: Path, language: str) -> set[str]:
     return {word for word, origin in english.items() if origin in definitional}
 
 
-def _gender_words(place: Path, language: str, tokenized: bool) -> Words:
-    if (place / PACK).is_dir():
-        pack = read_pack(place / PACK)
-        return Words(pack.terms, pack.match, tokenized)
-    return Words(RELEASED_TERMS[language], match_of(language), tokenized)
-
-
 def _variant(place: Path, set_: str, tokens: str) -> list[Path]:
     """List PS, AS, NS and perhaps NT of a language; nothing if PS, AS or NS is missing."""
     folders, suffix = VARIANTS[set_, tokens]
@@ -274,106 +276,62 @@ def _variant(place: Path, set_: str, tokens: str) -> list[Path]:
 
 
 def _read(
-    path: Path, language: str, name: str, seen: set[int], words: Words, anomalies: str
+    path: Path, language: str, name: str, seen: set[int], settings: Mapping[str, str]
 ) -> Iterator[tuple[Pair, str]]:
-    """Read the pairs of a file, each with what is odd about it.
-
-    Args:
-        seen: the ids of earlier files; those of this file are added.
-    """
-    start, number = len(seen), 0
-    for line, row in read_json_lines(path):
+    """Read the pairs of a file, each with what is odd about it, and add its ids to `seen`."""
+    terms, match = RELEASED_TERMS.get(language, {}), match_of(language)
+    if (path.parents[2] / PACK).is_dir():
+        pack = read_pack(path.parents[2] / PACK)
+        terms, match = pack.terms, pack.match
+    before = len(seen)
+    for line, fields in read_json_lines(path):
         place = f"{path}, line {line}"
-        occupation, occupation_type = _check_fields(place, row)
-        identifier = row.get("id", start + number)
-        if type(identifier) is not int or not 0 <= identifier < MAX_ID:
-            raise BadInput(
-                f"{place}, field `id`: {quoted(identifier)} is not a whole number from 0, below "
-                f"{MAX_ID:,}"
+        try:
+            row = ROW.validate_python(fields)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise BadInput(f"{place}, field `{first['loc'][0]}`: {explained(first)}") from None
+        number = len(seen) if row.id < 0 else row.id
+        if number in seen:
+            raise BadInput(f"{place}: id {number} occurs more than once; every pair needs its own")
+        seen.add(number)
+        premise, hypothesis = row.sentence1, row.sentence2
+        if language == TOKENIZED and settings["tokens"] == "tokenized":
+            premise, hypothesis = premise.replace(" ", ""), hypothesis.replace(" ", "")
+        word, anomaly = row.occ_word, ""
+        kind: str = row.occ_type
+        aligned = align(premise, hypothesis, terms, match, word)
+        if aligned:
+            gender, term = aligned.gender, aligned.term
+        else:  # the gender that the hypothesis has more often than the premise
+            gender, term = next(
+                (
+                    (gender, term)
+                    for gender, words in terms.items()
+                    for term in words
+                    if len(pattern(term, match).findall(row.sentence2))
+                    > len(pattern(term, match).findall(row.sentence1))
+                ),
+                ("", ""),
             )
-        if identifier in seen:
+        if not term:
+            known = " or ".join(term for words in terms.values() for term in words)
             raise BadInput(
-                f"{place}: id {identifier} occurs more than once; every pair needs its own"
+                f"{place}, field `sentence2`: expected {known} in place of the occupation: "
+                f"{row.sentence2[:60]!r}"
             )
-        seen.add(identifier)
-        number += 1
-        aligned = _align(row, words)
-        gender, term = (aligned.gender, aligned.term) if aligned else _term(place, row, words)
-        anomaly = ""
-        if aligned and aligned.occupation != occupation:
-            anomaly = WRONG_OCCUPATION if occupation else NO_OCCUPATION
-            if anomalies == "repair":
+        if aligned and aligned.occupation != word:
+            anomaly = WRONG_OCCUPATION if word else NO_OCCUPATION
+            if settings["anomalies"] == "repair":
                 anomaly += "; it is taken from these (anomalies=repair)"
-                occupation, occupation_type = aligned.occupation, TYPES.get((name, gender), "")
+                word, kind = aligned.occupation, TYPES.get((name, gender), "")
             else:
                 anomaly += " (--set anomalies=repair takes it from these)"
-        pair = Pair(
-            language,
-            identifier,
-            name,
-            row["sentence1"],
-            row["sentence2"],
-            occupation,
-            occupation_type,
-            gender,
-            term,
-            aligned.frame if aligned else "",
-        )
-        yield pair, anomaly
-    if not number:
+        frame = aligned.frame if aligned else ""
+        sentences = row.sentence1, row.sentence2
+        yield Pair(language, number, name, *sentences, word, kind, gender, term, frame), anomaly
+    if len(seen) == before:
         raise BadInput(f"{path}: holds no pairs")
-
-
-def _check_fields(place: str, row: Mapping[str, Any]) -> tuple[str, str]:
-    """Check the fields of a row, and return its occupation and type, "" if not given.
-
-    Raises:
-        BadInput: a field is missing or holds something impossible.
-    """
-    for field in FIELDS:
-        value = row.get(field)
-        if field not in row:
-            raise BadInput(f"{place}: field `{field}` is missing; found: {', '.join(row)}")
-        if not isinstance(value, str) or not value.strip():
-            raise BadInput(f"{place}, field `{field}`: {quoted(value)} is not a text")
-        if "\n" in value:
-            raise BadInput(f"{place}, field `{field}`: holds a line break")
-        if len(value) > MAX_SENTENCE:
-            raise BadInput(f"{place}, field `{field}`: is longer than {MAX_SENTENCE:,} characters")
-    if row["label"] != "neutral":
-        raise BadInput(
-            f"{place}, field `label`: {quoted(row['label'])}; an evaluation pair is always neutral"
-        )
-    occupation, occupation_type = (row.get(field, "") for field in ("occ_word", "occ_type"))
-    for field, value in (("occ_word", occupation), ("occ_type", occupation_type)):
-        if not isinstance(value, str):
-            raise BadInput(f"{place}, field `{field}`: {quoted(value)} is not a text")
-    if occupation_type and occupation_type not in OCCUPATION_TYPES:
-        what = expected(occupation_type, OCCUPATION_TYPES, "field `occ_type`")
-        raise BadInput(f"{place}: {what}")
-    return occupation, occupation_type
-
-
-def _align(row: Mapping[str, Any], words: Words) -> Aligned | None:
-    """Find how the hypothesis was made: with the occupation that the row names, or another."""
-    premise, hypothesis = row["sentence1"], row["sentence2"]
-    if words.tokenized:
-        premise, hypothesis = premise.replace(" ", ""), hypothesis.replace(" ", "")
-    return align(premise, hypothesis, words.terms, words.match, row.get("occ_word", ""))
-
-
-def _term(place: str, row: Mapping[str, Any], words: Words) -> tuple[str, str]:
-    """Find the gender and its term that the hypothesis has more often than the premise."""
-    for gender, terms in words.terms.items():
-        for term in terms:
-            word = pattern(term, words.match)
-            if len(word.findall(row["sentence2"])) > len(word.findall(row["sentence1"])):
-                return gender, term
-    known = " or ".join(term for terms in words.terms.values() for term in terms)
-    raise BadInput(
-        f"{place}, field `sentence2`: expected {known} in place of the occupation: "
-        f"{row['sentence2'][:60]!r}"
-    )
 
 
 def texts(source: Source) -> list[Text]:

@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import combinations, permutations
+from itertools import combinations, permutations, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from bench.core.errors import BadInput, plain
 from bench.data import audit, nli_coal
 from bench.data.audit import Finding, show_cell
 from bench.data.nli_coal import english_words, known_words
-from bench.data.nli_coal.build import PRO
+from bench.data.nli_coal.build import PRO, untrained
 from bench.data.nli_coal.extract import extract
 from bench.data.nli_coal.frames import (
     RELEASED_TERMS,
@@ -26,6 +26,7 @@ from bench.data.nli_coal.frames import (
     Terms,
     align,
     found_in,
+    gender_words,
     match_of,
 )
 from bench.data.nli_coal.language_pack import PACK, Pack, read_pack
@@ -60,25 +61,24 @@ PS, AS, NS = SETS = tuple(nli_coal.SETS.values())
 ALL = "4-all"
 # Folders of evaluation sets, by what is in them.
 ALL_WORDS, DOWNSAMPLED, TOKENIZED = ("all-words", "untokenized"), "downsamp", "tokenized"
+# What the reader says: the file, the line and the field or column, and what is wrong.
+ERROR = re.compile(
+    r"(?P<file>.+?)(?:, line (?P<row>\d+))?(?: \(header\))?"
+    r"(?:, (?:column|field) `(?P<column>\w+)`)?: (?P<what>.+)"
+)
 
 
 class Line(NamedTuple):
     """A line of a file, what it says, and how its hypothesis was made, if that is known."""
 
+    path: Path
     number: int
     row: dict[str, Any]
     aligned: Aligned | None
 
 
-class SetFile(NamedTuple):
-    """A file of a set with its lines."""
-
-    path: Path
-    lines: list[Line]
-
-
-# The files of each variant (all words, down-sampled, tokenized), by the name of the set.
-Files = Mapping[str, Mapping[str, SetFile]]
+# The lines of each variant (all words, down-sampled, tokenized), by the name of the set.
+Files = Mapping[str, Mapping[str, Sequence[Line]]]
 
 
 class Place(NamedTuple):
@@ -91,32 +91,27 @@ class Place(NamedTuple):
     match: str
 
     def odd(
-        self,
-        path: Path,
-        fault: str,
-        what: str,
-        *,
-        row: int = 0,
-        column: str = "",
-        value: str = "",
-        pairs: int = 0,
+        self, line: Line, column: str, fault: str, what: str, value: object = "", pairs: int = 1
     ) -> Finding:
-        file = audit.file_name(path, self.root)
-        return Finding(file, row, column, "odd", what, show_cell(value), fault, pairs)
+        file = audit.file_name(line.path, self.root)
+        shown = show_cell(value) if isinstance(value, str) else str(value)
+        return Finding(file, line.number, column, "odd", what, shown, fault, pairs)
 
-    def read(self, path: Path) -> SetFile:
+    def read(self, path: Path) -> list[Line]:
         """Read a file; the blanks of tokenized Japanese do not count."""
-        tokenized = any(TOKENIZED in part.split("-") for part in path.parts)
+        is_tokenized = any(TOKENIZED in part.split("-") for part in path.parts)
         lines = []
         for number, row in read_json_lines(path):
+            for name in ("sentence1", "sentence2") if is_tokenized else ():
+                row[name] = str(row.get(name, "")).replace(" ", "")
             premise, hypothesis = (str(row.get(name, "")) for name in ("sentence1", "sentence2"))
-            if tokenized:
-                premise, hypothesis = premise.replace(" ", ""), hypothesis.replace(" ", "")
-            named = row.get("occ_word")
-            word = named if isinstance(named, str) else ""
-            aligned = align(premise, hypothesis, self.terms, self.match, word)
-            lines.append(Line(number, row, aligned))
-        return SetFile(path, lines)
+            word = row.get("occ_word")
+            named = word if isinstance(word, str) else ""
+            aligned = align(premise, hypothesis, self.terms, self.match, named)
+            lines.append(Line(path, number, row, aligned))
+        if not lines:
+            raise BadInput(f"{path}: holds no pairs")
+        return lines
 
 
 def check(folder: Path, **settings: str) -> pd.DataFrame:
@@ -137,95 +132,85 @@ def check(folder: Path, **settings: str) -> pd.DataFrame:
     return audit.to_table(findings, "pairs")
 
 
-def summary(findings: pd.DataFrame) -> pd.DataFrame:
-    """Count the findings of `check` by fault: `fault`, `what`, `findings`, `pairs`."""
-    rows = [
-        (fault, what, len(of_fault), int(of_fault.pairs.sum()))
-        for fault, what in FAULTS.items()
-        if len(of_fault := findings[findings.fault == fault])
-    ]
-    return pd.DataFrame(rows, columns=["fault", "what", "findings", "pairs"])
+def refused(root: Path, error: Exception | str) -> Finding:
+    """Report an error of a reader, with the file, the line and the column that it names."""
+    text = plain(str(error)).removeprefix(str(root)).lstrip("/\\")
+    named = ERROR.fullmatch(text)
+    if not named:
+        return Finding("", 0, "", "refused", text, fault="refused")
+    file, _, key = named["file"].partition(", ")  # a key of TOML
+    what = f"{key}: {named['what']}" if key else named["what"]
+    row, column = int(named["row"] or 0), named["column"] or ""
+    return Finding(file, row, column, "refused", what, fault="refused")
 
 
-def _places(root: Path) -> list[Place]:
-    places = []
+def _places(root: Path) -> Iterator[Place]:
     for folder in [*sorted(root.glob("*_v*")), root]:
         language, mark, _ = folder.name.partition("_v")
         if not mark or not folder.is_dir():
             continue
-        if (folder / PACK).is_dir():
-            with suppress(BadInput):  # the loader reports it
+        with suppress(BadInput):  # the loader reports it
+            if (folder / PACK).is_dir():
                 pack = read_pack(folder / PACK)
-                places.append(Place(folder, root, language, pack.terms, pack.match))
+                yield Place(folder, root, language, pack.terms, pack.match)
                 continue
         if language in RELEASED_TERMS:
-            terms = RELEASED_TERMS[language]
-            places.append(Place(folder, root, language, terms, match_of(language)))
-    return places
+            yield Place(folder, root, language, RELEASED_TERMS[language], match_of(language))
 
 
 def _check(place: Place) -> Iterator[Finding]:
+    folder = Line(place.folder, 0, {}, None)
     try:
         nli_coal.load(place.folder, [place.language])
-    except (BadInput, OSError) as error:
-        yield _refused(place, error)
+    except BadInput as error:
+        yield refused(place.root, error)
     except KeyError:
         what = f"has not all of {', '.join(SETS)} in {' or '.join(ALL_WORDS)}"
-        file = audit.file_name(place.folder, place.root)
-        yield Finding(file, 0, "", "refused", what, fault="refused")
-    files: dict[str, dict[str, SetFile]] = defaultdict(dict)
+        yield place.odd(folder, "", "refused", what, pairs=0)._replace(kind="refused")
+    files: dict[str, dict[str, list[Line]]] = defaultdict(dict)
     for path in sorted(place.folder.glob("bias-eval-set_v*/*/*.json")):
         variant = "all" if path.parent.name in ALL_WORDS else path.parent.name
+        name = re.split(r"-(?:downsamp|tok)|_v", path.name)[0]
         try:
-            name = re.split(r"-(?:downsamp|tok)|_v", path.name)[0]
             files[variant][name] = place.read(path)
         except BadInput as error:
-            yield _refused(place, error)
+            yield refused(place.root, error)
     for sets in files.values():
-        for name in SETS:
-            if name in sets:
-                yield from _rows(place, name, sets[name])
+        for name in filter(sets.__contains__, SETS):
+            yield from _rows(place, name, sets[name])
     yield from _compare(place, files)
-    pack = _pack(place)
-    complete = [files["all"][name] for name in SETS if name in files["all"]]
-    if len(complete) == len(SETS):
-        yield from _words(place, complete)
-        yield from _frames(place, complete, pack)
+    try:  # words and frames, if the files follow one of the two designs
+        pack = extract(place.folder)[0]
+    except (BadInput, IndexError):
+        pack = None
+    if set(SETS) <= set(files["all"]):
+        lines = [line for name in SETS for line in files["all"][name] if line.aligned]
+        yield from _words(place, lines)
+        yield from _frames(place, lines, pack)
     yield from _controlled(place, pack)
     for variant, title in (("all", "all words"), (DOWNSAMPLED, "down-sampled")):
-        if files.get(variant):
+        if files[variant]:
             key = place.language if variant == "all" else "downsampled"
             released = known_words()["released"].get(key)
             yield _count(f"{place.language}, {title}", files[variant], released)
 
 
-def _rows(place: Place, name: str, file: SetFile) -> Iterator[Finding]:
+def _rows(place: Place, name: str, lines: Sequence[Line]) -> Iterator[Finding]:
     """Report single rows of PS, AS or NS."""
-    unnamed = [line.number for line in file.lines if line.aligned and "occ_word" not in line.row]
+    unnamed = [line for line in lines if line.aligned and "occ_word" not in line.row]
     if unnamed:
         what = "names no occupation, as in the first release; it is found by position"
-        yield place.odd(
-            file.path,
-            "no_occupation",
-            what,
-            row=unnamed[0],
-            column="occ_word",
-            pairs=len(unnamed),
-        )
+        yield place.odd(unnamed[0], "occ_word", "no_occupation", what, pairs=len(unnamed))
     first: dict[tuple[str, str], int] = {}
-    for number, row, aligned in file.lines:
-
-        def odd(fault: str, column: str, what: str, value: object, row: int = number) -> Finding:
-            value = str(value)
-            return place.odd(file.path, fault, what, row=row, column=column, value=value, pairs=1)
-
-        pair = (str(row.get("sentence1")), str(row.get("sentence2")))
-        earlier = first.setdefault(pair, number)
+    for line in lines:
+        _, number, row, aligned = line
+        premise, hypothesis = str(row.get("sentence1")), str(row.get("sentence2"))
+        earlier = first.setdefault((premise, hypothesis), number)
         if earlier != number:
-            yield odd("duplicate_rows", "", f"repeats line {earlier}", pair[0])
+            yield place.odd(line, "", "duplicate_rows", f"repeats line {earlier}", premise)
         if aligned is None:
             what = "is not the premise with a gendered word in place of the occupation"
-            yield odd("not_one_frame", "sentence2", what, pair[1])
+            yield place.odd(line, "sentence2", "not_one_frame", what, hypothesis)
             continue
         word, kind = row.get("occ_word", aligned.occupation), row.get("occ_type")
         if word != aligned.occupation:
@@ -233,221 +218,168 @@ def _rows(place: Place, name: str, file: SetFile) -> Iterator[Finding]:
                 f"is not what the sentences have, {aligned.occupation!r}; `anomalies=repair` "
                 "takes that"
             )
-            yield odd("wrong_occupation", "occ_word", what, word)
+            yield place.odd(line, "occ_word", "wrong_occupation", what, str(word))
         elif kind and (kind == "neutral") != (name == NS):
-            yield odd("wrong_type", "occ_type", f"does not belong in {name}", kind)
+            what = f"does not belong in {name}"
+            yield place.odd(line, "occ_type", "wrong_type", what, str(kind))
         elif kind in PRO and (aligned.gender == PRO[kind]) != (name == PS):
             what = f"is {aligned.gender}, which for {kind} does not belong in {name}"
-            yield odd("wrong_gender", "sentence2", what, aligned.term)
+            yield place.odd(line, "sentence2", "wrong_gender", what, aligned.term)
 
 
-def _words(place: Place, files: Sequence[SetFile]) -> Iterator[Finding]:
+def _words(place: Place, lines: Sequence[Line]) -> Iterator[Finding]:
     """Report occupations that tell a gender, mean something else, or are part of others."""
-    first, pairs = _first(files, "occupation")
+    first, pairs = _first(lines, "occupation")
     english = english_words(place.folder, place.language)
     known = known_words()
     mistranslated = known["mistranslated"].get(place.language, {})
-
-    def odd(fault: str, word: str, what: str, count: int) -> Finding:
-        path, row = first[word]
-        return place.odd(path, fault, what, row=row, column="occ_word", value=word, pairs=count)
-
-    for word in first:
+    for word, line in first.items():
         origin = english.get(word, word if place.language == "en" else "")
-        if origin in known["definitional"] and first[word][0] == files[2].path:
+        if origin in known["definitional"] and line.path.name.startswith(NS):
             translated = "" if origin == word else f" ({origin})"
             what = f"means a man or a woman by itself{translated}; neutral is disputable"
-            yield odd("definitional_word", word, what, pairs[word])
+            yield place.odd(line, "occ_word", "definitional_word", what, word, pairs[word])
         if word in mistranslated:
             meant = f" where {origin} is meant" if origin else ""
             what = f"means {mistranslated[word]}{meant}"
-            yield odd("mistranslated", word, what, pairs[word])
+            yield place.odd(line, "occ_word", "mistranslated", what, word, pairs[word])
     for inner, outer in permutations(first, 2):
         if inner in outer:
             what = f"is part of {outer!r}, so that a search for it finds both"
-            yield odd("nested_occupation", inner, what, pairs[outer])
+            line = first[inner]
+            yield place.odd(line, "occ_word", "nested_occupation", what, inner, pairs[outer])
 
 
-def _frames(place: Place, files: Sequence[SetFile], pack: Pack | None) -> Iterator[Finding]:
+def _frames(place: Place, lines: Sequence[Line], pack: Pack | None) -> Iterator[Finding]:
     """Report frames, each at the first row that has it."""
-    first, pairs = _first(files, "frame")
+    first, pairs = _first(lines, "frame")
     known = known_words()
-    occupations = {line.aligned.occupation for file in files for line in file.lines if line.aligned}
     # Words of one or two characters are part of many others in a language without blanks.
-    occupations = {word for word in occupations if place.match == "word" or len(word) > 2}
-    gendered = [*place.terms["feminine"], *place.terms["masculine"]]
-    gendered += known["gendered"].get(place.language, ())
+    occupations = [
+        word
+        for word in sorted(_first(lines, "occupation")[0])
+        if place.match == "word" or len(word) > 2
+    ]
+    gendered = [*gender_words(place.terms), *known["gendered"].get(place.language, ())]
+    full_stop = known["full_stop"].get(place.language, ".")
     times = Counter(pack.frames if pack else ())
-    for frame, (path, row) in first.items():
-        rest = frame.replace(SLOT, "\0")
+    for frame, line in first.items():
+        rest, slots = frame.replace(SLOT, "\0"), frame.count(SLOT)
         word = found_in(rest, gendered, place.match)
-        other = max(
-            (one for one in sorted(occupations) if found_in(rest, (one,), place.match)),
-            key=len,
-            default="",
+        mentioned = [other for other in occupations if found_in(rest, (other,), place.match)]
+        longest = max(mentioned, key=len, default="")
+        rules = (
+            (word, "gendered_frame", f"mentions a person with a gender besides: {word!r}"),
+            (longest, "occupation_in_frame", f"mentions the occupation {longest!r} besides"),
+            (slots > 1, "slot_repeated", f"has the occupation {slots} times"),
+            (
+                times[frame] > 1,
+                "duplicate_frame",
+                f"stands {times[frame]} times in the list of frames",
+            ),
+            (not frame.endswith(full_stop), "no_full_stop", "does not end with a full stop"),
         )
-        slots, full_stop = frame.count(SLOT), known["full_stop"].get(place.language, ".")
-        faults = {
-            "gendered_frame": word and f"mentions a person with a gender besides: {word!r}",
-            "occupation_in_frame": other and f"mentions the occupation {other!r} besides",
-            "slot_repeated": slots > 1 and f"has the occupation {slots} times",
-            "duplicate_frame": times[frame] > 1
-            and f"stands {times[frame]} times in the list of frames",
-            "no_full_stop": not frame.endswith(full_stop) and "does not end with a full stop",
-        }
-        for fault, what in faults.items():
-            if what:
-                yield place.odd(
-                    path,
-                    fault,
-                    what,
-                    row=row,
-                    column="sentence1",
-                    value=frame,
-                    pairs=pairs[frame],
-                )
+        for is_broken, fault, what in rules:
+            if is_broken:
+                yield place.odd(line, "sentence1", fault, what, frame, pairs[frame])
 
 
-def _first(
-    files: Sequence[SetFile], attribute: str
-) -> tuple[dict[str, tuple[Path, int]], Counter[str]]:
+def _first(lines: Sequence[Line], attribute: str) -> tuple[dict[str, Line], Counter[str]]:
     """Find where each occupation or frame occurs first, and how many pairs have it."""
-    first: dict[str, tuple[Path, int]] = {}
-    pairs: Counter[str] = Counter()
-    for path, lines in files:
-        for line in lines:
-            if line.aligned:
-                text = getattr(line.aligned, attribute)
-                first.setdefault(text, (path, line.number))
-                pairs[text] += 1
-    return first, pairs
+    first: dict[str, Line] = {}
+    for line in lines:
+        first.setdefault(getattr(line.aligned, attribute), line)
+    return first, Counter(getattr(line.aligned, attribute) for line in lines)
 
 
 def _compare(place: Place, files: Files) -> Iterator[Finding]:
     """Report files that should agree with one another."""
     for sets in files.values():
         if {ALL, *SETS} <= set(sets):
-            joined = [line.row for name in SETS for line in sets[name].lines]
-            if [line.row for line in sets[ALL].lines] != joined:
+            joined = [line.row for name in SETS for line in sets[name]]
+            if [line.row for line in sets[ALL]] != joined:
                 what = "is not PS, AS and NS one after the other"
-                yield place.odd(sets[ALL].path, "all_differs", what)
+                yield place.odd(sets[ALL][0], "", "all_differs", what, pairs=0)._replace(row=0)
     complete, tokenized, small = (files.get(name, {}) for name in ("all", TOKENIZED, DOWNSAMPLED))
-    for name in SETS:
-        if name in complete and name in tokenized:
-            texts = [[_bare(line.row) for line in one[name].lines] for one in (tokenized, complete)]
-            differing = sum(a != b for a, b in zip(*texts, strict=False))
-            differing += abs(len(texts[0]) - len(texts[1]))
-            if differing:
-                what = "is more than the untokenized file with blanks"
-                finding = place.odd(
-                    tokenized[name].path, "tokenized_differs", what, pairs=differing
-                )
-                yield finding._replace(value=str(differing))
-        if name in complete and name in small:
-            known = [line.row for line in complete[name].lines]
-            path, lines = small[name]
-            for line in lines:
-                if line.row not in known:
-                    what, row = "is no row of the whole set", line.number
-                    finding = place.odd(path, "downsample_differs", what, row=row, pairs=1)
-                    yield finding._replace(value=str(line.row.get("id")))
-
-
-def _bare(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove the blanks of a row's sentences."""
-    return {
-        name: value.replace(" ", "")
-        if name.startswith("sentence") and isinstance(value, str)
-        else value
-        for name, value in row.items()
-    }
+    for name in filter(complete.__contains__, SETS):
+        rows = [line.row for line in complete[name]]
+        bare = [line.row for line in tokenized.get(name, ())]
+        differing = sum(a != b for a, b in zip_longest(bare, rows)) if bare else 0
+        if differing:
+            what = "is more than the untokenized file with blanks"
+            odd = ("", "tokenized_differs", what, differing, differing)
+            yield place.odd(tokenized[name][0], *odd)._replace(row=0)
+        for line in small.get(name, ()):
+            if line.row not in rows:
+                what = "is no row of the whole set"
+                yield place.odd(line, "", "downsample_differs", what, str(line.row.get("id")))
 
 
 def _controlled(place: Place, pack: Pack | None) -> Iterator[Finding]:
     """Report the labels of bias-controlled sets, their words, and the frames that they share."""
-    frames: dict[str, set[str]] = {}
+    folder = Line(place.folder, 0, {}, None)
+    frames: dict[str, set[str]] = defaultdict(set)
     for path in sorted(place.folder.glob("bias-controlled-set_v*/**/*.json")):
         split = re.split("[_-]", path.name)[0]
         try:
-            lines = place.read(path).lines
+            lines = place.read(path)
         except BadInput as error:
-            yield _refused(place, error)
+            yield refused(place.root, error)
             continue
         labels = Counter(str(line.row.get("label")) for line in lines)
         if len(labels) != 3 or len(set(labels.values())) != 1:
             counts = ", ".join(f"{label} {count:,}" for label, count in sorted(labels.items()))
             what = f"are not a third each: {counts}"
-            yield place.odd(path, "label_balance", what, column="label", pairs=len(lines))
+            odd = place.odd(lines[0], "label", "label_balance", what, pairs=len(lines))
+            yield odd._replace(row=0)
         released = known_words()["released_controlled"].get(split, 0)
         same = "as the release has" if len(lines) == released else f"the release has {released:,}"
         file, what = audit.file_name(path, place.root), f"{len(lines):,} pairs; {same}"
         yield Finding(file, 0, "", "count", what, str(len(lines)))
-        frames.setdefault(split, {line.aligned.frame for line in lines if line.aligned})
-    for one, other in combinations(("train", "dev", "test"), 2):
-        shared = frames.get(one, set()) & frames.get(other, set())
+        # The frames are the same at every rate.
+        frames[split] = frames[split] or {line.aligned.frame for line in lines if line.aligned}
+    for split, other in combinations(("train", "dev", "test"), 2):
+        shared = frames[split] & frames[other]
         if shared:
             what = (
-                f"{one} and {other} sets share {len(shared)} frames of {len(frames[one])} and "
+                f"{split} and {other} sets share {len(shared)} frames of {len(frames[split])} and "
                 f"{len(frames[other])}: their accuracy says nothing of new frames"
             )
-            yield place.odd(place.folder, "frames_shared", what, column="sentence1")
-    untrained = [word for word in pack.shipped if word not in pack.trained] if pack else []
-    if pack and pack.trained and untrained:
+            yield place.odd(folder, "sentence1", "frames_shared", what, pairs=0)
+    words = untrained(pack) if pack and pack.shipped and pack.trained else []
+    if pack and words:
         what = (
-            f"{len(untrained)} of {len(pack.shipped)} down-sampled neutral occupations are in no "
+            f"{len(words)} of {len(pack.shipped)} down-sampled neutral occupations are in no "
             "controlled set, so that no model was trained on them"
         )
-        value = ", ".join(untrained)
-        yield place.odd(place.folder, "untrained_words", what, column="occ_word", value=value)
+        yield place.odd(folder, "occ_word", "untrained_words", what, ", ".join(words), 0)
 
 
 def _count(
-    title: str, files: Mapping[str, SetFile], released: Mapping[str, list[int]] | None
+    title: str, files: Mapping[str, Sequence[Line]], released: Mapping[str, list[int]] | None
 ) -> Finding:
     """Count the pairs of each set and the occupations of each type, next to the release's."""
-    pairs = [len(files[name].lines) if name in files else 0 for name in SETS]
-    types: dict[str, set[str]] = {"feminine": set(), "masculine": set(), "neutral": set()}
-    for name in (PS, NS):
-        for line in files[name].lines if name in files else ():
-            if line.aligned:
-                gender = "feminine" if line.aligned.gender == "feminine" else "masculine"
-                types["neutral" if name == NS else gender].add(line.aligned.occupation)
-    found = {"pairs": pairs, "words": [len(words) for words in types.values()]}
-    if released is None:
-        same = "no release has this language"
-    elif found == released:
-        same = "as the release has"
-    else:
-        same = f"the release has {_numbers_text(released)}"
-    return Finding("", 0, "", "count", f"{title}: {_numbers_text(found)}; {same}", str(sum(pairs)))
 
+    def described(numbers: Mapping[str, list[int]]) -> str:
+        pairs = zip(("PS", "AS", "NS"), numbers["pairs"], strict=True)
+        words = zip(numbers["words"], ("female-stereo", "male-stereo", "neutral"), strict=True)
+        return (
+            f"pairs {', '.join(f'{name} {count:,}' for name, count in pairs)}, "
+            f"and occupations {', '.join(f'{count} {name}' for count, name in words)}"
+        )
 
-def _numbers_text(numbers: Mapping[str, Sequence[int]]) -> str:
-    pairs = zip(("PS", "AS", "NS"), numbers["pairs"], strict=True)
-    words = zip(numbers["words"], ("female-stereo", "male-stereo", "neutral"), strict=True)
-    return (
-        f"pairs {', '.join(f'{name} {count:,}' for name, count in pairs)}, "
-        f"and occupations {', '.join(f'{count} {name}' for count, name in words)}"
-    )
-
-
-def _pack(place: Place) -> Pack | None:
-    """Extract the words and frames of a folder, if they follow one of the two designs."""
-    try:
-        return extract(place.folder)[0]
-    except (BadInput, IndexError):
-        return None
-
-
-def _refused(place: Place, error: Exception) -> Finding:
-    """Report what the loader says, with the file, the line and the field that it names."""
-    text = plain(str(error))
-    found = re.match(
-        r"(?P<file>.+?)(?:, line (?P<row>\d+))?(?:, field `(?P<column>\w+)`)?: (?P<what>.+)", text
-    )
-    if not found:
-        file = audit.file_name(place.folder, place.root)
-        return Finding(file, 0, "", "refused", text, fault="refused")
-    file = found["file"].removeprefix(f"{place.root}").lstrip("/\\")
-    row, column = int(found["row"] or 0), found["column"] or ""
-    return Finding(file, row, column, "refused", found["what"], fault="refused")
+    words = {
+        ("neutral" if name == NS else line.aligned.gender, line.aligned.occupation)
+        for name in (PS, NS)
+        for line in files.get(name, ())
+        if line.aligned
+    }
+    types = Counter(kind for kind, _ in words)
+    found = {
+        "pairs": [len(files.get(name, ())) for name in SETS],
+        "words": [types["feminine"], types["masculine"], types["neutral"]],
+    }
+    same = f"the release has {described(released)}" if released else "no release has this language"
+    same = "as the release has" if found == released else same
+    what = f"{title}: {described(found)}; {same}"
+    return Finding("", 0, "", "count", what, str(sum(found["pairs"])))

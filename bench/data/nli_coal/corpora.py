@@ -14,15 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.core.errors import BadInput, expected, plain
+from bench.core.errors import BadInput, expected, plain, quoted
 from bench.data.readers import as_path, check_header, open_file, read_json_lines, read_lines
 
 LABELS = ("entailment", "contradiction", "neutral")
 # Unambiguous spellings of labels; numbers are ambiguous, their order differs between corpora.
-SPELLINGS: Mapping[str, str] = {
-    **{label: label for label in LABELS},
-    "contradictory": "contradiction",
-}
+SPELLINGS = {**{label: label for label in LABELS}, "contradictory": "contradiction"}
 # How corpora mark that most annotators did not agree.
 NO_CONSENSUS = ("-", "-1")
 # The names of each field, the one that counts first.
@@ -31,6 +28,7 @@ FIELDS = {
     "hypothesis": ("sentence2", "hypothesis", "hypo"),
     "label": ("gold_label", "label"),
 }
+# The columns of a table without a header.
 BARE = ("label", "premise", "hypothesis")
 JSON, TABLE = (".jsonl", ".json"), (".tsv", ".txt")
 
@@ -61,8 +59,8 @@ class Corpus(NamedTuple):
     @property
     def counts(self) -> dict[str, int]:
         """Count the pairs with each label."""
-        found = Counter(example.label for example in self.examples)
-        return {label: found[label] for label in LABELS}
+        counts = Counter(example.label for example in self.examples)
+        return {label: counts[label] for label in LABELS}
 
 
 def read(paths: Sequence[str | Path], labels: Mapping[str, str] | None = None) -> Corpus:
@@ -82,83 +80,67 @@ def read(paths: Sequence[str | Path], labels: Mapping[str, str] | None = None) -
     examples: list[Example] = []
     files = []
     for path in map(as_path, paths):
-        if not path.is_file():
-            raise BadInput(f"{path}: no such file")
-        found = [_example(place, fields, known) for place, fields in _rows(path)]
-        kept = [example for example in found if example is not None]
+        read_rows = [_example(place, row, known) for place, row in _rows(path)]
+        kept = [example for example in read_rows if example is not None]
         if not kept:
             raise BadInput(f"{path}: holds no pairs with a label")
         examples += kept
         with open_file(path) as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-        files.append(File(path, sha256, len(kept), len(found) - len(kept)))
+        files.append(File(path, sha256, len(kept), len(read_rows) - len(kept)))
     return Corpus(examples, files)
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
-    """Read rows: file and line, and premise, hypothesis and label by these names."""
+def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Read the rows of a file by the names of its fields, each with file and line."""
+    if path.suffix.lower() not in (*JSON, *TABLE):
+        raise BadInput(expected(path.suffix, (*JSON, *TABLE), f"{path}: ending"))
     if path.suffix.lower() in JSON:
         for line, row in read_json_lines(path):
-            place = f"{path}, line {line}"
-            yield place, {field: row[_name(place, field, row)] for field in FIELDS}
-    elif path.suffix.lower() in TABLE:
-        yield from _table(path)
-    else:
-        raise BadInput(expected(path.suffix, (*JSON, *TABLE), f"{path}: ending"))
-
-
-def _table(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
-    names: Sequence[str] = ()
-    chosen: dict[str, str] = {}
+            yield f"{path}, line {line}", row
+        return
+    columns: Sequence[str] = ()
     for line, text in read_lines(path):
-        cells, where = text.rstrip("\r").split("\t"), f"{path}, line {line}"
+        cells, place = text.rstrip("\r").split("\t"), f"{path}, line {line}"
         if not text.strip():
             continue
-        if not names:
-            names, chosen = BARE, {field: field for field in BARE}
+        if not columns:
             header = [cell.strip() for cell in cells]
-            # A first row of three names, or of more columns than three, is a header.
-            if len(header) > len(BARE) or set(header) & {
-                name for some in FIELDS.values() for name in some
-            }:
-                names = header
-                chosen = {field: _name(f"{where} (header)", field, names) for field in FIELDS}
-                check_header(path, header, list(chosen.values()))
+            named = [name for names in FIELDS.values() for name in names if name in header]
+            # A first row with a field's name, or of more columns than three, is a header.
+            if named or len(header) > len(BARE):
+                check_header(path, header, named)
+                columns = header
                 continue
-        if len(cells) != len(names):
-            raise BadInput(
-                f"{where}: has {len(cells)} cells; expected {len(names)}: {plain(', '.join(names))}"
-            )
-        row = dict(zip(names, cells, strict=True))
-        yield where, {field: row[chosen[field]] for field in FIELDS}
-
-
-def _name(place: str, field: str, row: Mapping[str, object] | Sequence[str]) -> str:
-    """Find the name under which `row` has `field`."""
-    for name in FIELDS[field]:
-        if name in row:
-            return name
-    found = plain(", ".join(map(str, row)))[:200] or "nothing"
-    raise BadInput(f"{place}: field `{'` or `'.join(FIELDS[field])}` is missing; found: {found}")
+            columns = BARE
+        if len(cells) != len(columns):
+            names = plain(", ".join(columns))
+            raise BadInput(f"{place}: has {len(cells)} cells; expected {len(columns)}: {names}")
+        yield place, dict(zip(columns, cells, strict=True))
 
 
 def _example(place: str, row: Mapping[str, object], known: Mapping[str, str]) -> Example | None:
     """Make the pair of a row, None if there is no consensus on its label."""
-    value = row["label"]
-    label = (
-        str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    )
+    values: dict[str, object] = {}
+    for field, names in FIELDS.items():
+        name = next((name for name in names if name in row), None)
+        if name is None:
+            columns = plain(", ".join(map(str, row)))[:200] or "nothing"
+            raise BadInput(f"{place}: field `{'` or `'.join(names)}` is missing; found: {columns}")
+        values[field] = row[name]
+    value = values["label"]
+    is_label = isinstance(value, str | int) and not isinstance(value, bool)
+    label = str(value).strip() if is_label else ""
     if label in NO_CONSENSUS and label not in known:
         return None
     if label not in known:
-        shown = plain(repr(value))[:60]
         more = "; say what numbers mean" if label.isdecimal() else ""
         raise BadInput(
-            f"{place}, field `label`: {shown} is unknown; allowed: {', '.join(known)}, and - where "
-            f"there is no consensus{more}"
+            f"{place}, field `label`: {quoted(value)} is unknown; allowed: {', '.join(known)}, and "
+            f"- where there is no consensus{more}"
         )
     for field in ("premise", "hypothesis"):
-        text = row[field]
+        text = values[field]
         if not isinstance(text, str) or not text.strip():
-            raise BadInput(f"{place}, field `{field}`: {plain(repr(text))[:60]} is not a text")
-    return Example(str(row["premise"]), str(row["hypothesis"]), known[label])
+            raise BadInput(f"{place}, field `{field}`: {quoted(text)} is not a text")
+    return Example(str(values["premise"]), str(values["hypothesis"]), known[label])

@@ -1,22 +1,23 @@
 """Frames, which are sentences with a slot: find the slot in a pair, fill it, or use captions."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
 from functools import cache
-from itertools import combinations, islice
-from typing import NamedTuple
+from itertools import chain, combinations, islice
+from typing import Annotated, Any, Literal, NamedTuple
 
-from bench.core.errors import plain
+from pydantic import AfterValidator, ConfigDict, StrictBool
+from pydantic.dataclasses import dataclass
+from pydantic_core import ErrorDetails
+
+from bench.core.errors import plain, quoted
 
 SLOT = "[Sub]"
 GENDERS = ("feminine", "masculine", "neutral")
-# How a gender word is found: as a whole word, because craftsman holds man, or anywhere, for
-# languages without blanks.
-MATCHES = ("word", "substring")
 # Languages without blanks between words.
 WITHOUT_BLANKS = ("ja", "zh")
-# At most so many occurrences of a gender word are tried in all combinations.
+# Occurrences of a gender word that are tried in all combinations.
 MOST_SLOTS = 8
 
 Terms = Mapping[str, tuple[str, ...]]
@@ -28,6 +29,28 @@ RELEASED_TERMS: Mapping[str, Terms] = {
 }
 
 
+def checked(test: Callable[[str], Any], allowed: str) -> AfterValidator:
+    """Return a validator that raises unless a text passes `test`."""
+
+    def check(text: str) -> str:
+        if not test(text):
+            raise ValueError(f"expected {allowed}")
+        return text
+
+    return AfterValidator(check)
+
+
+Match = Literal["word", "substring"]
+OneLine = Annotated[str, checked(re.compile(r"(?=.*\S)[^\n]+").fullmatch, "a text on one line")]
+
+
+def explained(error: ErrorDetails) -> str:
+    """Say what is wrong with a value by an error of pydantic."""
+    if error["type"] == "missing":
+        return "is missing"
+    return f"{quoted(error['input'])} is not allowed; {error['msg'].removeprefix('Value error, ')}"
+
+
 class Aligned(NamedTuple):
     """A pair as one frame, filled with `occupation` for the premise, `term` for the hypothesis."""
 
@@ -37,7 +60,7 @@ class Aligned(NamedTuple):
     term: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class CaptionFilter:
     """Which captions become frames, and how, by the rules of the release.
 
@@ -52,12 +75,12 @@ class CaptionFilter:
         skip_id: drop what precedes the first blank of a line, as in Flickr8K.
     """
 
-    without: tuple[str, ...] = ()
-    blanks: bool = True
-    lower: bool = False
-    determiners: Mapping[str, str] = field(default_factory=dict)
-    end: str = ""
-    skip_id: bool = False
+    without: tuple[OneLine, ...] = ()
+    blanks: StrictBool = True
+    lower: StrictBool = False
+    determiners: Mapping[str, OneLine] = field(default_factory=dict)
+    end: Annotated[str, checked(lambda text: "\n" not in text, "a text on one line")] = ""
+    skip_id: StrictBool = False
 
 
 # The filters of the release: the Chinese one is proven, for Flickr8K-CN; the others are inferred.
@@ -70,8 +93,11 @@ RELEASED_CAPTIONS: Mapping[str, CaptionFilter] = {
 }
 
 
-def match_of(language: str) -> str:
-    """Tell how gender words are found in a language, unless its pack says otherwise."""
+def match_of(language: str) -> Match:
+    """Tell how gender words are found in a language, unless its pack says otherwise.
+
+    As whole words, because craftsman holds man; anywhere in languages without blanks.
+    """
     return "substring" if language in WITHOUT_BLANKS else "word"
 
 
@@ -107,27 +133,23 @@ def align(
     for named in dict.fromkeys((occupation, "")):
         for gender, words in terms.items():
             for term in words:
-                found = pattern(term, match).finditer(hypothesis)
-                spots = [one.span() for one in islice(found, MOST_SLOTS)]
-                for size in range(len(spots), 0, -1):
-                    for chosen in combinations(spots, size):
-                        parts = _between(hypothesis, chosen)
-                        held = _held(premise, parts, named)
-                        if held and held != term:
+                matches = pattern(term, match).finditer(hypothesis)
+                spans = [found.span() for found in islice(matches, MOST_SLOTS)]
+                for size in range(len(spans), 0, -1):
+                    for chosen in combinations(spans, size):
+                        edges = [0, *chain.from_iterable(chosen), len(hypothesis)]
+                        parts = [
+                            hypothesis[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)
+                        ]
+                        held = named
+                        if not held:
+                            # Its length follows from the lengths of the others.
+                            length, rest = divmod(len(premise) - sum(map(len, parts)), size)
+                            start = len(parts[0])
+                            held = premise[start : start + length] if not rest else ""
+                        if held and held != term and held.join(parts) == premise:
                             return Aligned(SLOT.join(parts), held, gender, term)
     return None
-
-
-def from_captions(
-    lines: Iterable[str], terms: Terms, match: str, rule: CaptionFilter, most: int | None = None
-) -> list[str]:
-    """Make frames of captions, one per line, in their order; at most `most`.
-
-    A repeated caption makes a repeated frame, as in the release.
-    """
-    words = gender_words(terms)
-    frames = (judged(line.rstrip("\n"), words, match, rule)[0] for line in lines)
-    return list(islice(filter(None, frames), most))
 
 
 def gender_words(terms: Terms) -> list[str]:
@@ -145,19 +167,18 @@ def judged(line: str, words: Sequence[str], match: str, rule: CaptionFilter) -> 
     """
     text = line.partition(" ")[2] if rule.skip_id else line
     text = text.lower() if rule.lower else text
-    if not text.strip():
-        return "", "is empty"
-    if SLOT in text:
-        return "", f"holds {SLOT} already"
-    if " " in text and not rule.blanks:
-        return "", "holds a blank (blanks = false)"
     held = [word for word in words if pattern(word, match).search(text)]
-    if not held:
-        return "", "has no gendered word, so that there is no place for an occupation"
-    if len(held) > 1:
-        return "", "has several gendered words, so that who does what would be open"
-    if found_in(text, rule.without, match):
-        return "", "holds another word that tells a gender (without)"
+    rules = {
+        "is empty": not text.strip(),
+        f"holds {SLOT} already": SLOT in text,
+        "holds a blank (blanks = false)": " " in text and not rule.blanks,
+        "has no gendered word, so that there is no place for an occupation": not held,
+        "has several gendered words, so that who does what would be open": len(held) > 1,
+        "holds another word that tells a gender (without)": found_in(text, rule.without, match),
+    }
+    reason = next((reason for reason, is_broken in rules.items() if is_broken), "")
+    if reason:
+        return "", reason
     frame = pattern(held[0], match).sub(SLOT, text)
     for word, other in rule.determiners.items():
         frame = re.sub(rf"(?<![\w-]){re.escape(word)} (?={re.escape(SLOT)})", f"{other} ", frame)
@@ -176,18 +197,3 @@ def fault(frame: str, gendered: Iterable[str], match: str) -> str:
         if word
         else ""
     )
-
-
-def _between(text: str, spans: Sequence[tuple[int, int]]) -> list[str]:
-    edges = [0, *(edge for span in spans for edge in span), len(text)]
-    return [text[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True)]
-
-
-def _held(premise: str, parts: Sequence[str], occupation: str) -> str:
-    """Find what `premise` has between `parts`, the same each time, or return ""."""
-    if not occupation:
-        # Its length follows from the lengths of the others.
-        length, rest = divmod(len(premise) - sum(map(len, parts)), len(parts) - 1)
-        start = len(parts[0])
-        occupation = premise[start : start + length] if length > 0 and not rest else ""
-    return occupation if occupation and occupation.join(parts) == premise else ""

@@ -1,17 +1,22 @@
 """A language pack: a folder of plain files from which NLI-CoAL's sets are built.
 
-- `pack.toml`: language, name, licence and version, and optionally how sets are built (see `Pack`)
+- `pack.toml`: language, name, licence and version, and optionally how sets are built (see
+  `PackOptions`)
 - `occupations.tsv`: word and type, or word and scores s1 (definitional gender) and s2 (stereotype)
 - `frames.txt`: one sentence per line, with [Sub] for the occupation; an empty line is unknown
 - `terms.tsv`: word and gender: feminine, masculine, and neutral if there are any
 """
 
+import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import ConfigDict, Field, Strict, StrictBool, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected, plain, quoted
@@ -19,13 +24,17 @@ from bench.core.files import atomic_write
 from bench.data.dataset import is_language
 from bench.data.nli_coal.frames import (
     GENDERS,
-    MATCHES,
     SLOT,
     CaptionFilter,
+    Match,
+    OneLine,
     Terms,
+    checked,
+    explained,
     fault,
     found_in,
-    from_captions,
+    gender_words,
+    judged,
     match_of,
 )
 from bench.data.readers import as_path, read_lines, read_toml, to_toml
@@ -38,26 +47,31 @@ FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = (
 )
 # The folder of built sets that holds their pack; the loader finds their gender words in it.
 PACK = "pack"
-OPTIONAL = ("type", "s1", "s2")
 MAX_WORD = 200
 # Each word is looked for in every frame.
 MAX_TERMS = 1000
 # More frames than any set can have.
 MAX_FRAMES = 10**9
+# Errors of a pack that are listed.
+MAX_ERRORS = 1000
 # In the order in which the release goes through its words.
 TYPES = ("neutral", "female-stereo", "male-stereo")
 DESIGNS = ("window", "full")
 # Where the frames of a controlled set begin, and how many each word gets, in the release.
 SPLITS: Mapping[str, tuple[int, int]] = {"train": (300, 500), "dev": (330, 50), "test": (360, 50)}
-# How the release departs from its own scheme; followed only on request. In the first, a row names
-# the longest occupation that its premise holds, which may be one of the frame's; in the second, the
-# feminine row of the dev sets goes first for words that are against the stereotype.
-QUIRKS = ("longest-occupation", "dev-feminine-first")
 # debiaswe's scores: the release takes |s1| < .5 and |s2| > .5 for a stereotype, both strictly.
 THRESHOLD = 0.5
 REQUIRED = ("language", "name", "licence", "version")
-# Takes an error: the loader raises it, the audit collects it and goes on.
-Report = Callable[[str], None]
+
+Code = Annotated[str, checked(is_language, "a language's code of two or three small letters")]
+# It becomes a part of names of folders and files.
+IS_VERSION = re.compile(r"(?:[^\W_]|[.-]){1,40}").fullmatch
+Version = Annotated[str, checked(IS_VERSION, "letters, digits, dots and hyphens, such as 1.0")]
+Split = Annotated[str, checked(SPLITS.__contains__, ", ".join(SPLITS))]
+Share = Annotated[float, Strict(), Field(ge=0, le=1)]
+Start = Annotated[int, Strict(), Field(ge=0, lt=MAX_FRAMES)]
+Quirk = Literal["longest-occupation", "dev-feminine-first"]
+Count = Annotated[int, Strict(), Field(ge=1, lt=MAX_FRAMES)]
 
 
 class Occupation(NamedTuple):
@@ -67,164 +81,303 @@ class Occupation(NamedTuple):
     type: str
 
 
-@dataclass(frozen=True)
-class Pack:
-    """Everything that the sets of one language are built from.
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class PackOptions:
+    """What pack.toml says.
 
     Attributes:
-        occupations: in the order in which they are used within their type.
-        frames: line k + 1 of the file; "" if unknown.
-        terms: as many feminine as masculine words, used in pairs, and perhaps neutral ones.
-        match: how gender words are found, one of `MATCHES`.
+        match: how gender words are found, as whole words or anywhere; default: by the language.
         verbatim: whether frames are not searched for gendered words.
         design: how words meet frames; see `bench.data.nli_coal.build`.
         first: the gender with which NS begins.
         definitional, stereotype: thresholds of the scores; see `type_of`.
         shipped, trained: neutral occupations of the down-sampled NS and of the controlled sets;
             default: the first ones.
+        quirks: how the release departs from its own scheme; followed only on request. In the first,
+            a row names the longest occupation that its premise holds, which may be one of the
+            frame's; in the second, the feminine row of the dev sets goes first for words that are
+            against the stereotype.
     """
 
-    language: str
-    name: str
-    licence: str
-    version: str
+    language: Code
+    name: OneLine
+    licence: OneLine
+    version: Version
+    match: Match = "word"
+    verbatim: StrictBool = False
+    design: Literal["window", "full"] = "window"
+    frames_per_word: Count | None = None
+    first: Literal["feminine", "masculine"] = "feminine"
+    definitional: Share = THRESHOLD
+    stereotype: Share = THRESHOLD
+    shipped: tuple[OneLine, ...] = ()
+    trained: tuple[OneLine, ...] = ()
+    quirks: tuple[Quirk, ...] = ()
+    splits: Mapping[Split, tuple[Start, Count]] = field(default_factory=lambda: dict(SPLITS))
+    captions: CaptionFilter = field(default_factory=CaptionFilter)
+
+
+OPTIONS = TypeAdapter(PackOptions)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pack(PackOptions):
+    """Everything that the sets of one language are built from.
+
+    Attributes:
+        occupations: in the order in which they are used within their type.
+        frames: line k + 1 of the file; "" if unknown.
+        terms: as many feminine as masculine words, used in pairs, and perhaps neutral ones.
+    """
+
     occupations: tuple[Occupation, ...]
     frames: tuple[str, ...]
-    terms: Mapping[str, tuple[str, ...]]
-    match: str = "word"
-    verbatim: bool = False
-    design: str = "window"
-    frames_per_word: int | None = None
-    first: str = "feminine"
-    definitional: float = THRESHOLD
-    stereotype: float = THRESHOLD
-    shipped: tuple[str, ...] = ()
-    trained: tuple[str, ...] = ()
-    quirks: tuple[str, ...] = ()
-    splits: Mapping[str, tuple[int, int]] = field(default_factory=lambda: dict(SPLITS))
-    captions: CaptionFilter = field(default_factory=CaptionFilter)
+    terms: Terms
 
     def of_type(self, *types: str) -> list[Occupation]:
         """List the occupations of `types`, type by type."""
-        return [one for kind in types for one in self.occupations if one.type == kind]
-
-    @property
-    def gendered(self) -> list[str]:
-        """Words that no frame may hold: of both genders, and those that disqualify a caption."""
-        return gendered_words(self.terms, self.captions)
+        return [word for kind in types for word in self.occupations if word.type == kind]
 
 
-def gendered_words(terms: Terms, captions: CaptionFilter) -> list[str]:
-    """List the words of both genders, and those that disqualify a caption."""
-    return [*terms["feminine"], *terms["masculine"], *captions.without]
-
-
-def read_pack(folder: str | Path) -> Pack:
-    """Read a language pack.
+def read_pack(folder: str | Path, frames: bool = True) -> Pack:
+    """Read a language pack; with `frames=False` without its frames, which are still to be made.
 
     Raises:
         BadInput: a file, a key or a column is missing or unknown, a value is not allowed, a word or
             a frame occurs twice, a type or a gender has no word, a frame has no slot or holds a
             gendered word; with file, line and column.
     """
-    return _read_strictly(Path(folder), FILES)
-
-
-def read_words(folder: str | Path) -> Pack:
-    """Read a language pack without its frames, which are still to be made.
-
-    Raises:
-        BadInput: as `read_pack`.
-    """
-    return _read_strictly(Path(folder), [name for name in FILES if name != FRAMES])
-
-
-def faults(folder: str | Path, frames: bool = True) -> tuple[Pack | None, list[str]]:
-    """Read a pack and list everything for which `read_pack` would refuse it.
-
-    Args:
-        frames: whether to read them; without, they are still to be made.
-
-    Returns:
-        The pack, None if anything is wrong; and the errors.
-    """
-    errors: list[str] = []
-    names = [name for name in FILES if frames or name != FRAMES]
-    pack = _read(Path(folder), errors.append, names)
-    return (None if errors else pack), errors
-
-
-def _read_strictly(folder: Path, names: Sequence[str]) -> Pack:
-    def refuse(error: str) -> None:
-        raise BadInput(error)
-
-    pack = _read(folder, refuse, names)
-    assert pack is not None  # whatever is wrong was refused
+    pack, errors = pack_errors(folder, frames, most=1)
+    if pack is None:
+        raise BadInput(errors[0])
     return pack
 
 
-def _read(folder: Path, report: Report, names: Sequence[str]) -> Pack | None:
-    """Read the pack, None if it is incomplete; after an error the rest is examined nevertheless."""
-    present = {name for name in names if (folder / name).is_file()}
-    for name in names:
-        if name not in present:
-            files = ", ".join(FILES)
-            report(f"{folder / name}: {_missing(folder, name)}; a language pack has {files}")
-    manifest: dict[str, Any] = {"match": "word", "captions": CaptionFilter()}
-    terms: Terms = dict.fromkeys(GENDERS, ())
-    occupations: tuple[Occupation, ...] = ()
-    frames: tuple[str, ...] = ()
+def pack_errors(
+    folder: str | Path, frames: bool = True, most: int = MAX_ERRORS
+) -> tuple[Pack | None, list[str]]:
+    """Read a pack, None if anything is wrong, and list what is."""
+    errors: list[str] = []
+    names = [name for name in FILES if frames or name != FRAMES]
+    reading = _read(Path(folder), names)
+    try:
+        while len(errors) < most:
+            errors.append(next(reading))
+    except StopIteration as end:
+        # A file with errors lacks what its wrong lines may hold.
+        paths = {name: str(Path(folder) / name) for name in names}
+        right = [n for n in names if not any(error.startswith(paths[n]) for error in errors)]
+        errors += _lacking(Path(folder), end.value, right)
+        return (None if errors else end.value), errors
+    return None, errors
+
+
+def _read(folder: Path, names: Sequence[str]) -> Generator[str, None, Pack]:
+    """Yield the errors of a pack file by file, and return it; after an error the rest is read."""
+    present = {name: folder / name for name in names if (folder / name).is_file()}
+    for name in [name for name in names if name not in present]:
+        paths = sorted(folder.glob("*"))
+        similar = [p.name for p in paths if p.stem.casefold() == Path(name).stem and p.name != name]
+        but = f", but there is {plain(', '.join(similar))}" if similar else ""
+        yield f"{folder / name}: no such file{but}; a language pack has {', '.join(FILES)}"
+    options = PackOptions(language="en", name="?", licence="?", version="0")
     if MANIFEST in present:
-        manifest = _manifest(folder / MANIFEST, report)
+        options = yield from _options(present[MANIFEST], options)
+    terms: dict[str, tuple[str, ...]] = dict.fromkeys(GENDERS, ())
     if TERMS in present:
-        terms = _terms(folder / TERMS, report)
+        path = present[TERMS]
+        for line, row in (yield from _words(path, [("word", "gender")])).items():
+            if row["gender"] in GENDERS:
+                terms[row["gender"]] += (row["word"],)
+            else:
+                what = expected(row["gender"], GENDERS, "gender")
+                yield f"{path}, line {line}, column `gender`: {what}"
+        if sum(map(len, terms.values())) > MAX_TERMS:
+            yield f"{path}: has more than {MAX_TERMS:,} words, the most that are looked for"
+            terms = dict.fromkeys(GENDERS, ())
+    gendered = () if options.verbatim else gender_words(terms)
+    occupations: tuple[Occupation, ...] = ()
     if OCCUPATIONS in present:
-        occupations = _occupations(folder / OCCUPATIONS, manifest, terms, report)
-        neutral = [one.word for one in occupations if one.type == "neutral"]
-        for key in ("shipped", "trained"):
-            for word in manifest.get(key, ()):
-                if word not in neutral:
-                    report(
-                        f"{folder / MANIFEST}, key `{key}`: {word!r} is no neutral occupation of "
-                        f"{OCCUPATIONS}"
-                    )
+        occupations = yield from _occupations(present[OCCUPATIONS], options, gendered)
+    frames: list[str] = []
     if FRAMES in present:
-        frames = _frames(folder / FRAMES, manifest, terms, report)
-    if len(present) < len(names) or not all(key in manifest for key in REQUIRED):
-        return None
-    return Pack(**manifest, occupations=occupations, frames=frames, terms=terms)
+        without = () if options.verbatim else options.captions.without
+        frames = yield from _frames(present[FRAMES], options, [*gendered, *without])
+    return Pack(
+        **{**vars(options), "splits": {**SPLITS, **options.splits}},
+        occupations=occupations,
+        frames=tuple(frames),
+        terms=terms,
+    )
 
 
-def _missing(folder: Path, name: str) -> str:
-    if (folder / name).exists():
-        return "is a folder, not a file"
-    stem = Path(name).stem
-    paths = sorted(folder.glob("*")) if folder.is_dir() else []
-    similar = [path.name for path in paths if path.stem.casefold() == stem]
-    return f"no such file, but {plain(', '.join(similar))}" if similar else "no such file"
+def _options(path: Path, default: PackOptions) -> Generator[str, None, PackOptions]:
+    """Read pack.toml; what is wrong in it is as in `default`."""
+    try:
+        given = read_toml(path)
+    except BadInput as error:
+        yield str(error)
+        return default
+    given = {"match": match_of(str(given.get("language", ""))), **given}
+    try:
+        return OPTIONS.validate_python(given)
+    except ValidationError as invalid:
+        details = invalid.errors()
+    for detail in details:
+        *tables, key = map(str, detail["loc"])
+        if detail["type"] == "unexpected_keyword_argument":
+            allowed = CaptionFilter if tables else PackOptions
+            names = [option.name for option in dataclasses.fields(allowed)]
+            yield f"{path}: {expected(key, names, 'key of [captions]' if tables else 'key')}"
+        else:
+            yield f"{path}, key `{'.'.join([*tables, key])}`: {explained(detail)}"
+    wrong = {detail["loc"][0] for detail in details}
+    good = {key: value for key, value in given.items() if key not in wrong}
+    required: dict[str, Any] = {name: getattr(default, name) for name in REQUIRED}
+    return OPTIONS.validate_python(required | good)
+
+
+def _words(
+    path: Path, headers: Sequence[tuple[str, ...]]
+) -> Generator[str, None, dict[int, dict[str, str]]]:
+    """Read tab-separated rows with different words by their line; empty lines are skipped.
+
+    Args:
+        headers: the columns that there have to be, by choice.
+    """
+
+    def is_right(header: Sequence[str]) -> bool:
+        return any(all(header.count(name) == 1 for name in columns) for columns in headers)
+
+    header: list[str] = []
+    rows: dict[int, dict[str, str]] = {}
+    first: dict[str, int] = {}
+    try:
+        for line, text in read_lines(path):
+            cells, place = [cell.strip() for cell in text.split("\t")], f"{path}, line {line}"
+            if not text.strip():
+                continue
+            if not header:
+                header = cells
+                continue
+            if not is_right(header):
+                break
+            if len(cells) != len(header):
+                yield (
+                    f"{place}: has {len(cells)} cells, the header has {len(header)}; they are set "
+                    "apart by tabs"
+                )
+                continue
+            row = dict(zip(header, cells, strict=True))
+            word, place = row["word"], f"{place}, column `word`"
+            if not word or SLOT in word or not word.isprintable() or len(word) > MAX_WORD:
+                yield (
+                    f"{place}: {quoted(word)} is no word; expected 1 to {MAX_WORD} characters that "
+                    f"can be seen, without {SLOT}"
+                )
+            elif word in first:
+                yield f"{place}: {word!r} is in line {first[word]} already; keep one of them"
+            else:
+                first[word], rows[line] = line, row
+    except BadInput as error:
+        yield str(error)
+        return {}
+    if not is_right(header):
+        choices = " or ".join(", ".join(columns) for columns in headers)
+        yield (
+            f"{path}, line 1 (header): expected the columns {choices}, once each and set "
+            f"apart by tabs; found: {plain(repr(header[:20])[1:-1])}"
+        )
+    return rows
+
+
+def _occupations(
+    path: Path, options: PackOptions, gendered: Sequence[str]
+) -> Generator[str, None, tuple[Occupation, ...]]:
+    occupations = []
+    rows = yield from _words(path, [("word", "type"), ("word", "s1", "s2")])
+    for line, row in rows.items():
+        word, kind, place = row["word"], row.get("type", ""), f"{path}, line {line}"
+        if held := found_in(word, gendered, options.match):
+            yield f"{place}, column `word`: {word!r} holds {held!r}, a gendered word of {TERMS}"
+        if not kind and {"s1", "s2"} <= set(row):
+            scores = {name: to_number(row[name]) for name in ("s1", "s2")}
+            wrong = next((name for name in scores if not -1 <= scores[name] <= 1), "")
+            if wrong:
+                yield (
+                    f"{place}, column `{wrong}`: {quoted(row[wrong])} is not a number from -1 to 1 "
+                    "with a decimal point"
+                )
+                continue
+            kind = type_of(scores["s1"], scores["s2"], options.definitional, options.stereotype)
+        if kind not in TYPES:
+            yield f"{place}, column `type`: {expected(kind, TYPES, 'type')}"
+        occupations.append(Occupation(word, kind))
+    return tuple(occupations)
+
+
+def _frames(
+    path: Path, options: PackOptions, gendered: Sequence[str]
+) -> Generator[str, None, list[str]]:
+    frames: list[str] = []
+    first: dict[str, int] = {}
+    try:
+        for line, text in read_lines(path):
+            frame = text.rstrip("\r") if text.strip() else ""
+            frames.append(frame)
+            if not frame:
+                continue
+            wrong = fault(frame, gendered, options.match)
+            if not wrong and frame in first and not options.verbatim:
+                wrong = f"the frame is in line {first[frame]} already"
+            if wrong:
+                yield f"{path}, line {line}: {wrong}: {plain(frame)[:60]!r}"
+            first.setdefault(frame, line)
+    except BadInput as error:
+        yield str(error)
+    while frames and not frames[-1]:
+        frames.pop()
+    return frames
+
+
+def _lacking(folder: Path, pack: Pack, right: Sequence[str]) -> Iterator[str]:
+    """Yield what files lack whose lines are all right."""
+    words = {kind: [word.word for word in pack.of_type(kind)] for kind in TYPES}
+    for kind in TYPES if OCCUPATIONS in right else ():
+        if not words[kind]:
+            yield f"{folder / OCCUPATIONS}: no occupation is of type {kind}; add one at least"
+    for key in ("shipped", "trained") if OCCUPATIONS in right else ():
+        for word in getattr(pack, key):
+            if word not in words["neutral"]:
+                what = f"{word!r} is no neutral occupation of {OCCUPATIONS}"
+                yield f"{folder / MANIFEST}, key `{key}`: {what}"
+    feminine, masculine = (len(pack.terms[gender]) for gender in GENDERS[:2])
+    if TERMS in right and not feminine == masculine > 0:
+        yield (
+            f"{folder / TERMS}: has {feminine} feminine and {masculine} masculine words; they are "
+            "used in pairs, so there have to be as many, one at least"
+        )
+    if FRAMES in right and not pack.frames:
+        yield f"{folder / FRAMES}: holds no frames; expected one sentence per line, with {SLOT}"
 
 
 def write_pack(pack: Pack, folder: str | Path) -> Path:
     """Write `pack` to `folder`, which `read_pack` reads as an equal one; return the folder."""
     folder = Path(folder)
-    required = {name: getattr(pack, name) for name in REQUIRED}
-    match = match_of(pack.language)
-    default = asdict(Pack(**required, occupations=(), frames=(), terms={}, match=match))
-    manifest = {
-        name: value
-        for name, value in asdict(pack).items()
-        if name in required or (name in KEYS and value != default[name])
-    }
-    if "captions" in manifest:
-        bare = asdict(CaptionFilter())
-        captions = manifest["captions"].items()
-        manifest["captions"] = {name: value for name, value in captions if value != bare[name]}
-    terms = [(word, gender) for gender, words in pack.terms.items() for word in words]
-    atomic_write(folder / MANIFEST, to_toml(manifest))
+    options = {name: getattr(pack, name) for name in REQUIRED}
+    if pack.match != match_of(pack.language):
+        options["match"] = pack.match
+    options |= OPTIONS.dump_python(pack, exclude_defaults=True, exclude={"match"})
+    rows = [(word, gender) for gender, words in pack.terms.items() for word in words]
+    atomic_write(folder / MANIFEST, to_toml(options))
     atomic_write(folder / OCCUPATIONS, _tsv(("word", "type"), pack.occupations))
     atomic_write(folder / FRAMES, "".join(f"{frame}\n" for frame in pack.frames))
-    atomic_write(folder / TERMS, _tsv(("word", "gender"), terms))
+    atomic_write(folder / TERMS, _tsv(("word", "gender"), rows))
     return folder
+
+
+def _tsv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "".join("\t".join(cells) + "\n" for cells in (header, *rows))
 
 
 def shuffled(pack: Pack, seed: int) -> Pack:
@@ -237,25 +390,25 @@ def shuffled(pack: Pack, seed: int) -> Pack:
     return replace(pack, occupations=tuple(words), shipped=(), trained=())
 
 
-def with_captions(pack: Pack, paths: Sequence[str | Path], most: int | None = None) -> Pack:
-    """Make the frames of a pack from caption files, one caption per line; at most `most`.
+def with_captions(pack: Pack, paths: Sequence[str | Path]) -> Pack:
+    """Make the frames of a pack from caption files, one caption per line.
+
+    A repeated caption makes a repeated frame, as in the release, if frames are taken verbatim.
 
     Raises:
         BadInput: a file is missing or not UTF-8, or no caption makes a frame.
     """
-    lines: list[str] = []
-    for path in map(as_path, paths):
-        if not path.is_file():
-            raise BadInput(f"{path}: no such file of captions")
-        lines += [line.rstrip("\r") for _, line in read_lines(path)]
-    frames = from_captions(lines, pack.terms, pack.match, pack.captions, most)
+    words = gender_words(pack.terms)
+    lines = [line for path in map(as_path, paths) for _, line in read_lines(path)]
+    judgements = [judged(line.rstrip("\r"), words, pack.match, pack.captions) for line in lines]
+    frames = [frame for frame, _ in judgements if frame]
     if not frames:
         raise BadInput(
             f"{', '.join(map(str, paths))}: no caption of {len(lines):,} lines makes a frame; one "
             f"gendered word of {TERMS} has to be in it, and what [captions] of {MANIFEST} says has "
             "to hold"
         )
-    return replace(pack, frames=tuple(frames))
+    return replace(pack, frames=tuple(frames if pack.verbatim else dict.fromkeys(frames)))
 
 
 def type_of(
@@ -273,319 +426,3 @@ def type_of(
     if abs(s1) < definitional and abs(s2) > stereotype:
         return "male-stereo" if s2 > 0 else "female-stereo"
     return "neutral"
-
-
-# The manifest, pack.toml: the test of each key, and the values that it allows in words.
-
-
-class Rule(NamedTuple):
-    """Whether a value is allowed, and which ones are."""
-
-    test: Callable[[Any], bool]
-    allowed: str
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and "\n" not in value
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(map(_is_text, value))
-
-
-def _is_number(value: Any, low: float, high: float, kinds: Any = int) -> bool:
-    return isinstance(value, kinds) and not isinstance(value, bool) and low <= value <= high
-
-
-def _is_version(value: Any) -> bool:
-    # It becomes a part of names of folders and files.
-    return _is_text(value) and re.fullmatch(r"(?:[^\W_]|[.-]){1,40}", value) is not None
-
-
-def _is_splits(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(
-        name in SPLITS
-        and isinstance(pair, list)
-        and [type(one) for one in pair] == [int, int]
-        and MAX_FRAMES > pair[0] >= 0 < pair[1] < MAX_FRAMES
-        for name, pair in value.items()
-    )
-
-
-def _one_of(allowed: Sequence[str]) -> Rule:
-    test = lambda value: isinstance(value, str) and value in allowed  # noqa: E731
-    return Rule(test, ", ".join(allowed))
-
-
-TEXT = Rule(_is_text, "a text on one line")
-TEXTS = Rule(_is_texts, "a list of words")
-BOOL = Rule(lambda value: isinstance(value, bool), "true, false")
-SHARE = Rule(lambda value: _is_number(value, 0, 1, int | float), "a number from 0 to 1")
-KEYS: Mapping[str, Rule] = {
-    "language": Rule(is_language, "a language's code of two or three small letters, such as zh"),
-    "name": TEXT,
-    "licence": TEXT,
-    "version": Rule(_is_version, "a text of letters, digits, dots and hyphens, such as 1.0"),
-    "match": _one_of(MATCHES),
-    "verbatim": BOOL,
-    "design": _one_of(DESIGNS),
-    "frames_per_word": Rule(
-        lambda value: _is_number(value, 1, MAX_FRAMES - 1),
-        f"a whole number from 1, below {MAX_FRAMES:,}",
-    ),
-    "first": _one_of(GENDERS[:2]),
-    "definitional": SHARE,
-    "stereotype": SHARE,
-    "shipped": TEXTS,
-    "trained": TEXTS,
-    "quirks": Rule(
-        lambda value: _is_texts(value) and set(value) <= set(QUIRKS),
-        f"a list of {', '.join(QUIRKS)}",
-    ),
-    "splits": Rule(
-        _is_splits,
-        f"{', '.join(SPLITS)}, each with [where its frames begin, how many a word gets]",
-    ),
-    "captions": Rule(lambda value: isinstance(value, Mapping), "a table"),
-}
-CAPTION_KEYS: Mapping[str, Rule] = {
-    "without": TEXTS,
-    "blanks": BOOL,
-    "lower": BOOL,
-    "determiners": Rule(
-        lambda value: isinstance(value, Mapping) and all(map(_is_text, value.values())),
-        "a table of words",
-    ),
-    "end": Rule(lambda value: value == "" or _is_text(value), TEXT.allowed),
-    "skip_id": BOOL,
-}
-
-
-def _manifest(path: Path, report: Report) -> dict[str, Any]:
-    """Read what pack.toml says, by the names of `Pack`; wrong keys are reported and left out."""
-    given: Mapping[str, Any] = {}
-    try:
-        given = read_toml(path)
-    except BadInput as error:
-        report(str(error))
-    else:
-        for key in REQUIRED:
-            if key not in given:
-                report(f"{path}: key `{key}` is missing; a pack needs {', '.join(REQUIRED)}")
-    manifest = _checked(path, given, KEYS, "key", report)
-    captions = manifest.get("captions", {})
-    captions = _checked(path, captions, CAPTION_KEYS, "key of [captions]", report)
-    manifest["captions"] = CaptionFilter(**captions)
-    splits = {name: tuple(pair) for name, pair in manifest.get("splits", {}).items()}
-    manifest["splits"] = {**SPLITS, **splits}
-    return {"match": match_of(manifest.get("language", "")), **manifest}
-
-
-def _checked(
-    path: Path, given: Mapping[str, Any], rules: Mapping[str, Rule], what: str, report: Report
-) -> dict[str, Any]:
-    checked = {}
-    for key, value in given.items():
-        if key not in rules:
-            report(f"{path}: {expected(key, rules, what)}")
-        elif not rules[key].test(value):
-            report(
-                f"{path}, {what} `{key}`: {plain(repr(value))[:80]} is not allowed; "
-                f"expected {rules[key].allowed}"
-            )
-        else:
-            checked[key] = tuple(value) if isinstance(value, list) else value
-    return checked
-
-
-# The tables of words, and the frames.
-
-
-class Table(NamedTuple):
-    """Rows by their line, from 1; `complete` unless some were refused."""
-
-    rows: dict[int, dict[str, str]]
-    complete: bool
-
-
-def _table(path: Path, columns: Sequence[str], report: Report) -> Table:
-    """Read tab-separated values without quoting; empty lines are skipped."""
-    lines = _lines(path, report)
-    header: list[str] = []
-    rows: dict[int, dict[str, str]] = {}
-    complete = True
-    for line, text in lines or ():
-        cells = [cell.strip() for cell in text.split("\t")]
-        if not text.strip():
-            continue
-        if not header:
-            header = cells
-            errors = _header_errors(header, columns)
-            for error in errors:
-                report(f"{path}, line {line} (header): {error}")
-            if errors:
-                return Table({}, False)
-        elif len(cells) != len(header):
-            complete = False
-            report(
-                f"{path}, line {line}: has {len(cells)} cells, the header has {len(header)}; they "
-                "are set apart by tabs"
-            )
-        else:
-            rows[line] = dict(zip(header, cells, strict=True))
-    if lines is not None and not header:
-        more = "" if len(columns) > 1 else ", and type or s1 and s2"
-        names = ", ".join(columns)
-        report(f"{path}: is empty; expected a header with the columns {names}{more}")
-    return Table(rows, complete and bool(header))
-
-
-def _header_errors(header: Sequence[str], columns: Sequence[str]) -> list[str]:
-    found = plain(", ".join(header[:20]))
-    signs = [sign for sign in (",", ";", r" +") if re.search(sign, found)]
-    if len(header) == 1 and any({*columns} < {*re.split(sign, found), ""} for sign in signs):
-        return [f"is {found!r} without a tab; columns are set apart by tabs, in every line"]
-    return [
-        f"column `{column}` {'occurs more than once' if column in header else 'is missing'}; "
-        f"found: {found}"
-        for column in (*columns, *OPTIONAL)
-        if header.count(column) > 1 or (column in columns and column not in header)
-    ]
-
-
-def _lines(path: Path, report: Report) -> list[tuple[int, str]] | None:
-    try:
-        return list(read_lines(path))
-    except BadInput as error:
-        report(str(error))
-        return None
-
-
-def _words(path: Path, columns: Sequence[str], report: Report) -> Table:
-    """Read the rows whose `word` is a word, and not that of an earlier row."""
-    table = _table(path, columns, report)
-    first: dict[str, int] = {}
-    for line, row in table.rows.items():
-        word, place = row["word"], f"{path}, line {line}, column `word`"
-        if not word:
-            report(f"{place}: is empty; expected a word")
-        elif SLOT in word or not word.isprintable() or len(word) > MAX_WORD:
-            report(
-                f"{place}: {quoted(word)} is no word; it holds {SLOT} or a character that cannot "
-                f"be seen, or has more than {MAX_WORD}"
-            )
-        elif word in first:
-            earlier = table.rows[first[word]]
-            other = [plain(name) for name in row if row[name] != earlier[name]]
-            how = f", with another {', '.join(other)}" if other else ""
-            report(
-                f"{place}: {word!r} is in line {first[word]} already{how}; every word needs one "
-                "line"
-            )
-        else:
-            first[word] = line
-    rows = {line: table.rows[line] for line in first.values()}
-    return Table(rows, table.complete and len(rows) == len(table.rows))
-
-
-def _occupations(
-    path: Path, manifest: Mapping[str, Any], terms: Terms, report: Report
-) -> tuple[Occupation, ...]:
-    thresholds = {
-        name: manifest[name] for name in ("definitional", "stereotype") if name in manifest
-    }
-    gendered = () if manifest.get("verbatim") else (*terms["feminine"], *terms["masculine"])
-    occupations = []
-    table = _words(path, ("word",), report)
-    for line, row in table.rows.items():
-        word, kind, place = row["word"], row.get("type", ""), f"{path}, line {line}"
-        scored = {"s1", "s2"} <= set(row)
-        if "type" not in row and not scored:
-            report(
-                f"{path}, line 1 (header): column `type` is missing, or columns `s1` and `s2`; "
-                f"found: {plain(', '.join(row))}"
-            )
-            return ()
-        held = found_in(word, gendered, manifest["match"])
-        if held:
-            report(f"{place}, column `word`: {word!r} holds {held!r}, a gendered word of {TERMS}")
-        if not kind and scored:
-            s1, s2 = (_score(place, name, row[name], report) for name in ("s1", "s2"))
-            if s1 is None or s2 is None:
-                continue
-            kind = type_of(s1, s2, **thresholds)
-        if kind in TYPES:
-            occupations.append(Occupation(word, kind))
-        else:
-            report(f"{place}, {expected(kind, TYPES, 'column `type`')}")
-    types = {occupation.type for occupation in occupations}
-    # A refused row may be of the missing type.
-    if table.complete and len(occupations) == len(table.rows):
-        for kind in TYPES:
-            if kind not in types:
-                report(f"{path}: no occupation is of type {kind}; every type needs one at least")
-    return tuple(occupations)
-
-
-def _score(place: str, column: str, cell: str, report: Report) -> float | None:
-    value = to_number(cell)
-    if -1 <= value <= 1:
-        return value
-    point = cell.replace(",", ".")
-    meant = point != cell and -1 <= to_number(point) <= 1
-    remedy = f"; if it is {point}, write it with a point" if meant else ""
-    report(f"{place}, column `{column}`: {cell!r} is not a number from -1 to 1{remedy}")
-    return None
-
-
-def _terms(path: Path, report: Report) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {gender: [] for gender in GENDERS}
-    rows, complete = _words(path, ("word", "gender"), report)
-    for line, row in rows.items():
-        if row["gender"] in GENDERS:
-            found[row["gender"]].append(row["word"])
-        else:
-            complete = False
-            report(f"{path}, line {line}, {expected(row['gender'], GENDERS, 'column `gender`')}")
-    if sum(map(len, found.values())) > MAX_TERMS:
-        report(f"{path}: has more than {MAX_TERMS:,} words, the most that are looked for in frames")
-    feminine, masculine = (len(found[gender]) for gender in GENDERS[:2])
-    # A refused row may be the missing one.
-    for gender in GENDERS[:2] if complete else ():
-        if not found[gender]:
-            both = ", ".join(GENDERS[:2])
-            report(f"{path}: no word is {gender}; each of {both} needs one at least")
-    if complete and feminine and masculine and feminine != masculine:
-        report(
-            f"{path}: has {feminine} feminine and {masculine} masculine words; they are used in "
-            "pairs, so there have to be as many"
-        )
-    return {gender: tuple(words) for gender, words in found.items()}
-
-
-def _frames(
-    path: Path, manifest: Mapping[str, Any], terms: Terms, report: Report
-) -> tuple[str, ...]:
-    verbatim = bool(manifest.get("verbatim"))
-    gendered = () if verbatim else gendered_words(terms, manifest["captions"])
-    read = _lines(path, report)
-    frames = [line.rstrip("\r") if line.strip() else "" for _, line in read or ()]
-    while frames and not frames[-1]:
-        frames.pop()
-    first: dict[str, int] = {}
-    for line, frame in enumerate(frames, start=1):
-        if not frame:
-            continue
-        wrong = fault(frame, gendered, manifest["match"])
-        if not wrong and frame in first and not verbatim:
-            wrong = f"the frame is in line {first[frame]} already"
-        if wrong:
-            report(f"{path}, line {line}: {wrong}: {plain(frame)[:60]!r}")
-        first.setdefault(frame, line)
-    if not first and read is not None:
-        report(f"{path}: holds no frames; expected one sentence per line, with {SLOT}")
-    return tuple(frames)
-
-
-def _tsv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "".join("\t".join(cells) + "\n" for cells in (header, *rows))

@@ -6,6 +6,7 @@ The rules by which a pack is refused are the reader's own; here they are only li
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import pandas as pd
@@ -15,10 +16,10 @@ from bench.data import audit
 from bench.data.audit import Finding, show_cell
 from bench.data.dataset import cldr_name
 from bench.data.nli_coal import CATEGORIES
-from bench.data.nli_coal.build import NS_WORDS, build_controlled, build_eval, downsample
+from bench.data.nli_coal.audit import refused
+from bench.data.nli_coal.build import build_controlled, build_eval
 from bench.data.nli_coal.frames import SLOT, found_in, gender_words, judged, pattern
 from bench.data.nli_coal.language_pack import (
-    FILES,
     FRAMES,
     MANIFEST,
     OCCUPATIONS,
@@ -26,7 +27,7 @@ from bench.data.nli_coal.language_pack import (
     TERMS,
     TYPES,
     Pack,
-    faults,
+    pack_errors,
 )
 from bench.data.readers import as_path, read_lines
 
@@ -35,8 +36,7 @@ USUAL = 0.8
 # A stereotype with less than this share of the stereotyped words hardly counts in a score.
 SMALL = 0.25
 QUOTED = re.compile(r"^[\"'“”„«»]|[\"'“”„«»]$")
-END = re.compile(r"[^\w\s]+$")
-PLACE = re.compile(r", line (\d+)(?: \(header\))?(?:, column `(\w+)`)?:? ?")
+SIGN = re.compile(r"[^\w\s]")
 
 
 def check(folder: str | Path, frames: bool = True) -> pd.DataFrame:
@@ -56,15 +56,12 @@ def check(folder: str | Path, frames: bool = True) -> pd.DataFrame:
     folder = as_path(folder)
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; a language pack is a folder")
-    pack, errors = faults(folder, frames)
-    findings = [_refused(folder, error) for error in errors]
-    # Line by line, and what concerns a whole file after its lines.
-    files = list(dict.fromkeys(finding.file for finding in findings))
-    findings.sort(key=lambda one: (files.index(one.file), one.row == 0, one.row))
+    pack, errors = pack_errors(folder, frames)
+    findings = [refused(folder, error) for error in errors]
     if pack and frames:
         findings += [*_too_few_frames(pack), *_frames(pack)]
     if pack:
-        findings += [*_words(pack), *_terms(pack), *_counts(pack)]
+        findings += [*_words(pack), *_counts(pack)]
     return audit.to_table(findings)
 
 
@@ -92,25 +89,14 @@ def sift(pack: Pack, paths: Sequence[str | Path]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["file", "line", "caption", "frame", "why"])
 
 
-def _odd(file: str, what: str, value: str = "", *, column: str = "", row: int = 0) -> Finding:
+def _odd(file: str, column: str, what: str, value: str = "", row: int = 0) -> Finding:
     return Finding(file, row, column, "odd", what, show_cell(value))
-
-
-def _refused(folder: Path, error: str) -> Finding:
-    """Report an error of the reader, with the file, the line and the column that it names."""
-    name = next((one for one in FILES if error.startswith(f"{folder / one}")), "")
-    rest = error.removeprefix(str(folder / name)) if name else error
-    place = PLACE.match(rest)
-    if not place:
-        return Finding(name, 0, "", "refused", rest.lstrip(":, "))
-    return Finding(name, int(place[1]), place[2] or "", "refused", rest[place.end() :])
 
 
 def _too_few_frames(pack: Pack) -> Iterator[Finding]:
     """Report what stops sets from being built."""
     try:
-        for words in NS_WORDS:
-            downsample(pack, build_eval(pack), words)
+        build_eval(pack)
     except BadInput as error:
         yield Finding(FRAMES, 0, "", "refused", str(error).removeprefix(f"{pack.name}: "))
     lacking = []
@@ -124,18 +110,67 @@ def _too_few_frames(pack: Pack) -> Iterator[Finding]:
             f"has too few frames for the controlled sets {', '.join(lacking)}; evaluation sets "
             "need none of them"
         )
-        yield _odd(FRAMES, what)
+        yield _odd(FRAMES, "", what)
+
+
+def _frames(pack: Pack) -> Iterator[Finding]:
+    frames = [frame for frame in pack.frames if frame]
+    if pack.match == "word":
+        without_blanks = sum(" " not in frame.replace(f" {SLOT} ", SLOT) for frame in frames)
+        if without_blanks > USUAL * len(frames):
+            what = (
+                "finds gender words as whole words, but most frames have no blanks; write "
+                'match = "substring"'
+            )
+            yield _odd(MANIFEST, "match", what)._replace(value=pack.match)
+        gendered = [*gender_words(pack.terms), *pack.captions.without]
+        for term in gendered if not pack.verbatim else ():
+            longer = re.compile(rf"(?<![\w-]){re.escape(term)}\w+", re.IGNORECASE)
+            held = [match[0] for frame in frames if (match := longer.search(frame))]
+            if held:
+                what = (
+                    f"begins longer words in {len(held):,} frames, such as {held[0]!r}; if these "
+                    'tell a gender, add them to `without`, or write match = "substring"'
+                )
+                yield _odd(TERMS, "word", what, term)
+    signs = {frame: _end(frame.replace(SLOT, "x")) for frame in frames}
+    end, count = Counter(signs[frame] for frame in frames).most_common(1)[0]
+    is_usual = count > USUAL * len(frames)
+    words = [occupation.word for occupation in pack.occupations]
+    first: dict[str, int] = {}
+    for line, frame in enumerate(pack.frames, start=1):
+        if not frame:
+            continue
+        held_word = found_in(frame.replace(SLOT, "\0"), words, pack.match)
+        earlier = first.setdefault(" ".join(frame.casefold().split()), line)
+        rules = (
+            (is_usual and signs[frame] != end, f"does not end with {end!r} as most frames do"),
+            (frame.count(SLOT) > 1, "has several slots, which are all filled with one word"),
+            (
+                held_word,
+                f"holds the occupation {held_word!r} besides the slot, so that two people may be "
+                "meant",
+            ),
+            (earlier != line, f"differs from line {earlier} in case or blanks alone"),
+        )
+        for is_broken, what in rules:
+            if is_broken:
+                yield _odd(FRAMES, "", what, frame, line)
+
+
+def _end(frame: str) -> str:
+    """Return the signs after the last word; a search from the left could take long."""
+    return "".join(takewhile(SIGN.match, reversed(frame)))[::-1]
 
 
 def _words(pack: Pack) -> Iterator[Finding]:
-    """Report the language and its occupations."""
+    """Report the language, its occupations, and gender words."""
     if pack.language not in CATEGORIES and not cldr_name(pack.language, "en"):
         what = (
             "is a language that has no name in CLDR; write [categories] into dataset.toml of what "
             "is built, so that pictures name it"
         )
-        yield _odd(MANIFEST, what, pack.language, column="language")
-    words = [occupation.word for occupation in pack.occupations]
+        yield _odd(MANIFEST, "language", what, pack.language)
     counts = Counter(occupation.type for occupation in pack.occupations)
     stereotyped = counts["female-stereo"] + counts["male-stereo"]
     for kind in ("female-stereo", "male-stereo"):
@@ -144,108 +179,47 @@ def _words(pack: Pack) -> Iterator[Finding]:
                 f"{counts[kind]} of {stereotyped} words with a stereotype are {kind}, so that "
                 "scores are about the others; `coal_balanced` weighs both alike"
             )
-            yield _odd(OCCUPATIONS, what, column="type")._replace(value=kind)
+            yield _odd(OCCUPATIONS, "type", what)._replace(value=kind)
+    words = [occupation.word for occupation in pack.occupations]
     folded = Counter(word.casefold() for word in words)
     for word in words:
         if folded[word.casefold()] > 1:
-            yield _odd(OCCUPATIONS, "differs from another word in case alone", word, column="word")
+            yield _odd(OCCUPATIONS, "word", "differs from another word in case alone", word)
     terms = [term for of_gender in pack.terms.values() for term in of_gender]
     for file, listed in ((OCCUPATIONS, words), (TERMS, terms)):
-        for word in listed:
-            if QUOTED.search(word):
-                what = "has quotation marks, which are in every sentence with it"
-                yield _odd(file, what, word, column="word")
-
-
-def _terms(pack: Pack) -> Iterator[Finding]:
-    """Report gender words that are found in others."""
+        for word in filter(QUOTED.search, listed):
+            yield _odd(
+                file, "word", "has quotation marks, which are in every sentence with it", word
+            )
     gendered = gender_words(pack.terms)
-    for gender, terms in pack.terms.items():
-        for term in terms:
-            others = gendered if gender != "neutral" else []
-            word = pattern(term, pack.match)
-            longer = [other for other in others if other != term and word.search(other)]
-            if longer:
-                what = (
-                    f"is found in {longer[0]!r} too, so that captions with that word have several "
-                    "gendered words"
-                )
-                yield _odd(TERMS, what, term, column="word")
-            if gender == "neutral" and found_in(term, gendered, pack.match):
-                what = "is neutral but holds a gendered word"
-                yield _odd(TERMS, what, term, column="word")
-
-
-def _frames(pack: Pack) -> Iterator[Finding]:
-    frames = [frame for frame in pack.frames if frame]
-    without_blanks = sum(" " not in frame.replace(f" {SLOT} ", SLOT) for frame in frames)
-    if pack.match == "word":
-        if without_blanks > USUAL * len(frames):
+    for term in terms:
+        search = pattern(term, pack.match).search
+        longer = next((other for other in gendered if other != term and search(other)), "")
+        if term in gendered and longer:
             what = (
-                "finds gender words as whole words, but most frames have no blanks; write "
-                'match = "substring"'
+                f"is found in {longer!r} too, so that captions with that word have several "
+                "gendered words"
             )
-            yield _odd(MANIFEST, what, column="match")._replace(value=pack.match)
-        for term in pack.gendered if not pack.verbatim else ():
-            longer = re.compile(rf"(?<![\w-]){re.escape(term)}\w+", re.IGNORECASE)
-            held = [match[0] for frame in frames if (match := longer.search(frame))]
-            if held:
-                what = (
-                    f"begins longer words in {len(held):,} frames, such as {held[0]!r}; if these "
-                    'tell a gender, add them to `without`, or write match = "substring"'
-                )
-                yield _odd(TERMS, what, term, column="word")
-    end, count = Counter(map(_end, frames)).most_common(1)[0]
-    words = [occupation.word for occupation in pack.occupations]
-    first: dict[str, int] = {}
-    for line, frame in enumerate(pack.frames, start=1):
-        if not frame:
-            continue
-        if count > USUAL * len(frames) and _end(frame) != end:
-            what = "ends with a sign, as most frames do not"
-            if end:
-                what = f"does not end with {end!r} as most frames do"
-            yield _odd(FRAMES, what, frame, row=line)
-        if frame.count(SLOT) > 1:
-            what = "has several slots, which are all filled with one word"
-            yield _odd(FRAMES, what, frame, row=line)
-        held_word = found_in(frame.replace(SLOT, "\0"), words, pack.match)
-        if held_word:
-            what = (
-                f"holds the occupation {held_word!r} besides the slot, so that two people may be "
-                "meant"
-            )
-            yield _odd(FRAMES, what, frame, row=line)
-        earlier = first.setdefault(" ".join(frame.casefold().split()), line)
-        if earlier != line:
-            what = f"differs from line {earlier} in case or blanks alone"
-            yield _odd(FRAMES, what, frame, row=line)
-
-
-def _end(frame: str) -> str:
-    match = END.search(frame.replace(SLOT, "x"))
-    return match[0] if match else ""
+            yield _odd(TERMS, "word", what, term)
+        if term not in gendered and found_in(term, gendered, pack.match):
+            yield _odd(TERMS, "word", "is neutral but holds a gendered word", term)
 
 
 def _counts(pack: Pack) -> Iterator[Finding]:
     """Count words, frames, and the pairs that they make."""
-
-    def count(file: str, what: str, number: int) -> Finding:
-        return Finding(file, 0, "", "count", what, str(number))
-
     types = Counter(occupation.type for occupation in pack.occupations)
-    for kind in TYPES:
-        yield count(OCCUPATIONS, f"{types[kind]} words are {kind}", types[kind])
+    counts = [(OCCUPATIONS, f"{types[kind]} words are {kind}", types[kind]) for kind in TYPES]
     frames = sum(map(bool, pack.frames))
-    if frames:
-        yield count(FRAMES, f"{frames:,} frames", frames)
     genders = [f"{len(words)} {gender}" for gender, words in pack.terms.items() if words]
     total = sum(map(len, pack.terms.values()))
-    yield count(TERMS, f"words: {', '.join(genders)}", total)
-    if frames:
-        try:
-            sets = {name: len(rows) for name, rows in build_eval(pack).items()}
-        except BadInput:  # reported already
-            return
+    counts += [(FRAMES, f"{frames:,} frames", frames)] if frames else []
+    counts.append((TERMS, f"words: {', '.join(genders)}", total))
+    try:
+        sets = {name: len(rows) for name, rows in build_eval(pack).items()} if frames else {}
+    except BadInput:  # reported already
+        sets = {}
+    if sets:
         pairs = ", ".join(f"{name.upper()} {number:,}" for name, number in sets.items())
-        yield count("", f"pairs that are built: {pairs}", sum(sets.values()))
+        counts.append(("", f"pairs that are built: {pairs}", sum(sets.values())))
+    for file, what, number in counts:
+        yield Finding(file, 0, "", "count", what, str(number))
