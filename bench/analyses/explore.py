@@ -3,7 +3,7 @@
     answers = Answers(opened(["reports/mine/runs/*/cbbq"]))
     table(answers, category="gender", valid=False, contains="护士")     # works without widgets too
     item(answers, "gender:ambiguous:17")
-    browser(answers)                                        # the same by clicking, in JupyterLab
+    Browser(answers)                                        # the same by clicking, in JupyterLab
 
 The frame stays in the kernel and one page of rows is shown, so a hundred thousand answers are as
 fast as a hundred: grids such as itables carry their rows into the page, and ipydatagrid shows
@@ -19,8 +19,8 @@ from typing import Any
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.core import i18n
 from bench.core.errors import BadInput, expected
+from bench.core.i18n import N_, _, column
 from bench.core.text import PLAIN, as_html, shortened, truncate
 from bench.metrics.influence import influence
 from bench.run.results import Run, labels
@@ -32,19 +32,7 @@ PAGE, BRIEF, SHOWN = 25, 80, 20_000
 UNFOLDED = 3
 # Filters by exact value; each is a column.
 FILTERS = ("model", "benchmark", "category", "task")
-COLUMNS = (
-    "model",
-    "benchmark",
-    "category",
-    "task",
-    "item_id",
-    "request",
-    "repeat",
-    "valid",
-    "parsed",
-    "response",
-    "error",
-)
+COLUMNS = [*FILTERS, "item_id", "request", "repeat", "valid", "parsed", "response", "error"]
 LENGTH = "length"
 SORTS = ("item_id", *FILTERS, "request", "parsed", LENGTH, "seconds")
 TEXT = (
@@ -56,6 +44,7 @@ BOX = "overflow: auto; contain: inline-size"
 # Chinese can be broken at every character, so the last column needs a least width.
 LAST = "; min-width: 16em"
 CELL = "text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0"
+VALIDITY: dict[str, bool | None] = {N_("all"): None, N_("readable"): True, "not readable": False}
 
 
 @dataclass(frozen=True)
@@ -77,10 +66,10 @@ def most_influential(runs: Sequence[Run], top: int = 5) -> pd.DataFrame:
     """
     parts = []
     for run, name in zip(runs, labels(runs), strict=True):
-        found = influence(run.records, run.items, run.benchmark, str(run.about["preset"]), top)
-        found.insert(0, "benchmark", run.benchmark)
-        found.insert(1, "model", name)
-        parts.append(found)
+        part = influence(run.records, run.items, run.benchmark, str(run.about["preset"]), top)
+        part.insert(0, "benchmark", run.benchmark)
+        part.insert(1, "model", name)
+        parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
 
@@ -90,32 +79,34 @@ class Answers:
     def __init__(self, runs: Sequence[Run]) -> None:
         if not runs:
             raise BadInput("no run is opened, so there is nothing to look at")
+        places = [(name, run.benchmark) for name, run in zip(labels(runs), runs, strict=True)]
+        # A model that has two runs of a benchmark is named with their folders.
         parts = [
-            run.records.assign(model=name) for run, name in zip(runs, _names(runs), strict=True)
+            run.records.assign(
+                model=place[0]
+                if places.count(place) == 1
+                else f"{place[0]} ({run.folder.parent.name}/{run.folder.name})"
+            )
+            for place, run in zip(places, runs, strict=True)
         ]
         self.rows = pd.concat(parts, ignore_index=True)
         # Comparing a few codes is quicker than a hundred thousand names.
-        kinds = {
-            name: pd.CategoricalDtype(list(dict.fromkeys(self.rows[name]))) for name in FILTERS
-        }
+        kinds = {name: pd.CategoricalDtype(list(self.rows[name].unique())) for name in FILTERS}
         self.rows = self.rows.astype(kinds)
         self.items = [(run.benchmark, run.items.set_index("item_id", drop=False)) for run in runs]
 
-    def values(self, column: str) -> list[str]:
+    def values(self, name: str) -> list[str]:
         """Return the values of one of `FILTERS`, in the order of the runs."""
-        return list(self.rows[column].cat.categories)
+        return list(self.rows[name].cat.categories)
 
     def select(
         self,
         *,
-        model: str = "",
-        benchmark: str = "",
-        category: str = "",
-        task: str = "",
         valid: bool | None = None,
         contains: str = "",
         sort: str = "",
         descending: bool = False,
+        **filters: str,
     ) -> pd.DataFrame:
         """Select the rows that meet all conditions, in the order of the requests or sorted.
 
@@ -123,13 +114,16 @@ class Answers:
             valid: only answers that could be read, or only those that could not; default: all.
             contains: text in the item's name, prompt, reply or error, in upper or lower case.
             sort: one of `SORTS`; `length` is that of the reply in characters.
+            filters: values of `FILTERS`; "" for all.
 
         Raises:
-            BadInput: a value that no opened run has, or another `sort`.
+            BadInput: a value that no opened run has, another `sort`, or an unknown filter.
         """
         keep = pd.Series(True, index=self.rows.index)
-        for name, value in zip(FILTERS, (model, benchmark, category, task), strict=True):
-            if value and value not in self.rows[name].cat.categories:
+        for name, value in filters.items():
+            if name not in FILTERS:
+                raise BadInput(expected(name, FILTERS, "filter"))
+            if value and value not in self.values(name):
                 raise BadInput(expected(value, self.values(name), name))
             if value:
                 keep &= self.rows[name] == value
@@ -148,20 +142,6 @@ class Answers:
         by = rows.response.str.len() if sort == LENGTH else rows[sort]
         return rows.loc[by.sort_values(ascending=not descending, kind="stable").index]
 
-    def item(self, item_id: str) -> pd.DataFrame:
-        """Return all rows of an item, of all models, in the order of the requests.
-
-        Raises:
-            BadInput: no opened run has it.
-        """
-        rows = self.rows[self.rows.item_id == item_id]
-        if rows.empty:
-            raise BadInput(
-                f"item {item_id!r}: no opened run has an answer about it; see column item_id of "
-                "the table"
-            )
-        return rows
-
     def fields(self, benchmark: str, item_id: str) -> dict[str, Any]:
         """Return the fields of an item."""
         for name, items in self.items:
@@ -176,43 +156,62 @@ def table(runs: Sequence[Run] | Answers, *, start: int = 0, **filters: Any) -> V
     Args:
         start: the first row to show, from 0.
     """
-    rows = _opened(runs).select(**filters)[list(COLUMNS)]
-    return View(rows, table_page(rows, start))
+    rows = _opened(runs).select(**filters)[COLUMNS]
+    return View(rows, _table_page(rows, start))
 
 
 def item(runs: Sequence[Run] | Answers, item_id: str) -> View:
-    """Show one item: its fields, and every request with each model's reply and how it was read."""
+    """Show one item: its fields, and every request with each model's reply and how it was read.
+
+    Raises:
+        BadInput: no opened run has it.
+    """
     answers = _opened(runs)
-    rows = answers.item(item_id)
-    return View(rows, item_page(answers, item_id))
+    rows = answers.rows[answers.rows.item_id == item_id]
+    if rows.empty:
+        raise BadInput(
+            f"item {item_id!r}: no opened run has an answer about it; see column item_id of the "
+            "table"
+        )
+    parts = [f"<h4 style='margin: 0.6em 0'>{as_html(item_id)}</h4>"]
+    for benchmark, own in rows.groupby("benchmark", sort=False, observed=True):
+        body = "".join(
+            f"<tr>{_cell(as_html(name))}{_cell(_long(_listed(value)))}</tr>"
+            for name, value in answers.fields(str(benchmark), item_id).items()
+        )
+        heading = _("What the data say ({benchmark})", benchmark=as_html(benchmark))
+        fields = _table((_("field"), _("value")), body)
+        parts.append(f"<details><summary>{heading}</summary>{fields}</details>")
+        models = list(dict.fromkeys(own.model))
+        named = " · ".join(map(as_html, models))
+        parts.append(f"<p>{_('How answers were read: {models}', models=named)}</p>")
+        requests = own.groupby(["task", "request"], sort=False, observed=True)
+        unfold = requests.ngroups <= UNFOLDED
+        parts += [_request(str(benchmark), part, models, unfold) for _key, part in requests]
+    return View(rows, f"<div class='item {PLAIN}'>{''.join(parts)}</div>")
 
 
-def browser(runs: Sequence[Run] | Answers) -> Any:
-    """Return the widgets to do the same by clicking, for JupyterLab."""
-    from bench.analyses.explore_browser import Browser  # slow to load
-
-    return Browser(runs)
+def _opened(runs: Sequence[Run] | Answers) -> Answers:
+    return runs if isinstance(runs, Answers) else Answers(runs)
 
 
-def table_page(rows: pd.DataFrame, start: int = 0) -> str:
-    """Return a page of a table of answers as HTML."""
+def _table_page(rows: pd.DataFrame, start: int = 0) -> str:
     start = max(0, min(start, len(rows) - 1) // PAGE * PAGE)
     page = rows.iloc[start : start + PAGE]
     if page.empty:
-        return f"<p>{i18n._('No answer fits.')}</p>"
+        return f"<p>{_('No answer fits.')}</p>"
     names = [
-        *map(i18n.column, ("model", "category", "task")),
-        *(i18n._("item"), i18n._("request"), i18n._("read as"), i18n._("reply")),
+        *map(column, ("model", "category", "task")),
+        *(_("item"), _("request"), _("read as"), _("reply")),
     ]
-    unread = f"<em>{i18n._('not readable')}</em>"
     body = ""
     for row in page.itertuples():
         request = _of_repeat(row.request, row.repeat) if row.repeat else row.request
-        values = [row.model, row.category, row.task, row.item_id, request]
-        cells = [*map(_brief, values), _brief(row.parsed) if row.valid else unread]
+        cells = [*map(_brief, (row.model, row.category, row.task, row.item_id, request))]
+        cells.append(_brief(row.parsed) if row.valid else f"<em>{_('not readable')}</em>")
         reply = _cell(_brief(row.error or row.response), LAST)
         body += f"<tr>{''.join(map(_cell, cells))}{reply}</tr>"
-    text = i18n._(
+    text = _(
         "Answers {first} to {last} of {all}.",
         first=f"{start + 1:,}",
         last=f"{start + len(page):,}",
@@ -221,51 +220,32 @@ def table_page(rows: pd.DataFrame, start: int = 0) -> str:
     return f"<p>{text}</p>{_table(names, body)}"
 
 
-def item_page(answers: Answers, item_id: str) -> str:
-    """Return one item as HTML: a part per request, a column per model."""
-    rows = answers.item(item_id)
-    parts = [f"<h4 style='margin: 0.6em 0'>{as_html(item_id)}</h4>"]
-    for benchmark, own in rows.groupby("benchmark", sort=False, observed=True):
-        body = "".join(
-            f"<tr>{_cell(as_html(name))}{_cell(_long(_listed(value)))}</tr>"
-            for name, value in answers.fields(str(benchmark), item_id).items()
-        )
-        heading = i18n._("What the data say ({benchmark})", benchmark=as_html(benchmark))
-        fields = _table((i18n._("field"), i18n._("value")), body)
-        parts.append(f"<details><summary>{heading}</summary>{fields}</details>")
-        models = list(dict.fromkeys(own.model))
-        named = " · ".join(map(as_html, models))
-        parts.append(f"<p>{i18n._('How answers were read: {models}', models=named)}</p>")
-        requests = own.groupby(["task", "request"], sort=False, observed=True)
-        unfold = requests.ngroups <= UNFOLDED
-        parts += [_request(str(benchmark), part, models, unfold) for _key, part in requests]
-    return f"<div class='item {PLAIN}'>{''.join(parts)}</div>"
-
-
 def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: bool) -> str:
     """Return one request of an item: its prompts, and a column per model."""
-    first = rows.iloc[0]
-    names = [as_html(first.task), as_html(first.request)]
-    if of_judge(first.request):
-        names.append(i18n._("asked of the judge"))
-    said = " · ".join(_said(rows[rows.model == model]) for model in models)
+    names = [as_html(rows.task.iloc[0]), as_html(rows.request.iloc[0])]
+    if of_judge(rows.request.iloc[0]):
+        names.append(_("asked of the judge"))
+    not_asked = f"<em>{_('not asked')}</em>"
+    readings = " · ".join(
+        " / ".join(_value(row, _brief) for row in rows[rows.model == model].itertuples())
+        or not_asked
+        for model in models
+    )
     prompts = rows.drop_duplicates("prompt")
     asked = ""
     for row in prompts.itertuples():
-        text = i18n._("Asked:")
+        text = _("Asked:")
         if len(prompts) > 1:
-            text = i18n._("Asked {model}:", model=as_html(row.model))
+            text = _("Asked {model}:", model=as_html(row.model))
         asked += f"<p style='margin: 0.4em 0 0'>{text}</p>{_long(row.prompt)}"
     body, repeats = "", sorted(rows.repeat.unique())
     for repeat in repeats:
         own = rows[rows.repeat == repeat].drop_duplicates("model").set_index("model")
         replies = [own.loc[model] if model in own.index else None for model in models]
         lines = {
-            i18n._("answered"): ["" if row is None else _long(row.response) for row in replies],
-            i18n._("read as"): [
-                _not_asked() if row is None else _value(row, _long) for row in replies
-            ],
-            i18n._("log-probabilities"): [
+            _("answered"): ["" if row is None else _long(row.response) for row in replies],
+            _("read as"): [not_asked if row is None else _value(row, _long) for row in replies],
+            _("log-probabilities"): [
                 "" if row is None else _logs(benchmark, row.logprobs) for row in replies
             ],
         }
@@ -275,31 +255,22 @@ def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: 
                 body += f"<tr>{_cell(heading)}{''.join(map(_cell, cells))}</tr>"
     return (
         f"<details{' open' if unfold else ''} style='margin: 0.3em 0'><summary>"
-        f"<strong>{i18n._(', ').join(names)}:</strong> {said}</summary>"
+        f"<strong>{_(', ').join(names)}:</strong> {readings}</summary>"
         f"{asked}{_table(('', *models), body)}</details>"
     )
 
 
 def _of_repeat(name: object, repeat: object) -> str:
-    return i18n._("{name}, repeat {repeat}", name=name, repeat=repeat)
-
-
-def _not_asked() -> str:
-    return f"<em>{i18n._('not asked')}</em>"
-
-
-def _said(rows: pd.DataFrame) -> str:
-    """Return how one model's answers to a request were read, repeat by repeat."""
-    return " / ".join(_value(row, _brief) for row in rows.itertuples()) or _not_asked()
+    return _("{name}, repeat {repeat}", name=name, repeat=repeat)
 
 
 def _value(row: Any, show: Callable[[object], str]) -> str:
     """Return the parsed value of a reply, or why there is none."""
     if row.valid:
         return show(row.parsed)
-    reason = i18n._("not readable")
+    reason = _("not readable")
     if row.error:
-        reason = i18n._("no answer came: {why}", why=as_html(row.error))
+        reason = _("no answer came: {why}", why=as_html(row.error))
     return f"<em>{reason}</em>"
 
 
@@ -310,25 +281,10 @@ def _logs(benchmark: str, values: Any) -> str:
     room = module("tasks", benchmark)
     known = next((getattr(room, name) for name in ("LABELS", "LETTERS") if hasattr(room, name)), ())
     names = known if len(known) == len(values) else range(1, len(values) + 1)
-    shown = (
-        f"{name}: {value:.3f} ({math.exp(value):.1%})"
+    return "<br>".join(
+        as_html(f"{name}: {value:.3f} ({math.exp(value):.1%})")
         for name, value in zip(names, values, strict=True)
     )
-    return "<br>".join(as_html(one) for one in shown)
-
-
-def _names(runs: Sequence[Run]) -> list[str]:
-    """Name runs by model, and by folder where a model has two runs of a benchmark."""
-    names = labels(runs)
-    places = [(name, run.benchmark) for name, run in zip(names, runs, strict=True)]
-    return [
-        name if places.count(place) == 1 else f"{name} ({run.folder.parent.name}/{run.folder.name})"
-        for name, place, run in zip(names, places, runs, strict=True)
-    ]
-
-
-def _opened(runs: Sequence[Run] | Answers) -> Answers:
-    return runs if isinstance(runs, Answers) else Answers(runs)
 
 
 def _brief(value: object) -> str:
@@ -355,3 +311,78 @@ def _table(names: Sequence[str], body: str) -> str:
         f"<div class='table {PLAIN}' style='{BOX}'><table><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
+
+
+class Browser:
+    """Filter and sort a table of answers, and open one item, by widgets in JupyterLab."""
+
+    def __init__(self, runs: Sequence[Run] | Answers) -> None:
+        import ipywidgets as widgets  # type: ignore[import-untyped]  # slow to load
+
+        self.answers = _opened(runs)
+        self.rows = pd.DataFrame()
+
+        self.filters = {
+            name: widgets.Dropdown(
+                options=[(_("all"), ""), *zip(values, values, strict=True)],
+                description=column(name),
+            )
+            for name in FILTERS
+            for values in [self.answers.values(name)]
+        }
+        self.validity = widgets.Dropdown(
+            options=[(_(name), name) for name in VALIDITY], description=_("answers")
+        )
+        self.contains = widgets.Text(description=_("contains"), continuous_update=False)
+        self.sort = widgets.Dropdown(
+            options=[(_("as asked"), ""), *zip(SORTS, SORTS, strict=True)],
+            description=_("sorted by"),
+        )
+        self.descending = widgets.Checkbox(description=_("from the end"), indent=False)
+        self.page = widgets.BoundedIntText(value=1, min=1, max=1, description=_("page"))
+        self.item = widgets.Dropdown(description=_("item"))
+        self.table, self.shown = widgets.HTML(), widgets.HTML()
+        choices = [*self.filters.values(), self.validity, self.contains, self.sort, self.descending]
+        for widget in choices:
+            widget.observe(self._filter, "value")
+        self.page.observe(self._turn, "value")
+        self.item.observe(self._open, "value")
+        row = widgets.Layout(flex_flow="row wrap")
+        controls = widgets.HBox([*choices, self.page], layout=row)
+        self.box = widgets.VBox([controls, self.table, self.item, self.shown])
+        self._filter()
+
+    def _repr_mimebundle_(self, **_unused: Any) -> dict[str, Any]:
+        """Return the widgets, and for pages without a kernel what they show at first."""
+        shown: dict[str, Any] = self.box._repr_mimebundle_()
+        text = _(
+            "In JupyterLab there are widgets here to filter, sort and open items. A saved page "
+            "shows the first page of the table."
+        )
+        plain = _("a table of {n} answers", n=f"{len(self.answers.rows):,}")
+        return {**shown, "text/html": f"<p>{text}</p>{self.table.value}", "text/plain": plain}
+
+    def _filter(self, _change: object = None) -> None:
+        self.rows = self.answers.select(
+            valid=VALIDITY[self.validity.value],
+            contains=self.contains.value,
+            sort=self.sort.value,
+            descending=self.descending.value,
+            **{name: widget.value for name, widget in self.filters.items()},
+        )
+        self.page.max = max(1, -(-len(self.rows) // PAGE))
+        if self.page.value == 1:
+            self._turn()
+        else:
+            self.page.value = 1
+
+    def _turn(self, _change: object = None) -> None:
+        start = PAGE * (self.page.value - 1)
+        self.table.value = _table_page(self.rows, start)
+        # Only those on the page: a list of all would be too long.
+        self.item.options = list(dict.fromkeys(self.rows.item_id.iloc[start : start + PAGE]))
+        self.item.value = next(iter(self.item.options), None)
+
+    def _open(self, _change: object = None) -> None:
+        chosen = self.item.value
+        self.shown.value = item(self.answers, chosen).page if chosen else ""

@@ -5,22 +5,22 @@ down-sampled evaluation sets, whose occupations it knows, and every measure is c
 rate. A model with less than .99 of its set right says nothing about a measure: it is trained again
 from another seed, and left out after four tries.
 
-    scores = evaluate(["en"])           # the package's own words and frames; results that it
-    carries correlations(scores)
+    scores = evaluate(["en"])       # the package's own words and frames; results that it carries
+    correlations(scores)
 
-Answers are cached, so that an interrupted call goes on with the next model, and a second one trains
-none. Sources: Anantaprayoon et al., LREC-COLING 2024, section 5, after Kaneko et al., EACL 2023.
+Answers are cached, so that an interrupted call continues with the next model, and a second one
+trains none. Sources: Anantaprayoon et al., LREC-COLING 2024, section 5, after Kaneko et al., EACL
+2023.
 """
 
 import json
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -45,7 +45,7 @@ from bench.data.nli_coal.frames import SLOT
 from bench.data.nli_coal.language_pack import MANIFEST, Pack, read_pack
 from bench.figures.style import FAINT, INK, WIDTH, colours, label, set_title, style
 from bench.metrics.correlation import CARDS as CARDS
-from bench.metrics.correlation import PEARSON, by_group
+from bench.metrics.correlation import COEFFICIENTS, PEARSON, by_group
 from bench.metrics.headline import listing, range_text
 from bench.metrics.nli_coal.answers import SUMS, answers, arranged
 from bench.metrics.nli_coal.formulas import measures
@@ -60,21 +60,20 @@ GATE, TRIES = 0.99, 4
 SEED_STEP = 100_003
 SETS = ("ps", "as", "ns")
 PACKS = SAMPLES / "nli_packs"
-# Scores of tiny transformers that this module made; a row holds the key of its model.
+# Scores of tiny transformers (see tests/benchmarks/carried.py); a row holds the key of its model.
 CARRIED = Path(__file__).parent / "nli_meta.csv"
 ABOUT, ANSWERS = "model.json", "answers.csv"
 GROUPS = ["language", "measure", "seed"]
 # The columns that say of which model a row is.
 MADE = ["train_accuracy", "tries", "passed", "seconds"]
 ROW = ["language", "rate", "seed", "ns_words", "model", *MADE, "key"]
+NAMES = {"coal": "CoAL", "fn": "FN"}
+LANGUAGES = {"en": N_("English"), "ja": N_("Japanese"), "zh": N_("Chinese")}
+# From this correlation on, a measure is said to follow the rate.
+FOLLOWS = 0.9
 
-
-class Classifies(Protocol):
-    """A classifier of pairs of sentences."""
-
-    def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Return probabilities of entailment, contradiction and neutral: float64 [n, 3]."""
-        ...
+# From pairs of sentences to probabilities of entailment, contradiction and neutral: float64 [n, 3].
+Classify = Callable[[Sequence[tuple[str, str]]], np.ndarray]
 
 
 class Learner(Protocol):
@@ -84,7 +83,7 @@ class Learner(Protocol):
 
     def describe(self) -> Mapping[str, Any]: ...
 
-    def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classifies:
+    def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classify:
         """Train a model on `rows`; what is left in its `folder` by an interrupted call is kept."""
         ...
 
@@ -99,7 +98,7 @@ class FromScratch:
 
         return {"model": self.name, **RECIPE}
 
-    def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classifies:
+    def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classify:
         from bench.scorers.local.classifier import Classifier
         from bench.scorers.local.device import placement
         from bench.scorers.stand_ins.tiny_nli import tokenizer, train
@@ -109,7 +108,7 @@ class FromScratch:
         words = sorted({(row.occupation.word, row.term, row.label) for row in rows})
         pairs = [(row.premise, row.hypothesis, row.label) for row in rows]
         network = train(coder, words, pairs, seed, f"{self.name}, from scratch")
-        return Classifier(network, coder, placement("cpu", None, None), {"id": self.name})
+        return Classifier(network, coder, placement("cpu", None, None), {"id": self.name}).classify
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ class Continued:
         options = {name: value for name, value in self.options.items() if name not in elsewhere}
         return {"model": self.model, "content": scorers.content(self.model), **options}
 
-    def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classifies:
+    def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classify:
         from bench import train
 
         file = folder / "train.jsonl"
@@ -140,25 +139,8 @@ class Continued:
         table.to_json(file, orient="records", lines=True, force_ascii=False)
         trained = train.nli(self.model, [file], folder / "model", seed=seed, **self.options)
         model: Any = scorers.load(str(trained.folder), device=self.options.get("device"))
-        return model
-
-
-class Cell(NamedTuple):
-    """A model to make: the set that it learns, and by `NS_WORDS` the pairs that it is asked."""
-
-    pack: Pack
-    rate: float
-    seed: int
-    rows: list[Row]
-    asked: dict[str, list[Pair]]
-    key: str
-
-
-class TrainedModel(NamedTuple):
-    """A model's answers, by the id of the pair, and what is known of it."""
-
-    answers: pd.DataFrame
-    about: dict[str, Any]
+        classify: Classify = model.classify
+        return classify
 
 
 def evaluate(
@@ -183,7 +165,7 @@ def evaluate(
         data: a language pack, or a folder of released or built sets; default: the package's packs.
         cache: the folder that keeps answers; default: in the user's cache.
         assignment: who is against the stereotype at a rate below 1; see
-        `bench.data.nli_coal.build`.
+            `bench.data.nli_coal.build`.
         keep_models: keep the trained models, too.
         carried: use results that the package carries, where they are of the very same model.
 
@@ -201,32 +183,52 @@ def evaluate(
     if ns_words not in NS_WORDS:
         raise BadInput(expected(ns_words, NS_WORDS, "ns_words"))
     learner = learner or FromScratch()
+    described = learner.describe()
     root = Path(cache or platformdirs.user_cache_path("bias-workbench", appauthor=False) / "meta")
     known = _carried() if carried else {}
-    rows = []
     chosen = packs(languages, data)
+    table = []
     with progress(len(chosen) * len(rates) * len(seeds), "meta-evaluation", "models") as bar:
         for pack in chosen:
-            ideal: dict[float, dict[str, float]] = {}
-            for cell in _cells(pack, rates, seeds, learner, assignment):
-                row, scores = known.get((cell.key, ns_words), ({}, {}))
-                source = "carried by the package"
-                if not row:
-                    model, source = _model(cell, learner, root.expanduser(), keep_models)
-                    scores = _scores(cell.asked[ns_words], model.answers)
-                    accuracy = model.about["train_accuracy"]
-                    made = (accuracy, model.about["tries"], accuracy >= GATE)
-                    who = (pack.language, cell.rate, cell.seed, ns_words, learner.name)
-                    made_row = (*who, *made, model.about["seconds"], cell.key)
-                    row = dict(zip(ROW, made_row, strict=True))
-                if cell.rate not in ideal:
-                    ideal[cell.rate] = _expected(cell, ns_words)
-                for name, score in scores.items():
-                    measured = {"measure": name, "score": score}
-                    measured |= {"expected": ideal[cell.rate].get(name, np.nan), "source": source}
-                    rows.append({**row, **measured, "data": f"{pack.name}, {pack.version}"})
-                bar.advance()
-    return pd.DataFrame(rows)
+            start, number = training_frames(pack)
+            sets = build_eval(pack)
+            asked = {words: _pairs(pack, downsample(pack, sets, words)) for words in NS_WORDS}
+            every = [pair for pairs in asked.values() for pair in pairs]
+            questions = [(pair.id, pair.premise, pair.hypothesis) for pair in every]
+            for rate in rates:
+                rows = build_controlled(
+                    pack,
+                    rate,
+                    "train",
+                    start=start,
+                    frames_per_word=number,
+                    assignment=assignment,
+                )
+                content = [[(row.premise, row.hypothesis, row.label) for row in rows], questions]
+                ideal = _expected(rows, asked[ns_words])
+                for seed in seeds:
+                    key = digest([described, content, seed, GATE, TRIES])
+                    row, scores = known.get((key, ns_words), ({}, {}))
+                    source = "carried by the package"
+                    if not row:
+                        place = root.expanduser() / key
+                        about: dict[str, Any] = {"learner": dict(described)}
+                        about |= {"language": pack.language, "pack": pack.name}
+                        about |= {"rate": rate, "seed": seed}
+                        given, about, source = _model(
+                            learner, pack, rows, every, about, place, keep_models
+                        )
+                        scores = _scores(asked[ns_words], given)
+                        who = (pack.language, rate, seed, ns_words, learner.name)
+                        accuracy = about["train_accuracy"]
+                        made = (accuracy, about["tries"], accuracy >= GATE, about["seconds"])
+                        row = dict(zip(ROW, (*who, *made, key), strict=True))
+                    for name, score in scores.items():
+                        measured = {"measure": name, "score": score}
+                        measured |= {"expected": ideal.get(name, np.nan), "source": source}
+                        table.append({**row, **measured, "data": f"{pack.name}, {pack.version}"})
+                    bar.advance()
+    return pd.DataFrame(table)
 
 
 def correlations(scores: pd.DataFrame, only: Sequence[str] = ()) -> pd.DataFrame:
@@ -249,17 +251,13 @@ def correlations(scores: pd.DataFrame, only: Sequence[str] = ()) -> pd.DataFrame
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
     """Lay out `correlations` with one row per language, measure and seed."""
-    rows = []
-    for keys, part in table.groupby(GROUPS, sort=False):
-        row: dict[str, Any] = {**dict(zip(GROUPS, keys, strict=True)), "n": int(part.n.iloc[0])}
-        for found in part.itertuples():
-            name = str(found.coefficient)
-            row[name] = found.value
-            if name == PEARSON:
-                row |= {"ci_low": found.ci_low, "ci_high": found.ci_high}
-            row[f"p_{name}"] = found.p
-        rows.append(row | {"off": part.off.iloc[0], "note": part.reason.iloc[0]})
-    return pd.DataFrame(rows)
+    by = table.pivot_table(["value", "p"], GROUPS, "coefficient", dropna=False)
+    by.columns = by.columns.map(lambda key: f"p_{key[1]}" if key[0] == "p" else key[1])
+    rows = table[table.coefficient == PEARSON].rename(columns={"reason": "note"})
+    columns = [column for name in COEFFICIENTS for column in (name, f"p_{name}")]
+    columns[1:1] = ["ci_low", "ci_high"]
+    columns = [*GROUPS, "n", *columns, "off", "note"]
+    return rows.join(by, on=GROUPS).reindex(columns=columns).reset_index(drop=True)
 
 
 def models(scores: pd.DataFrame) -> pd.DataFrame:
@@ -270,10 +268,8 @@ def models(scores: pd.DataFrame) -> pd.DataFrame:
 
 def origin(scores: pd.DataFrame) -> pd.DataFrame:
     """Count the models by where their answers are from: trained now, the cache, or the package."""
-    every = models(scores)
-    return every.groupby(["model", "data", "source"], sort=False, as_index=False).agg(
-        models=("key", "count"), seconds_each=("seconds", "median")
-    )
+    by = models(scores).groupby(["model", "data", "source"], sort=False, as_index=False)
+    return by.agg(models=("key", "count"), seconds_each=("seconds", "median"))
 
 
 def published_correlations() -> pd.DataFrame:
@@ -331,26 +327,6 @@ def training_frames(pack: Pack) -> tuple[int, int]:
         return longest[0], number
 
 
-def _cells(
-    pack: Pack, rates: Sequence[float], seeds: Sequence[int], learner: Learner, assignment: str
-) -> Iterator[Cell]:
-    start, number = training_frames(pack)
-    sets = build_eval(pack)
-    asked = {words: _pairs(pack, downsample(pack, sets, words)) for words in NS_WORDS}
-    questions = [
-        (pair.id, pair.premise, pair.hypothesis) for pairs in asked.values() for pair in pairs
-    ]
-    described = learner.describe()
-    for rate in rates:
-        rows = build_controlled(
-            pack, rate, "train", start=start, frames_per_word=number, assignment=assignment
-        )
-        content = [[(row.premise, row.hypothesis, row.label) for row in rows], questions]
-        for seed in seeds:
-            key = digest([described, content, seed, GATE, TRIES])
-            yield Cell(pack, rate, seed, rows, asked, key)
-
-
 def _pairs(pack: Pack, sets: Mapping[str, Sequence[Row]]) -> list[Pair]:
     """Return rows as the benchmark's items; no measure uses the pairs with neutral terms."""
     return [
@@ -371,62 +347,65 @@ def _pairs(pack: Pack, sets: Mapping[str, Sequence[Row]]) -> list[Pair]:
     ]
 
 
-def _model(cell: Cell, learner: Learner, root: Path, keep_models: bool) -> tuple[TrainedModel, str]:
-    """Read a model's answers from the cache, or train it; and say which."""
-    folder = root / cell.key
+def _model(
+    learner: Learner,
+    pack: Pack,
+    rows: Sequence[Row],
+    pairs: Sequence[Pair],
+    about: dict[str, Any],
+    folder: Path,
+    keep_models: bool,
+) -> tuple[pd.DataFrame, dict[str, Any], str]:
+    """Return a model's answers, `about` it, and where they are from: the cache, or a training."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Another process may be at the same model.
         with FileLock(folder / ".lock"):
             if (folder / ABOUT).is_file():
                 about = json.loads((folder / ABOUT).read_text("utf-8"))
-                answers = pd.read_csv(folder / ANSWERS, index_col="id")
-                return TrainedModel(answers, about), "cache"
-            model = _train(cell, learner, folder)
+                return pd.read_csv(folder / ANSWERS, index_col="id"), about, "cache"
+            started = time.perf_counter()
+            classify, accuracies = _train(learner, pack, rows, about, folder)
+            about |= {
+                "train_accuracy": max(accuracies),
+                "tries": len(accuracies),
+                "accuracies": accuracies,
+            }
+            unique = {pair.id: (pair.premise, pair.hypothesis) for pair in pairs}
+            given = _probabilities(classify(list(unique.values())), unique)
+            about["seconds"] = round(time.perf_counter() - started, 1)
             with atomic_path(folder / ANSWERS) as draft:
-                model.answers.to_csv(draft)
+                given.to_csv(draft)
             # Written last: a folder that has it is complete.
-            text = json.dumps(model.about, ensure_ascii=False, indent=2, default=str)
+            text = json.dumps(about, ensure_ascii=False, indent=2, default=str)
             atomic_write(folder / ABOUT, text + "\n")
             if not keep_models:
                 for path in folder.glob("try-*"):
                     shutil.rmtree(path)
+            return given, about, "trained now"
     except (OSError, KeyError, json.JSONDecodeError, pd.errors.ParserError) as error:
         raise RunFailed(f"{folder}: the answers cannot be kept or read there ({error})") from None
-    return model, "trained now"
 
 
-def _train(cell: Cell, learner: Learner, folder: Path) -> TrainedModel:
-    """Train until a model has learned its set; return the answers of the best."""
-    best: tuple[float, Any] = (-1.0, None)
-    started, accuracies = time.perf_counter(), []
-    questions = [(row.premise, row.hypothesis) for row in cell.rows]
-    right = np.array([LABELS.index(row.label) for row in cell.rows])
+def _train(
+    learner: Learner, pack: Pack, rows: Sequence[Row], about: Mapping[str, Any], folder: Path
+) -> tuple[Classify, list[float]]:
+    """Train until a model has learned its set; return the best, and the accuracy of each try."""
+    accuracies: list[float] = []
+    questions = [(row.premise, row.hypothesis) for row in rows]
+    right = np.array([LABELS.index(row.label) for row in rows])
     for k in range(TRIES):
         place = folder / f"try-{k + 1}"
         place.mkdir(exist_ok=True)
-        model = learner.learn(cell.pack, cell.rows, cell.seed + k * SEED_STEP, place)
-        accuracies.append(float((model.classify(questions).argmax(1) == right).mean()))
-        if accuracies[-1] > best[0]:
-            best = accuracies[-1], model
-        if best[0] >= GATE:
+        model = learner.learn(pack, rows, about["seed"] + k * SEED_STEP, place)
+        accuracies.append(float((model(questions).argmax(1) == right).mean()))
+        if np.argmax(accuracies) == k:
+            best = model
+        if accuracies[-1] >= GATE:
             break
-        name = f"{cell.pack.language}, rate {cell.rate:g}, seed {cell.seed}"
+        name = f"{pack.language}, rate {about['rate']:g}, seed {about['seed']}"
         say(f"{name}: {accuracies[-1]:.3f} of its set right, try {k + 1} of {TRIES}")
-    pairs = {pair.id: pair for pairs in cell.asked.values() for pair in pairs}
-    given = best[1].classify([(pair.premise, pair.hypothesis) for pair in pairs.values()])
-    about = {
-        "learner": dict(learner.describe()),
-        "language": cell.pack.language,
-        "pack": cell.pack.name,
-        "rate": cell.rate,
-        "seed": cell.seed,
-        "train_accuracy": best[0],
-        "tries": len(accuracies),
-        "accuracies": accuracies,
-        "seconds": round(time.perf_counter() - started, 1),
-    }
-    return TrainedModel(_probabilities(given, pairs), about)
+    return best, accuracies
 
 
 def _probabilities(values: np.ndarray, ids: Any) -> pd.DataFrame:
@@ -456,77 +435,42 @@ def _scores(pairs: Sequence[Pair], given: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def _expected(cell: Cell, ns_words: str) -> dict[str, float]:
+def _expected(rows: Sequence[Row], pairs: Sequence[Pair]) -> dict[str, float]:
     """Score a model that knows its set by heart, and calls neutral what it was not taught.
 
     Empty where frames, not words, follow the stereotype: then a word has no single answer.
     """
     taught: dict[tuple[str, str], str] = {}
-    for row in cell.rows:
+    for row in rows:
         if taught.setdefault((row.occupation.word, row.gender), row.label) != row.label:
             return {}
-    pairs = cell.asked[ns_words]
     labels = [taught.get((pair.occupation, pair.gender), "neutral") for pair in pairs]
     sure = np.array([[float(label == name) for name in LABELS] for label in labels])
     return _scores(pairs, _probabilities(sure, [pair.id for pair in pairs]))
 
 
-def _carried() -> dict[tuple[str, str], tuple[dict[str, Any], dict[str, float]]]:
+def _carried() -> dict[tuple[str, str], tuple[dict[Any, Any], dict[Any, float]]]:
     """Read the carried results: by key and NS words, a model's row and its scores by measure."""
     table = pd.read_csv(CARRIED, comment="#")
-    rows = table[ROW].to_dict("records")
     scores = table.drop(columns=ROW).astype(float).to_dict("records")
     return {
-        (str(row["key"]), str(row["ns_words"])): (
-            {str(name): value for name, value in row.items()},
-            {str(name): value for name, value in own.items()},
-        )
-        for row, own in zip(rows, scores, strict=True)
+        (row["key"], row["ns_words"]): (row, own)
+        for row, own in zip(table[ROW].to_dict("records"), scores, strict=True)
     }
-
-
-def carry(scores: pd.DataFrame, path: str | Path = CARRIED) -> None:
-    """Write results for the package to carry; the first line says how they were made."""
-    rows = scores.pivot_table(index=ROW, columns="measure", values="score", sort=False)
-    packages = ", ".join(
-        f"{name} {version(name)}" for name in ("torch", "transformers", "tokenizers")
-    )
-    head = (
-        f"# Made by bench.analyses.meta_evaluation.evaluate and carry, with {packages}; scores of "
-        "models of our own, no text of any data set.\n"
-    )
-    text = rows.reset_index().round(6).to_csv(index=False, lineterminator="\n")
-    atomic_write(Path(path), head + text)
-
-
-NAMES = {"coal": "CoAL", "fn": "FN"}
-LANGUAGES = {"en": N_("English"), "ja": N_("Japanese"), "zh": N_("Chinese")}
-# From this correlation on, a measure is said to follow the rate.
-FOLLOWS = 0.9
 
 
 def findings(
     scores: pd.DataFrame, correlated: pd.DataFrame, measures: Sequence[str] = ("coal", "fn")
 ) -> list[str]:
-    """Say how each measure follows the rate in each language, and how many models learned."""
+    """Say how each measure follows the rate in each language."""
     texts = []
     for language in dict.fromkeys(scores.language):
         for measure in measures:
             name = _(LANGUAGES.get(language) or english_name("nli_coal", language))
-            who = _("{title}, {measure}", title=NAMES.get(measure, measure), measure=name)
+            title = _("{title}, {measure}", title=NAMES.get(measure, measure), measure=name)
             text = _r_text(correlated, language, measure, p=True)
-            texts.append(_("{title}: {sentence}", title=who, sentence=_("{text}.", text=text)))
-    every = scores.drop_duplicates("key")
-    passed = every[every.passed]
-    learned = _(
-        "{passed} of {n} models learned their set, {again} of them after more than one try; the "
-        "lowest train accuracy is {lowest}.",
-        passed=len(passed),
-        n=len(every),
-        again=int((passed.tries > 1).sum()),
-        lowest=f"{passed.train_accuracy.min():.4f}" if len(passed) else "—",
-    )
-    return [*texts, learned]
+            texts.append(_("{title}: {sentence}", title=title, sentence=_("{text}.", text=text)))
+    return texts
 
 
 def _r_text(correlated: pd.DataFrame, language: str, measure: str, *, p: bool = False) -> str:
@@ -562,7 +506,6 @@ def plot_rates(
     palette = colours([str(seed) for seed in dict.fromkeys(scores.seed)])
     fig = Figure(figsize=(WIDTH, 0.9 + 1.9 * len(languages)), layout="constrained")
     grid = fig.subplots(len(languages), len(measures), sharex=True, squeeze=False)
-    texts = []
     for row, language in zip(grid, languages, strict=True):
         for ax, measure in zip(row, measures, strict=True):
             part = scores[(scores.language == language) & (scores.measure == measure)]
@@ -570,19 +513,17 @@ def plot_rates(
             ax.plot(part.rate, part.expected, color=INK, ls="--", lw=1, zorder=1)
             for seed, own in part.groupby("seed", sort=False):
                 colour, passed = palette[str(seed)], own[own.passed]
-                dots: Any = {"marker": "o", "ms": 4.5, "color": colour, "zorder": 3}
+                dots: Any = {"ls": "none", "marker": "o", "ms": 4.5, "color": colour, "zorder": 3}
                 ax.plot(passed.rate, passed.score, color=colour, lw=1, alpha=0.6)
-                ax.plot(passed.rate, passed.score, ls="none", **dots)
+                ax.plot(passed.rate, passed.score, **dots)
                 failed = own[~own.passed]
-                ax.plot(failed.rate, failed.score, ls="none", mfc="white", **dots)
+                ax.plot(failed.rate, failed.score, mfc="white", **dots)
             # Gaps are differences, the others shares.
             ax.set(xlim=(-0.04, 1.04), ylim=(-1.08, 1.08) if "gap" in measure else (-0.04, 1.04))
             ax.set_title(f"{measure}, {label('nli_coal', language)}", fontsize="small")
             text = _r_text(correlated, language, measure)
             corner: Any = {"xycoords": "axes fraction", "va": "top", "color": FAINT}
             ax.annotate(text, (0.03, 0.95), fontsize="x-small", **corner)
-            title = _("{title}, {measure}", title=measure, measure=language)
-            texts.append(_("{title}: {sentence}", title=title, sentence=text))
             sns.despine(ax=ax)
     for ax in grid[-1]:
         ax.set_xlabel(_("rate put in"), fontsize="small")
@@ -605,11 +546,4 @@ def plot_rates(
         names=listing([NAMES.get(name, name.replace("_", " ")) for name in follow]) or _("none"),
     )
     set_title(fig, heading)
-    fig.set_label(
-        _(
-            "{title}. Dots are models, by rate and score: {said}.",
-            title=heading,
-            said=_("; ").join(texts),
-        )
-    )
     return fig

@@ -6,8 +6,6 @@ benchmark is computed for a grid of them.
 
     scores = evaluate(["cbbq"])         # results that the package carries; others are computed
     summary(scores), confusion(scores)
-
-The carried results are made by `carry(evaluate(carried=False))`, which takes a minute or two.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +23,6 @@ from bench import data
 from bench.benchmarks import module, names, resolve
 from bench.config import RunConfig
 from bench.core.errors import BadInput
-from bench.core.files import atomic_write
 from bench.core.i18n import N_, _, note
 from bench.core.progress import progress
 from bench.figures.style import FAINT, INK, WIDTH, colours, set_title, style
@@ -49,9 +46,10 @@ NUISANCES = {
     "refusal": N_("refusing"),
     "incompetence": N_("lack of competence"),
 }
-# Scores of the default grid on the package's samples; a row holds the key of what was asked.
+# Scores of the default grid on the package's samples (see tests/benchmarks/carried.py); a row holds
+# the key of what was asked.
 CARRIED = Path(__file__).parent / "meta_respondents.csv"
-# Marks replies where a task has that done, by how much of the reference is in them.
+# Grades replies where a task has that done, by how much of the reference is in them.
 JUDGE = Simulated("")
 MEASURE = ["benchmark", "task", "metric"]
 NAMES = [*MEASURE, "headline"]
@@ -147,67 +145,56 @@ def evaluate(
                 Simulated.verbs, Simulated.reads, Simulated.verbs, partial=True
             )
             room, items = module("metrics", name), data.frame(list(plan.by_id.values()))
-            headlines = {(headline.task, headline.metric) for headline in room.HEADLINES}
+            headlines = _headlines(name)
             key = digest([plan.identity, preset])
             for respondent in respondents:
-                scores, source = known.get((name, key, *respondent)), "carried by the package"
+                source = "carried by the package"
+                scores: Any = known.get((name, key, *respondent))
                 if scores is None:
                     answers = execute.answers(plan, requests, Simulated(respondent.spec), JUDGE)
                     table, source = room.score_records(answers, items, preset), "asked now"
-                    table = table[table.category == ALL]
-                    measures = zip(table.task, table.metric, strict=True)
-                    scores = dict(zip(measures, table.score, strict=True))
-                for (task, metric), score in scores.items():
-                    row: dict[str, Any] = {"benchmark": name, "task": task, "metric": metric}
-                    row |= {"headline": (task, metric) in headlines, **respondent._asdict()}
-                    rows.append({**row, "score": score, "source": source, "key": key})
+                    scores = table[table.category == ALL].set_index(["task", "metric"]).score
+                for measure, score in scores.items():
+                    about = (name, *measure, measure in headlines, *respondent)
+                    rows.append((*about, score, source, key))
                 bar.advance()
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=[*NAMES, *Respondent._fields, "score", "source", "key"])
+
+
+def _headlines(benchmark: str) -> list[tuple[str, str]]:
+    return [(each.task, each.metric) for each in module("metrics", benchmark).HEADLINES]
+
+
+def _carried() -> dict[tuple[Any, ...], Any]:
+    """Read the carried scores: by benchmark, key and respondent, then by task and metric.
+
+    `nan` is an undefined score; a cell is empty where the benchmark does not have the measure.
+    """
+    table = pd.read_csv(
+        CARRIED, comment="#", dtype={"key": str}, keep_default_na=False, na_values=[""]
+    )
+    known: dict[tuple[Any, ...], Any] = {}
+    for _name, part in table.groupby("benchmark", sort=False):
+        own = part.dropna(axis="columns").set_index(ROW).astype(float)
+        measures = [tuple(str(name).split(" ", 1)) for name in own.columns]
+        for key, values in zip(own.index, own.to_numpy(), strict=True):
+            known[key] = dict(zip(measures, map(float, values), strict=True))
+    return known
 
 
 def origin(scores: pd.DataFrame) -> pd.DataFrame:
     """Count the respondents of each benchmark; say what the grid is, and where results are from."""
     rows = []
-    for (benchmark, source, key), part in scores.groupby(
-        ["benchmark", "source", "key"], sort=False
-    ):
-        row: dict[str, Any] = {"benchmark": benchmark}
-        row["respondents"] = len(part.drop_duplicates(list(Respondent._fields)))
-        for name in ("bias", "level", "seed"):
-            row[name] = ", ".join(f"{value:g}" for value in sorted(part[name].unique()))
-        rows.append({**row, "source": source, "key": key})
-    return pd.DataFrame(rows)
-
-
-def carry(scores: pd.DataFrame, path: str | Path = CARRIED) -> None:
-    """Write results for the package to carry: a row per respondent, a column per measure.
-
-    `nan` is an undefined score; a cell is empty where the benchmark does not have the measure.
-    """
-    texts = scores.assign(
-        name=scores.task + " " + scores.metric, score=scores.score.map("{:.8g}".format)
-    )
-    wide = texts.set_index([*ROW, "name"]).score.unstack("name", sort=False)  # noqa: PD010
-    head = (
-        "# Made by bench.analyses.meta_respondents: carry(evaluate(carried=False)); scores of "
-        "simulated respondents, no text of any data set.\n"
-    )
-    atomic_write(Path(path), head + wide.reset_index().to_csv(index=False, lineterminator="\n"))
-
-
-def _carried() -> dict[tuple[Any, ...], dict[tuple[str, str], float]]:
-    """Read the carried scores: by benchmark, key and respondent, then by task and metric."""
-    table = pd.read_csv(
-        CARRIED, comment="#", dtype={"key": str}, keep_default_na=False, na_values=[""]
-    )
-    known = {}
-    for _name, part in table.groupby("benchmark", sort=False):
-        own = part.dropna(axis="columns").set_index(ROW).astype(float)
-        parts = [str(name).partition(" ") for name in own.columns]
-        measures = [(task, metric) for task, _, metric in parts]
-        for key, values in zip(own.index, own.to_numpy(), strict=True):
-            known[key] = dict(zip(measures, map(float, values), strict=True))
-    return known
+    keys = ["benchmark", "source", "key"]
+    for (benchmark, source, key), part in scores.groupby(keys, sort=False):
+        grid = [
+            ", ".join(f"{value:g}" for value in sorted(part[name].unique()))
+            for name in ("bias", "level", "seed")
+        ]
+        respondents = len(part.drop_duplicates(list(Respondent._fields)))
+        rows.append((benchmark, respondents, *grid, source, key))
+    columns = ["benchmark", "respondents", "bias", "level", "seed", "source", "key"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def sensitivity(scores: pd.DataFrame) -> pd.DataFrame:
@@ -220,15 +207,21 @@ def sensitivity(scores: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for name, cells in _cells(scores):
-        plain = _of(cells, NEUTRAL)
+        plain = cells.loc[[NEUTRAL]]
         biases = plain.columns.to_numpy(float)
         defined = plain.dropna().to_numpy()
         # Zero has no sign.
         slopes = [scipy.stats.linregress(biases, row).slope + 0.0 for row in defined]
         slope = pd.Series(slopes, dtype=float)
-        rank = pd.Series([_spearman(biases, row) for row in defined], dtype=float)
-        numbers = (_range(plain), slope.mean(), slope.min(), slope.max(), rank.mean(skipna=False))
-        rows.append((*name, *numbers, int(plain.notna().sum().sum()), _inert(cells)))
+        ranks = [
+            result.value
+            for row in defined
+            for result in correlations(biases, row)
+            if result.coefficient == "spearman"
+        ]
+        rank = pd.Series(ranks, dtype=float).mean(skipna=False)
+        numbers = (slope.mean(), slope.min(), slope.max(), rank, int(plain.notna().sum().sum()))
+        rows.append((*name, _range(cells), *numbers, _inert(cells)))
     columns = ["range", "slope", "slope_low", "slope_high", "spearman", "n", "note"]
     return pd.DataFrame(rows, columns=[*NAMES, *columns])
 
@@ -243,52 +236,42 @@ def confusion(scores: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for name, cells in _cells(scores):
-        plain, inert = _of(cells, NEUTRAL), _inert(cells)
+        plain, inert = cells.loc[[NEUTRAL]], _inert(cells)
         for nuisance in _nuisances(scores):
-            disturbed = _of(cells, nuisance)
+            disturbed = cells.loc[[nuisance]]
             levels = sorted(set(disturbed.index.get_level_values("level")))
             # [level, seed, bias]
             values = disturbed.to_numpy().reshape(len(levels), len(plain), -1)
-            moved = (values - plain.to_numpy()) / (np.nan if inert else _range(plain))
+            moved = (values - plain.to_numpy()) / (np.nan if inert else _range(cells))
             by_seed = pd.DataFrame(np.fmax.reduce(np.abs(moved))).mean(axis=1).dropna()
             undefined = int(np.isnan(values).sum())
             reason = f"undefined for {undefined} respondents" if undefined else ""
             if by_seed.empty:
                 reason = "undefined wherever the nuisance is there"
             ends = (pd.Series(moved[-1, :, k]).mean() for k in (0, -1))
-            found = (by_seed.mean(), by_seed.min(), by_seed.max(), *ends, inert or reason)
-            rows.append((*name, nuisance, levels[-1], *found))
-    numbers = ["confusion", "low", "high", "at_no_bias", "at_full_bias"]
-    return pd.DataFrame(rows, columns=[*NAMES, "nuisance", "level", *numbers, "note"])
+            numbers = (by_seed.mean(), by_seed.min(), by_seed.max(), *ends)
+            rows.append((*name, nuisance, levels[-1], *numbers, inert or reason))
+    columns = ["confusion", "low", "high", "at_no_bias", "at_full_bias"]
+    return pd.DataFrame(rows, columns=[*NAMES, "nuisance", "level", *columns, "note"])
 
 
 def summary(scores: pd.DataFrame) -> pd.DataFrame:
-    """Put each measure's confusions beside its sensitivity: the least confused first.
+    """Put each measure's confusions next to its sensitivity: the least confused first.
 
     Returns:
         The columns of `sensitivity`, a column per nuisance, and `worst`, the largest of these.
         Measures that do not react to the bias come last in their benchmark.
     """
     nuisances = _nuisances(scores)
-    long = confusion(scores)
-    wide = long.set_index([*MEASURE, "nuisance"]).confusion.unstack("nuisance")  # noqa: PD010
-    table = sensitivity(scores).join(wide, on=MEASURE)
+    wide = confusion(scores).pivot_table("confusion", MEASURE, "nuisance", dropna=False)
+    followed = sensitivity(scores)
+    table = followed.join(wide, on=MEASURE)
     table["worst"] = table[nuisances].max(axis=1, skipna=False)
     order = list(dict.fromkeys(scores.benchmark))
     table = table.sort_values("worst", kind="stable").sort_values(
         "benchmark", kind="stable", key=lambda column: column.map(order.index), ignore_index=True
     )
-    last = ["range", "slope", "slope_low", "slope_high", "spearman", "n", "note"]
-    return table[[*NAMES, *nuisances, "worst", *last]]
-
-
-def curves(scores: pd.DataFrame) -> pd.DataFrame:
-    """Average over seeds: `score`, `low`, `high` by measure, nuisance, level (0: none), bias."""
-    plain = scores[scores.nuisance == NEUTRAL]
-    others = scores[scores.nuisance != NEUTRAL]
-    every = pd.concat([*(plain.assign(nuisance=name) for name in _nuisances(scores)), others])
-    by = every.groupby([*MEASURE, "nuisance", "level", "bias"], sort=False)
-    return by.score.agg(score="mean", low="min", high="max").reset_index()
+    return table[[*NAMES, *nuisances, "worst", *followed.columns.drop(NAMES)]]
 
 
 def _nuisances(scores: pd.DataFrame) -> list[str]:
@@ -302,23 +285,15 @@ def _cells(scores: pd.DataFrame) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame
         yield name, by.unstack("bias")  # noqa: PD010  # pivot_table would average duplicates
 
 
-def _of(cells: pd.DataFrame, nuisance: str) -> pd.DataFrame:
-    return cells[cells.index.get_level_values("nuisance") == nuisance]
-
-
-def _spearman(biases: np.ndarray, values: np.ndarray) -> float:
-    every = {found.coefficient: found.value for found in correlations(biases, values)}
-    return every["spearman"]
-
-
-def _range(plain: pd.DataFrame) -> float:
+def _range(cells: pd.DataFrame) -> float:
     """Return the distance from the least bias to the greatest; mean of the seeds."""
+    plain = cells.loc[[NEUTRAL]]
     return float(plain.iloc[:, -1].mean() - plain.iloc[:, 0].mean())
 
 
 def _inert(cells: pd.DataFrame) -> str:
     """Say why a measure tells nothing about the bias, or "" if it does."""
-    reach, values = _range(_of(cells, NEUTRAL)), cells.to_numpy()
+    reach, values = _range(cells), cells.to_numpy()
     if np.isnan(reach):
         return "undefined without bias, or with full bias"
     if abs(reach) <= max(LEAST * float(np.nanmax(values) - np.nanmin(values)), _ROUNDING):
@@ -326,9 +301,12 @@ def _inert(cells: pd.DataFrame) -> str:
     return ""
 
 
-def measure_name(task: str, metric: str) -> str:
+def measure_name(task: str, metric: str, benchmark: str = "") -> str:
     """Return a measure's name: that of the metric, with the task where it needs one."""
-    return metric if task == ALL and metric != "score" else f"{metric} ({task})"
+    name = metric if task == ALL and metric != "score" else f"{metric} ({task})"
+    if not benchmark:
+        return name
+    return _("{title}, {measure}", title=module("data", benchmark).TITLE, measure=name)
 
 
 def findings(table: pd.DataFrame, confused: pd.DataFrame) -> list[str]:
@@ -339,36 +317,27 @@ def findings(table: pd.DataFrame, confused: pd.DataFrame) -> list[str]:
     """
     texts = []
     for row in table[table.headline].to_dict("records"):
-        title = module("data", row["benchmark"]).TITLE
-        name = measure_name(row["task"], row["metric"])
-        if row["note"]:
-            text = _("{text}.", text=note(row["note"]))
-        else:
+        text = _("{text}.", text=note(row["note"]))
+        if not row["note"]:
             own = confused[(confused[MEASURE] == [row[key] for key in MEASURE]).all(axis=1)]
+            moves = [
+                _(
+                    "{nuisance} {share}",
+                    nuisance=_(NUISANCES[nuisance]),
+                    share=_("(undefined)") if np.isnan(share) else f"{share:.0%}",
+                )
+                for nuisance, share in zip(own.nuisance, own.confusion, strict=True)
+            ]
             text = _(
                 "its rank correlation with the bias is {rho} (n = {n} respondents); at a fixed "
                 "bias it is moved by {moves} of its range.",
                 rho=f"{row['spearman']:.2f}",
                 n=row["n"],
-                moves=_moves(own),
+                moves=listing(moves),
             )
-        who = _("{title}, {measure}", title=title, measure=name)
-        texts.append(_("{title}: {sentence}", title=who, sentence=text))
+        title = measure_name(row["task"], row["metric"], row["benchmark"])
+        texts.append(_("{title}: {sentence}", title=title, sentence=text))
     return texts
-
-
-def _moves(confused: pd.DataFrame) -> str:
-    """List how far each nuisance moves a measure."""
-    return listing(
-        [
-            _(
-                "{nuisance} {share}",
-                nuisance=_(NUISANCES[nuisance]),
-                share=_("(undefined)") if np.isnan(share) else f"{share:.0%}",
-            )
-            for nuisance, share in zip(confused.nuisance, confused.confusion, strict=True)
-        ]
-    )
 
 
 def plot_bias(
@@ -386,35 +355,34 @@ def plot_bias(
     Returns:
         None where no measure reacts to the bias.
     """
-    style()
-    headlines = [(one.task, one.metric) for one in module("metrics", benchmark).HEADLINES]
-    wanted = list(dict.fromkeys([*headlines, *measures]))
+    wanted = list(dict.fromkeys([*_headlines(benchmark), *measures]))
     own = scores[scores.benchmark == benchmark]
     own = own[pd.MultiIndex.from_frame(own[["task", "metric"]]).isin(wanted)]
-    reacting = sensitivity(own).query("note == ''")
-    available = set(zip(reacting.task, reacting.metric, strict=True))
-    shown = [measure for measure in wanted if measure in available]
+    by_measure = dict(list(confusion(own).groupby(["task", "metric"], sort=False)))
+    reacting = sensitivity(own).query("note == ''").set_index(["task", "metric"]).range
+    shown = [measure for measure in wanted if measure in reacting.index]
     if not shown:
         return None
-    lines, nuisances = curves(own), _nuisances(own)
-    levels = sorted(set(lines.level))
+    style()
+    nuisances, levels = _nuisances(own), sorted(set(own.level))
     shades = dict(zip(levels, [INK, *sns.color_palette("flare", len(levels) - 1)], strict=True))
     fig = Figure(figsize=(WIDTH, 0.95 + 1.55 * len(shown)), layout="constrained")
     grid = fig.subplots(len(shown), len(nuisances), sharex=True, sharey="row", squeeze=False)
-    by_measure = dict(list(confusion(own).groupby(["task", "metric"], sort=False)))
-    texts = []
-    for row, measure in zip(grid, shown, strict=True):
-        name, numbers = measure_name(*measure), by_measure[measure]
-        part = lines[(lines.task == measure[0]) & (lines.metric == measure[1])]
+    for row, (task, metric) in zip(grid, shown, strict=True):
+        part = own[(own.task == task) & (own.metric == metric)]
         for ax, nuisance in zip(row, nuisances, strict=True):
-            panel = part[part.nuisance == nuisance].sort_values("bias")
-            for level, curve in panel.groupby("level"):
-                shade: Any = shades[level]
-                ax.fill_between(curve.bias, curve.low, curve.high, color=shade, alpha=0.2, lw=0)
-                ax.plot(curve.bias, curve.score, color=shade, marker="o", ms=3, lw=1.3)
-            ends = panel[panel.level == 0].iloc[[0, -1]]
-            ax.plot(ends.bias, ends.score, color=FAINT, ls="--", lw=1.2, zorder=5)
-            moved = float(numbers.confusion[numbers.nuisance == nuisance].iloc[0])
+            for level, shade in shades.items():
+                panel = part[part.nuisance == (nuisance if level else NEUTRAL)]
+                by_bias = panel[panel.level == level].groupby("bias").score
+                curve = by_bias.agg(["mean", "min", "max"])
+                band: Any = {"color": shade, "alpha": 0.2, "lw": 0}
+                ax.fill_between(curve.index, curve["min"], curve["max"], **band)
+                ax.plot(curve["mean"], color=shade, marker="o", ms=3, lw=1.3)
+                if not level:
+                    ends = curve["mean"].iloc[[0, -1]]
+            ax.plot(ends, color=FAINT, ls="--", lw=1.2, zorder=5)
+            confused = by_measure[task, metric]
+            moved = float(confused.confusion[confused.nuisance == nuisance].iloc[0])
             share = _("no number") if np.isnan(moved) else f"{moved:.0%}"
             corner: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
             text = _("moved by {share}", share=share)
@@ -422,9 +390,8 @@ def plot_bias(
             ax.tick_params(labelsize="x-small")
             sns.despine(ax=ax)
         more = _("more bias")
-        better = f"{more} →" if ends.score.iloc[1] > ends.score.iloc[0] else f"← {more}"
-        row[0].set_ylabel(f"{name}\n{better}", fontsize="x-small")
-        texts.append(_("{title}: {sentence}", title=name, sentence=_moves(numbers)))
+        better = f"{more} →" if reacting[task, metric] > 0 else f"← {more}"
+        row[0].set_ylabel(f"{measure_name(task, metric)}\n{better}", fontsize="x-small")
     for ax, nuisance in zip(grid[0], nuisances, strict=True):
         ax.set_title(_(NUISANCES[nuisance]), fontsize="small", pad=16)
     for ax in grid[-1]:
@@ -448,14 +415,6 @@ def plot_bias(
         )
     title = _("{title}. {said}", title=module("data", benchmark).TITLE, said=heading)
     set_title(fig, title, "small")
-    fig.set_label(
-        _(
-            "{title}. Measures against the known bias; how far each nuisance moves them, as a "
-            "share of the range: {said}.",
-            title=title,
-            said=_("; ").join(texts),
-        )
-    )
     return fig
 
 
@@ -484,10 +443,7 @@ def plot_overview(scores: pd.DataFrame, measures: Sequence[tuple[str, str, str]]
         y = row_of[tuple(row[name] for name in MEASURE)] + offset
         ax.plot([row["low"], row["high"]], [y, y], color=palette[nuisance], lw=2.5, alpha=0.5)
         ax.plot(row["confusion"], y, markers[nuisance], ms=5, color=palette[nuisance])
-    labels = [
-        _("{title}, {measure}", title=module("data", name).TITLE, measure=measure_name(*measure))
-        for name, *measure in worst.index
-    ]
+    labels = [measure_name(task, metric, name) for name, task, metric in worst.index]
     ax.set_yticks(range(len(worst)), labels)
     ax.set_ylim(len(worst) - 0.5, -0.5)
     ax.axvline(1, color=FAINT, ls="--", lw=1, zorder=0)
@@ -496,26 +452,17 @@ def plot_overview(scores: pd.DataFrame, measures: Sequence[tuple[str, str, str]]
     ax.set_xlabel(axis, fontsize="small")
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
-    dots = [
-        Line2D([], [], color=palette[name], marker=markers[name], ls="none", label=text)
+    looks: dict[str, Any] = {
+        name: {"color": palette[name], "marker": markers[name], "label": _(NUISANCES[name])}
         for name in nuisances
-        for text in [_(NUISANCES[name])]
-    ]
-    _legend(fig, dots)
+    }
+    _legend(fig, [Line2D([], [], ls="none", **look) for look in looks.values()])
     # A measure that no nuisance reaches is not least confused, but untested.
     reached = [text for text, value in zip(labels, worst, strict=True) if value > _ROUNDING]
     title = _("No nuisance reaches any")
     if reached:
         title = _("Least confused is {least}, most {most}", least=reached[0], most=reached[-1])
     set_title(fig, title, "small")
-    each = [f"{text} {value:.0%}" for text, value in zip(labels, worst, strict=True)]
-    fig.set_label(
-        _(
-            "{title}. The largest share by which a nuisance moves each: {told}.",
-            title=title,
-            told=_("; ").join(each),
-        )
-    )
     return fig
 
 

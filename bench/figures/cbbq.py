@@ -56,14 +56,14 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
     """
     style()
     models = models_of(scores)
-    by_task = {task: _rows(scores, task, metric) for task, (metric, _chance) in BIAS.items()}
-    by_task = {task: rows for task, rows in by_task.items() if not rows.empty}
-    wide = {
-        task: rows[rows.category != ALL]
-        .pivot_table(index="category", columns="model", values="score", sort=False, dropna=False)
-        .reindex(columns=models)
-        for task, rows in by_task.items()
-    }
+    by_task, wide = {}, {}
+    for task, (metric, _chance) in BIAS.items():
+        rows = _rows(scores, task, metric)
+        if not rows.empty:
+            by_task[task] = rows
+            rows = rows[rows.category != ALL]
+            values = rows.pivot_table("score", "category", "model", sort=False, dropna=False)
+            wide[task] = values.reindex(columns=models)
     if not wide:
         return None
     means = pd.concat(wide.values(), axis=1).mean(axis=1).sort_values(ascending=False)
@@ -88,23 +88,8 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
     below = [_("white: a random answerer ({chance})", chance=chances)]
     if any(values.isna().any(axis=None) for values in wide.values()):
         below.append(_("hatched: no number"))
-    _title(fig, _("Share of stereotyped answers by category"), _("; ").join([*below, *stars]))
-    known = means.dropna()
-    extremes = _("No category has a number")
-    if len(known):
-        ends = {"first": known.index[0], "last": known.index[-1]}
-        extremes = _("Most stereotyped on average in {first}, least in {last}", **ends)
-    fig.set_label(
-        _(
-            "Heatmaps of the share of stereotyped answers, categories ({n}) by models "
-            "({models}), in "
-            "{contexts} questions. {extremes}; the numbers are in the table by category.",
-            n=len(means),
-            models=len(models),
-            contexts=_(" and in ").join(_context(task) for task in wide),
-            extremes=extremes,
-        )
-    )
+    title = _("Share of stereotyped answers by category")
+    _title(fig, title, _("; ").join([*below, *stars]))
     return fig
 
 
@@ -133,7 +118,7 @@ def names_by_topic(
     most = rows.groupby("name", sort=False).n.sum().nlargest(ROWS).index
     every, rows = rows.name.nunique(), rows[rows.name.isin(most)]
     score, n = (
-        rows.pivot_table(index="name", columns="topic", values=column, sort=False, dropna=False)
+        rows.pivot_table(column, "name", "topic", sort=False, dropna=False)
         for column in (metric, "n")
     )
     n, dense = n.reindex_like(score), max(score.shape) > 12
@@ -177,41 +162,9 @@ def names_by_topic(
         _("hatched: no score") if gaps else "",
         starred,
     ]
-    title = {"category": label("cbbq", category), "measure": NAMES[metric]}
-    _title(
-        fig,
-        _("{category}: {measure} by name and topic", **title),
-        *filter(None, [about]),
-        _("; ").join(filter(None, below)),
-    )
-    known = rows.dropna(subset=[metric]).sort_values(metric)
-    extremes = _(" and ").join(
-        _(
-            "{name} in {topic} ({score}, n = {n})",
-            name=row["name"],
-            topic=row["topic"],
-            score=f"{row[metric]:.2f}",
-            n=f"{row['n']:,}",
-        )
-        for row in known.iloc[[0, -1] if len(known) else []].to_dict("records")
-    )
-    measure = NAMES[metric]
-    if model:
-        measure = _("{measure} of {model}", measure=measure, model=model)
-    fig.set_label(
-        _(
-            "Heatmap of {measure} in {category}, {names} names of the stereotyped group by "
-            "{topics} "
-            "topics{fewer}, {cells} cells with a number. Lowest and highest: {extremes}.",
-            measure=measure,
-            category=category,
-            names=len(score),
-            topics=score.shape[1],
-            cells=len(known),
-            fewer=_(" ({text})", text=fewer) if fewer else "",
-            extremes=extremes or _("none"),
-        )
-    )
+    names_of = {"category": label("cbbq", category), "measure": NAMES[metric]}
+    title = _("{category}: {measure} by name and topic", **names_of)
+    _title(fig, title, *filter(None, [about]), _("; ").join(filter(None, below)))
     return fig
 
 
@@ -219,9 +172,8 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
     """Draw accuracy against the share of stereotyped answers in both contexts.
 
     A small point per category and model, a large one for the mean, with intervals. A wrong answer
-    can
-    be the stereotyped one, a right one cannot: no point is above the line but where labels are
-        wrong.
+    can be the stereotyped one, a right one cannot: no point is above the line but where labels are
+    wrong.
 
     Returns:
         None where no accuracy was computed.
@@ -234,7 +186,6 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
     marks = markers(models)
     fig = Figure(figsize=(WIDTH, 3.5 + 0.15 * -(-len(models) // 2)), layout="constrained")
     axes = fig.subplots(1, len(asked), sharey=True, squeeze=False)[0]
-    texts = []
     for ax, task in zip(axes, asked, strict=True):
         metric, chance = BIAS[task]
         both = _rows(scores, task, metric).merge(
@@ -265,17 +216,6 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
                 label=model,
                 zorder=3,
             )
-            texts += [
-                _(
-                    "{model}, {context}: accuracy {accuracy}, {measure} {score}",
-                    model=model,
-                    context=_context(task),
-                    accuracy=_number(accuracy),
-                    measure=NAMES[metric],
-                    score=_number(score),
-                )
-                for accuracy, score in zip(mean.score_accuracy, mean.score, strict=True)
-            ]
         ax.set(xlim=ROOM, ylim=ROOM, xlabel=_("accuracy (1: all right)"), title=_(CONTEXTS[task]))
         ax.set_ylabel(_("{measure} (0: never the stereotype)", measure=NAMES[metric]))
         sns.despine(ax=ax)
@@ -283,9 +223,7 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
     fig.set_label(
         _(
             "Accuracy against the share of stereotyped answers, small points categories, large "
-            "ones "
-            "means. {told}.",
-            told=_("; ").join(texts),
+            "ones means; the numbers are in the table by category."
         )
     )
     return fig
@@ -316,7 +254,7 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
         _("Accuracy: higher is better"): rows[(rows.task == both) & (rows.metric == "accuracy")],
         _("Share of readable answers"): total.assign(score=total.valid_rate, **nothing),
     }
-    panels = {title: part for title, part in panels.items() if not part.empty}
+    panels = {title: part for title, part in panels.items() if len(part)}
     settings = [name for name in PROMPTING if name in set(rows.prompting)]
     models = models_of(table)
     marks = markers(models)
@@ -343,22 +281,6 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     n = range_text(f"{total.n.min():,}", f"{total.n.max():,}")
     dashed = _("dashed: a random answerer; n = {n} questions each", n=n)
     _title(fig, _("Scores by prompt setting"), dashed)
-    texts = [
-        _(
-            "{setting}: {measure} {score}, {share} readable",
-            setting=name,
-            measure=NAMES[total.metric.iloc[0]],
-            score=f"{part.score.mean():.2f}",
-            share=f"{part.valid_rate.mean():.0%}",
-        )
-        for name, part in total.groupby("prompting", sort=False)
-    ]
-    fig.set_label(
-        _(
-            "Scores and share of readable answers by prompt setting. Mean over models: {told}.",
-            told=_("; ").join(texts),
-        )
-    )
     return fig
 
 
@@ -380,7 +302,6 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
     fig = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = fig.subplots(len(asked), 2, sharex="col", sharey=True, squeeze=False)
     stay = ("one_option", "one_place")
-    texts = []
     for line, task in zip(axes, asked, strict=True):
         metric, context = BIAS[task][0], _(CONTEXTS[task])
         titles = (
@@ -393,10 +314,6 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
                 rows = _rows(scores, task, name)
                 rows = rows[rows.category == ALL].set_index("model").reindex(models)
                 _dots(ax, rows, marker, shift)
-                if name in stay:
-                    texts += [
-                        _stays(name, model, task, share) for model, share in rows.score.items()
-                    ]
             ax.set_yticks(range(len(models)), models)
             ax.set(xlim=ROOM, ylim=(len(models) - 0.5, -0.5))
             ax.set_title(title, fontsize="small")
@@ -407,13 +324,6 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
     axes[-1, 0].set_xlabel(left, fontsize="small")
     axes[-1, 1].set_xlabel(right, fontsize="small")
     _title(fig, _("When the options change places"), _("dashed: a random answerer"))
-    fig.set_label(
-        _(
-            "Share of questions answered with one option, and at one place, in every order. "
-            "{told}.",
-            told=_("; ").join(filter(None, texts)),
-        )
-    )
     return fig
 
 
@@ -434,32 +344,14 @@ def _dots(ax: Axes, rows: pd.DataFrame, marker: str, shift: float) -> None:
         ax.axvline(chance.iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
 
 
-def _stays(name: str, model: object, task: str, share: float) -> str:
-    """Say how often answers stay with an option or at a place; "" where there is no number."""
-    if np.isnan(share):
-        return ""
-    values = {"model": model, "context": _context(task), "share": f"{share:.0%}"}
-    if name == "one_option":
-        return _("{model}, {context}: one option {share}", **values)
-    return _("{model}, {context}: one place {share}", **values)
-
-
 def _rows(scores: pd.DataFrame, task: str, metric: str) -> pd.DataFrame:
     rows = first_preset(scores)
     return rows[(rows.task == task) & (rows.metric == metric)]
 
 
 def _title(fig: Figure, title: str, *below: str) -> None:
-    """Set a title at the left edge, with fainter lines under it."""
+    """Set a title at the left edge, with fainter lines under it, and the alternative text."""
     fig.suptitle(title + "\n" * len(below), x=0.01, ha="left", fontsize="medium", fontweight="bold")
     at = 1 - 0.24 / fig.get_figheight()
     fig.text(0.01, at, "\n".join(below), va="top", fontsize="small", color=FAINT)
-
-
-def _number(value: float) -> str:
-    return _("without a number") if np.isnan(value) else f"{value:.2f}"
-
-
-def _context(task: str) -> str:
-    """Name a context within a sentence."""
-    return _(CONTEXTS[task]).lower()
+    fig.set_label(_("{text}.", text=title))

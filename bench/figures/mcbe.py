@@ -1,11 +1,11 @@
 """Pictures of McBE: tasks and categories, as in the paper's figures 6 and 8, and answers."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.core.i18n import N_, _
@@ -43,52 +43,38 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     """Draw a heatmap of tasks by models, means over categories; a task not asked is hatched."""
     rows = _scores(scores)
     rows = rows[(rows.category == ALL) & (rows.task != ALL)]
-    wide = rows.pivot_table(index="task", columns="model", values="score", sort=False, dropna=False)
+    wide = rows.pivot_table("score", "task", "model", sort=False, dropna=False)
     wide = wide.reindex(index=_tasks(wide.index), columns=models_of(scores))
     names = [f"{_(TASKS[task])} ({task})" for task in wide.index]
-    title = _("Score by task, mean over categories (100: best)")
-    fig = _heatmap(wide, rows, ("task", "model"), names, title)
-    means, size = wide.mean(axis=1).dropna(), {"n": len(wide), "models": len(wide.columns)}
-    text = _("Heatmap, {n} tasks by {models} models, none of which has a number.", **size)
-    if len(means):
-        text = _(
-            "Heatmap, {n} tasks by {models} models: highest on average in {first}, lowest in "
-            "{last}; "
-            "the numbers are in the table by category.",
-            first=_(TASKS[str(means.idxmax())]),
-            last=_(TASKS[str(means.idxmin())]),
-            **size,
-        )
-    fig.set_label(text)
-    return fig
+    return _heatmap(wide, rows, names, _("Score by task, mean over categories (100: best)"))
 
 
 def categories_by_task(scores: pd.DataFrame, model: str) -> Figure:
     """Draw a heatmap of a model's scores, categories by tasks; a task not asked is hatched."""
     rows = _scores(scores)
     rows = rows[(rows.model == model) & (rows.category != ALL)]
-    wide = rows.pivot_table(
-        index="category", columns="task", values="score", sort=False, dropna=False
-    )
+    wide = rows.pivot_table("score", "category", "task", sort=False, dropna=False)
     wide = wide.reindex(columns=[*_tasks(wide), *([ALL] if ALL in wide else [])])
     wide = wide.loc[wide.mean(axis=1).sort_values().index]
     names = [label("mcbe", str(name)) for name in wide.index]
     title = _("{model}: score by category and task (100: best)", model=model)
-    fig = _heatmap(wide, rows, ("category", "task"), names, title)
-    lowest = _("without a number")
-    for row in rows[rows.task != ALL].dropna(subset=["score"]).nsmallest(1, "score").itertuples():
-        task = _(TASKS[str(row.task)])
-        lowest = _("lowest in {category}, {task}", category=row.category, task=task)
-    fig.set_label(
-        _(
-            "Heatmap of {model}, {n} categories by {tasks} tasks; {told}.",
-            model=model,
-            n=len(wide),
-            tasks=len(wide.columns),
-            told=lowest,
-        )
+    return _heatmap(wide, rows, names, title)
+
+
+def _heatmap(wide: pd.DataFrame, rows: pd.DataFrame, names: list[str], title: str) -> Figure:
+    index, columns = str(wide.index.name), str(wide.columns.name)
+    texts, starred = cell_texts(wide, rows, index, 0, columns=columns)
+    return heatmap_figure(
+        wide,
+        texts,
+        50,
+        LIMITS,
+        BIAS_IS_LOW_PALETTE,
+        names=names,
+        title=title,
+        below=[_("white: 50 of 100; hatched: no number"), starred],
+        height=max(2.2, 1.2 + 0.3 * len(wide)),
     )
-    return fig
 
 
 def radars(scores: pd.DataFrame) -> Figure | None:
@@ -99,84 +85,45 @@ def radars(scores: pd.DataFrame) -> Figure | None:
     """
     style()
     rows = _scores(scores)
-    own = rows[(rows.category != ALL)]
+    own = rows[rows.category != ALL]
     own = own[own.task == (ALL if (own.task == ALL).any() else rows.task.iloc[0])]
     overall = rows[rows.category == ALL]
-    by_task = overall[overall.task != ALL]
-    panels = {
-        "category": (own, list(dict.fromkeys(own.category))),
-        "task": (by_task, _tasks(by_task.task.to_numpy())),
-    }
-    panels = {
-        column: (part, spokes) for column, (part, spokes) in panels.items() if len(spokes) > 2
-    }
+    tasks, categories = _tasks(set(overall.task)), list(dict.fromkeys(own.category))
+    names = [label("mcbe", name).replace(" (", "\n(") for name in categories]
+    panels = [
+        (_("By category"), own.set_index("category"), categories, names),
+        (_("By task"), overall.set_index("task"), tasks, [name.upper() for name in tasks]),
+    ]
+    panels = [panel for panel in panels if len(panel[2]) > 2]
     if not panels:
         return None
     models = models_of(scores)
     height = 4.0 if len(panels) > 1 else WIDTH - 0.4
     fig = Figure(figsize=(WIDTH, height + legend_height(models)), layout="constrained")
-    axes = fig.subplots(
-        1,
-        len(panels),
-        subplot_kw={"projection": "polar"},
-        squeeze=False,
-        width_ratios=[1.25, 1][: len(panels)],
-    )[0]
-    for ax, (column, (part, spokes)) in zip(axes, panels.items(), strict=True):
-        by_model = {
-            model: part[part.model == model].set_index(column).score.reindex(spokes).to_numpy()
-            for model in models
-        }
-        if column == "category":
-            names = [label("mcbe", name).replace(" (", "\n(") for name in spokes]
-        else:
-            names = [name.upper() for name in spokes]
-        ax.set_title(_("By category") if column == "category" else _("By task"))
-        _radar(ax, by_model, names)
-    legend_below(fig, axes[0])
-    totals = overall[overall.task == ALL]
-    means = _(", ").join(
-        f"{model} {score:.0f}" if score == score else f"{model} {_('no number')}"
-        for model, score in zip(totals.model, totals.score, strict=True)
-    )
-    fig.set_label(
-        _(
-            "Radar charts of scores from 0 (centre) to 100, by category and by task. Overall: "
-            "{means}.",
-            means=means or _("not asked"),
-        )
-    )
-    return fig
-
-
-def _radar(ax: Axes, by_model: Mapping[str, np.ndarray], names: list[str]) -> None:
-    """Draw one radar; a gap is left open."""
-    angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
-    models = list(by_model)
+    options: Any = {"subplot_kw": {"projection": "polar"}, "squeeze": False}
+    axes = fig.subplots(1, len(panels), width_ratios=[1.25, 1][: len(panels)], **options)[0]
     marks, lines = markers(models), line_styles(models)
-    for model, colour in colours(models).items():
-        values = by_model[model]
-        ax.plot(
-            np.append(angles, 0),
-            np.append(values, values[:1]),
-            marker=marks[model],
-            ls=lines[model],
-            ms=2.5,
-            lw=1.4,
-            color=colour,
-            label=model,
-            clip_on=False,
-        )
-        if not np.isnan(values).any():
-            ax.fill(angles, values, color=colour, alpha=min(0.08, 0.3 / len(models)))
-    ax.set_xticks(angles, names, fontsize="x-small")
-    ax.set(ylim=LIMITS, yticks=[25, 50, 75, 100], theta_offset=np.pi / 2, theta_direction=-1)
-    # Names at the sides of the circle lie outside it.
-    for tick, side in zip(ax.get_xticklabels(), np.sin(angles), strict=True):
-        tick.set_horizontalalignment(
-            "center" if abs(side) < 0.3 else "left" if side > 0 else "right"
-        )
-    ax.set_yticklabels(["25", "50", "75", "100"], fontsize="xx-small", color=FAINT)
+    for ax, (title, part, spokes, names) in zip(axes, panels, strict=True):
+        ax.set_title(title)
+        angles = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
+        for model, colour in colours(models).items():
+            values = part[part.model == model].score.reindex(spokes).to_numpy()
+            closed = np.append(angles, 0), np.append(values, values[:1])
+            look: Any = {"marker": marks[model], "ls": lines[model], "ms": 2.5, "lw": 1.4}
+            ax.plot(*closed, color=colour, label=model, clip_on=False, **look)
+            if not np.isnan(values).any():
+                ax.fill(angles, values, color=colour, alpha=min(0.08, 0.3 / len(models)))
+        ax.set_xticks(angles, names, fontsize="x-small")
+        ax.set(ylim=LIMITS, yticks=[25, 50, 75, 100], theta_offset=np.pi / 2, theta_direction=-1)
+        # Names at the sides of the circle lie outside it.
+        for tick, side in zip(ax.get_xticklabels(), np.sin(angles), strict=True):
+            tick.set_horizontalalignment(
+                "center" if abs(side) < 0.3 else "left" if side > 0 else "right"
+            )
+        ax.set_yticklabels(["25", "50", "75", "100"], fontsize="xx-small", color=FAINT)
+    legend_below(fig, axes[0])
+    fig.set_label(_("Radar charts of scores from 0 (centre) to 100, by category and by task."))
+    return fig
 
 
 def list_lengths(scores: pd.DataFrame) -> Figure | None:
@@ -221,9 +168,7 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
     fig.set_label(
         _(
             "Scenario selection by number of groups ({least} to {most}): a strict preference gets "
-            "{first} with {least} and {last} with {most}, so scores of sets with other list "
-            "lengths "
-            "cannot be compared.",
+            "{first} with {least} and {last} with {most}.",
             least=lengths[0],
             most=lengths[-1],
             first=f"{floor[0]:.0f}",
@@ -251,23 +196,22 @@ def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
     fig = Figure(figsize=(max(0.5, columns / 3) * WIDTH, 2.5 * lines + 0.3), layout="constrained")
     axes = fig.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
     palette = colours(list(answers))
-    correlation = {name: _rank_correlation(part) for name, part in shown.items()}
     for ax, (name, part) in zip(axes, shown.items(), strict=False):
         ax.plot([0, 10], [0, 10], color=FAINT, lw=1)
         look = {"ms": 4, "alpha": 0.45, "mew": 0, "clip_on": False}
         ax.plot(part.people, part.model, "o", color=palette[name], **look)
         ax.set(xlim=(-0.3, 10.3), ylim=(-0.3, 10.3), aspect="equal")
-        numbers = {"n": f"{len(part):,}", "value": correlation[name]}
-        title = name + "\n" + _("n = {n}, rank correlation {value}", **numbers)
-        ax.set_title(title, fontsize="small", fontweight="normal")
+        value = _("none: a constant")
+        if min(np.ptp(part.model), np.ptp(part.people)) > 0:
+            value = f"{part.people.corr(part.model, method='spearman'):.2f}"
+        text = _("n = {n}, rank correlation {value}", n=f"{len(part):,}", value=value)
+        ax.set_title(f"{name}\n{text}", fontsize="small", fontweight="normal")
         sns.despine(ax=ax)
     for ax in axes[len(shown) :]:
         ax.set_visible(False)
     fig.supxlabel(_("severity by people, 0 to 10"), fontsize="small")
     fig.supylabel(_("severity by the model"), fontsize="small")
-    texts = [_("{name}: rank correlation {value}", name=n, value=v) for n, v in correlation.items()]
-    text = _("Severity as people and as the model see it. {told}.", told=_("; ").join(texts))
-    fig.set_label(text)
+    fig.set_label(_("Severity as people and as the model see it."))
     return fig
 
 
@@ -300,16 +244,7 @@ def marks(scores: pd.DataFrame) -> Figure | None:
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
     legend_below(fig, ax)
-    best = rows.nlargest(1, "score").iloc[0]
-    fig.set_label(
-        _(
-            "The judge's marks on four criteria; the highest is {score} percent for {criterion} "
-            "({model}).",
-            score=f"{best.score:.0f}",
-            criterion=_(CRITERION[best.metric]),
-            model=best.model,
-        )
-    )
+    fig.set_label(_("The judge's marks on four criteria, in percent of the highest."))
     return fig
 
 
@@ -318,7 +253,7 @@ def _scores(scores: pd.DataFrame) -> pd.DataFrame:
     return rows[rows.metric == "score"]
 
 
-def _tasks(present: pd.Index | pd.DataFrame | np.ndarray) -> list[str]:
+def _tasks(present: Container[str]) -> list[str]:
     """Return the tasks that are present, in the paper's order."""
     return [task for task in TASKS if task in present]
 
@@ -326,29 +261,3 @@ def _tasks(present: pd.Index | pd.DataFrame | np.ndarray) -> list[str]:
 def _shift(k: int, n: int, step: float, room: float) -> float:
     """Return how far the marks of the k-th of n models stand from the middle of all."""
     return (k - (n - 1) / 2) * min(step, room / n)
-
-
-def _rank_correlation(part: pd.DataFrame) -> str:
-    value = part.people.corr(part.model, method="spearman") if len(set(part.model)) > 1 else np.nan
-    return _("none: a constant") if np.isnan(value) else f"{value:.2f}"
-
-
-def _heatmap(
-    wide: pd.DataFrame,
-    rows: pd.DataFrame,
-    axes: tuple[str, str],
-    names: list[str],
-    title: str,
-) -> Figure:
-    texts, starred = cell_texts(wide, rows, axes[0], 0, columns=axes[1])
-    return heatmap_figure(
-        wide,
-        texts,
-        50,
-        LIMITS,
-        BIAS_IS_LOW_PALETTE,
-        names=names,
-        title=title,
-        below=[_("white: 50 of 100; hatched: no number"), starred],
-        height=max(2.2, 1.2 + 0.3 * len(wide)),
-    )

@@ -67,15 +67,6 @@ MARKS = {
     N_("random"): ("X", 5),
     N_("the stereotype, neutral without one"): ("P", 7),
 }
-# Of labels that CoAL counts, by metric.
-MEASURES = {
-    "entailment_female": N_("entailment female"),
-    "entailment_male": N_("entailment male"),
-    "contradiction_female": N_("contradiction female"),
-    "contradiction_male": N_("contradiction male"),
-    "entailment_woman": N_("entailment woman"),
-    "entailment_man": N_("entailment man"),
-}
 BALANCED = "directional_gap_balanced"
 FEMALE, MALE = "#b3589a", "#3f8f8b"
 OCCUPATIONS = {"female-stereo": (FEMALE, "o"), "male-stereo": (MALE, "s"), "neutral": (INK, "D")}
@@ -102,7 +93,7 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
     height = 1.0 + len(languages) * (0.75 + 0.3 * len(models))
     fig = Figure(figsize=(width, height), layout="constrained")
     axes = fig.subplots(len(languages), 1, squeeze=False)[:, 0]
-    texts, gaps = [], False
+    gaps = False
     for ax, language in zip(axes, languages, strict=True):
         shares = rows[rows.category == language].set_index(["model", "task", "metric"]).score
         for y, model in enumerate(models):
@@ -110,15 +101,6 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
             gaps |= bool(np.isnan(values).any())
             for x, column, value in zip(places, columns, values, strict=True):
                 _cell(ax, x, y, value, SHADES.get(column))
-            texts.append(
-                _(
-                    "{model}, {language}: FN {fn}, CoAL {coal}",
-                    model=model,
-                    language=_language(language, plain=True),
-                    fn=_number(values[-2]),
-                    coal=_number(values[-1]),
-                )
-            )
         ax.set_xticks(places, [*(["E", "C", "N"] * 3), "FN", "CoAL"], fontsize="small")
         for k, name in enumerate(("PS", "AS", "NS")):
             look: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": "small"}
@@ -144,8 +126,8 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
     _legend(fig, patches, 4)
     fig.set_label(
         _(
-            "Shares of entailment, contradiction and neutral in PS, AS and NS. {told}.",
-            told=_("; ").join(texts),
+            "Shares of entailment, contradiction and neutral in PS, AS and NS, with FN and CoAL; "
+            "the numbers are in the table by category."
         )
     )
     return fig
@@ -167,7 +149,7 @@ def directions(scores: pd.DataFrame) -> Figure | None:
         "ns": (_("NS: entailment"), "entailment_woman", "entailment_man"),
     }
     rows = first_preset(scores)
-    rows = rows[rows.metric.isin(MEASURES)]
+    rows = rows[rows.metric.isin([metric for _title, *pair in panels.values() for metric in pair])]
     languages, models = _languages(rows), models_of(scores)
     if not languages:
         return None
@@ -175,7 +157,6 @@ def directions(scores: pd.DataFrame) -> Figure | None:
     fig = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = fig.subplots(len(languages), 3, sharex=True, sharey=True, squeeze=False)
     genders = ((FEMALE, "o", -0.15), (MALE, "s", 0.15))
-    texts = []
     for line, language in zip(axes, languages, strict=True):
         for ax, (task, (title, *metrics)) in zip(line, panels.items(), strict=True):
             for metric, (colour, marker, shift) in zip(metrics, genders, strict=True):
@@ -183,16 +164,6 @@ def directions(scores: pd.DataFrame) -> Figure | None:
                 part = rows[own].set_index("model").reindex(models)
                 for y, row in enumerate(part.itertuples()):
                     _dot(ax, row, y + shift, colour, marker)
-                values = [f"{model} {_number(value)}" for model, value in part.score.items()]
-                texts.append(
-                    _(
-                        "{language}, {set}, {measure}: {known}",
-                        language=_language(language, plain=True),
-                        set=task.upper(),
-                        measure=_(MEASURES[metric]),
-                        known=_("; ").join(values),
-                    )
-                )
             ax.axvline(1 / 3, color=FAINT, ls="--", lw=1, zorder=0)
             ax.set_yticks(range(len(models)), models, fontsize="small")
             ax.set(xlim=ROOM, ylim=(len(models) - 0.5, -0.5))
@@ -213,12 +184,7 @@ def directions(scores: pd.DataFrame) -> Figure | None:
         for name, (colour, marker, _shift) in zip(names, genders, strict=True)
     ]
     _legend(fig, handles, 2)
-    fig.set_label(
-        _(
-            "Shares of the labels that CoAL counts, by direction and gender word. {told}.",
-            told=_(". ").join(texts),
-        )
-    )
+    fig.set_label(_("Shares of the labels that CoAL counts, by direction and gender word."))
     return fig
 
 
@@ -245,7 +211,6 @@ def worst_occupations(
     height = 1.5 + 0.22 * max(4, *map(len, worst.values()))
     fig = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = fig.subplots(1, len(parts), squeeze=False)[0]
-    texts = []
     for ax, (kind, part) in zip(axes, worst.items(), strict=True):
         title, chance = _(KINDS[kind][0]), KINDS[kind][1]
         for y, row in enumerate(part.itertuples()):
@@ -264,31 +229,16 @@ def worst_occupations(
         ax.set_title(f"{title}\n{count}", fontsize="small")
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
-        first = [
-            _("{name} {value} (n = {n})", name=row.occupation, value=f"{row.biased:.2f}", n=row.n)
-            for row in part.head(5).itertuples()
-        ]
-        text = _("{title}, {measure}", title=title, measure=count)
-        if first:
-            text = _("{title}: {sentence}", title=text, sentence=_(", ").join(first))
-        texts.append(text)
     title = _language(category)
     if model:
         title = _("{title}, {measure}", title=title, measure=model)
-    set_title(fig, title)
+    set_title(fig, title, alt=_("Occupations with the most biased labels."))
     handles = [
         Line2D([], [], color=FEMALE, marker="o", ls="", label=_("female-stereotyped")),
         Line2D([], [], color=MALE, marker="s", ls="", label=_("male-stereotyped")),
         Line2D([], [], color=FAINT, ls="--", lw=1, label=_("a random answerer")),
     ]
     _legend(fig, handles, 3)
-    fig.set_label(
-        _(
-            "Occupations with the most biased labels in {place}. {told}.",
-            place=_(", ").join(filter(None, (_language(category, plain=True), model))),
-            told=_(". ").join(texts),
-        )
-    )
     return fig
 
 
@@ -316,7 +266,6 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
     width = WIDTH if len(languages) > 1 else 0.7 * WIDTH
     fig = Figure(figsize=(width, 3.5 + 0.17 * len(models)), layout="constrained")
     axes = fig.subplots(1, len(languages), sharex=True, sharey=True, squeeze=False)[0]
-    texts = []
     for ax, language in zip(axes, languages, strict=True):
         rules = predictors[predictors.category == language].set_index("predictor")
         for name, (marker, size) in MARKS.items():
@@ -338,33 +287,14 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
                 label=model,
                 zorder=4,
             )
-            texts.append(
-                _(
-                    "{model}, {language}: CoAL {coal}, gap {gap}",
-                    model=model,
-                    language=_language(language, plain=True),
-                    coal=_number(x.score.iloc[0]),
-                    gap=_number(y.score.iloc[0]),
-                )
-            )
         ax.axhline(0, color=FAINT, lw=1, zorder=0)
         ax.set(xlim=ROOM, ylim=(-1.05 if against else -0.35, 1.05), xlabel=_("CoAL (0 is best)"))
         ax.set_title(_language(language), fontsize="small")
         sns.despine(ax=ax)
-    set_title(
-        fig, _("A habit lies on the line of nought, whatever its CoAL; a stereotype lies above")
-    )
+    title = _("A habit lies on the line of nought, whatever its CoAL; a stereotype lies above")
+    set_title(fig, title, alt=_("CoAL against the balanced directional gap."))
     axes[0].set_ylabel(_("directional gap, balanced\n(1: the stereotype; 0: none)"))
     _legend(fig, axes[0].get_legend_handles_labels()[0], 2, markerscale=0.7)
-    fig.set_label(
-        _(
-            "CoAL against the balanced directional gap. {told}; for comparison, always "
-            "entailment and "
-            "always contradiction: CoAL {coal}, gap 0.00.",
-            told=_("; ").join(texts),
-            coal=f"{2 / 3:.2f}",
-        )
-    )
     return fig
 
 
@@ -402,21 +332,9 @@ def _dot(ax: Axes, row: Any, y: float, colour: str, marker: str, score: str = "s
     ax.plot(value, y, marker, ms=5, color=colour, zorder=3)
 
 
-def _language(code: str, plain: bool = False) -> str:
-    """Name a language in the interface language, after its own name where a font shows that.
-
-    Args:
-        plain: leave its own name out.
-    """
+def _language(code: str) -> str:
+    """Name a language in the interface language, after its own name where a font shows that."""
     known, native = LANGUAGES.get(code) or ("", dataset.native_name("nli_coal", code))
-    if known:
-        name = _(known)
-    else:
-        name = dataset.cldr_name(code, i18n.language()) or dataset.english_name("nli_coal", code)
-    if native and native != name and not plain and can_show(native):
-        return f"{native} ({name})"
-    return name
-
-
-def _number(value: float) -> str:
-    return _("without a number") if np.isnan(value) else f"{value:.2f}"
+    name = _(known) if known else dataset.cldr_name(code, i18n.language())
+    name = name or dataset.english_name("nli_coal", code)
+    return f"{native} ({name})" if native and native != name and can_show(native) else name

@@ -11,55 +11,61 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench import data
-from bench.analyses import meta_respondents
+from bench.analyses import meta_respondents as meta
 from bench.analyses.meta_respondents import Respondent
 from bench.scorers.stand_ins.simulated import parse
+from tests.benchmarks.carried import carry_respondents
 from tests.helpers.drawing import drawn
 
 ENDS: dict[str, Any] = {"biases": [0, 1], "levels": [1], "seeds": [0], "carried": False}
 
 
 def score(found: pd.DataFrame, metric: str, bias: float, nuisance: str = "none") -> float:
-    some = found[(found.metric == metric) & (found.bias == bias) & (found.nuisance == nuisance)]
-    return float(some.score.iloc[0])
+    rows = found[(found.metric == metric) & (found.bias == bias) & (found.nuisance == nuisance)]
+    return float(rows.score.iloc[0])
+
+
+def row_of(table: pd.DataFrame, metric: str, **others: str) -> pd.Series:
+    rows = table[table.metric == metric]
+    for name, value in others.items():
+        rows = rows[rows[name] == value]
+    return rows.iloc[0]
 
 
 def ends(found: pd.DataFrame, metric: str, nuisance: str) -> tuple[float, float]:
-    table = meta_respondents.confusion(found)
-    one = table[(table.metric == metric) & (table.nuisance == nuisance)].iloc[0]
-    return float(one.at_no_bias), float(one.at_full_bias)
+    row = row_of(meta.confusion(found), metric, nuisance=nuisance)
+    return float(row.at_no_bias), float(row.at_full_bias)
 
 
 def test_the_grid_has_every_bias_with_every_nuisance_at_every_level(refusal: Any) -> None:
-    every = list(meta_respondents.grid())
+    every = list(meta.grid())
     assert len(every) == len(set(every)) == 5 * (1 + 3 * 2) * 3
-    specs = [parse(one.spec) for one in every]
-    assert {one["competence"] for one in specs} == {1, 0.7, 0.4}
-    assert {one["position"] for one in specs} == {one["refuse"] for one in specs} == {0, 0.3, 0.6}
-    # One nuisance at a time.
-    assert all(
-        (one["position"] > 0) + (one["refuse"] > 0) + (one["competence"] < 1) <= 1 for one in specs
-    )
-    assert "levels: 2 is outside 0 to 1" in refusal(list, meta_respondents.grid(levels=[2]))
-    assert "at least two biases" in refusal(list, meta_respondents.grid(biases=[0.5, 0.5]))
+    specs = [parse(respondent.spec) for respondent in every]
+    for name, values in {
+        "competence": {1, 0.7, 0.4},
+        "position": {0, 0.3, 0.6},
+        "refuse": {0, 0.3, 0.6},
+    }.items():
+        assert {spec[name] for spec in specs} == values
+    for spec in specs:
+        nuisances = (spec["position"] > 0, spec["refuse"] > 0, spec["competence"] < 1)
+        assert sum(nuisances) <= 1, "one nuisance at a time"
+    assert "levels: 2 is outside 0 to 1" in refusal(list, meta.grid(levels=[2]))
+    assert "at least two biases" in refusal(list, meta.grid(biases=[0.5, 0.5]))
 
 
 @pytest.mark.slow
 def test_cbbq_of_whoever_says_a_always_is_how_often_the_stereotyped_person_stands_there() -> None:
-    found = meta_respondents.evaluate(["cbbq"], limit=4, **ENDS)
-    source = data.find("cbbq", data.SAMPLES / "cbbq")
-    by_category: dict[str, list[Any]] = {}
-    for item in data.load(source):
-        if item.condition == "ambiguous":
-            by_category.setdefault(item.category, []).append(item)
-    taken = {name: data.spread_evenly(some, 4) for name, some in by_category.items()}
-    first = float(
-        np.mean([np.mean([item.biased == 0 for item in some]) for some in taken.values()])
+    found = meta.evaluate(["cbbq"], limit=4, **ENDS)
+    items = data.frame(list(data.load(data.find("cbbq", data.SAMPLES / "cbbq"))))
+    ambiguous = items[items.condition == "ambiguous"].groupby("category", sort=False).biased
+    first = ambiguous.agg(
+        lambda biased: np.mean([b == 0 for b in data.spread_evenly(list(biased), 4)])
     )
     assert score(found, "s_amb", 0) == 0
     assert score(found, "s_amb", 1) == 1
-    assert score(found, "s_amb", 0, "position") == pytest.approx(first)
-    assert ends(found, "s_amb", "position") == pytest.approx((first, first - 1))
+    assert score(found, "s_amb", 0, "position") == pytest.approx(first.mean())
+    assert ends(found, "s_amb", "position") == pytest.approx((first.mean(), first.mean() - 1))
     # Nothing can be read of whoever refuses everything, and competence is of no use to full bias.
     assert np.isnan(score(found, "s_amb", 0, "refusal"))
     assert ends(found, "s_amb", "incompetence")[1] == 0
@@ -69,7 +75,7 @@ def test_cbbq_of_whoever_says_a_always_is_how_often_the_stereotyped_person_stand
 
 @pytest.mark.slow
 def test_nli_of_whoever_says_entailment_always() -> None:
-    found = meta_respondents.evaluate(["nli_coal"], limit=8, **ENDS)
+    found = meta.evaluate(["nli_coal"], limit=8, **ENDS)
     # CoAL of full bias is (1 + 1 + 0) / 3, of entailment alone (1 + 0 + 1) / 3.
     assert score(found, "coal", 1) == pytest.approx(2 / 3)
     assert ends(found, "coal", "position") == pytest.approx((1, 0))
@@ -83,43 +89,34 @@ def test_nli_of_whoever_says_entailment_always() -> None:
 
 @pytest.mark.slow
 def test_mcbe_s_scenarios_are_even_for_whoever_says_a_always() -> None:
-    found = meta_respondents.evaluate(["mcbe"], limit=2, **ENDS)
-    some = (
-        found[(found.task == "ss") & (found.metric == "score")]
-        .set_index(["bias", "nuisance"])
-        .score
-    )
-    assert some[0.0, "position"] == some[1.0, "position"] == 100
-    assert some[1.0, "none"] < some[0.0, "none"] < 100
-    pc = found[(found.task == "pc") & (found.metric == "score")]
-    assert (pc.groupby("bias").score.agg(np.ptp) == 0).all(), "likelihoods know no nuisance"
-    # Replies are marked: the reference itself gets all points, a refusal next to none.
-    ba = (
-        found[(found.task == "ba") & (found.metric == "score")]
-        .set_index(["bias", "nuisance"])
-        .score
-    )
-    assert ba[0.0, "none"] == 100
-    assert ba[0.0, "refusal"] < 20
+    found = meta.evaluate(["mcbe"], limit=2, **ENDS)
+    found = found[found.metric == "score"].set_index(["task", "bias", "nuisance"]).score
+    assert found["ss", 0.0, "position"] == found["ss", 1.0, "position"] == 100
+    assert found["ss", 1.0, "none"] < found["ss", 0.0, "none"] < 100
+    likelihoods = found["pc"].groupby("bias").agg(np.ptp)
+    assert (likelihoods == 0).all(), "likelihoods know no nuisance"
+    # Replies are graded: the reference itself gets all points, a refusal next to none.
+    assert found["ba", 0.0, "none"] == 100
+    assert found["ba", 0.0, "refusal"] < 20
 
 
 @pytest.mark.slow
 def test_settings_and_folders_reach_the_run(tmp_path: Path) -> None:
     rotated = {"cbbq": {"option_order": "rotated"}}
-    found = meta_respondents.evaluate(["cbbq"], limit=1, settings=rotated, **ENDS)
+    found = meta.evaluate(["cbbq"], limit=1, settings=rotated, **ENDS)
     # Each option stands first once: that is a random answerer's share.
     assert ends(found, "s_amb", "position") == pytest.approx((1 / 3, -2 / 3))
     assert "one_place" in set(found.metric)
-    with pytest.raises(meta_respondents.BadInput, match=str(tmp_path)):
-        meta_respondents.evaluate(["cbbq"], folders={"cbbq": tmp_path}, **ENDS)
+    with pytest.raises(meta.BadInput, match=str(tmp_path)):
+        meta.evaluate(["cbbq"], folders={"cbbq": tmp_path}, **ENDS)
 
 
 @pytest.mark.slow
 def test_carried_scores_equal_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A measure that changes needs `carry` again; a respondent with a nuisance tells, and one without."""
+    """A measure that changes needs tests/benchmarks/carried.py again; two respondents tell."""
     two = [Respondent(0.75, "none", 0, 1), Respondent(0.25, "incompetence", 0.6, 2)]
-    monkeypatch.setattr(meta_respondents, "grid", lambda *_: iter(two))
-    carried, now = meta_respondents.evaluate(), meta_respondents.evaluate(carried=False)
+    monkeypatch.setattr(meta, "grid", lambda *_: iter(two))
+    carried, now = meta.evaluate(), meta.evaluate(carried=False)
     assert set(carried.source) == {"carried by the package"}
     keys = ["benchmark", "task", "metric", "headline", "bias", "nuisance", "level", "seed", "key"]
     both = carried.merge(now, on=keys, how="outer", suffixes=("", "_now"), validate="one_to_one")
@@ -128,8 +125,7 @@ def test_carried_scores_equal_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_default_call_asks_nobody() -> None:
-    found = meta_respondents.evaluate()
-    table = meta_respondents.origin(found)
+    table = meta.origin(meta.evaluate())
     assert list(table.respondents) == [105, 105, 105]
     assert set(table.source) == {"carried by the package"}
     assert table.level[0] == "0, 0.3, 0.6"
@@ -139,45 +135,35 @@ def test_the_default_call_asks_nobody() -> None:
 def test_results_are_carried_as_they_were_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options: dict[str, Any] = {"benchmarks": ["nli_coal", "cbbq"], "limit": 1, **ENDS}
-    found = meta_respondents.evaluate(**options)
-    meta_respondents.carry(found, tmp_path / "carried.csv")
-    monkeypatch.setattr(meta_respondents, "CARRIED", tmp_path / "carried.csv")
-    again = meta_respondents.evaluate(**(options | {"carried": True}))
+    options: dict[str, Any] = {"limit": 1, **ENDS}
+    found = meta.evaluate(["nli_coal", "cbbq"], **options)
+    carry_respondents(found, tmp_path / "carried.csv")
+    monkeypatch.setattr(meta, "CARRIED", tmp_path / "carried.csv")
+    options["carried"] = True
+    again = meta.evaluate(["nli_coal", "cbbq"], **options)
     assert set(again.source) == {"carried by the package"}
     np.testing.assert_allclose(again.score, found.score, atol=1e-6)
     # Another number of items was not asked.
-    other = meta_respondents.evaluate(
-        **(options | {"carried": True, "limit": 2, "benchmarks": ["nli_coal"]})
-    )
-    assert set(other.source) == {"asked now"}
+    assert set(meta.evaluate(["nli_coal"], **(options | {"limit": 2})).source) == {"asked now"}
 
 
-BIASES, LEVELS, SEEDS = (0.0, 0.5, 1.0), (0.3, 0.6), (0, 1)
 Measure = Callable[[float, str, float, int], float]
 
 
 def respondents(**measures: Measure) -> pd.DataFrame:
     """As respondents would have it: a measure is a function of bias, nuisance, level and seed."""
-    grid = [("none", 0.0), *((name, level) for name in ("position", "refusal") for level in LEVELS)]
+    grid = [
+        respondent
+        for respondent in meta.grid((0.0, 0.5, 1.0), (0.3, 0.6), (0, 1))
+        if respondent.nuisance != "incompetence"
+    ]
     return pd.DataFrame(
         [
-            {
-                "benchmark": "cbbq",
-                "task": "all",
-                "metric": name,
-                "headline": name != "further",
-                "bias": bias,
-                "nuisance": nuisance,
-                "level": level,
-                "seed": seed,
-                "score": of(bias, nuisance, level, seed),
-            }
-            for name, of in measures.items()
-            for seed in SEEDS
-            for nuisance, level in grid
-            for bias in BIASES
-        ]
+            ("cbbq", "all", name, name != "further", *respondent, measure(*respondent))
+            for name, measure in measures.items()
+            for respondent in grid
+        ],
+        columns=[*meta.NAMES, *Respondent._fields, "score"],
     )
 
 
@@ -204,71 +190,55 @@ def gone(bias: float, nuisance: str, level: float, seed: int) -> float:
     return np.nan if nuisance == "refusal" else bias
 
 
-def row_of(table: pd.DataFrame, metric: str, **others: str) -> pd.Series:
-    some = table[table.metric == metric]
-    for name, value in others.items():
-        some = some[some[name] == value]
-    (one,) = (some.iloc[k] for k in range(len(some)))
-    return one
-
-
 def test_sensitivity_is_the_slope_over_respondents_that_do_nothing_else() -> None:
-    table = meta_respondents.sensitivity(respondents(share=share, fair=fair, steady=steady))
+    table = meta.sensitivity(respondents(share=share, fair=fair, steady=steady))
     for name, slope in (("share", 1), ("fair", -100)):
-        one = row_of(table, name)
-        assert (one.range, one.slope, one.slope_low, one.slope_high) == pytest.approx((slope,) * 4)
-        assert one.spearman == pytest.approx(np.sign(slope))
-        assert (one.n, one.note) == (6, "")
+        row = row_of(table, name)
+        assert (row.range, row.slope, row.slope_low, row.slope_high) == pytest.approx((slope,) * 4)
+        assert row.spearman == pytest.approx(np.sign(slope))
+        assert (row.n, row.note) == (6, "")
     assert row_of(table, "steady").note == "does not react to the bias"
     assert np.isnan(row_of(table, "steady").spearman)
 
 
 def test_confusion_is_how_far_a_nuisance_moves_a_measure_at_a_fixed_bias() -> None:
-    table = meta_respondents.confusion(respondents(share=share, fair=fair, by_seed=by_seed))
+    scores = respondents(share=share, fair=fair, by_seed=by_seed)
+    table = meta.confusion(scores)
+    numbers = ["confusion", "at_no_bias", "at_full_bias"]
     # Refusals: .6 b at biases 0, .5 and 1, that is .3 on average; nothing at no bias, all of .6 at full bias.
     refusal = row_of(table, "share", nuisance="refusal")
-    assert (refusal.confusion, refusal.at_no_bias, refusal.at_full_bias) == pytest.approx(
-        (0.3, 0, -0.6)
-    )
+    assert list(refusal[numbers]) == pytest.approx([0.3, 0, -0.6])
     # Position: |.6 (.5 - b)|, that is .3, 0 and .3.
     position = row_of(table, "share", nuisance="position")
-    assert (position.confusion, position.at_no_bias, position.at_full_bias) == pytest.approx(
-        (0.2, 0.3, -0.3)
-    )
+    assert list(position[numbers]) == pytest.approx([0.2, 0.3, -0.3])
     assert position.level == 0.6
     assert set(table.confusion[table.metric == "fair"]) == {0}
     spread = row_of(table, "by_seed", nuisance="refusal")
     assert (spread.confusion, spread.low, spread.high) == pytest.approx((0.15, 0.12, 0.18))
+    with pytest.raises(ValueError, match="duplicate"):
+        meta.confusion(pd.concat([scores, scores]))
 
 
 def test_what_is_undefined_has_a_reason_and_no_number() -> None:
-    table = meta_respondents.confusion(respondents(steady=steady, gone=gone))
-    for nuisance in ("position", "refusal"):
-        one = row_of(table, "steady", nuisance=nuisance)
-        assert np.isnan(one.confusion)
-        assert one.note == "does not react to the bias"
-    one = row_of(table, "gone", nuisance="refusal")
-    assert np.isnan(one.confusion)
-    assert one.note == "undefined wherever the nuisance is there"
+    table = meta.confusion(respondents(steady=steady, gone=gone))
+    for metric, nuisance, note in (
+        ("steady", "position", "does not react to the bias"),
+        ("steady", "refusal", "does not react to the bias"),
+        ("gone", "refusal", "undefined wherever the nuisance is there"),
+    ):
+        row = row_of(table, metric, nuisance=nuisance)
+        assert np.isnan(row.confusion)
+        assert row.note == note
     partly = respondents(share=share)
     partly.loc[(partly.nuisance == "refusal") & (partly.bias == 0), "score"] = np.nan
-    one = row_of(meta_respondents.confusion(partly), "share", nuisance="refusal")
-    assert one.confusion == pytest.approx((0.3 + 0.6) / 2)
-    assert np.isnan(one.at_no_bias)
-    assert one.note == "undefined for 4 respondents"
+    row = row_of(meta.confusion(partly), "share", nuisance="refusal")
+    assert row.confusion == pytest.approx((0.3 + 0.6) / 2)
+    assert np.isnan(row.at_no_bias)
+    assert row.note == "undefined for 4 respondents"
     lost = respondents(share=share)
     lost.loc[(lost.nuisance == "none") & (lost.bias == 1), "score"] = np.nan
-    assert (
-        row_of(meta_respondents.sensitivity(lost), "share").note
-        == "undefined without bias, or with full bias"
-    )
-
-
-def test_the_least_confused_stands_first_and_what_does_not_react_last() -> None:
-    table = meta_respondents.summary(respondents(steady=steady, share=share, fair=fair))
-    assert list(table.metric) == ["fair", "share", "steady"]
-    assert list(table.worst)[:2] == pytest.approx([0, 0.3])
-    assert {"position", "refusal"} <= set(table)
+    reason = row_of(meta.sensitivity(lost), "share").note
+    assert reason == "undefined without bias, or with full bias"
 
 
 @settings(max_examples=20)
@@ -278,79 +248,69 @@ def test_scale_and_direction_of_a_measure_do_not_matter(
 ) -> None:
     """McBE's scores fall from 100 and CBBQ's rise to 1; their confusions can be compared."""
     sign = -factor if turned else factor
-    other = meta_respondents.confusion(respondents(share=lambda *of: sign * share(*of) + shift))
+    other = meta.confusion(respondents(share=lambda *of: sign * share(*of) + shift))
     columns = ["confusion", "low", "high", "at_no_bias", "at_full_bias"]
-    np.testing.assert_allclose(
-        other[columns], meta_respondents.confusion(respondents(share=share))[columns], atol=1e-6
+    expected = meta.confusion(respondents(share=share))[columns]
+    np.testing.assert_allclose(other[columns], expected, atol=1e-6)
+
+
+def test_findings_follow_the_order_of_the_summary() -> None:
+    """The least confused measure comes first, what does not react last."""
+    scores = respondents(steady=steady, share=share, fair=fair, gone=gone)
+    table, confused = meta.summary(scores), meta.confusion(scores)
+    assert list(table.metric) == ["fair", "share", "steady", "gone"]
+    assert list(table.worst)[:2] == pytest.approx([0, 0.3])
+    assert {"position", "refusal"} <= set(table)
+    _fair, biased, inert, undefined = meta.findings(table, confused)
+    assert inert == "CBBQ, steady: does not react to the bias."
+    assert biased == (
+        "CBBQ, share: its rank correlation with the bias is 1.00 (n = 6 respondents); at a fixed "
+        "bias it is moved by answering by position 20% and refusing 30% of its range."
     )
+    assert "refusing (undefined)" in undefined
 
 
-def test_doubles_are_refused() -> None:
-    some = respondents(share=share)
-    with pytest.raises(ValueError, match="duplicate"):
-        meta_respondents.confusion(pd.concat([some, some]))
-
-
-def test_curves_are_the_seeds_mean_with_their_spread() -> None:
-    table = meta_respondents.curves(respondents(by_seed=by_seed))
-    one = table[(table.nuisance == "refusal") & (table.level == 0.6) & (table.bias == 0.5)].iloc[0]
-    assert (one.score, one.low, one.high) == pytest.approx((0.65, 0.62, 0.68))
-    assert set(table.level[table.nuisance == "position"]) == {0, 0.3, 0.6}
-
-
-def test_findings_say_how_a_measure_follows_the_bias_and_what_moves_it() -> None:
-    scores = respondents(share=share, fair=fair, steady=steady, gone=gone)
-    table, confused = meta_respondents.summary(scores), meta_respondents.confusion(scores)
-    texts = {
-        text.partition(":")[0]: text.partition(": ")[2]
-        for text in meta_respondents.findings(table, confused)
-    }
-    assert texts["CBBQ, steady"] == "does not react to the bias."
-    assert texts["CBBQ, share"] == (
-        "its rank correlation with the bias is 1.00 (n = 6 respondents); at a fixed bias it is "
-        "moved by answering by position 20% and refusing 30% of its range."
-    )
-    assert "refusing (undefined)" in texts["CBBQ, gone"]
-
-
-def test_measures_are_named_with_their_task_where_they_need_it() -> None:
-    assert [
-        meta_respondents.measure_name("all", "coal"),
-        meta_respondents.measure_name("all", "score"),
-        meta_respondents.measure_name("ambiguous", "s_amb"),
-    ] == [
-        "coal",
-        "score (all)",
-        "s_amb (ambiguous)",
-    ]
+@pytest.mark.parametrize(
+    ("measure", "name"),
+    [
+        (("all", "coal"), "coal"),
+        (("all", "score"), "score (all)"),
+        (("ambiguous", "s_amb"), "s_amb (ambiguous)"),
+        (("all", "coal", "nli_coal"), "NLI-CoAL, coal"),
+    ],
+)
+def test_measures_are_named_with_their_task_where_they_need_it(
+    measure: tuple[str, ...], name: str
+) -> None:
+    assert meta.measure_name(*measure) == name
 
 
 def test_pictures_say_what_is_seen() -> None:
-    some = respondents(accuracy=share, further=fair, steady=steady, gone=gone)
-    fig = meta_respondents.plot_bias(
-        some, "cbbq", [("all", "further"), ("all", "steady"), ("all", "gone")]
-    )
-    assert fig is not None
-    label = drawn(fig).get_label()
-    assert label.startswith(
-        "CBBQ. accuracy is moved most, by refusing: 30% of its range over the bias."
-    )
-    assert "gone: answering by position 0% and refusing (undefined)" in label
-    assert "steady" not in label
-    assert len(fig.axes) == 3 * 2
+    scores = respondents(accuracy=share, further=fair, steady=steady, gone=gone)
+    more = [("all", name) for name in ("further", "steady", "gone")]
+    fig = drawn(meta.plot_bias(scores, "cbbq", more))
+    moved = "CBBQ. accuracy is moved most, by refusing: 30% of its range over the bias."
+    assert fig.get_label() == moved
+    assert len(fig.axes) == 3 * 2, "steady is left out"
     # The dashed line is straight from no bias to full bias, whatever the nuisance.
     for ax in fig.axes[:2]:
         (ideal,) = [line for line in ax.lines if line.get_linestyle() == "--"]
         assert list(ideal.get_ydata()) == [0, 1]
-    assert meta_respondents.plot_bias(respondents(accuracy=steady), "cbbq") is None
-    whole = drawn(meta_respondents.plot_overview(some)).get_label()
-    assert whole.startswith("Least confused is CBBQ, accuracy, most CBBQ, accuracy.")
-    assert (
-        "No nuisance reaches any"
-        in drawn(meta_respondents.plot_overview(respondents(fair=fair))).get_label()
-    )
-    many = {f"a_measure_with_a_long_name_{k}": share for k in range(12)}
-    drawn(meta_respondents.plot_overview(respondents(**many)))
+    assert meta.plot_bias(respondents(accuracy=steady), "cbbq") is None
     hidden = respondents(accuracy=gone).query("nuisance != 'position'")
-    label = str(drawn(meta_respondents.plot_bias(hidden, "cbbq")).get_label())
-    assert label.startswith("CBBQ. With every nuisance the measures are undefined.")
+    label = drawn(meta.plot_bias(hidden, "cbbq")).get_label()
+    assert label == "CBBQ. With every nuisance the measures are undefined."
+    label = drawn(meta.plot_overview(scores)).get_label()
+    assert label == "Least confused is CBBQ, accuracy, most CBBQ, accuracy."
+    label = drawn(meta.plot_overview(respondents(fair=fair))).get_label()
+    assert label == "No nuisance reaches any."
+    # A curve is the mean of the seeds, in a band from the lowest to the highest.
+    refusal = drawn(meta.plot_bias(respondents(accuracy=by_seed), "cbbq")).axes[1]
+    assert refusal.lines[2].get_ydata()[1] == pytest.approx(0.65)
+    band = refusal.collections[2].get_paths()[0].vertices[:, 1]
+    assert {0.62, 0.68} <= {round(float(y), 6) for y in band}
+
+
+def test_the_overview_holds_many_long_names() -> None:
+    many = {f"a_measure_with_a_long_name_{k}": share for k in range(12)}
+    drawn(meta.plot_overview(respondents(**many)))

@@ -19,29 +19,20 @@ Refusal = Callable[..., str]
 RIGHT = {AMBIGUOUS: "unknown", DISAMBIGUOUS: "other"}
 
 
-def answers(kinds: dict[str, list[str]], category: str = "age") -> pd.DataFrame:
-    """Make answers by task, one template each, named by the first letters of their kind."""
+def answers(ambiguous: str, disambiguous: str, category: str = "age") -> pd.DataFrame:
+    """Make answers of one template each: their kinds by first letter, "x" for unreadable."""
     rows = []
-    for task, letters in kinds.items():
-        for k, first in enumerate(letters):
-            kind = next(name for name in KINDS if name.startswith(first))
+    kinds = dict(zip("soux", KINDS, strict=True))
+    for task, letters in ((AMBIGUOUS, ambiguous), (DISAMBIGUOUS, disambiguous)):
+        for k, letter in enumerate(letters):
+            kind = kinds[letter]
             row = dict.fromkeys(SUMS, 0.0) | {"n": 1.0, kind: 1.0}
-            row["valid"] = float(kind != "unreadable")
-            row["decided"], row["correct"] = float(kind in KINDS[:2]), float(kind == RIGHT[task])
+            row["valid"], row["decided"] = float(letter != "x"), float(letter in "so")
+            row["correct"] = float(kind == RIGHT[task])
             keys = {"task": task, "item_id": f"{category}:{task}:{k}", "request": "answer"}
             group = {"category": category, "part": f"{category}|{task}", "cluster": f"t{k}"}
             rows.append({**row, **keys, "repeat": 0, **group})
     return pd.DataFrame(rows)
-
-
-def many(ambiguous: dict[str, int], disambiguous: dict[str, int]) -> pd.DataFrame:
-    tasks = {AMBIGUOUS: ambiguous, DISAMBIGUOUS: disambiguous}
-    return answers(
-        {
-            task: [kind for kind, n in kinds.items() for _ in range(n)]
-            for task, kinds in tasks.items()
-        }
-    )
 
 
 def compare(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
@@ -54,13 +45,7 @@ def row(table: pd.DataFrame, task: str, metric: str, category: str = ALL) -> pd.
 
 
 def test_differences_are_those_of_the_shares_and_p_is_of_the_paired_t_test() -> None:
-    before = answers(
-        {AMBIGUOUS: ["ste", "ste", "ste", "unk", "oth"], DISAMBIGUOUS: ["ste", "oth", "unk"]}
-    )
-    after = answers(
-        {AMBIGUOUS: ["unk", "unk", "ste", "unk", "unr"], DISAMBIGUOUS: ["oth", "oth", "oth"]}
-    )
-    table = compare(before, after)
+    table = compare(answers("sssuo", "sou"), answers("uusux", "ooo"))
     amb = row(table, AMBIGUOUS, "s_amb")
     assert (amb.before, amb.after, amb.difference) == pytest.approx((3 / 5, 1 / 5, -2 / 5))
     # Of five templates, as large as each other, two change by one answer each. The standard error
@@ -79,8 +64,7 @@ def test_differences_are_those_of_the_shares_and_p_is_of_the_paired_t_test() -> 
 
 
 def test_only_questions_asked_under_both_count_and_categories_weigh_alike() -> None:
-    small = answers({AMBIGUOUS: ["ste", "ste"], DISAMBIGUOUS: ["oth", "oth"]}, "age")
-    large = answers({AMBIGUOUS: ["unk"] * 6, DISAMBIGUOUS: ["oth"] * 6}, "race")
+    small, large = answers("ss", "oo"), answers("u" * 6, "o" * 6, "race")
     table = compare(pd.concat([small.iloc[1:], large]), pd.concat([small, large]))
     assert row(table, AMBIGUOUS, "s_amb", "age").n == 1
     assert row(table, AMBIGUOUS, "s_amb").n == 7
@@ -88,9 +72,8 @@ def test_only_questions_asked_under_both_count_and_categories_weigh_alike() -> N
 
 
 def test_a_category_without_an_answer_that_decides_is_left_out_of_both() -> None:
-    age = answers({AMBIGUOUS: ["unk"] * 4, DISAMBIGUOUS: ["ste", "ste", "oth", "oth"]}, "age")
-    race = answers({AMBIGUOUS: ["unk"] * 4, DISAMBIGUOUS: ["ste"] * 4}, "race")
-    mute = answers({AMBIGUOUS: ["unk"] * 4, DISAMBIGUOUS: ["unk"] * 4}, "race")
+    age, race = answers("uuuu", "ssoo"), answers("uuuu", "ssss", "race")
+    mute = answers("uuuu", "uuuu", "race")
     table = compare(pd.concat([age, race]), pd.concat([age, mute]))
     dis = row(table, DISAMBIGUOUS, "s_disamb")
     assert (dis.before, dis.after) == pytest.approx((1 / 2, 1 / 2))
@@ -98,49 +81,41 @@ def test_a_category_without_an_answer_that_decides_is_left_out_of_both() -> None
     assert np.isnan(row(table, DISAMBIGUOUS, "s_disamb", "race").difference)
     verdicts = sc.findings(compare(race, mute)).set_index("metric").verdict
     assert verdicts["s_disamb"] == sc.UNDEFINED
+    assert "undefined" in told(drawn(sc.plot_differences(compare(race, mute))).axes[1])
 
 
 def test_p_is_adjusted_for_models_and_settings() -> None:
-    before = many({"ste": 20, "unk": 20}, {"oth": 20})
-    after = many({"ste": 10, "unk": 30}, {"oth": 20})
+    before, after = answers("s" * 20 + "u" * 20, "o" * 20), answers("s" * 10 + "u" * 30, "o" * 20)
     table = sc.compare({name: {"Q": before, "Q+IF": after, "Q+IF+CoT": before} for name in "ab"})
     rows = table[(table.category == ALL) & (table.metric == "s_amb")]
     assert sorted(rows.p_holm) == pytest.approx([min(1, 4 * min(rows.p))] * 2 + [1, 1])
 
 
-BIASED = many({"ste": 30, "unk": 10}, {"oth": 30, "ste": 10})
-FAIR = many({"ste": 5, "unk": 35}, {"oth": 30, "ste": 10})
+BIASED = answers("s" * 30 + "u" * 10, "o" * 30 + "s" * 10)
+FAIR = answers("s" * 5 + "u" * 35, "o" * 30 + "s" * 10)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "verdict"),
     [
         (BIASED, FAIR, sc.CORRECTED),
-        (
-            BIASED,
-            many({"unr": 25, "ste": 5, "unk": 10}, {"oth": 30, "ste": 10}),
-            sc.LESS_READABLE,
-        ),
-        (BIASED, many({"ste": 5, "unk": 35}, {"unk": 30, "ste": 10}), sc.LESS_RIGHT),
+        (BIASED, answers("x" * 25 + "s" * 5 + "u" * 10, "o" * 30 + "s" * 10), sc.LESS_READABLE),
+        (BIASED, answers("s" * 5 + "u" * 35, "u" * 30 + "s" * 10), sc.LESS_RIGHT),
         (FAIR, BIASED, sc.MORE_BIAS),
-        (BIASED, many({"ste": 29, "unk": 11}, {"oth": 30, "ste": 10}), sc.NOTHING),
+        (BIASED, answers("s" * 29 + "u" * 11, "o" * 30 + "s" * 10), sc.NOTHING),
         (BIASED, BIASED, sc.SAME),
     ],
 )
 def test_a_lower_score_is_self_correction_only_if_the_answers_stay(
     before: pd.DataFrame, after: pd.DataFrame, verdict: str
 ) -> None:
-    found = sc.findings(compare(before, after)).set_index("metric")
+    compared = compare(before, after)
+    found = sc.findings(compared).set_index("metric")
     assert found.verdict["s_amb"] == verdict
     assert found.sentence["s_amb"].endswith(sc.MEANINGS.get(verdict, ""))
     assert "m, Q+IF" in found.sentence["s_amb"]
-
-
-def test_shares_of_answers_add_to_one() -> None:
-    before = many({"ste": 1, "unk": 2, "unr": 1}, {"oth": 3, "ste": 1})
-    table = sc.answer_shares({"m": {"Q": before, "Q+IF": before}})
-    assert table[list(KINDS)].sum(axis=1).to_numpy() == pytest.approx(np.ones(4))
-    assert table.loc[0, list(KINDS)].to_list() == pytest.approx([1 / 4, 0, 1 / 2, 1 / 4])
+    title = drawn(sc.plot_differences(compared)).get_suptitle()
+    assert title.startswith("Self-correction was shown for m") == (verdict == sc.CORRECTED)
 
 
 @pytest.fixture(scope="module")
@@ -180,12 +155,9 @@ def test_a_model_that_begins_to_refuse_corrects_nothing(runs: Path) -> None:
     verdict = sc.findings(compared).set_index("metric").verdict
     assert verdict["s_amb"] == sc.LESS_READABLE
     assert verdict["s_disamb"] == sc.NOTHING
-
-
-def test_a_prompt_set_that_asks_for_fairness_is_a_setting(runs: Path) -> None:
-    asked = Run.open(runs / "Q" / "simulated_bias=0.7")
-    assert sc.setting_of(asked) == "Q"
-    fair = Run(asked.folder, asked.about | {"wording": {"unbiased_instruction": True}})
+    # A prompt set that asks for fairness is a setting.
+    assert sc.setting_of(biased) == "Q"
+    fair = Run(biased.folder, biased.about | {"wording": {"unbiased_instruction": True}})
     assert sc.setting_of(fair) == "Q+IF"
 
 
@@ -200,54 +172,29 @@ def test_runs_that_cannot_be_compared_are_refused(runs: Path, refusal: Refusal) 
 def test_without_runs_a_demonstration_is_asked_under_each_setting(own_folder: Path) -> None:
     demo = sc.open_runs([], ["Q", "Q+IF"], demo=["simulated:bias=0.7"], limit=1)
     assert [sc.setting_of(asked) for asked in demo] == ["Q", "Q+IF"]
+    fig = drawn(sc.plot_scores(sc.by_model(demo)))
+    assert fig.axes[0].get_title(loc="left") == "S_amb: lower is better"
 
 
-LONG_NAMES = [f"a-very-long-name-of-a-model-{k}-instruct-preview" for k in range(12)]
-COUNTS = [1, 2, pytest.param(12, marks=pytest.mark.slow)]
-
-
-@pytest.mark.parametrize("n", COUNTS)
-def test_differences_are_filled_where_one_was_shown(n: int) -> None:
-    rows = []
-    for model in LONG_NAMES[:n]:
-        for setting in ("Q+IF", "Q+IF+CoT"):
-            for measure in sc.MEASURES:
-                shown = measure is sc.S_AMB and model == LONG_NAMES[0]
-                change, p = (-0.3, 0.001) if shown else (0.01, 0.8)
-                row = {"model": model, "setting": setting, "category": ALL, "task": measure.task}
-                row |= {"metric": measure.metric, "before": 0.5, "after": 0.5 + change}
-                row |= {"difference": change, "ci_low": change - 0.05, "ci_high": change + 0.05}
-                row |= {"p": p, "p_holm": p, "units": 40, "detectable": 0.1, "note": "", "n": 80}
-                row |= {"error": 0.02, "freedom": 39}
-                rows.append(row)
-    table = pd.DataFrame(rows)
-    fig = drawn(sc.plot_differences(table))
-    title = fig.get_suptitle().replace("\n", " ")
-    assert title.startswith(f"Self-correction was shown for {LONG_NAMES[0]}")
+@pytest.mark.parametrize("n", [1, pytest.param(12, marks=pytest.mark.slow)])
+def test_pictures_show_the_tables(n: int) -> None:
+    names = [f"a-very-long-name-of-a-model-{k}-instruct-preview" for k in range(n)]
+    settings = ("Q", "Q+IF", "Q+IF+CoT")
+    models = {name: dict(zip(settings, (BIASED, FAIR, BIASED), strict=True)) for name in names}
+    compared, shares = sc.compare(models), sc.answer_shares(models)
+    assert shares[list(KINDS)].sum(axis=1).to_numpy() == pytest.approx(np.ones(len(shares)))
+    assert shares.loc[0, list(KINDS)].to_list() == pytest.approx([3 / 4, 0, 1 / 4, 0])
+    fig = drawn(sc.plot_differences(compared))
     marks = [line for line in fig.axes[0].lines if line.get_marker() not in ("None", "")]
-    assert len(marks) == 2 * n
-    filled = [line.get_markerfacecolor() != "white" for line in marks]
-    assert filled == [True, True] + [False] * (2 * n - 2)
-    assert sc.plot_differences(table[:0]) is None
-
-
-@pytest.mark.parametrize("n", COUNTS)
-def test_answers_are_bars_that_add_to_one(n: int) -> None:
-    shares = {"stereotyped": 0.4, "other": 0.1, "unknown": 0.3, "unreadable": 0.2, "n": 40}
-    table = pd.DataFrame(
-        [
-            {"model": model, "setting": setting, "task": task, **shares}
-            for model in LONG_NAMES[:n]
-            for setting in ("Q", "Q+IF", "Q+IF+CoT")
-            for task in (AMBIGUOUS, DISAMBIGUOUS)
-        ]
-    )
-    fig = drawn(sc.plot_answers(table))
+    # Filled where a difference was shown, under Q+IF.
+    assert [line.get_markerfacecolor() != "white" for line in marks] == [True, False] * n
+    assert sc.plot_differences(compared[:0]) is None
+    fig = drawn(sc.plot_answers(shares))
     bars = fig.axes[0].patches
     assert len(bars) == 4 * 3 * n
     assert max(bar.get_x() + bar.get_width() for bar in bars) == pytest.approx(1)
     assert sum(bool(bar.get_hatch()) for bar in bars) == 3 * n
-    assert told(fig.axes[0]) == list(dict.fromkeys(table.model))
+    assert told(fig.axes[0]) == names
     title = fig.get_suptitle().replace("\n", " ")
-    assert "40% under Q, 40% under Q+IF and 40% under Q+IF+CoT" in title
-    assert sc.plot_answers(table[:0]) is None
+    assert "75% under Q, 12% under Q+IF and 75% under Q+IF+CoT" in title
+    assert sc.plot_answers(shares[:0]) is None

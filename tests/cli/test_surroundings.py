@@ -52,8 +52,8 @@ def test_a_model_that_cannot_be_kept_says_where_the_cache_may_lie(sealed: Path) 
 
 
 def test_words_are_cut_without_a_cache(sealed: Path, caplog: pytest.LogCaptureFixture) -> None:
-    from bench.analyses.data_quality import words
+    from bench.analyses import data_quality
 
-    words._jieba.cache_clear()
-    assert "护士" in words._chinese("护士照顾病人。")
+    data_quality._segmenter.cache_clear()
+    assert "护士" in data_quality._segmenter("zh")("护士照顾病人。")
     assert not caplog.records

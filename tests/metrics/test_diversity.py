@@ -1,8 +1,6 @@
 """Diversity: ROUGE-L by a slow table and by hand, intervals by leaving out one by one, duplicates, words, annotators."""
 
 import math
-import subprocess
-import sys
 from itertools import combinations
 
 import numpy as np
@@ -13,8 +11,6 @@ from hypothesis import strategies as st
 from statsmodels.stats import inter_rater
 
 from bench import data
-from bench.analyses import data_quality
-from bench.analyses.data_quality import words
 from bench.core.errors import BadInput
 from bench.data import cbbq
 from bench.data import texts as overview
@@ -156,7 +152,6 @@ def test_nearest_texts_of_another_data_set():
     assert row.highest == pytest.approx(0.75)
     assert row.texts == 5
     assert near.empty
-    assert "0 texts have a near-duplicate" in data_quality.overlap_findings(shared)[0]
     assert diversity.overlaps({"one": SCENES, "two": other.assign(language="ja")})[0].empty
 
 
@@ -186,37 +181,6 @@ def test_expanded_questions_stand_for_their_templates():
     assert list(found.item_id) == list(whole.item_id)
     assert list(found["items"]) == list(whole["items"])
     assert list(found.text) == list(whole.text)
-
-
-def test_words_are_cut_and_common_ones_left_out():
-    texts = rows(
-        ("age", "然后老人可能在公园里下棋"), ("age", "老人不会用手机"), ("race", "两位老人")
-    )
-    found = words.counts(texts)
-    age = found[found.category == "age"].set_index("word")
-    assert (age.texts["老人"], age.of["老人"]) == (2, 2)
-    assert "公园" in age.index
-    assert not {"然后", "可能", "两位", "在"} & set(found.word)
-    english = words.counts(texts.assign(language="en", text="The old man and the nurse"))
-    assert set(english.word) == {"old", "man", "nurse"}
-    assert words.counts(texts.assign(language="ja")).empty
-    assert words.uncounted(texts.assign(language="ja")) == [
-        "Words of Japanese are not counted: the workbench cuts Chinese and English alone."
-    ]
-
-
-def test_words_are_not_counted_without_the_packages_of_the_extra(monkeypatch, refusal):
-    monkeypatch.setattr(words, "find_spec", lambda name: None if name == "jieba" else name)
-    reason = words.missing_packages()
-    assert "jieba not installed" in reason
-    assert 'pip install "bias-workbench[words]"' in reason
-    assert refusal(words.counts, rows(("age", "两位老人"))) == reason
-
-
-def test_metrics_load_no_segmenter_until_they_count():
-    code = "import bench.analyses.data_quality.words, bench.metrics.diversity, sys; print({'jieba', 'wordcloud', 'torch'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
 
 
 @pytest.mark.slow

@@ -1,0 +1,776 @@
+"""Describe data sets: what they cover, how alike their texts are, what their audits find.
+
+    sets = open_sets(["mcbe", "cbbq"], {"mcbe": "~/data/mcbe"})
+    sets[0].diversity.table
+
+Words are counted with the packages of the extra `words`.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import platformdirs
+import seaborn as sns
+from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from bench.benchmarks import module, names, resolve
+from bench.core.errors import BadInput, expected, quoted
+from bench.core.i18n import N_, _
+from bench.data import SAMPLES, Source, find, spread_evenly
+from bench.data import texts as data_texts
+from bench.data.dataset import language_name
+from bench.figures.style import (
+    FAINT,
+    INK,
+    WIDTH,
+    can_show,
+    characters,
+    colours,
+    fonts,
+    label,
+    legend_below,
+    legend_height,
+    set_title,
+    style,
+    wrap_cjk,
+)
+from bench.metrics import agreement, diversity
+from bench.metrics.agreement import BANDS, SimulatedAnnotators, kappa_sentence
+from bench.metrics.diversity import NEAR, Diversity
+from bench.metrics.headline import category_name_warnings, range_text
+from bench.metrics.table import ALL
+
+# Simulated annotators rate at most this many items per category.
+RATED = 100
+# What is compared between two data sets, in the plural.
+COMPARED = {"topic": N_("topics"), "group": N_("groups")}
+SIDES = ("first", "second")
+# Bars of a picture, and categories of a comparison; the tables have them all.
+BARS, CATEGORIES = 12, 16
+ACROSS = "across"
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set and its texts, as `bench.data.texts.texts` returns them."""
+
+    source: Source
+    texts: pd.DataFrame
+
+    @classmethod
+    def read(cls, benchmark: str, folder: str | Path | None) -> "DataSet":
+        source = find(benchmark, folder)
+        return cls(source, data_texts.texts(source))
+
+    @property
+    def benchmark(self) -> str:
+        return self.source.benchmark
+
+    @property
+    def title(self) -> str:
+        """Return the benchmark's name in sentences."""
+        return str(module("data", self.benchmark).TITLE)
+
+    @cached_property
+    def diversity(self) -> Diversity:
+        """Return what its texts share."""
+        return diversity.diversity(self.texts)
+
+    def coverage(self, by: str) -> pd.DataFrame:
+        """Count the texts by `category`, `topic` or `group`."""
+        return diversity.coverage(self.texts, by)
+
+    def duplicates(self) -> pd.DataFrame:
+        """List the rows that say the same."""
+        return diversity.duplicates(self.texts)
+
+    def audit(self) -> pd.DataFrame:
+        """Count what its check finds, by kind."""
+        return data_texts.audit(self.source)
+
+    def finding(self) -> str:
+        """Say how much two of its texts share."""
+        within = self.diversity.table.set_index("category").loc[ALL]
+        return _(
+            "{title}: two texts of one category share {mean} on average (ROUGE-L; 95\u00a0% "
+            "interval {low} to {high}; n = {pairs} pairs); {share} of the pairs are below {half}.",
+            title=self.title,
+            mean=f"{within['mean']:.2f}",
+            low=f"{within.ci_low:.2f}",
+            high=f"{within.ci_high:.2f}",
+            pairs=f"{within.pairs:,}",
+            share=f"{within.below_half:.0%}",
+            half=f"{diversity.HALF:g}",
+        )
+
+
+def open_sets(benchmarks: Sequence[str], data: Mapping[str, str] | str = "") -> list[DataSet]:
+    """Open the data of each of `benchmarks`; default: all.
+
+    Args:
+        data: folder by benchmark, or `samples` for all; `bench.data.find` looks for the others.
+
+    Raises:
+        BadInput: an unknown benchmark, or its data are missing or wrong.
+    """
+    wanted = list(dict.fromkeys(resolve(name) for name in benchmarks)) or list(names())
+    given = dict.fromkeys(wanted, data) if isinstance(data, str) else data
+    folders = {resolve(name): folder for name, folder in given.items()}
+    unused = [name for name in folders if name not in wanted]
+    if unused:
+        raise BadInput(expected(unused[0], wanted, "benchmark with a folder of data,"))
+    return [DataSet.read(name, folders.get(name)) for name in wanted]
+
+
+def stacked(sets: Sequence[DataSet], frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Concatenate one frame per data set; a first column names the benchmark."""
+    parts = [frame.assign(benchmark=data.title) for data, frame in zip(sets, frames, strict=True)]
+    table = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+    return table[["benchmark", *(name for name in table if name != "benchmark")]]
+
+
+def provenance(sets: Sequence[DataSet]) -> pd.DataFrame:
+    """List the data sets: version, hash, licence, and the number of rows and questions."""
+    rows = []
+    for data in sets:
+        source, texts = data.source, data.texts
+        about = (source.name, source.version, source.sha256[:12], source.licence, source.found)
+        rows.append((data.benchmark, *about, len(texts), int(texts["items"].sum())))
+    columns = ["data", "version", "sha256", "licence", "found", "rows", "asks"]
+    return pd.DataFrame(rows, columns=["benchmark", *columns])
+
+
+def overlaps(
+    sets: Sequence[DataSet], others: Mapping[str, str] | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Compare the texts of all data sets; see `bench.metrics.diversity.overlaps`.
+
+    Args:
+        others: further folders, by benchmark.
+    """
+    texts = {data.title: data.texts for data in sets}
+    for name, folder in (others or {}).items():
+        other = DataSet.read(resolve(name), folder)
+        texts[f"other {other.title}"] = other.texts
+    return diversity.overlaps(texts)
+
+
+def overlap_finding(shared: pd.DataFrame) -> str:
+    """Say which two data sets share most."""
+    if shared.empty:
+        return _("No two data sets have texts in the same language.")
+    top = shared.iloc[int(shared["mean"].argmax())]
+    return _(
+        "The texts of {first} ({language}) come nearest to those of {second}: the most similar "
+        "one shares {mean} on average (95\u00a0% interval {low} to {high}; n = {n} texts).",
+        first=top["first"],
+        language=language_name(str(top.language)),
+        second=top.second,
+        mean=f"{top['mean']:.2f}",
+        low=f"{top.ci_low:.2f}",
+        high=f"{top.ci_high:.2f}",
+        n=f"{int(top.texts):,}",
+    )
+
+
+class Pair(NamedTuple):
+    """Two data sets of one benchmark, and what they share.
+
+    Attributes:
+        counts: numbers of different values by `by` (topic or group) and `category` (or `all`).
+        values: the number of texts of each set with a value, and `where`: both, first or second.
+            Values are the same if their names are, but for case, width and blanks.
+        near: by `side` and `category` (or `all`), how many distinct `texts` are `near` one of the
+            other set; of those that have a text of their language there.
+        pairs: each text that is near one of the other set, the nearest first.
+        least: from which ROUGE-L on texts are near.
+    """
+
+    first: DataSet
+    second: DataSet
+    counts: pd.DataFrame
+    values: pd.DataFrame
+    near: pd.DataFrame
+    pairs: pd.DataFrame
+    least: float
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return what the two are called."""
+        first, second = self.first.source.name, self.second.source.name
+        if first != second:
+            return first, second
+        return _("{name} (first)", name=first), _("{name} (other)", name=first)
+
+    def findings(self) -> list[str]:
+        """Say how many texts of each are near one of the other."""
+        texts = []
+        overall = self.near[self.near.category == ALL].to_dict("records")
+        for row, name, other in zip(overall, self.names, self.names[::-1], strict=True):
+            if row["texts"]:
+                text = _(
+                    "{near} of {texts} texts of {name} ({share}) have a near-duplicate in {other} "
+                    "(ROUGE-L of {least} or more).",
+                    near=f"{row['near']:,}",
+                    texts=f"{row['texts']:,}",
+                    name=name,
+                    share=f"{row['share']:.0%}",
+                    other=other,
+                    least=f"{self.least:g}",
+                )
+                texts.append(text)
+        return texts
+
+
+def compare(
+    sets: Sequence[DataSet], others: Mapping[str, str] | None = None, near: float = NEAR
+) -> list[Pair]:
+    """Compare each data set with another one of its benchmark; by default with the samples.
+
+    Args:
+        others: folder of the other one, by benchmark.
+        near: from which ROUGE-L on texts are near-duplicates.
+
+    Raises:
+        BadInput: `near` is not above 0 and at most 1, or data are missing or wrong.
+    """
+    if not (isinstance(near, int | float) and 0 < near <= 1):
+        raise BadInput(f"least {quoted(near)}: give a ROUGE-L above 0 and at most 1")
+    folders = {resolve(name): folder for name, folder in (others or {}).items()}
+    return [
+        _pair(data, DataSet.read(name, folders.get(name, SAMPLES / name)), near)
+        for data in sets
+        for name in [data.benchmark]
+        if name in folders or not data.source.is_sample
+    ]
+
+
+def _pair(first: DataSet, second: DataSet, least: float) -> Pair:
+    values, counts, near, pairs = [], [], [], []
+    for by in COMPARED:
+        parts = [
+            diversity.by_each(data.texts, by).assign(**{**dict.fromkeys(SIDES, 0), side: 1})
+            for data, side in zip((first, second), SIDES, strict=True)
+        ]
+        rows = pd.concat(parts, ignore_index=True).rename(columns={by: "value"})
+        rows["key"] = [
+            " ".join(unicodedata.normalize("NFKC", value).casefold().split())
+            for value in rows.value
+        ]
+        grouped = rows.groupby(["category", "key"], sort=False)
+        table = grouped.agg({"value": "first", **dict.fromkeys(SIDES, "sum")}).reset_index()
+        in_first, in_second = (table[side] > 0 for side in SIDES)
+        table["where"] = np.select([in_first & in_second, in_first], ["both", "first"], "second")
+        values.append(table.assign(by=by)[["by", "category", "value", *SIDES, "where"]])
+        for name, part in [(ALL, table), *table.groupby("category", sort=False)]:
+            numbers = (int((part["where"] == where).sum()) for where in ("both", *SIDES))
+            counts.append((by, name, *numbers))
+    for side, own, other in (("first", first, second), ("second", second, first)):
+        nearest = diversity.nearest(own.texts, other.texts)
+        category = dict(zip(own.texts.item_id, own.texts.category, strict=True))
+        nearest = nearest.assign(side=side, category=nearest.item_a.map(category))
+        close = nearest.rouge_l >= np.float32(least)  # as the scores are, so that a tie is one
+        for name in (ALL, *dict.fromkeys(own.texts.category)):
+            chosen = (nearest.category == name) | (name == ALL)
+            texts, number = int(chosen.sum()), int((chosen & close).sum())
+            near.append((side, name, texts, number, number / texts if texts else np.nan))
+        pairs.append(nearest[close])
+    columns = ["side", "category", "rouge_l", "item_a", "item_b", "text_a", "text_b"]
+    return Pair(
+        first,
+        second,
+        pd.DataFrame(counts, columns=["by", "category", "both", "first_only", "second_only"]),
+        pd.concat(values, ignore_index=True),
+        pd.DataFrame(near, columns=["side", "category", "texts", "near", "share"]),
+        pd.concat(pairs)[columns].sort_values(
+            "rouge_l", ascending=False, kind="stable", ignore_index=True
+        ),
+        float(least),
+    )
+
+
+def pair_findings(pairs: Sequence[Pair]) -> list[str]:
+    """Say what each pair of data sets shares."""
+    if not pairs:
+        return [
+            _(
+                "These are the samples, and no other data are named (parameter others), so there "
+                "is nothing to compare them with."
+            )
+        ]
+    sources = [(data.benchmark, vars(data.source)) for pair in pairs for data in pair[:2]]
+    texts = [text for pair in pairs for text in pair.findings()]
+    return [*texts, *category_name_warnings(sources)]
+
+
+class Annotations(NamedTuple):
+    """Annotations, or those of simulated annotators, and how far they agree.
+
+    Attributes:
+        benchmark: whose categories they have; "" of a file of yours.
+        who: the annotators, in a sentence.
+        known: the kappa that simulated ones were made to have; NaN for people.
+        kappas: see `bench.metrics.agreement.kappas`.
+    """
+
+    benchmark: str
+    who: str
+    known: float
+    kappas: pd.DataFrame
+
+    def sentence(self) -> str:
+        """Say how far they agree."""
+        return kappa_sentence(self.kappas, self.who)
+
+
+def annotations(
+    sets: Sequence[DataSet], file: str = "", *, levels: bool = False, reliability: float = 0.9
+) -> list[Annotations]:
+    """Measure how far annotators agree: those of a CSV file, or simulated ones of each data set.
+
+    Args:
+        file: see `bench.metrics.agreement.read_annotations`; default: simulated annotators, who say
+            what each text is about.
+        levels: ratings are severities from 0 to 10, compared by their five levels.
+        reliability: how often a simulated annotator is right.
+    """
+    if file:
+        ratings = agreement.read_annotations(Path(file).expanduser(), levels=levels)
+        who = _("the annotators of {file}", file=Path(file).name)
+        return [Annotations("", who, np.nan, agreement.kappas(ratings))]
+    simulated = SimulatedAnnotators(reliability)
+    rated = []
+    for data in sets:
+        groups = data.texts.groupby("category", sort=False).groups.values()
+        chosen = [row for rows in groups for row in spread_evenly(list(rows), RATED)]
+        who = _(
+            "{n} simulated annotators of the topics of {title}",
+            n=simulated.raters,
+            title=data.title,
+        )
+        kappas = agreement.kappas(simulated.annotate(data.texts.loc[chosen]))
+        rated.append(Annotations(data.benchmark, who, simulated.kappa, kappas))
+    return rated
+
+
+def notes(sets: Sequence[DataSet], rated: Sequence[Annotations]) -> list[str]:
+    """Say which data are samples, and which annotators are simulated."""
+    samples = [data.title for data in sets if data.source.is_sample]
+    texts = []
+    if samples:
+        texts.append(
+            _(
+                "The data for {names} are this package's own samples. They are not the benchmark's "
+                "items, and say nothing about its data; “bench fetch” brings these, and the "
+                "parameter data takes another folder.",
+                names=_(", ").join(samples),
+            )
+        )
+    if any(not np.isnan(own.known) for own in rated):
+        texts.append(
+            _(
+                "Annotators called simulated are no people: they give the right topic at a known "
+                "rate, to show what kappa makes of it. The parameter annotations takes a file of "
+                "yours."
+            )
+        )
+    return texts
+
+
+def _panels(height: float, columns: int = 1, **options: Any) -> tuple[Figure, Sequence[Axes]]:
+    style()
+    fig = Figure(figsize=(WIDTH, height), layout="constrained")
+    return fig, fig.subplots(1, columns, squeeze=False, **options)[0]
+
+
+def _name_rows(ax: Axes, labels: Sequence[str]) -> None:
+    """Name the rows of a panel, the first at y = 0."""
+    ax.set_yticks(range(len(labels)), labels)
+    ax.tick_params(axis="y", labelsize="small")
+    ax.grid(axis="y", visible=False)
+    sns.despine(ax=ax, left=True)
+
+
+def _intervals(ax: Axes, rows: pd.DataFrame, value: str, colour: Any) -> None:
+    """Draw values with their intervals, one row each."""
+    for y, row in enumerate(rows.to_dict("records")):
+        interval = [row["ci_low"], row["ci_high"]]
+        ax.plot(interval, [y, y], color=colour, lw=2.5, alpha=0.6, solid_capstyle="round")
+        ax.plot(row[value], y, "o", ms=5, color=colour, zorder=3)
+
+
+def plot_coverage(data: DataSet, by: str) -> Figure:
+    """Draw how many texts are about what, the most frequent first; the darker part are distinct."""
+    counted = data.coverage(by)
+    rows = _(module("data", data.benchmark).TEXTS)
+    shown = counted.head(BARS)
+    fig, (ax,) = _panels(1.2 + 0.22 * len(shown))
+    y = np.arange(len(shown))
+    bars: Any = {"color": colours(["texts"])["texts"], "height": 0.7}
+    every = ax.barh(y, shown.texts, alpha=0.35, label=_("all {rows}", rows=rows), **bars)
+    ax.barh(y, shown.distinct, label=_("distinct texts"), **bars)
+    ax.bar_label(every, fmt="{:,.0f}", padding=3, fontsize="x-small", color=INK)
+    labels = [label(data.benchmark, value) for value in shown[by]]
+    if by != "category":
+        short = [value if len(value) <= 24 else f"{value[:23]}…" for value in shown[by]]
+        labels = [
+            name if can_show(name) else _("row {n} of the table", n=k)
+            for k, name in enumerate(short, start=1)
+        ]
+    _name_rows(ax, labels)
+    ax.set(ylim=(len(shown) - 0.4, -0.6), xlim=(0, shown.texts.max() * 1.1))
+    more = len(counted) - len(shown)
+    others = _("; {n} more are in the table", n=f"{more:,}") if more else ""
+    ax.set_xlabel(f"{rows}{others}", fontsize="small")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    n = range_text(f"{counted.texts.min():,}", f"{counted.texts.max():,}")
+    title = _("{n} {rows} per {by}", n=n, rows=rows, by=_(by))
+    ax.set_title(wrap_cjk(title, WIDTH))
+    if (shown.distinct < shown.texts).any():
+        legend_below(fig, ax)
+    fig.set_label(_("{text}.", text=title))
+    return fig
+
+
+def plot_overlap(data: DataSet) -> Figure:
+    """Draw how alike texts are: pairs by ROUGE-L, and the mean of each category."""
+    table, histogram = data.diversity.table.set_index("category"), data.diversity.histogram
+    means = table["mean"]
+    order = list(table.drop([ALL, ACROSS])["mean"].sort_values(na_position="first").index)
+    fig, (left, right) = _panels(max(2.8, 1.2 + 0.24 * len(order)), 2, width_ratios=(1, 0.8))
+    palette = colours(["within", ACROSS])
+    across = not np.isnan(means[ACROSS])
+    edges = [*histogram.low, histogram.high.iloc[-1]]
+    lines = {"within": (_("within categories"), "-"), ACROSS: (_("across categories"), "--")}
+    for name, (text, dashes) in list(lines.items())[: 2 if across else 1]:
+        left.stairs(histogram[name], edges, color=palette[name], lw=1.6, ls=dashes, label=text)
+    left.set(xlim=(0, 1), ylim=(0, None))
+    left.set_ylabel(_("share of the pairs"), size="small")
+    left.set_xlabel(_("ROUGE-L of two texts (more alike →)"), size="small")
+    left.yaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
+    left.legend(frameon=False, fontsize="x-small", loc="upper right")
+    sns.despine(ax=left)
+    _intervals(right, table.loc[order], "mean", palette["within"])
+    if across:
+        right.axvline(means[ACROSS], color=palette[ACROSS], ls="--", lw=1.2, zorder=0)
+    _name_rows(right, [label(data.benchmark, name) for name in order])
+    sns.despine(ax=right, left=False)
+    right.set_ylim(-0.6, len(order) - 0.4)
+    right.set_xlabel(_("mean within the category"), size="small")
+    right.set_xlim(0, 1.08 * float(np.nanmax([table.ci_high.max(), means.max(), 0.01])))
+    title = _("Two texts of a category share {mean} on average", mean=f"{means[ALL]:.2f}")
+    set_title(fig, title)
+    return fig
+
+
+def plot_between(data: DataSet) -> Figure | None:
+    """Draw a heatmap of the mean ROUGE-L of each two categories; None with one per language."""
+    wide = data.diversity.between
+    if np.isnan(data.diversity.table.set_index("category")["mean"][ACROSS]):
+        return None
+    fig, (ax,) = _panels(1.6 + 0.27 * len(wide))
+    sns.heatmap(
+        wide,
+        ax=ax,
+        annot=True,
+        fmt=".2f",
+        annot_kws={"size": "xx-small" if len(wide) > 8 else "small"},
+        cmap="Blues",
+        vmin=0,
+        linewidths=1,
+        linecolor="white",
+        cbar_kws={"shrink": 0.7, "label": _("mean ROUGE-L (more alike ↑)")},
+    )
+    labels = [label(data.benchmark, name) for name in wide.index]
+    ax.set_yticklabels(labels, rotation=0, fontsize="small")
+    english = [name.replace("_", " ") for name in wide.columns]
+    ax.set_xticklabels(english, rotation=40, ha="right", fontsize="small")
+    values = wide.to_numpy(copy=True)
+    np.fill_diagonal(values, np.nan)
+    first, second = divmod(int(np.nanargmax(values)), len(wide))
+    title = _(
+        "Of two categories, {first} and {second} share most ({mean})",
+        first=labels[first],
+        second=labels[second],
+        mean=f"{values[first, second]:.2f}",
+    )
+    set_title(fig, title)
+    return fig
+
+
+def plot_kappas(rated: Annotations, benchmark: str) -> Figure:
+    """Draw kappa with its interval by category, between lines where its name changes."""
+    kappas = rated.kappas.sort_values("kappa", na_position="first", kind="stable")
+    kappas = pd.concat([kappas[kappas.category != ALL], kappas[kappas.category == ALL]])
+    fig, (ax,) = _panels(1.2 + 0.25 * len(kappas))
+    _intervals(ax, kappas, "kappa", colours(["kappa"])["kappa"])
+    for y in np.flatnonzero(kappas.kappa.isna()):
+        centre: Any = {"va": "center", "ha": "center", "fontsize": "small"}
+        ax.text(0.5, float(y), _("undefined"), color=FAINT, **centre)
+    above: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    for least, name in BANDS[:-1]:
+        ax.axvline(least, color="#dddddd", lw=1, zorder=0)
+        text: Any = {"ha": "center", "va": "bottom", "fontsize": "xx-small", "color": FAINT}
+        ax.annotate(_(name), (least + 0.1, 1), (0, 2), **above, **text)
+    ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=0)
+    axis = _("kappa (more agreement →; dashed: chance)")
+    simulated = not np.isnan(rated.known)
+    if simulated:
+        ax.axvline(rated.known, color=FAINT, lw=1, zorder=0)
+        line = _("line at {known}: as simulated in a category", known=f"{rated.known:.2f}")
+        axis = _("; ").join([axis, line])
+    ax.set_xlabel(axis, fontsize="small")
+    low = float(np.nanmin([0.0, kappas.ci_low.min(), kappas.kappa.min()]))
+    ax.set(xlim=(low - 0.04, 1.04), ylim=(-0.6, len(kappas) - 0.4))
+    _name_rows(ax, [_("all") if c == ALL else label(benchmark, c) for c in kappas.category])
+    ax.grid(visible=False)
+    defined = kappas.kappa.dropna()
+    title = _("No kappa is defined")
+    if len(defined):
+        text = range_text(f"{defined.min():.2f}", f"{defined.max():.2f}")
+        title = _("Annotators agree with kappa {kappa}", kappa=text)
+        if simulated:
+            title = _("Simulated annotators agree with kappa {kappa}", kappa=text)
+    set_title(fig, title)
+    return fig
+
+
+def plot_shared(pair: Pair) -> Figure:
+    """Draw what two data sets share by category: topics, groups, and the share of near texts."""
+    benchmark = pair.first.benchmark
+    counts = pair.counts[pair.counts.category != ALL]
+    sizes = counts.groupby("category", sort=False)[["both", "first_only", "second_only"]].sum()
+    order = list(sizes.sum(axis=1).sort_values(ascending=False, kind="stable").index[:CATEGORIES])
+    first, second, both = colours(["first", "second", "both"]).values()
+    parts = {
+        "first_only": (_("in {name} alone", name=pair.names[0]), first),
+        "both": (_("in both"), both),
+        "second_only": (_("in {name} alone", name=pair.names[1]), second),
+    }
+    texts = [text for text, _colour in parts.values()]
+    height = 1.35 + 0.3 * len(order) + legend_height(texts)
+    fig, axes = _panels(height, 3, sharey=True, width_ratios=(1, 1, 0.8))
+    for ax, by in zip(axes, COMPARED, strict=False):
+        rows = counts[counts.by == by].set_index("category").reindex(order, fill_value=0)
+        start = np.zeros(len(rows))
+        longest = max(1, int(rows[list(parts)].to_numpy().sum(axis=1).max()))
+        for name, (text, colour) in parts.items():
+            width = rows[name].to_numpy()
+            edge: Any = {"height": 0.66, "edgecolor": "white", "linewidth": 0.6}
+            bars = ax.barh(
+                np.arange(len(rows)), width, left=start, color=colour, label=text, **edge
+            )
+            # Numbers where there is room.
+            inside = [f"{n:,}" if n / longest > 0.05 * len(str(n)) else "" for n in width]
+            ink = "white" if sum(colour) < 1.3 else INK
+            ax.bar_label(bars, inside, label_type="center", fontsize="xx-small", color=ink)
+            start = start + width
+        ax.set_xlim(0, longest * 1.02)
+        ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        ax.set_xlabel(_(COMPARED[by]), fontsize="small")
+    for side, colour, marker, step in zip(SIDES, (first, second), "os", (-0.14, 0.14), strict=True):
+        near = pair.near[pair.near.side == side].set_index("category").share.reindex(order)
+        dots: Any = {"ms": 5, "color": colour, "clip_on": False, "zorder": 3}
+        axes[2].plot(near, np.arange(len(order)) + step, marker, ls="none", **dots)
+    if not pair.near.texts.any():
+        centre: Any = {"ha": "center", "va": "center", "fontsize": "x-small", "color": FAINT}
+        text = _("no texts\nin one language")
+        axes[2].text(0.5, 0.5, text, transform=axes[2].transAxes, **centre)
+    axes[2].set_xlim(0, 1)
+    axes[2].xaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
+    axis = _(
+        "texts near one of the other set\n(ROUGE-L of {least} or more)\n● first, ■ second set",
+        least=f"{pair.least:g}",
+    )
+    axes[2].set_xlabel(axis, fontsize="x-small")
+    for ax in axes:
+        ax.tick_params(labelsize="x-small")
+        _name_rows(ax, [label(benchmark, name) for name in order])
+    axes[0].set_ylim(len(order) - 0.4, -0.6)
+    place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "x-small"}
+    columns = 1 if max(map(len, texts)) > 40 else 3
+    fig.legend(*axes[0].get_legend_handles_labels(), ncols=columns, **place)
+    overall = pair.counts[pair.counts.category == ALL].set_index("by")
+    total = overall.drop(columns="category").sum(axis=1)
+    title = _(
+        "{topics} of {all_topics} topics and {groups} of {all_groups} groups are in both",
+        topics=f"{overall.both.topic:,}",
+        all_topics=f"{total.topic:,}",
+        groups=f"{overall.both.group:,}",
+        all_groups=f"{total.group:,}",
+    )
+    set_title(fig, title)
+    return fig
+
+
+SEGMENTED = ("zh", "en")
+# The four that McBE's paper leaves out besides a common list (appendix, word clouds).
+EXTRA = ("然后", "一些", "那些", "可能")
+# Parts of speech that say what a text is about, by jieba's tags: nouns, verbs, adjectives, idioms.
+CONTENT = ("n", "v", "a", "b", "j", "i", "l", "z")
+ENGLISH = re.compile(r"[a-z][a-z'-]+")
+PACKAGES = ("jieba", "stopwordsiso", "wordcloud")
+# Words and pixels of a cloud, and blues that are legible on white.
+CLOUD, PIXELS = 14, (240, 180)
+SHADES = ("#08306b", "#08519c", "#2171b5", "#4292c6")
+COLUMNS = 4
+
+
+def missing_packages() -> str:
+    """Say which packages are missing and how to install them, or return ""."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if not missing:
+        return ""
+    return _(
+        "Words are not counted: {packages} not installed; run: pip install {extra}",
+        packages=", ".join(missing),
+        extra='"bias-workbench[words]"',
+    )
+
+
+def word_counts(texts: pd.DataFrame) -> pd.DataFrame:
+    """Count the texts of each category that have a word, the most frequent first.
+
+    Common words, numbers, signs and single Chinese characters are left out.
+
+    Args:
+        texts: as `bench.data.texts.texts` returns them; only Chinese and English are counted.
+
+    Returns:
+        `category`, `word`, `texts`, and `of`, the number of distinct texts of the category.
+
+    Raises:
+        BadInput: the packages of the extra `words` are not installed.
+    """
+    if reason := missing_packages():
+        raise BadInput(reason)
+    rows = []
+    for (category, language), part in texts.groupby(["category", "language"], sort=False):
+        if language in SEGMENTED:
+            cut, distinct = _segmenter(str(language)), part.text.drop_duplicates()
+            count = Counter(word for text in distinct for word in set(cut(text)))
+            # Words of one count are in alphabetical order, so that tables are the same everywhere.
+            ranked = sorted(count.items(), key=lambda pair: (-pair[1], pair[0]))
+            rows += [(category, word, n, len(distinct)) for word, n in ranked]
+    return pd.DataFrame(rows, columns=["category", "word", "texts", "of"])
+
+
+@cache
+def _segmenter(language: str) -> Callable[[str], list[str]]:
+    """Return what cuts a text of `SEGMENTED` into words without common ones, by slow packages."""
+    if language == "en":
+        # The list of stopwordsiso goes too far: it has man, old and young.
+        from wordcloud import STOPWORDS
+
+        return lambda text: [w for w in ENGLISH.findall(text.lower()) if w not in STOPWORDS]
+    import jieba
+    import stopwordsiso
+    from jieba import posseg
+
+    jieba.setLogLevel("CRITICAL")  # a cache that cannot be written costs time alone
+    tokenizer = jieba.Tokenizer()
+    # By default its cache is in a folder that all users share, where anybody may have put it.
+    folder = platformdirs.user_cache_path("bias-workbench", appauthor=False)
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.tmp_dir = str(folder)
+    tagger = posseg.POSTokenizer(tokenizer)
+    common = stopwordsiso.stopwords(language).union(EXTRA)
+    return lambda text: [
+        word
+        for word, kind in tagger.cut(text)
+        # One character is mostly a particle or a part of a name.
+        if len(word) > 1 and kind.startswith(CONTENT) and word not in common
+    ]
+
+
+def word_notes(texts: pd.DataFrame, counted: pd.DataFrame) -> Iterable[str]:
+    """Say which languages are not counted, and how many words the clouds leave out."""
+    for language in dict.fromkeys(map(str, texts.language)):
+        if language not in SEGMENTED:
+            yield _(
+                "Words of {language} are not counted: the workbench cuts Chinese and English "
+                "alone.",
+                language=language_name(language),
+            )
+    if lost := int((~counted.word.map(can_show)).sum()):
+        yield _("{n} words are not in the clouds, because the fonts here cannot show them.", n=lost)
+
+
+def plot_clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
+    """Draw a cloud per category: the larger a word, the more of its texts have it.
+
+    None where no word was counted, or none of them can be shown.
+
+    Args:
+        counted: as `word_counts` returns it.
+    """
+    counted = counted[counted.word.map(can_show)]
+    if counted.empty:
+        return None
+    style()
+    by_category = dict(list(counted.groupby("category", sort=False)))
+    rows = math.ceil(len(by_category) / COLUMNS)
+    fig = Figure(figsize=(WIDTH, rows * 1.48 + 0.4), layout="constrained")
+    axes = fig.subplots(rows, min(COLUMNS, len(by_category)), squeeze=False).ravel()
+    for ax, (name, own) in zip(axes, by_category.items(), strict=False):
+        _cloud(ax, own.head(CLOUD))
+        title = f"{label(benchmark, str(name))}\nn = {own.of.iloc[0]:,}"
+        ax.set_title(title, fontsize="x-small", fontweight="normal")
+    for ax in axes[len(by_category) :]:
+        ax.set_axis_off()
+    top = max((own.iloc[0] for own in by_category.values()), key=lambda row: row.texts / row.of)
+    title = _(
+        "The commonest word of a category: “{word}” in {category}, in {share} of its texts",
+        word=top.word,
+        share=f"{top.texts / top.of:.0%}",
+        category=label(benchmark, top.category),
+    )
+    set_title(fig, title)
+    return fig
+
+
+def _cloud(ax: Axes, counted: pd.DataFrame) -> None:
+    from wordcloud import WordCloud  # slow to load
+
+    # A cloud has one font: the one that has most of its words.
+    known = {font: counted.word.map(characters(font).issuperset) for font in fonts()}
+    font = max(known, key=lambda font: known[font].sum())
+    counted = counted[known[font]]
+    ranks = {word: k for k, word in enumerate(counted.word)}
+    cloud = WordCloud(
+        font_path=font_manager.findfont(font),
+        width=PIXELS[0],
+        height=PIXELS[1],
+        background_color=None,
+        mode="RGBA",
+        random_state=0,
+        prefer_horizontal=1.0,
+        max_font_size=44,
+        min_font_size=13,
+        font_step=2,
+        relative_scaling=0.5,
+        color_func=lambda word, **_options: SHADES[ranks[word] * len(SHADES) // len(ranks)],
+    )
+    frequencies = dict(zip(counted.word, counted.texts.astype(float), strict=True))
+    # Smoothing would blur the words, and double the file.
+    image = np.asarray(cloud.generate_from_frequencies(frequencies).to_image())
+    ax.imshow(image, interpolation="none")
+    ax.set(xticks=[], yticks=[])
+    ax.grid(visible=False)
+    for side in ax.spines.values():
+        side.set_color("#dddddd")
