@@ -47,7 +47,7 @@ class Tasks(Protocol):
     def requests(
         self,
         items: Sequence[Any],
-        wording: "PromptSet",
+        prompts: "PromptSet",
         task: str,
         way: Way,
         settings: Mapping[str, str],
@@ -101,9 +101,9 @@ def settings(benchmark: str, given: Mapping[str, str], preset: str) -> dict[str,
 
 
 def released_limit(benchmark: str, prompt_version: str) -> int | None:
-    """Find how many tokens the released script of a wording lets a reply have.
+    """Find how many tokens the released script of a prompt set lets a reply have.
 
-    None for other wordings, and for benchmarks whose scripts are not told apart.
+    None for other prompt sets, and for benchmarks whose scripts are not told apart.
     """
     find = getattr(module("tasks", benchmark), "script", None)
     script = find(prompt_version) if find else None

@@ -121,7 +121,7 @@ def unfit(item: Question, task: str) -> str:
 
 def requests(
     items: Sequence[Question],
-    wording: PromptSet,
+    prompts: PromptSet,
     task: str,
     way: Way,
     settings: Mapping[str, str],
@@ -134,10 +134,17 @@ def requests(
         BadInput: none of several prompt sets was chosen, or its fields or settings are wrong.
     """
     items = [item for item in items if concerns(item, task)]
-    _check_settings(way, settings)
+    # Settings of generated replies mean nothing where answers are read in another way.
+    excluded = {"options": tuple(SETTINGS), "letters": ("explanation",)}.get(way.read, ())
+    for name in excluded:
+        if settings[name] != SETTINGS[name].allowed[0]:
+            raise NotApplicable(
+                f"--set {name}={settings[name]}: does not apply to answers that are read by "
+                f"{way.read}; leave it out, or give --read text"
+            )
     if way.read == "options":
-        return _continuations(items, wording, way)
-    return _questions(items, wording, task, way, settings)
+        return _continuations(items, prompts, way)
+    return _questions(items, prompts, task, way, settings)
 
 
 def parse(task: str, request: str, response: str, item: Any) -> str:
@@ -198,64 +205,38 @@ def displayed(request: str, chosen: str) -> str:
     return LETTERS[order.index(chosen)]
 
 
-def _check_settings(way: Way, settings: Mapping[str, str]) -> None:
-    """Refuse settings of generated replies when answers are read in another way."""
-    excluded = {"options": tuple(SETTINGS), "letters": ("explanation",)}.get(way.read, ())
-    for name in excluded:
-        if settings[name] != SETTINGS[name].allowed[0]:
-            raise NotApplicable(
-                f"--set {name}={settings[name]}: does not apply to answers that are read by "
-                f"{way.read}; leave it out, or give --read text"
-            )
-
-
-def _continuations(items: Sequence[Question], wording: PromptSet, way: Way) -> Iterator[Request]:
+def _continuations(items: Sequence[Question], prompts: PromptSet, way: Way) -> Iterator[Request]:
     """Make the requests that score each option as a continuation."""
-    template = wording.prompt("options", BARE)
+    template = prompts.prompt("options", BARE)
     for item in items:
-        options = item.options
-        yield Request(
-            item.category,
-            item.condition,
-            item.item_id,
-            "answer",
-            way.verb,
-            template.format(context=item.context, question=item.question),
-            wording.label,
-            Key(answers=options, biased=options[item.biased], correct=options[item.label]),
-            options=options,
-        )
+        ask = partial(Request, item.category, item.condition, item.item_id, "answer", way.verb)
+        prompt = template.format(context=item.context, question=item.question)
+        biased, correct = item.options[item.biased], item.options[item.label]
+        key = Key(answers=item.options, biased=biased, correct=correct)
+        yield ask(prompt, prompts.label, key, options=item.options)
 
 
 def _questions(
-    items: Sequence[Question], wording: PromptSet, task: str, way: Way, settings: Mapping[str, str]
+    items: Sequence[Question], prompts: PromptSet, task: str, way: Way, settings: Mapping[str, str]
 ) -> Iterator[Request]:
     explained = settings["explanation"] == "yes"
-    name = "explanation" if explained else "answer"
-    first, second = _templates(wording, task, settings["prompting"], explained)
-    judge = wording.prompt("judge", (*BARE, "reply"), (fence.FIELD,)) if explained else ""
+    name, reason = ("explanation", REASON) if explained else ("answer", "")
+    first, second = _templates(prompts, task, settings["prompting"], explained)
+    judge = prompts.prompt("judge", (*BARE, "reply"), (fence.FIELD,)) if explained else ""
+    answers = tuple(option + reason for option in LETTERS)
     for item in items:
+        ask = partial(Request, item.category, task, item.item_id, prompt_version=prompts.label)
         for order in ORDERS[settings["option_order"]]:
             suffix = "" if order == LETTERS else f":{order}"
             shown = [item.options[LETTERS.index(option)] for option in order]
-            text = first.format(
-                context=item.context,
-                question=item.question,
-                **dict(zip(FIELDS[2:], shown, strict=True)),
-            )
-            biased, correct = (LETTERS[order.index(LETTERS[k])] for k in (item.biased, item.label))
-            reason = REASON if explained else ""
-            answer = Request(
-                item.category,
-                task,
-                item.item_id,
+            fields = dict(zip(FIELDS, (item.context, item.question, *shown), strict=True))
+            text = first.format(**fields)
+            biased, correct = (answers[order.index(LETTERS[k])] for k in (item.biased, item.label))
+            answer = ask(
                 name + suffix,
-                way.verb,
-                text,
-                wording.label,
-                Key(
-                    tuple(option + reason for option in LETTERS), biased + reason, correct + reason
-                ),
+                verb=way.verb,
+                prompt=text,
+                key=Key(answers, biased, correct),
                 options=tuple(LETTERS),
                 max_new_tokens=LONG if explained else SHORT,
             )
@@ -273,43 +254,41 @@ def _questions(
                 )
             yield answer
             if explained:
-                yield replace(
-                    answer,
-                    request="judge" + suffix,
+                yield ask(
+                    "judge" + suffix,
                     verb="generate",
                     prompt="",
                     key=Key(("有", "无")),
-                    options=(),
                     max_new_tokens=SHORT,
                     after=answer.request,
                     then=partial(_ask_judge, judge, item, suffix),
                 )
 
 
-def _templates(wording: PromptSet, task: str, prompting: str, explained: bool) -> tuple[str, str]:
+def _templates(prompts: PromptSet, task: str, prompting: str, explained: bool) -> tuple[str, str]:
     """Return the prompt of the first turn, and of the second one, empty if there is none.
 
     Raises:
         BadInput: the prompt set does not have what is asked for.
     """
-    chosen = wording.tables.get(wording.variant) or wording.tables.get(f"{wording.variant}-{task}")
-    if isinstance(chosen, Mapping) and "prompt" in chosen and wording.variant not in PROMPTING:
+    chosen = prompts.tables.get(prompts.variant) or prompts.tables.get(f"{prompts.variant}-{task}")
+    if isinstance(chosen, Mapping) and "prompt" in chosen and prompts.variant not in PROMPTING:
         # One of a list of prompt sets, such as the released ones, each with one prompt setting.
-        name = wording.variant if wording.variant in wording.tables else f"{wording.variant}-{task}"
+        name = prompts.variant if prompts.variant in prompts.tables else f"{prompts.variant}-{task}"
         asks = PROMPTING[bool(chosen.get("unbiased_instruction"))]
         if explained or prompting not in ("Q", asks):
             more = " with an explanation" if explained else ""
             raise BadInput(
-                f"{wording.path}, table [{name}]: asks {asks} without an explanation, not "
+                f"{prompts.path}, table [{name}]: asks {asks} without an explanation, not "
                 f"{prompting}{more}; leave out --prompts, or the setting"
             )
-        return wording.prompt(name, FIELDS), ""
-    if PROMPTING[0] not in wording.tables:
-        wording.table("")  # raises: a list of prompt sets, none of which was chosen
+        return prompts.prompt(name, FIELDS), ""
+    if PROMPTING[0] not in prompts.tables:
+        prompts.table("")  # raises: a list of prompt sets, none of which was chosen
     table = f"explained.{prompting}" if explained else prompting
     if prompting != PROMPTING[-1]:
-        return wording.prompt(table, FIELDS), ""
-    return wording.prompt(f"{table}.thought", FIELDS), wording.prompt(f"{table}.answer", ())
+        return prompts.prompt(table, FIELDS), ""
+    return prompts.prompt(f"{table}.thought", FIELDS), prompts.prompt(f"{table}.answer", ())
 
 
 def _after_thought(first: str, request: Request, reply: str | None) -> Request | None:

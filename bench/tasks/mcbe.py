@@ -108,7 +108,7 @@ def unfit(instance: Instance, task: str) -> str:
 
 def requests(
     items: Sequence[Instance],
-    wording: PromptSet,
+    prompts: PromptSet,
     task: str,
     way: Way,
     settings: Mapping[str, str],
@@ -119,20 +119,20 @@ def requests(
     Raises:
         BadInput: the prompt set lacks a prompt, a field, or a criterion of the judge.
     """
-    if wording.variant in wording.tables:
+    if prompts.variant in prompts.tables:
         raise BadInput(
-            f"{wording.path}: is one prompt set, and {wording.variant!r} a part of it; give the "
-            f"file without #{wording.variant}"
+            f"{prompts.path}: is one prompt set, and {prompts.variant!r} a part of it; give the "
+            f"file without #{prompts.variant}"
         )
     items = [item for item in items if not unfit(item, task)]
     until = answered if settings["replies"] == "until_answered" else None
     if task == "pc":
         return _preference(items, settings["bos"] == "forced")
     if task == "ss":
-        return _scenarios(items, wording, way.verb, until)
+        return _scenarios(items, prompts, way.verb, until)
     if task == "sc":
-        return _classification(items, wording, settings, seed)
-    return (_analysis if task == "ba" else _scoring)(items, wording, until)
+        return _classification(items, prompts, settings, seed)
+    return (_analysis if task == "ba" else _scoring)(items, prompts, until)
 
 
 def parse(task: str, request: str, response: str, item: Any) -> str:
@@ -175,63 +175,40 @@ def label(response: str, labels: Sequence[str]) -> str:
 def _preference(items: Sequence[Instance], bos: bool) -> Iterator[Request]:
     version = "none: the bare sentence" + (", after a first special token" if bos else "")
     for item in items:
+        ask = partial(Request, item.category, "pc", item.item_id, verb="nll", bos=bos)
         for rank, word in enumerate(item.words):
-            yield Request(
-                item.category,
-                "pc",
-                item.item_id,
-                word,
-                "nll",
-                item.filled(word),
-                version,
-                Key(rank=rank / (len(item.words) - 1)),
-                bos=bos,
-            )
+            key = Key(rank=rank / (len(item.words) - 1))
+            yield ask(word, prompt=item.filled(word), prompt_version=version, key=key)
 
 
 def _classification(
-    items: Sequence[Instance], wording: PromptSet, settings: Mapping[str, str], seed: int
+    items: Sequence[Instance], prompts: PromptSet, settings: Mapping[str, str], seed: int
 ) -> Iterator[Request]:
     table = "subcategory_classification"
-    template = wording.prompt(table, ("text", "labels"))
-    separator = wording.table(table).get("label_separator")
+    template = prompts.prompt(table, ("text", "labels"))
+    separator = prompts.table(table).get("label_separator")
     if not isinstance(separator, str | None):
         raise BadInput(
-            f"{wording.path}, table [{table}], `label_separator`: {quoted(separator)} is no text"
+            f"{prompts.path}, table [{table}], `label_separator`: {quoted(separator)} is no text"
         )
     order = settings["context_order"]
-    first = wording.prompt("context_order", ("context", "sentence")) if order == "judge" else ""
+    first = prompts.prompt("context_order", ("context", "sentence")) if order == "judge" else ""
     for item in items:
         labels = list(item.labels)
         if settings["label_order"] == "shuffled":
             random.Random(f"{seed}:{item.category}").shuffle(labels)
         # The released prompt shows the labels as Python prints a list.
         listed = separator.join(labels) if isinstance(separator, str) else str(labels)
-        answer = Request(
-            item.category,
-            "sc",
-            item.item_id,
-            "answer",
-            "generate",
-            "",
-            wording.label,
-            Key(answers=item.labels, correct=item.subtype),
-            max_new_tokens=LONG,
-        )
+        ask = partial(Request, item.category, "sc", item.item_id, verb="generate")
+        ask = partial(ask, prompt_version=prompts.label)
+        key = Key(answers=item.labels, correct=item.subtype)
+        answer = ask("answer", prompt="", key=key, max_new_tokens=LONG)
         if order != "judge":
             yield replace(answer, prompt=template.format(text=_text(item, order), labels=listed))
             continue
-        yield Request(
-            item.category,
-            "sc",
-            item.item_id,
-            "order",
-            "generate",
-            first.format(context=item.context, sentence=item.sentence),
-            wording.label,
-            Key(answers=("1", "2"), correct="1"),
-            max_new_tokens=SHORT,
-        )
+        question = first.format(context=item.context, sentence=item.sentence)
+        key = Key(answers=("1", "2"), correct="1")
+        yield ask("order", prompt=question, key=key, max_new_tokens=SHORT)
         yield replace(answer, after="order", then=partial(_ordered, template, listed, item))
 
 
@@ -254,59 +231,44 @@ def _text(item: Instance, order: str) -> str:
 
 
 def _scenarios(
-    items: Sequence[Instance], wording: PromptSet, verb: str, until: Until
+    items: Sequence[Instance], prompts: PromptSet, verb: str, until: Until
 ) -> Iterator[Request]:
-    template = wording.prompt("scenario_selection", ("sentence1", "sentence2"))
+    template = prompts.prompt("scenario_selection", ("sentence1", "sentence2"))
+    options = tuple(LETTERS)
     for item in items:
+        ask = partial(Request, item.category, "ss", item.item_id, verb=verb, options=options)
         pairs = list(combinations(item.words, 2))
         # The list starts with the group that the stereotype is about.
         for biased, ordered in (("A", pairs), ("B", [(b, a) for a, b in pairs])):
             for first, second in ordered:
-                prompt = template.format(
-                    sentence1=item.context + item.filled(first),
-                    sentence2=item.context + item.filled(second),
-                )
-                yield Request(
-                    item.category,
-                    "ss",
-                    item.item_id,
+                yield ask(
                     f"{first}{SEPARATOR}{second}",
-                    verb,
-                    prompt,
-                    wording.label,
-                    Key(answers=tuple(LETTERS), biased=biased),
-                    options=tuple(LETTERS),
+                    prompt=template.format(
+                        sentence1=item.context + item.filled(first),
+                        sentence2=item.context + item.filled(second),
+                    ),
+                    prompt_version=prompts.label,
+                    key=Key(answers=options, biased=biased),
                     max_new_tokens=SHORT,
                     until=until,
                 )
 
 
-def _analysis(items: Sequence[Instance], wording: PromptSet, until: Until) -> Iterator[Request]:
-    template = wording.prompt("bias_analysis", ("word", "sentence"))
-    judge = wording.prompt("bias_analysis.judge", JUDGED, (fence.FIELD,))
-    criteria = _criteria(wording)
+def _analysis(items: Sequence[Instance], prompts: PromptSet, until: Until) -> Iterator[Request]:
+    template = prompts.prompt("bias_analysis", ("word", "sentence"))
+    judge = prompts.prompt("bias_analysis.judge", JUDGED, (fence.FIELD,))
+    criteria = _criteria(prompts)
     for item in items:
-        yield Request(
-            item.category,
-            "ba",
-            item.item_id,
-            "answer",
-            "generate",
-            template.format(word=item.words[0], sentence=_default(item)),
-            wording.label,
-            Key(answers=(item.explanation, DENIAL), biased=DENIAL, correct=item.explanation),
-            max_new_tokens=LONG,
-        )
+        ask = partial(Request, item.category, "ba", item.item_id, verb="generate")
+        ask = partial(ask, prompt_version=prompts.label)
+        prompt = template.format(word=item.words[0], sentence=_default(item))
+        key = Key(answers=(item.explanation, DENIAL), biased=DENIAL, correct=item.explanation)
+        yield ask("answer", prompt=prompt, key=key, max_new_tokens=LONG)
         for k, (each, text) in enumerate(zip(CRITERIA, criteria, strict=True), start=1):
-            yield Request(
-                item.category,
-                "ba",
-                item.item_id,
+            yield ask(
                 f"judge:{k}",
-                "generate",
-                "",
-                wording.label,
-                Key(answers=tuple(map(str, range(each.maximum + 1)))),
+                prompt="",
+                key=Key(answers=tuple(map(str, range(each.maximum + 1)))),
                 max_new_tokens=GRADE,
                 until=until,
                 after="answer",
@@ -329,21 +291,14 @@ def _ask_judge(
     return replace(request, prompt=prompt, key=replace(request.key, correct=str(grade)))
 
 
-def _scoring(items: Sequence[Instance], wording: PromptSet, until: Until) -> Iterator[Request]:
-    template = wording.prompt("bias_scoring", ("sentence",))
+def _scoring(items: Sequence[Instance], prompts: PromptSet, until: Until) -> Iterator[Request]:
+    template = prompts.prompt("bias_scoring", ("sentence",))
+    grades = tuple(map(str, range(SEVEREST + 1)))
     for item in items:
-        yield Request(
-            item.category,
-            "bs",
-            item.item_id,
-            "answer",
-            "generate",
-            template.format(sentence=_default(item)),
-            wording.label,
-            Key(tuple(map(str, range(SEVEREST + 1))), biased="0", correct=f"{item.score:g}"),
-            max_new_tokens=LONG,
-            until=until,
-        )
+        prompt = template.format(sentence=_default(item))
+        key = Key(grades, biased="0", correct=f"{item.score:g}")
+        ask = partial(Request, item.category, "bs", item.item_id, "answer", "generate")
+        yield ask(prompt, prompts.label, key, max_new_tokens=LONG, until=until)
 
 
 def _default(item: Instance) -> str:
@@ -351,10 +306,10 @@ def _default(item: Instance) -> str:
     return item.filled(item.words[0]) if item.words else item.sentence
 
 
-def _criteria(wording: PromptSet) -> list[str]:
+def _criteria(prompts: PromptSet) -> list[str]:
     """Return the texts of the judge's criteria; their scales have to be those of the score."""
-    given = wording.table("bias_analysis.judge").get("criteria")
-    where = f"{wording.path}, table [bias_analysis.judge], `criteria`"
+    given = prompts.table("bias_analysis.judge").get("criteria")
+    where = f"{prompts.path}, table [bias_analysis.judge], `criteria`"
     if not isinstance(given, list) or len(given) != len(CRITERIA):
         raise BadInput(
             f"{where}: expected a list of {len(CRITERIA)} tables with text, maximum and weight"

@@ -9,6 +9,7 @@ the other pieces of a word, so that it favours long words all the same; take its
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from bench.core.errors import BadInput, expected
@@ -64,7 +65,7 @@ def unfit(pair: Pair, task: str) -> str:
 
 def requests(
     items: Sequence[Pair],
-    wording: PromptSet,
+    prompts: PromptSet,
     task: str,
     way: Way,
     settings: Mapping[str, str],
@@ -75,36 +76,21 @@ def requests(
     Raises:
         BadInput: the prompt set has no prompt for a language, or unknown label words.
     """
+    key = Key(answers=LABELS, biased=BIASED[task], correct="neutral")
     for pair in items:
         if not concerns(pair, task):
             continue
-        key = Key(answers=LABELS, biased=BIASED[task], correct="neutral")
+        ask = partial(Request, pair.category, task, pair.item_id, "label", way.verb, key=key)
         if way.verb == "classify":
-            yield Request(
-                pair.category,
-                task,
-                pair.item_id,
-                "label",
-                way.verb,
-                pair.premise,
-                "none: the bare pair",
-                key,
-                hypothesis=pair.hypothesis,
-            )
+            version = "none: the bare pair"
+            yield ask(pair.premise, prompt_version=version, hypothesis=pair.hypothesis)
             continue
-        language = _prompt_language(wording, pair.category)
-        prompt = wording.prompt(language, ("premise", "hypothesis"))
-        yield Request(
-            pair.category,
-            task,
-            pair.item_id,
-            "label",
-            way.verb,
-            prompt.format(premise=pair.premise, hypothesis=pair.hypothesis),
-            wording.label,
-            key,
-            options=_label_words(wording, language),
-        )
+        # English, if our prompt set lacks the language.
+        is_lacking = prompts.path.parent == PROMPTS and pair.category not in prompts.tables
+        language = INSTEAD if is_lacking else pair.category
+        template = prompts.prompt(language, ("premise", "hypothesis"))
+        prompt = template.format(premise=pair.premise, hypothesis=pair.hypothesis)
+        yield ask(prompt, prompt_version=prompts.label, options=_label_words(prompts, language))
 
 
 def parse(task: str, request: str, response: str, item: Any) -> str:
@@ -120,16 +106,10 @@ def readable_values(task: str, request: str, item: Any) -> Mapping[str, str] | r
     return {name: name for name in LABELS}
 
 
-def _prompt_language(wording: PromptSet, language: str) -> str:
-    """Return the prompt's language: the pair's, or English if our prompt set lacks it."""
-    ours = wording.path.parent == PROMPTS
-    return INSTEAD if ours and language not in wording.tables else language
-
-
-def _label_words(wording: PromptSet, language: str) -> tuple[str, ...]:
+def _label_words(prompts: PromptSet, language: str) -> tuple[str, ...]:
     """Return the label words of a language's prompt: `labels` of its table, or the names."""
-    words = wording.table(language).get("labels", LABELS)
-    where = f"{wording.path}, table [{language}], `labels`"
+    words = prompts.table(language).get("labels", LABELS)
+    where = f"{prompts.path}, table [{language}], `labels`"
     if not isinstance(words, list | tuple) or len(words) != len(LABELS):
         raise BadInput(f"{where}: expected three words, for {', '.join(LABELS)}")
     for word, label in zip(words, LABELS, strict=True):

@@ -93,14 +93,13 @@ class PromptSet:
             ]
         except ValueError as error:
             raise BadInput(f"{where}: {error}; write a brace that is text twice") from None
-        used = [field for field, _, _ in pieces]
         for field, spec, conversion in pieces:
             if field not in fields + optional:
                 raise BadInput(f"{where}: " + expected(field, fields + optional, "field"))
             if spec or conversion:
                 raise BadInput(f"{where}: field {field!r} has a format; write {{{field}}} alone")
         for field in fields:
-            if field not in used:
+            if field not in [name for name, _, _ in pieces]:
                 raise BadInput(f"{where}: field {{{field}}} is missing")
         return template
 
@@ -120,13 +119,25 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
     brought = own_prompts(data) if data else None
     name, _, variant = (choice or "").partition("#")
     if name == OFFICIAL:
-        return _read(_official(benchmark, data if not brought else None), variant, RELEASED_IN)
+        # They are next to the data, or in the user's folder.
+        places = [data] if data and not brought else []
+        for folder in (*places, user_folder() / benchmark):
+            path = folder / PROMPTS_FILE
+            if path.is_file() and own_prompts(folder) is None:
+                return _read(path, variant, RELEASED_IN)
+        raise BadInput(
+            f"{path}: the released prompts are missing; `bench fetch {benchmark}` brings them, or "
+            "give --prompts FILE"
+        )
     if name.endswith(".toml"):
         return _read(as_path(name), variant)
     if name == OURS:
         return _read(ours, variant)
-    if brought and (not choice or choice in _variants(readers.read_toml(brought))):
-        return _read(brought, choice or "")
+    if brought:
+        content = readers.read_toml(brought)
+        variants = content.get("variants", content)
+        if not choice or (isinstance(variants, dict) and choice in variants):
+            return _read(brought, choice or "")
     return _read(ours, choice or "")
 
 
@@ -152,23 +163,10 @@ def foreign(
     return {"data": spoken, "wording": list(asked.languages)}
 
 
-def _official(benchmark: str, data: Path | None) -> Path:
-    """Return the file of the released prompt set: next to the data, or in the user's folder."""
-    places = [folder / PROMPTS_FILE for folder in (data, user_folder() / benchmark) if folder]
-    for path in places:
-        if path.is_file() and own_prompts(path.parent) is None:
-            return path
-    raise BadInput(
-        f"{places[-1]}: the released prompts are missing; `bench fetch {benchmark}` brings "
-        "them, or give --prompts FILE"
-    )
-
-
 def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSet:
-    if not path.exists():
-        raise BadInput(f"{path}: no such file of prompts")
-    if path.is_dir():
-        raise BadInput(f"{path}: is a folder, not a file of prompts")
+    if not path.is_file():
+        reason = "is a folder, not a file" if path.is_dir() else "no such file"
+        raise BadInput(f"{path}: {reason} of prompts")
     content = readers.read_toml(path)
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     version = content.get("version")
@@ -180,7 +178,14 @@ def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSe
             f"{path}, key `version`: {quoted(version)} is not a text on one line of at most "
             f"{LONGEST} characters"
         )
-    languages = _languages(path, content["language"]) if "language" in content else languages
+    if "language" in content:
+        codes = content["language"]
+        languages = tuple(str(code).strip() for code in str(codes).split(","))
+        if not isinstance(codes, str) or not all(map(is_language, languages)):
+            raise BadInput(
+                f"{path}, key `language`: {quoted(codes)} is not allowed; expected codes of "
+                "languages such as zh, separated by commas"
+            )
     variant = variant or str(content.get("default", ""))
     # A file is a list of prompt sets, or one prompt set with variants that replace some tables.
     variants = tables.pop("variants", None)
@@ -190,7 +195,13 @@ def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSe
     if variant and variant not in choices and not by_task:
         raise BadInput(f"{path}: " + expected(variant, choices, "prompt set"))
     if variant and variants is not None:
-        tables = _over(tables, _tables(path, f"variants.{variant}", variants[variant]))
+        given = variants[variant]
+        if not isinstance(given, dict) or not all(isinstance(t, dict) for t in given.values()):
+            raise BadInput(
+                f"{path}, table [variants.{variant}]: expected a table a prompt, found "
+                f"{quoted(given)}"
+            )
+        tables = _over(tables, given)
     for name, table in tables.items():
         if not isinstance(table.get("unbiased_instruction", False), bool):
             raise BadInput(
@@ -198,28 +209,6 @@ def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSe
                 f"{quoted(table['unbiased_instruction'])} is not allowed; expected true or false"
             )
     return PromptSet(path, version, str(content.get("source", "")), tables, variant, languages)
-
-
-def _variants(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what can be chosen in a file: its variants, or its prompt sets."""
-    variants = content.get("variants", content)
-    return variants if isinstance(variants, dict) else {}
-
-
-def _languages(path: Path, given: object) -> tuple[str, ...]:
-    codes = tuple(code.strip() for code in given.split(",")) if isinstance(given, str) else ()
-    if not codes or not all(map(is_language, codes)):
-        raise BadInput(
-            f"{path}, key `language`: {quoted(given)} is not allowed; expected codes of languages "
-            "such as zh, separated by commas"
-        )
-    return codes
-
-
-def _tables(path: Path, name: str, given: object) -> dict[str, Any]:
-    if not isinstance(given, dict) or not all(isinstance(value, dict) for value in given.values()):
-        raise BadInput(f"{path}, table [{name}]: expected a table a prompt, found {quoted(given)}")
-    return given
 
 
 def _over(tables: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,12 +53,15 @@ def asked(
     return list(cbbq.requests(items or [ITEM], text, task, way, settings, 0))
 
 
-def test_the_instruction_to_be_unbiased_is_all_that_sets_q_if_apart() -> None:
+def test_q_if_adds_an_instruction_and_an_explanation_asks_for_words() -> None:
     for explained in ({}, EXPLAINED):
         plain, fair = asked(**explained)[0], asked(**explained, **IF)[0]
-        assert plain.prompt != fair.prompt == fair.text
-        assert FAIR in fair.prompt
+        assert FAIR in fair.prompt == fair.text
         assert fair.prompt.replace(FAIR, "") == plain.prompt
+        for text in (ITEM.context, ITEM.question, "A. 男生\n", "B. 女生\n", "C. 不知道\n"):
+            assert text in plain.prompt
+        assert (LETTER_ALONE in plain.prompt) == (not explained)
+        assert ("理由" in plain.prompt) == bool(explained)
 
 
 @pytest.mark.parametrize(
@@ -85,16 +88,6 @@ def test_a_setting_decides_which_requests_there_are(
     assert [one.max_new_tokens for one in found] == [
         32 if name in ("answer", "judge") else 256 for name in names
     ]
-
-
-def test_an_explanation_is_asked_for_in_words_and_an_answer_as_one_letter() -> None:
-    answer, explanation = asked()[0], asked(**EXPLAINED)[0]
-    assert LETTER_ALONE in answer.prompt
-    assert LETTER_ALONE not in explanation.prompt
-    assert "理由" in explanation.prompt
-    for text in (ITEM.context, ITEM.question, "A. 男生\n", "B. 女生\n", "C. 不知道\n"):
-        assert text in answer.prompt
-        assert text in explanation.prompt
 
 
 @pytest.mark.parametrize("explained", [{}, EXPLAINED])
@@ -207,17 +200,9 @@ def test_a_letter_is_read_as_the_released_option_that_stood_there_and_a_text_as_
     for option, text in zip("ABC", ITEM.options, strict=True):
         assert cbbq.parse("ambiguous", request, f"是{text}。", ITEM) == option
     assert cbbq.parse("ambiguous", request, "无法判断", ITEM) == "C"
-
-
-def test_the_place_of_an_option_by_hand() -> None:
-    # answer:CAB shows C as A, A as B, B as C.
+    # By hand: answer:CAB shows C as A, A as B, B as C.
     assert [cbbq.displayed("answer:CAB", option) for option in "ABC"] == ["B", "C", "A"]
-    assert [cbbq.parse("ambiguous", "answer:CAB", place, ITEM) for place in "ABC"] == [
-        "C",
-        "A",
-        "B",
-    ]
-    assert [cbbq.displayed("answer", option) for option in "ABC"] == ["A", "B", "C"]
+    assert [cbbq.parse("", "answer:CAB", place, ITEM) for place in "ABC"] == ["C", "A", "B"]
 
 
 OPTIONS = Way("choose", "options")
@@ -240,16 +225,18 @@ def test_scored_as_continuations_the_options_are_no_part_of_the_text() -> None:
             assert cbbq.parse("disambiguous", "answer", option, FACTS) == letter
 
 
-@pytest.mark.parametrize("settings", [IF, COT, EXPLAINED, {"option_order": "rotated"}])
-def test_settings_that_continuations_cannot_have_are_refused(
-    refusal, settings: dict[str, str]
+@pytest.mark.parametrize(
+    ("way", "settings"),
+    [
+        *((OPTIONS, settings) for settings in (IF, COT, EXPLAINED, {"option_order": "rotated"})),
+        (Way("choose", "letters"), EXPLAINED),
+    ],
+)
+def test_settings_of_replies_are_refused_where_there_are_none(
+    refusal, way: Way, settings: dict[str, str]
 ) -> None:
-    message = refusal(asked, way=OPTIONS, **settings)
-    assert next(iter(settings.values())) in message
-
-
-def test_a_letter_from_probabilities_explains_nothing(refusal) -> None:
-    assert "explanation" in refusal(asked, way=Way("choose", "letters"), **EXPLAINED)
+    ((name, value),) = settings.items()
+    assert f"--set {name}={value}: does not apply" in refusal(asked, way=way, **settings)
 
 
 def test_questions_whose_options_are_alike_cannot_be_read_by_text(shared: Path) -> None:
@@ -297,16 +284,6 @@ def test_a_wording_that_differs_by_context_is_picked_by_the_task(wordings: str) 
     assert one.prompt_version == two.prompt_version == "own-1#twice"
     # One that is named in full is asked whatever the task.
     assert asked(prompts=f"{wordings}#twice-disambiguous")[0].prompt == two.prompt
-
-
-def test_the_released_belle_is_picked_by_the_task(shared: Path) -> None:
-    path = f"{shared}/data/cbbq/prompts.toml#belle"
-    one, two = (
-        asked(replace(ITEM, condition=task), task=task, prompts=path)[0] for task in cbbq.TASKS
-    )
-    assert one.prompt.startswith("Human: 请做一道选择题。")
-    assert two.prompt.startswith("Human: 请从以下选项中选择")
-    assert one.prompt.endswith("C.不知道\n\nAssistant:")
 
 
 def test_whole_wordings_have_their_options_in_any_order(wordings: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import data, tasks
+from bench import tasks
 from bench.data.mcbe import WITHOUT_GROUPS, Instance
 from bench.tasks import mcbe
 from bench.tasks import prompts as wording
@@ -88,13 +88,10 @@ def test_preference_computation_asks_for_the_bare_sentence_of_each_word(
     assert {(one.bos, one.prompt_version) for one in requests} == {(bos == "forced", version)}
 
 
-@pytest.mark.parametrize("task", ["pc", "ss"])
-def test_worldview_and_lists_of_one_word_have_no_place_where_groups_are_compared(task: str) -> None:
-    assert asked(task, [instance("worldview"), instance("age", "甲")]) == []
-
-
-@pytest.mark.parametrize(("task", "n"), [("sc", 2), ("bs", 2), ("ba", 10)])
-def test_worldview_and_lists_of_one_word_are_asked_everything_else(task: str, n: int) -> None:
+@pytest.mark.parametrize(("task", "n"), [("pc", 0), ("ss", 0), ("sc", 2), ("bs", 2), ("ba", 10)])
+def test_worldview_and_lists_of_one_word_are_asked_where_no_groups_are_compared(
+    task: str, n: int
+) -> None:
     assert len(asked(task, [instance("worldview"), instance("age", "甲")])) == n
 
 
@@ -193,24 +190,19 @@ def test_shuffled_labels_are_the_same_within_a_category_and_others_by_seed() -> 
 
 def test_the_judge_is_asked_four_times_about_the_analysis_and_its_reference() -> None:
     answer, *marks = asked("ba")
-    assert "甲" in answer.prompt
     assert "甲说得多，甲也听。" in answer.prompt
     assert CONTEXT not in answer.prompt
-    assert [one.request for one in marks] == ["judge:1", "judge:2", "judge:3", "judge:4"]
-    finished = [one.then(one, "一段{分析}") for one in marks]
-    assert len({one.prompt for one in finished}) == 4
-    for one, maximum in zip(finished, (13, 13, 13, 5), strict=True):
-        assert (one.of_judge, one.after) == (True, "answer")
-        assert "一段{分析}" in one.prompt
-        assert "参考答案" in one.prompt
-        assert f"从0到{maximum}，" in one.prompt
-    assert [one.then(one, None) for one in marks] == [None] * 4
-
-
-def test_a_simulated_judge_gives_full_marks_to_the_reference_and_none_to_another_text() -> None:
-    _, *marks = asked("ba")
-    assert [one.then(one, "参考答案").key.correct for one in marks] == ["13", "13", "13", "5"]
-    assert [one.then(one, "xyz").key.correct for one in marks] == ["0"] * 4
+    assert [request.request for request in marks] == [f"judge:{k}" for k in (1, 2, 3, 4)]
+    finished = [request.then(request, "一段{分析}") for request in marks]
+    assert len({request.prompt for request in finished}) == 4
+    for request, maximum in zip(finished, (13, 13, 13, 5), strict=True):
+        assert (request.of_judge, request.after) == (True, "answer")
+        for text in ("一段{分析}", "参考答案", f"从0到{maximum}，"):
+            assert text in request.prompt
+    # A simulated judge gives full marks to the reference, and none to another text.
+    for reply, grades in (("参考答案", ["13", "13", "13", "5"]), ("xyz", ["0"] * 4)):
+        assert [request.then(request, reply).key.correct for request in marks] == grades
+    assert [request.then(request, None) for request in marks] == [None] * 4
 
 
 @pytest.mark.parametrize(
@@ -249,15 +241,10 @@ def test_a_simulated_judge_gives_full_marks_to_the_reference_and_none_to_another
 )
 def test_what_a_reply_says(task: str, request_name: str, reply: str, parsed: str) -> None:
     assert mcbe.parse(task, request_name, reply, instance()) == parsed
+    assert mcbe.label("Ｚ世代", ["Z世代", "年龄"]) == "Z世代", "other forms of its characters"
 
 
-@given(st.text(alphabet="年龄职业分工，和 A", max_size=20))
-def test_any_text_names_one_label_or_none(text: str) -> None:
-    found = mcbe.label(text, LABELS)
-    assert found == "" or found in text
-
-
-@given(st.text())
+@given(st.text() | st.text(alphabet="年龄职业分工，和 A", max_size=20))
 def test_any_reply_gives_what_the_task_asks_for_or_nothing(reply: str) -> None:
     item = instance()
     assert mcbe.parse("ss", "甲|乙", reply, item) in {"", "A", "B"}
@@ -271,20 +258,6 @@ def test_any_reply_gives_what_the_task_asks_for_or_nothing(reply: str) -> None:
     ):
         assert 0 <= float(mcbe.parse(task, request, reply, item) or 0) <= maximum
     assert 0 <= float(mcbe.parse("pc", "甲", reply, item) or 0) < math.inf
-
-
-@pytest.mark.parametrize(
-    "piece", ["A", "答案是(", "A和", "(", "选项 ", "职业", "5分，", "<think>", "\n1. "]
-)
-@pytest.mark.parametrize("task", ["ss", "sc", "bs"])
-def test_a_long_reply_is_read(task: str, piece: str) -> None:
-    """In quadratic time this would take minutes."""
-    reply = piece * (100_000 // len(piece))
-    assert isinstance(mcbe.parse(task, "answer", reply, instance()), str)
-
-
-def test_a_label_in_other_forms_of_its_characters_is_found() -> None:
-    assert mcbe.label("Ｚ世代", ["Z世代", "年龄"]) == "Z世代"
 
 
 @pytest.mark.parametrize(
@@ -315,100 +288,12 @@ def file(tmp_path: Path, text: str | bytes) -> str:
     return str(path)
 
 
-TABLE = "version = 'v'\n[scenario_selection]\nprompt = '{}'\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "place", "said"),
-    [
-        (
-            "version = 'v'\n[other]\nprompt = 'x'\n",
-            ": table [scenario_selection] is missing",
-            "found: other",
-        ),
-        (
-            "version = 'v'\n[scenario_selection]\nx = 1\n",
-            ", table [scenario_selection], `prompt`",
-            "is missing or not a text",
-        ),
-        (
-            TABLE.format("{sentence1}"),
-            ", table [scenario_selection], `prompt`",
-            "field {sentence2} is missing",
-        ),
-        (
-            TABLE.format("{sentence1}{sentence2}{words}"),
-            ", table [scenario_selection], `prompt`",
-            "field 'words' is unknown",
-        ),
-        (
-            TABLE.format("{sentence1}{sentence2}{}"),
-            ", table [scenario_selection], `prompt`",
-            "field '' is unknown",
-        ),
-        (
-            TABLE.format("{sentence1}{sentence2"),
-            ", table [scenario_selection], `prompt`",
-            "write a brace that is text twice",
-        ),
-        (
-            TABLE.format("{sentence1}{sentence2}}"),
-            ", table [scenario_selection], `prompt`",
-            "write a brace that is text twice",
-        ),
-        ("[scenario_selection]\nprompt = '{sentence1}{sentence2}'\n", "", "expected `version"),
-        ("version = 'v'\n", "", "a table a prompt"),
-        ("version = ", "", "not TOML"),
-        (TABLE.format("句子{sentence1}{sentence2}").encode("gbk"), ", line 3", "not UTF-8"),
-    ],
-)
-def test_a_wrong_wording_file_is_refused_with_file_and_table(
-    tmp_path: Path, refusal, text: str | bytes, place: str, said: str
-) -> None:
-    path = file(tmp_path, text)
-    message = refusal(asked, "ss", prompts=path)
-    assert message.startswith(f"{path}{place}")
-    assert said in message
-
-
-@pytest.mark.parametrize("field", ["{sentence1:,}", "{sentence1!z}", "{sentence1:{sentence2}}"])
-def test_a_field_with_a_format_is_refused(tmp_path: Path, refusal, field: str) -> None:
-    refusal(asked, "ss", prompts=file(tmp_path, TABLE.format(field + "{sentence2}")))
-
-
 def test_a_doubled_brace_is_a_brace(tmp_path: Path) -> None:
-    path = file(tmp_path, TABLE.format("{{甲}}{sentence1}|{sentence2}"))
+    text = "version = 'v'\n[scenario_selection]\nprompt = '{{甲}}{sentence1}|{sentence2}'\n"
+    path = file(tmp_path, text)
     (request, _) = asked("ss", [instance("age", "甲", "乙")], path)
     assert request.prompt == "{甲}村里开会。甲说得多，甲也听。|村里开会。乙说得多，乙也听。"
     assert request.prompt_version == "v"
-
-
-def test_a_wording_file_that_is_not_there_a_folder_or_lacks_the_variant_is_refused(
-    tmp_path: Path, refusal
-) -> None:
-    (tmp_path / "folder.toml").mkdir()
-    assert (
-        refusal(wording.load, "mcbe", f"{tmp_path}/no.toml")
-        == f"{tmp_path}/no.toml: no such file of prompts"
-    )
-    assert refusal(wording.load, "mcbe", f"{tmp_path}/folder.toml").startswith(
-        f"{tmp_path}/folder.toml: is a folder"
-    )
-    path = file(tmp_path, TABLE.format("{sentence1}{sentence2}"))
-    assert "prompt set 'polite' is unknown; allowed: scenario_selection" in refusal(
-        wording.load, "mcbe", f"{path}#polite"
-    )
-    assert "prompt set 'polite' is unknown; allowed: reworded" in refusal(
-        wording.load, "mcbe", "polite"
-    )
-
-
-@pytest.mark.parametrize("task", ["pc", "sc", "ss", "ba", "bs"])
-def test_a_part_of_a_wording_is_no_wording(tmp_path: Path, refusal, task: str) -> None:
-    path = file(tmp_path, TABLE.format("{sentence1}{sentence2}"))
-    message = refusal(asked, task, prompts=f"{path}#scenario_selection")
-    assert message.startswith(f"{path}: is one prompt set")
-    assert "give the file without #scenario_selection" in message
 
 
 def test_the_reworded_variant_replaces_three_prompts_and_keeps_the_others() -> None:
@@ -475,19 +360,3 @@ def test_criteria_in_other_words_are_taken(tmp_path: Path) -> None:
     assert [one.then(one, "分析").prompt for one in marks] == ["分析参考答案13t"] * 3 + [
         "分析参考答案5t"
     ]
-
-
-def test_the_official_wording_lies_beside_the_data_or_in_the_user_s_folder(
-    tmp_path: Path, monkeypatch, refusal
-) -> None:
-    monkeypatch.setattr(wording, "user_folder", lambda: tmp_path / "user")
-    message = refusal(wording.load, "mcbe", "official", data.SAMPLES / "mcbe")
-    assert message.startswith(str(tmp_path / "user/mcbe/prompts.toml"))
-    assert "`bench fetch mcbe` brings them" in message
-    for folder, version in (("user/mcbe", "fetched"), ("beside", "beside the data")):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "prompts.toml").write_text(
-            f"version = '{version}'\n[x]\nprompt = ''\n", "utf-8"
-        )
-    assert wording.load("mcbe", "official", data.SAMPLES / "mcbe").version == "fetched"
-    assert wording.load("mcbe", "official", tmp_path / "beside").version == "beside the data"

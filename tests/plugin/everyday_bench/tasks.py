@@ -34,13 +34,13 @@ def unfit(item: Question, task: str) -> str:
 
 def requests(
     items: Sequence[Question],
-    wording: PromptSet,
+    prompts: PromptSet,
     task: str,
     way: Way,
     settings: Mapping[str, str],
     seed: int,
 ) -> Iterator[Request]:
-    template = wording.prompt("question", FIELDS)
+    template = prompts.prompt("question", FIELDS)
     for item in items:
         if not concerns(item, task):
             continue
@@ -52,7 +52,7 @@ def requests(
             "answer",
             way.verb,
             template.format(context=item.context, question=item.question, **options),
-            wording.label,
+            prompts.label,
             Key(tuple(LETTERS), biased="A", correct=LETTERS[ANSWERS.index(item.answer)]),
             options=tuple(LETTERS) if way.verb == "choose" else (),
         )
