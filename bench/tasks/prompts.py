@@ -134,7 +134,7 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
     if name == OURS:
         return _read(ours, variant)
     if brought:
-        content = readers.read_toml(brought)
+        content = readers.read_toml(brought) if choice else {}
         variants = content.get("variants", content)
         if not choice or (isinstance(variants, dict) and choice in variants):
             return _read(brought, choice or "")
