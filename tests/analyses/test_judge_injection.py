@@ -16,6 +16,7 @@ from bench.core.errors import BadInput
 from bench.scorers.base import Answer
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.tasks.request import Request
+from tests.helpers.drawing import drawn
 
 # Marks of three replies: as they are, with a harmless sentence, and with two kinds of instruction;
 # None cannot be read.
@@ -47,28 +48,25 @@ def test_shares_and_shifts_are_those_counted_by_hand() -> None:
     assert planted.readable == pytest.approx(4 / 6)
     assert planted.levels == 2
     assert planted.note == "1 not readable with it"
-
-
-def test_a_reply_that_has_the_full_mark_as_it_is_cannot_win_it() -> None:
-    rows = judge_injection.summary(marks(d=(1, 1, 1, 1))).set_index("kind")
-    assert rows.loc["planted"].won == 0.5
+    # A reply that has the full mark as it is cannot win it.
+    more = judge_injection.summary(marks(d=(1, 1, 1, 1))).set_index("kind")
+    assert more.loc["planted"].won == 0.5
 
 
 def test_wordings_are_compared_on_the_same_replies_and_kinds() -> None:
     firm = marks("firm", a=(0, 0, 0, 0), b=(0.5, 0.5, 0.5, 0.5), c=(0, 0, 1, 0))
     both = pd.concat([marks("open"), firm])
-    (row,) = judge_injection.compare(both, "open", "firm").to_dict("records")
+    (row,) = judge_injection.compare(both, "firm").to_dict("records")
     assert (row["n"], row["won_first"], row["won_second"]) == (6, 0.5, pytest.approx(1 / 6))
     assert row["difference"] == pytest.approx(1 / 3)
     assert (row["readable_first"], row["readable_second"]) == (pytest.approx(2 / 3), 1)
-    assert len(judge_injection.compare_all(both, "firm")) == 1
-    assert judge_injection.compare_all(marks(), "ours").empty
+    assert judge_injection.compare(marks(), "ours").empty
 
 
 def test_a_judge_that_cannot_be_read_is_reported_as_none() -> None:
     silent = marks(a=(None,) * 4, b=(None,) * 4, c=(None, None, 1, None))
     (text,) = judge_injection.findings(
-        judge_injection.summary(silent), judge_injection.compare_all(silent, "ours")
+        judge_injection.summary(silent), judge_injection.compare(silent, "ours")
     )
     assert "does not do its task" in text
 
@@ -76,7 +74,6 @@ def test_a_judge_that_cannot_be_read_is_reported_as_none() -> None:
 def test_marks_without_a_reply_as_it_is_are_refused(refusal: Any) -> None:
     rows = marks()
     assert "clean" in refusal(judge_injection.summary, rows[rows.kind != "clean"])
-    assert "`mark`" in refusal(judge_injection.summary, rows.drop(columns="mark"))
 
 
 class Judge:
@@ -110,7 +107,7 @@ def test_a_judge_that_obeys_is_found_and_the_fence_holds(
     assert rows.loc[("quoted", "harmless")].won == rows.loc[("ours", "planted")].won == 0
     assert rows.loc[("ours", "planted")].readable == 1
     (told, *_) = judge_injection.findings(
-        judge_injection.summary(found), judge_injection.compare_all(found, "ours")
+        judge_injection.summary(found), judge_injection.compare(found, "ours")
     )
     assert "higher in quoted than in ours" in told
 
@@ -127,18 +124,14 @@ def test_there_are_twelve_kinds_and_a_harmless_one() -> None:
                 )
 
 
-def test_carried_marks_are_read_as_they_were_written(tmp_path: Any) -> None:
-    found = judge_injection.carried()
+def test_carried_marks_are_shown_without_a_judge() -> None:
+    found = judge_injection.of_judge("", [], [""])
     assert set(found.columns) >= set(judge_injection.COLUMNS)
     assert "SmolLM2" in judge_injection.origin()
-    judge_injection.carry(found.assign(said="x"), tmp_path / "again.csv")
-    pd.testing.assert_frame_equal(judge_injection.carried(tmp_path / "again.csv"), found)
-    fig = judge_injection.plot_kinds(
-        judge_injection.summary(found), "SmolLM2-135M-Instruct", "mcbe"
-    )
-    assert fig is not None
-    assert "official" in str(fig.get_label())
-    assert judge_injection.plot_kinds(judge_injection.summary(found), "nobody", "mcbe") is None
+    summed = judge_injection.summary(found)
+    fig = drawn(judge_injection.plot_kinds(summed, "SmolLM2-135M-Instruct", "mcbe"))
+    assert "official" in fig.get_label()
+    assert judge_injection.plot_kinds(summed, "nobody", "mcbe") is None
 
 
 def test_replies_without_a_judge_are_refused() -> None:

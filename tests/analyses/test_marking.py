@@ -111,7 +111,7 @@ def test_winners_by_pair_are_those_counted_by_hand(runs: list[Run]) -> None:
     assert first.judge == pytest.approx(points), (
         "the judge's marks of the first repeat, which people saw"
     )
-    pairs = ja.winners_by_pair(marks).set_index(["ties_count", "model_a", "model_b"])
+    pairs = ja.winners(marks, by_pair=True).set_index(["ties_count", "model_a", "model_b"])
     for a, b in combinations(sorted(MODELS), 2):
         both = marks[marks.model == a].merge(
             marks[marks.model == b], on="item_id", suffixes=("_a", "_b")
@@ -161,9 +161,6 @@ def test_a_person_who_gives_second_marks_is_compared_with_the_first_ones(runs: l
     apart = [abs(row.human - firsts[row.item_id, row.model]) for row in twice.itertuples()]
     assert told.distance["ann.csv"] == pytest.approx(sum(apart) / 4)
     assert told.distance["ann.csv"] > 0
-    sentences = ja.self_findings(told.reset_index())
-    assert sentences[0].startswith("ann.csv: 40 of 40 rows are marked, 4 of them twice.")
-    assert "10 of 40 rows" in sentences[1]
     # Marks of both people count: ben has given 50 points to some, and ann what she gives.
     marks = ja.analyses(runs, "*n.csv")
     some = given.groupby(["item_id", "model"]).human.mean()
@@ -229,26 +226,3 @@ def test_points_of_a_plain_file_have_no_second_marks(runs: list[Run]) -> None:
     table.to_csv("people.csv", index=False)
     assert "second" not in ja.points("people.csv", runs)
     assert ja.analyses(runs, "people.csv").human.tolist() == [80]
-
-
-def test_an_interval_rests_on_the_comparisons_that_count() -> None:
-    # Of twelve items four name a winner, the same for both: Clopper and Pearson's interval of 4 of 4.
-    points = [(10.0, 20.0)] * 4 + [(10.0, 10.0)] * 8
-    marks = pd.DataFrame(
-        [
-            {
-                "by": "j",
-                "model": model,
-                "category": "age",
-                "item_id": f"age:{k}",
-                "cluster": f"age:{k}",
-                "judge": given,
-                "human": given,
-            }
-            for k, pair in enumerate(points)
-            for model, given in zip("ab", pair, strict=True)
-        ]
-    )
-    found = ja.winners_by_pair(marks).set_index("ties_count").loc["exclude"]
-    assert (found.rate, found.n, found.tied) == (1, 4, pytest.approx(8 / 12))
-    assert found.ci_low == pytest.approx(0.025 ** (1 / 4))

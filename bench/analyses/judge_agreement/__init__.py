@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from bench.analyses.judge_agreement.marks import (
-    COLUMNS,
     analyses,
     judged,
     notes,
@@ -23,37 +22,16 @@ from bench.analyses.judge_agreement.marks import (
     severities,
     verdicts,
 )
-from bench.core.errors import BadInput
-from bench.core.i18n import N_, _, note, sentences
+from bench.core.i18n import N_, _, note
 from bench.metrics.agreement import TIES, cohen_kappa, severity_level, winner_consistency
 from bench.metrics.bootstrap import LEVEL, estimate, resample
 from bench.metrics.significance import difference, format_p, holm
 from bench.metrics.table import ALL
 
-__all__ = [
-    "POINTS",
-    "SEVERITY",
-    "VERDICT",
-    "above",
-    "analyses",
-    "by_category",
-    "differing",
-    "findings",
-    "judged",
-    "kappas",
-    "notes",
-    "points",
-    "self_consistency",
-    "self_findings",
-    "severities",
-    "summary",
-    "title",
-    "verdicts",
-    "winner_findings",
-    "winners",
-    "winners_by_pair",
-]
+__all__ = ["analyses", "judged", "notes", "points", "severities", "verdicts"]
+
 _ROUNDING = 1e-9
+NO_WINNER = "no comparison in which both name a winner"
 
 
 class Scale(NamedTuple):
@@ -84,12 +62,9 @@ def summary(marks: pd.DataFrame) -> pd.DataFrame:
         `by`, `n` (marks), `items`, `difference` with `ci_low` and `ci_high`, `limit_low` and
         `limit_high` (of agreement), `same` (share of equal marks), `pearson` with its interval,
         `note`. Intervals are by bootstrap over clusters.
-
-    Raises:
-        BadInput: a column is missing, or there are no marks.
     """
     rows = []
-    for by, part in _check(marks).groupby("by", sort=False):
+    for by, part in marks.groupby("by", sort=False):
         x, y = part.judge.to_numpy(float), part.human.to_numpy(float)
         sums = {"n": np.ones(len(x)), "x": x, "y": y, "xx": x * x, "yy": y * y, "xy": x * y}
         frame = pd.DataFrame({"stratum": ALL, "cluster": part.cluster.to_numpy(), **sums})
@@ -136,46 +111,41 @@ def by_category(marks: pd.DataFrame) -> pd.DataFrame:
         (its distance), `constant_mark`, `nearer` (the constant's distance less the judge's) with
         `nearer_low` and `nearer_high`, `p` (paired over clusters; of the categories adjusted by
         Holm), `detectable`, `note`.
-
-    Raises:
-        BadInput: a column is missing, or there are no marks.
     """
-    rows = []
-    for by, own in _check(marks).groupby("by", sort=False):
-        parts = [(ALL, own), *own.groupby("category", sort=False)]
-        distances = [_distance(by, str(name), part) for name, part in parts]
-        adjusted = holm([row["p"] for row in distances[1:]])
-        for row, p in zip(distances[1:], adjusted, strict=True):
-            row["p"] = float(p)
-        rows += distances
-    return pd.DataFrame(rows)
-
-
-def _distance(by: object, category: str, marks: pd.DataFrame) -> dict[str, Any]:
-    # Of an even number the lower of the two in the middle, which people gave.
-    mark = float(np.quantile(marks.human, 0.5, method="lower"))
-    judge, constant = (marks.judge - marks.human).abs(), (mark - marks.human).abs()
-    rows = marks[["cluster"]].assign(stratum=category, n=1.0, distance=judge)
-    totals = resample(rows, "stratum", "cluster", ["n", "distance"])
-    distance = estimate(totals, lambda s: s[:, 0, 1] / s[:, 0, 0])
-    nearer = difference(constant.to_numpy(), judge.to_numpy(), list(marks.cluster))
-    return {
-        "by": by,
-        "category": category,
-        "n": len(marks),
-        "items": marks.item_id.nunique(),
-        "distance": distance.value,
-        "ci_low": distance.low,
-        "ci_high": distance.high,
-        "constant": float(constant.mean()),
-        "constant_mark": mark,
-        "nearer": nearer.difference,
-        "nearer_low": nearer.ci_low,
-        "nearer_high": nearer.ci_high,
-        "p": nearer.p,
-        "detectable": nearer.detectable,
-        "note": nearer.note,
-    }
+    tables = []
+    for by, own in marks.groupby("by", sort=False):
+        rows: list[dict[str, Any]] = []
+        for category, part in [(ALL, own), *own.groupby("category", sort=False)]:
+            # Of an even number the lower of the two in the middle, which people gave.
+            mark = float(np.quantile(part.human, 0.5, method="lower"))
+            judge, constant = (part.judge - part.human).abs(), (mark - part.human).abs()
+            sums = part[["cluster"]].assign(stratum=str(category), n=1.0, distance=judge)
+            totals = resample(sums, "stratum", "cluster", ["n", "distance"])
+            distance = estimate(totals, lambda s: s[:, 0, 1] / s[:, 0, 0])
+            nearer = difference(constant.to_numpy(), judge.to_numpy(), list(part.cluster))
+            rows.append(
+                {
+                    "by": by,
+                    "category": str(category),
+                    "n": len(part),
+                    "items": part.item_id.nunique(),
+                    "distance": distance.value,
+                    "ci_low": distance.low,
+                    "ci_high": distance.high,
+                    "constant": float(constant.mean()),
+                    "constant_mark": mark,
+                    "nearer": nearer.difference,
+                    "nearer_low": nearer.ci_low,
+                    "nearer_high": nearer.ci_high,
+                    "p": nearer.p,
+                    "detectable": nearer.detectable,
+                    "note": nearer.note,
+                }
+            )
+        table = pd.DataFrame(rows)
+        table.loc[1:, "p"] = holm(table.p[1:].to_numpy())
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
 
 
 def kappas(marks: pd.DataFrame, *, levels: bool = False) -> pd.DataFrame:
@@ -189,10 +159,10 @@ def kappas(marks: pd.DataFrame, *, levels: bool = False) -> pd.DataFrame:
             (Cohen, 1968); else each mark is a category.
 
     Raises:
-        BadInput: a column is missing, there are no marks, or one is no severity.
+        BadInput: a mark is no severity.
     """
     rows = []
-    for by, part in _check(marks).groupby("by", sort=False):
+    for by, part in marks.groupby("by", sort=False):
         judge, human = (
             list(severity_level(part[name]) if levels else part[name])
             for name in ("judge", "human")
@@ -204,72 +174,51 @@ def kappas(marks: pd.DataFrame, *, levels: bool = False) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["by", "kappa", "ci_low", "ci_high", "n", "note"])
 
 
-NO_WINNER = "no comparison in which both name a winner"
-
-
-def winners(marks: pd.DataFrame) -> pd.DataFrame:
+def winners(marks: pd.DataFrame, *, by_pair: bool = False) -> pd.DataFrame:
     """Compute how often judge and people name the same better one of two models.
+
+    Args:
+        by_pair: for each pair of models by itself (McBE's Table 13).
 
     Returns:
         `by`, `ties_count` (the rule, see `bench.metrics.agreement.winner_consistency`), `rate`,
-        `ci_low`, `ci_high`, `n` (comparisons that count), `tied` (share without a winner), `note`.
+        `ci_low`, `ci_high`, `n` (comparisons that count), `tied` (share without a winner), `note`;
+        and by pair `model_a`, `model_b`, `items`, `judge_difference` and `human_difference`
+        (model_a's mean less model_b's), `same_winner` (whether both means name the same).
 
     Raises:
-        BadInput: a column is missing, or no item has marks of two models.
+        BadInput: no item has marks of two models.
     """
-    rows = []
-    for by, part in _check(marks).groupby("by", sort=False):
-        for rule in TIES:
-            for same in winner_consistency(part, rule).itertuples():
-                numbers = (same.rate, same.ci_low, same.ci_high, same.n, same.ties)
-                rows.append((by, rule, *numbers, "" if same.n else NO_WINNER))
-    columns = ["by", "ties_count", "rate", "ci_low", "ci_high", "n", "tied", "note"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def winners_by_pair(marks: pd.DataFrame) -> pd.DataFrame:
-    """Compute `winners` for each pair of models (McBE's Table 13).
-
-    Returns:
-        `by`, `ties_count`, `model_a`, `model_b`, `rate`, `ci_low`, `ci_high`, `n` (comparisons that
-        count), `tied`, `items`, `judge_difference` and `human_difference` (model_a's mean less
-        model_b's), `same_winner` (whether both means name the same better one), `note`.
-
-    Raises:
-        BadInput: a column is missing, or no item has marks of two models.
-    """
-    parts = []
-    for by, part in _check(marks).groupby("by", sort=False):
-        for rule in TIES:
-            pairs = winner_consistency(part, rule, by_pair=True)
-            pairs.insert(0, "by", by)
-            pairs.insert(1, "ties_count", rule)
-            parts.append(pairs)
+    parts = [
+        winner_consistency(part, rule, by_pair=by_pair).assign(by=by, ties_count=rule)
+        for by, part in marks.groupby("by", sort=False)
+        for rule in TIES
+    ]
     names = {f"{who}_mean_difference": f"{who}_difference" for who in ("judge", "human")}
-    pairs = pd.concat(parts, ignore_index=True).rename(columns={"ties": "tied", **names})
-    return pairs.assign(note=np.where(pairs.n > 0, "", NO_WINNER))
+    table = pd.concat(parts, ignore_index=True).rename(columns={"ties": "tied", **names})
+    models, means = (["model_a", "model_b"], ["items", *names.values(), "same_winner"])
+    columns = ["by", "ties_count", *(models if by_pair else []), "rate", "ci_low", "ci_high", "n"]
+    columns += ["tied", *(means if by_pair else [])]
+    return table[columns].assign(note=np.where(table.n > 0, "", NO_WINNER))
 
 
 def winner_findings(compared: pd.DataFrame) -> list[str]:
     """Say of each judge how often it names the same better one of two models as people do."""
-    texts = []
-    for row in compared[compared.ties_count == "exclude"].to_dict("records"):
-        if not row["n"]:
-            text = _("{by} and people never both name a better one of two models.", by=row["by"])
-        else:
-            text = _(
-                "{by} and people name the same better one of two models in {rate} of the "
-                "comparisons without a tie (95\u00a0% interval {low} to {high}; n = {n}; {tied} "
-                "are ties).",
-                by=row["by"],
-                rate=f"{row['rate']:.0%}",
-                low=f"{row['ci_low']:.0%}",
-                high=f"{row['ci_high']:.0%}",
-                n=f"{row['n']:,}",
-                tied=f"{row['tied']:.0%}",
-            )
-        texts.append(text)
-    return texts
+    return [
+        _(
+            "{by} and people name the same better one of two models in {rate} of the comparisons "
+            "without a tie (95\u00a0% interval {low} to {high}; n = {n}; {tied} are ties).",
+            by=row["by"],
+            rate=f"{row['rate']:.0%}",
+            low=f"{row['ci_low']:.0%}",
+            high=f"{row['ci_high']:.0%}",
+            n=f"{row['n']:,}",
+            tied=f"{row['tied']:.0%}",
+        )
+        for row in compared[(compared.ties_count == "exclude") & (compared.n > 0)].to_dict(
+            "records"
+        )
+    ]
 
 
 def self_consistency(points: pd.DataFrame) -> pd.DataFrame:
@@ -301,32 +250,13 @@ def self_consistency(points: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def self_findings(consistency: pd.DataFrame) -> list[str]:
-    """Say of each person how many rows are marked, and how far apart two marks of one row are."""
-    texts = []
-    for row in consistency.to_dict("records"):
-        values = {name: f"{row[name]:,}" for name in ("marked", "rows", "n")}
-        text = _(
-            "{person}: {marked} of {rows} rows are marked, {n} of them twice.",
-            person=row["person"],
-            **values,
-        )
-        apart = _(
-            "Two marks of one row are {distance} points apart on average; no judge can be expected "
-            "to be nearer than that.",
-            distance=f"{row['distance']:.1f}",
-        )
-        texts.append(sentences([text, apart if row["n"] else ""]))
-    return texts
-
-
-def differing(marks: pd.DataFrame, n: int, digits: int = 0) -> pd.DataFrame:
+def differing(marks: pd.DataFrame, n: int) -> pd.DataFrame:
     """Return the `n` marks on which judge and people differ most, for `bench.show.parted`.
 
     Returns:
         `heading`, and the texts that were marked.
     """
-    far = _check(marks).assign(apart=(marks.judge - marks.human).abs())
+    far = marks.assign(apart=(marks.judge - marks.human).abs())
     far = far[far.apart > _ROUNDING].sort_values("apart", ascending=False, kind="stable").head(n)
     headings = [
         _(
@@ -334,8 +264,8 @@ def differing(marks: pd.DataFrame, n: int, digits: int = 0) -> pd.DataFrame:
             item=row["item_id"],
             model=row["model"],
             by=row["by"],
-            judge=f"{row['judge']:.{digits}f}",
-            human=f"{row['human']:.{digits}f}",
+            judge=f"{row['judge']:.0f}",
+            human=f"{row['human']:.0f}",
         )
         for row in far.to_dict("records")
     ]
@@ -349,18 +279,14 @@ def above(by: str, what: str) -> str:
     return _("{by} and people differ most on these {what}:", by=by, what=_(what))
 
 
-# What a paired test of the distances shows.
-NEARER = N_("{by} is nearer to people than a constant mark")
-FARTHER = N_("{by} is farther from people than a constant mark")
-NO_DIFFERENCE = N_("{by} could not be told from a constant mark")
-
-
 def title(compared: pd.DataFrame, by: str) -> str:
     """Say whether a judge is nearer to people than a constant mark, over all categories."""
     row = compared[(compared.by == by) & (compared.category == ALL)].iloc[0]
     if not row.p < 1 - LEVEL:
-        return _(NO_DIFFERENCE, by=by)
-    return _(NEARER if row.nearer > 0 else FARTHER, by=by)
+        return _("{by} could not be told from a constant mark", by=by)
+    if row.nearer > 0:
+        return _("{by} is nearer to people than a constant mark", by=by)
+    return _("{by} is farther from people than a constant mark", by=by)
 
 
 def findings(compared: pd.DataFrame, scale: Scale, what: str) -> list[str]:
@@ -370,43 +296,20 @@ def findings(compared: pd.DataFrame, scale: Scale, what: str) -> list[str]:
         compared: as `by_category` returns it.
         what: what is marked, such as "analyses".
     """
-    texts = []
-    for row in compared[compared.category == ALL].to_dict("records"):
-        basis = _(
-            "95\u00a0% interval {low} to {high}; {n} {what} of {items} items",
+    return [
+        _(
+            "{by} differs from people by {size} on average (95\u00a0% interval {low} to {high}; "
+            "{n} {what} of {items} items). {verdict}, which differs by {constant} ({p}).",
+            by=row["by"],
+            size=scale.text(row["distance"]),
             low=scale.text(row["ci_low"]),
             high=scale.text(row["ci_high"]),
             n=f"{row['n']:,}",
             what=_(what),
             items=f"{row['items']:,}",
-        )
-        distance = _(
-            "{by} differs from people by {size} on average ({around}).",
-            by=row["by"],
-            size=scale.text(row["distance"]),
-            around=basis,
-        )
-        constant = _(
-            "{verdict}, which differs by {constant} ({p}).",
             verdict=title(compared, row["by"]),
             constant=scale.text(row["constant"]),
             p=note(row["note"]) if np.isnan(row["p"]) else format_p(row["p"]),
         )
-        texts.append(sentences([distance, constant]))
-    return texts
-
-
-def _check(marks: pd.DataFrame) -> pd.DataFrame:
-    """Return marks that are complete.
-
-    Raises:
-        BadInput: a column is missing, there are no marks, or one is empty.
-    """
-    missing = [name for name in COLUMNS if name not in marks]
-    if missing:
-        raise BadInput(f"marks: column `{missing[0]}` is missing; needed: {', '.join(COLUMNS)}")
-    if marks.empty:
-        raise BadInput("marks: there are none that a judge and people have both given")
-    if marks[["judge", "human"]].isna().any(axis=None):
-        raise BadInput("marks: column `judge` or `human` has an empty cell; leave such rows out")
-    return marks
+        for row in compared[compared.category == ALL].to_dict("records")
+    ]

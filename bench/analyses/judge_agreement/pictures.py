@@ -1,15 +1,23 @@
 """Draw judges against people: mark against mark, their differences, and distances by category."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.figure import Figure
 
 from bench.analyses.judge_agreement import Scale, title
 from bench.core.i18n import _
-from bench.figures.style import FAINT, INK, WIDTH, colours, label, legend_below, set_title, style
+from bench.figures.scores import bland_altman
+from bench.figures.style import (
+    FAINT,
+    WIDTH,
+    colours,
+    forest,
+    forest_axis,
+    label,
+    legend_below,
+    set_title,
+    style,
+)
 from bench.metrics.table import ALL
 
 # Marks on a coarse scale lie on top of each other; they are drawn apart by this share of it.
@@ -39,56 +47,31 @@ def plot_marks(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> Figur
     grid = fig.subplots(len(summed), 2, squeeze=False)
     length = scale.high - scale.low
     ends = (scale.low - 0.04 * length, scale.high + 0.04 * length)
+    described = []
     for (left, right), row in zip(grid, summed.to_dict("records"), strict=True):
         own = marks[marks.by == row["by"]]
-        x, y = own.human.to_numpy(float), own.judge.to_numpy(float)
         jitter = np.random.default_rng(0).normal(0, JITTER * length, (2, len(own)))
-        dots: Any = {"s": 14, "alpha": 0.45, "color": palette[row["by"]], "linewidths": 0}
-        left.plot(ends, ends, color=INK, ls="--", lw=1, zorder=0)
-        left.scatter(x + jitter[0], y + jitter[1], **dots)
-        left.set(xlim=ends, ylim=ends, ylabel=_("judge"))
-        left.set_xlabel(_("people: {scale}", scale=_(scale.name)))
-        right.scatter((x + y) / 2 + jitter[0], y - x + jitter[1], **dots)
-        lines = np.array([row["difference"], row["limit_low"], row["limit_high"]])
-        for value, dashes in zip(lines, "-::", strict=True):
-            right.axhline(value, color=INK, ls=dashes, lw=1, zorder=0)
-        reach = 1.08 * max(np.abs(y - x).max(), *np.nan_to_num(np.abs(lines)), 0.05 * length)
-        right.set(xlim=ends, ylim=(-reach, reach), xlabel=_("mean of the two"))
-        right.set_ylabel(_("judge less people"))
+        names = {"mean": "difference", "limits_low": "limit_low", "limits_high": "limit_high"}
         who = _("{who}, n = {n}", who=_shortened(row["by"]), n=f"{row['n']:,}")
-        left.set_title(who, fontsize="small")
-        right.set_title(_summary_text(row, scale), fontsize="small", fontweight="normal")
-        for ax in (left, right):
-            ax.xaxis.label.set_size("small")
-            ax.yaxis.label.set_size("small")
-            sns.despine(ax=ax)
+        r = _("r undefined") if np.isnan(row["pearson"]) else f"r = {row['pearson']:.2f}"
+        people = _("people: {scale}", scale=_(scale.name))
+        bland_altman(
+            left,
+            right,
+            [(own.human + jitter[0], own.judge + jitter[1], {"color": palette[row["by"]]})],
+            {name: row[column] for name, column in names.items()},
+            ends,
+            (who, r, people, _("judge"), _("judge less people")),
+            f"{{:+.{scale.digits}f}}".format,
+        )
+        described.append(_("{title}: {sentence}", title=row["by"], sentence=r))
     best = ranked.iloc[0]
-    if np.isnan(best.pearson):
-        heading = _("No marks go with people's")
-    else:
+    heading = _("No marks go with people's")
+    if not np.isnan(best.pearson):
         r = f"{best.pearson:.2f}"
         heading = _("{who} and people: r = {r}", who=_shortened(str(best.by)), r=r)
-    set_title(fig, heading)
-    each = [
-        _("{title}: {sentence}", title=row["by"], sentence=_summary_text(row, scale))
-        for row in summed.to_dict("records")
-    ]
-    fig.set_label(
-        _(
-            "{title}. Marks of the judge against people's, and their difference against the mean "
-            "of the two: {parts}.",
-            title=heading,
-            parts=_("; ").join(each),
-        )
-    )
+    set_title(fig, heading, alt=_("{text}.", text=_("; ").join(described)))
     return fig
-
-
-def _summary_text(row: dict[Any, Any], scale: Scale) -> str:
-    r = _("r undefined") if np.isnan(row["pearson"]) else f"r = {row['pearson']:.2f}"
-    names = ("difference", "limit_low", "limit_high")
-    mean, low, high = (f"{row[name]:+.{scale.digits}f}" for name in names)
-    return _("{r}, mean {mean}; limits {low} to {high}", r=r, mean=mean, low=low, high=high)
 
 
 def plot_distances(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figure | None:
@@ -104,60 +87,40 @@ def plot_distances(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figu
     style()
     overall = compared[compared.category == ALL].sort_values("distance", kind="stable")
     judges = list(dict.fromkeys(compared.by))
-    palette = colours(judges)
-    many = len(judges) > MANY
-    if many:  # one row per judge, else one per category
-        compared, row_of = overall, list(overall.by)[::-1]
-        names = [_shortened(name) for name in row_of]
-        offsets = dict.fromkeys(judges, 0.0)
-        height = 0.3
+    if len(judges) > MANY:  # one row per judge, else one per category
+        compared, row_of, column = overall, list(overall.by), "by"
+        names, ends, height = [_shortened(name) for name in row_of], 0.0, 0.3
     else:
         means = compared.groupby("category", sort=False).constant.mean().drop(ALL)
-        row_of = [*map(str, means.sort_values().index), ALL]
+        row_of = [ALL, *map(str, means.sort_values(ascending=False).index)]
         names = [_("all") if name == ALL else label(benchmark, name) for name in row_of]
-        ends = 0.28 if len(judges) > 1 else 0
-        offsets = dict(zip(judges, np.linspace(ends, -ends, len(judges)), strict=True))
+        column, ends = "category", 0.28 if len(judges) > 1 else 0.0
         height = 0.18 + 0.15 * len(judges)
     fig = Figure(figsize=(WIDTH, 1.5 + height * len(row_of)), layout="constrained")
     ax = fig.subplots()
-    constant: Any = {"color": FAINT, "lw": 2.5, "zorder": 2}
-    for row in compared.to_dict("records"):
-        by = row["by"]
-        y = row_of.index(by if many else row["category"]) + offsets[by]
-        ax.plot([row["constant"]] * 2, [y - 0.13, y + 0.13], **constant)
-        interval = [row["ci_low"], row["ci_high"]]
-        ax.plot(interval, [y, y], color=palette[by], lw=2.2, alpha=0.6, solid_capstyle="round")
-        ax.plot(row["distance"], y, "o", ms=4.5, color=palette[by], zorder=3)
-    ax.plot([], [], label=_("always the same mark, at its best"), **constant)
-    for by in [] if many else judges:
-        ax.plot([], [], "o", ms=4.5, color=palette[by], label=_shortened(by))
-    ax.set_yticks(range(len(row_of)), names)
+    rows = compared.rename(columns={"distance": "score"})
+    for (by, colour), offset in zip(
+        colours(judges).items(), np.linspace(-ends, ends, len(judges)), strict=True
+    ):
+        own = rows[rows.by == by]
+        y = np.array([row_of.index(name) + offset for name in own[column]])
+        shown = _shortened(by) if column == "category" else ""
+        constant = _("always the same mark, at its best") if by == judges[0] else ""
+        ax.vlines(own.constant, y - 0.13, y + 0.13, color=FAINT, lw=2.5, label=constant)
+        forest(ax, own, y, colour, ms=4.5, label=shown)
+    forest_axis(ax, names)
     ax.tick_params(axis="y", labelsize="small")
-    reach = float(np.nanmax(compared[["ci_high", "distance", "constant"]].to_numpy()))
-    ax.set(ylim=(-0.6, len(row_of) - 0.4), xlim=(-0.02 * reach, 1.05 * reach))
+    reach = float(np.nanmax(rows[["ci_high", "score", "constant"]].to_numpy()))
+    ax.set_xlim(-0.02 * reach, 1.05 * reach)
     axis = _("mean distance from people in points (farther from people →)")
     if scale.share:
         axis = _("verdicts that are not people's (less agreement →)")
         ax.xaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
     ax.set_xlabel(axis, fontsize="small")
-    ax.grid(axis="y", visible=False)
-    sns.despine(ax=ax, left=True)
     legend_below(fig, ax)
     best = str(overall.by.iloc[0])
-    heading = title(compared, best)
-    set_title(fig, heading.replace(best, _shortened(best), 1))
-    each = [
-        _(
-            "{who} {distance}, always the same mark {constant}",
-            who=row.by,
-            distance=f"{row.distance:.3g}",
-            constant=f"{row.constant:.3g}",
-        )
-        for row in overall.itertuples()
-    ]
-    parts = _("; ").join(each)
-    text = _("{title}. Mean distance from people over all: {each}.", title=heading, each=parts)
-    fig.set_label(text)
+    heading = title(compared, best).replace(best, _shortened(best), 1)
+    set_title(fig, heading)
     return fig
 
 
