@@ -14,7 +14,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 import torch
 import transformers
 from transformers.trainer_callback import PrinterCallback
-from transformers.utils import logging as transformers_logging
+from transformers.trainer_utils import get_last_checkpoint
 
 from bench import __version__, scorers
-from bench.core.errors import BadInput, RunFailed, plain
+from bench.core.errors import CONTINUES, BadInput, RunFailed, plain
 from bench.core.files import atomic_write
 from bench.core.progress import progress, say
 from bench.data import spread_evenly
@@ -165,14 +165,13 @@ def nli(
     model = hub.at_revision(model, revision)
     scorers.check(model)
     out = Path(out).expanduser()
-    limits = {
-        "epochs": (epochs, 0),
-        "learning-rate": (learning_rate, 0),
-        "batch-size": (batch_size, 0),
-        "max-length": (max_length, 7),
-        "save-every": (save_every, 0),
-    }
-    for name, (value, least) in limits.items():
+    for name, value, least in (
+        ("epochs", epochs, 0),
+        ("learning-rate", learning_rate, 0),
+        ("batch-size", batch_size, 0),
+        ("max-length", max_length, 7),
+        ("save-every", save_every, 0),
+    ):
         if value is not None and not least < value < math.inf:
             raise BadInput(f"--{name} {value}: has to be more than {least}")
     precision = _precision(device, dtype)
@@ -192,16 +191,24 @@ def nli(
         "dtype": precision,
     }
     identity = digest(options)
-    if done := _done(out, identity):
-        return done
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        about = _read_json(out / ABOUT)
+        if about.get("identity") == identity:
+            return Trained(out, about)
+        content = "holds a model that was trained otherwise" if about else "is not empty"
+        raise BadInput(f"{out}: {content}; give another --out")
     work = out.absolute().parent / f".{out.name}.training"
     begun = _read_json(work / ABOUT)
     # A training that is continued keeps the commit of its base model.
     commit = begun.get("revision") if begun.get("identity") == identity else None
     loaded = load(hub.at_commit(model, commit), seed, new_head, trust_remote_code)
+    id2label = loaded.network.config.id2label
+    try:
+        columns = dict(zip(LABELS, label_columns(id2label, model), strict=True))
+    except BadInput as error:
+        raise BadInput(f"{error}, or train a fresh head on it with --new-head") from None
     _begin(work, out, {"identity": identity, "revision": loaded.commit})
     epochs = epochs or (EPOCHS if loaded.fresh else EPOCHS_ON)
-    columns = dict(zip(LABELS, label_columns(loaded.network.config.id2label, model), strict=True))
     train, cut = encode(loaded.tokenizer, corpus.examples, columns, max_length)
     test, _ = encode(loaded.tokenizer, held_out.examples, columns, max_length)
     arguments = transformers.TrainingArguments(
@@ -227,8 +234,6 @@ def nli(
     # Trainer would use all devices, and multiply the batch.
     arguments._n_gpu = min(arguments.n_gpu, 1)
     steps = int(math.ceil(len(train) / batch_size) * epochs)
-    accuracy, history = _fit(loaded, arguments, train, test, steps, out.name)
-    optimizer, schedule = arguments.optim, arguments.lr_scheduler_type
     about = {
         "identity": identity,
         "model": {
@@ -237,14 +242,12 @@ def nli(
             "revision": loaded.commit,
             "fresh_head": loaded.fresh,
         },
-        "labels": {str(k): name for k, name in loaded.network.config.id2label.items()},
+        "labels": {str(k): name for k, name in id2label.items()},
         "files": [{**file._asdict(), "path": file.path.name} for file in corpus.files],
         "dev": [{**file._asdict(), "path": file.path.name} for file in held_out.files],
         "pairs": corpus.counts,
         "cut": cut,
-        "accuracy": {part: share for part, (share, _) in accuracy.items()},
-        "accuracy_pairs": {part: pairs for part, (_, pairs) in accuracy.items()},
-        "history": history,
+        **_fit(loaded, arguments, train, test, steps, out.name),
         "hyperparameters": {
             "epochs": epochs,
             "learning_rate": learning_rate,
@@ -252,8 +255,10 @@ def nli(
             "max_length": max_length,
             "steps": steps,
             "seed": seed,
-            "optimizer": str(getattr(optimizer, "value", optimizer)),
-            "schedule": str(getattr(schedule, "value", schedule)),
+            "optimizer": str(getattr(arguments.optim, "value", arguments.optim)),
+            "schedule": str(
+                getattr(arguments.lr_scheduler_type, "value", arguments.lr_scheduler_type)
+            ),
             "warmup_steps": arguments.warmup_steps,
             "weight_decay": arguments.weight_decay,
             "arithmetic": precision,
@@ -267,12 +272,10 @@ def nli(
 
 
 def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool = False) -> Network:
-    """Load a model to train; a fresh head is drawn by `seed`.
-
-    A classifier whose labels are NLI's by name keeps them, in its own order.
+    """Load a model to train; a fresh head is drawn by `seed`, a classifier keeps its own.
 
     Raises:
-        BadInput: it cannot be loaded, is a classifier of other labels, or lacks weights.
+        BadInput: it cannot be loaded, or lacks weights.
     """
     files = locate(model)
     path, options = files.path, {**files.options, "trust_remote_code": trust_remote_code}
@@ -291,21 +294,12 @@ def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool 
         fresh = new_head or not any(
             name.endswith("ForSequenceClassification") for name in architectures
         )
-        head: dict[str, Any] = {
-            "num_labels": len(LABELS),
-            "id2label": dict(enumerate(LABELS)),
-            "label2id": {label: k for k, label in enumerate(LABELS)},
-            "ignore_mismatched_sizes": True,
-        }
-        if not fresh:
-            _check_labels(config.id2label, model)
+        if fresh:
+            options["id2label"] = dict(enumerate(LABELS))
+            options["label2id"] = {label: k for k, label in enumerate(LABELS)}
+            options |= {"num_labels": len(LABELS), "ignore_mismatched_sizes": True}
         network, loading = transformers.AutoModelForSequenceClassification.from_pretrained(
-            path,
-            dtype="float32",
-            output_loading_info=True,
-            use_safetensors=True,
-            **(head if fresh else {}),
-            **options,
+            path, dtype="float32", output_loading_info=True, use_safetensors=True, **options
         )
     except BadInput:
         raise
@@ -337,17 +331,15 @@ def encode(
     """Return the pairs as Trainer takes them, and how many were cut to `max_length` tokens."""
     rows: list[dict[str, Any]] = []
     cut = 0
-    before = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()  # a tokenizer warns of long texts, counted here
     for start in range(0, len(examples), CHUNK):
         chunk = examples[start : start + CHUNK]
         texts = [example.premise for example in chunk], [example.hypothesis for example in chunk]
-        cut += sum(len(ids) > max_length for ids in tokenizer(*texts)["input_ids"])
+        # A tokenizer warns of long texts, which are counted here.
+        cut += sum(len(ids) > max_length for ids in tokenizer(*texts, verbose=False)["input_ids"])
         coded = tokenizer(*texts, truncation=True, max_length=max_length)
         for k, example in enumerate(chunk):
             columns = {name: column[k] for name, column in coded.items()}
             rows.append({**columns, "labels": label_ids[example.label]})
-    transformers_logging.set_verbosity(before)
     return rows, cut
 
 
@@ -358,15 +350,15 @@ def _fit(
     test: list[dict[str, Any]],
     steps: int,
     name: str,
-) -> tuple[dict[str, tuple[float, int]], list[dict[str, float]]]:
+) -> dict[str, Any]:
     """Train the network in place, from the last complete state if there is one.
 
     Returns:
-        Share of right labels and number of pairs, by `train` and `dev`; and Trainer's losses and
-        accuracies by epoch.
+        `accuracy`, the share of right labels, and `accuracy_pairs`, the number of pairs, by `train`
+        and `dev`; and `history`, Trainer's losses and accuracies by epoch.
     """
-    start = _last_state(Path(arguments.output_dir))
-    step = int(start.name.rpartition("-")[2]) if start else 0
+    start = get_last_checkpoint(arguments.output_dir)
+    step = int(start.rpartition("-")[2]) if start else 0
     if start:
         say(f"continuing from step {step:,} of {steps:,}")
     with progress(steps, f"training {name}", "steps", step) as bar:
@@ -375,6 +367,10 @@ def _fit(
             def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
                 bar.advance()
 
+        def accuracy(predicted: Any) -> dict[str, float]:
+            right = predicted.predictions.argmax(-1) == predicted.label_ids
+            return {"accuracy": float(right.mean())}
+
         trainer = transformers.Trainer(
             model=loaded.network,
             args=arguments,
@@ -382,17 +378,14 @@ def _fit(
             eval_dataset=test or None,
             processing_class=loaded.tokenizer,
             data_collator=transformers.DataCollatorWithPadding(loaded.tokenizer),
-            compute_metrics=_accuracy,
+            compute_metrics=accuracy,
             callbacks=[ShowProgress()],
         )
         trainer.remove_callback(PrinterCallback)
+        measured = {"train": spread_evenly(train, MEASURED), **({"dev": test} if test else {})}
         try:
-            trainer.train(resume_from_checkpoint=str(start) if start else None)
-            measured = {"train": spread_evenly(train, MEASURED), **({"dev": test} if test else {})}
-            accuracy = {
-                part: (trainer.predict(rows).metrics["test_accuracy"], len(rows))
-                for part, rows in measured.items()
-            }
+            trainer.train(resume_from_checkpoint=start)
+            metrics = {part: trainer.predict(rows).metrics for part, rows in measured.items()}
         except torch.OutOfMemoryError as error:
             raise RunFailed(
                 f"--batch-size {arguments.per_device_train_batch_size}: does not fit into the "
@@ -400,26 +393,18 @@ def _fit(
             ) from error
         except (RuntimeError, OSError) as error:
             first = (str(error).splitlines() or [type(error).__name__])[0]
-            raise RunFailed(
-                f"the training broke off ({first}); the same command continues it"
-            ) from error
+            raise RunFailed(f"the training broke off ({first}); {CONTINUES}") from error
+    shown = ("epoch", "loss", "eval_loss", "eval_accuracy")
     history = [
-        {name: row[name] for name in ("epoch", "loss", "eval_loss", "eval_accuracy") if name in row}
+        {name: row[name] for name in shown if name in row}
         for row in trainer.state.log_history
         if "epoch" in row and ("loss" in row or "eval_loss" in row)
     ]
-    return accuracy, history
-
-
-def _accuracy(predicted: Any) -> dict[str, float]:
-    return {"accuracy": float((predicted.predictions.argmax(-1) == predicted.label_ids).mean())}
-
-
-def _check_labels(id2label: Mapping[int, str], model: str) -> None:
-    try:
-        label_columns(id2label, model)
-    except BadInput as error:
-        raise BadInput(f"{error}, or train a fresh head on it with --new-head") from None
+    return {
+        "accuracy": {part: metrics[part]["test_accuracy"] for part in measured},
+        "accuracy_pairs": {part: len(rows) for part, rows in measured.items()},
+        "history": history,
+    }
 
 
 def _precision(device: str | None, dtype: str | None) -> str:
@@ -440,21 +425,6 @@ def _precision(device: str | None, dtype: str | None) -> str:
     return dtype or next(name for name, value in DTYPES.items() if value == where.dtype)
 
 
-def _done(out: Path, identity: str) -> Trained | None:
-    """Return the complete training in `out`; None if nothing is there.
-
-    Raises:
-        BadInput: something else is there.
-    """
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
-        return None
-    about = _read_json(out / ABOUT)
-    if about.get("identity") != identity:
-        content = "holds a model that was trained otherwise" if about else "is not empty"
-        raise BadInput(f"{out}: {content}; give another --out")
-    return Trained(out, about)
-
-
 def _begin(work: Path, out: Path, about: Mapping[str, Any]) -> None:
     """Make the folder of a training under way, and remove states that are half-written.
 
@@ -468,7 +438,7 @@ def _begin(work: Path, out: Path, about: Mapping[str, Any]) -> None:
             if not _read_json(folder / "trainer_state.json"):
                 shutil.rmtree(folder)
         begun = _read_json(work / ABOUT)
-        if _last_state(work) and begun.get("identity") != about["identity"]:
+        if get_last_checkpoint(str(work)) and begun.get("identity") != about["identity"]:
             raise BadInput(
                 f"{work}: a training with other options was begun for {out}; "
                 "remove that folder, or give another --out"
@@ -476,13 +446,6 @@ def _begin(work: Path, out: Path, about: Mapping[str, Any]) -> None:
         atomic_write(work / ABOUT, json.dumps(about))
     except OSError as error:
         raise RunFailed(f"{work}: cannot be written ({error})") from None
-
-
-def _last_state(work: Path) -> Path | None:
-    def step(folder: Path) -> int:
-        return int(folder.name.rpartition("-")[2])
-
-    return max(work.glob("checkpoint-*"), key=step, default=None)
 
 
 def _save(loaded: Network, about: Mapping[str, Any], work: Path, out: Path) -> None:
@@ -499,9 +462,7 @@ def _save(loaded: Network, about: Mapping[str, Any], work: Path, out: Path) -> N
         os.replace(complete, out)
         shutil.rmtree(work)
     except OSError as error:
-        raise RunFailed(
-            f"{out}: the model could not be written there ({error}); the same command continues"
-        ) from None
+        raise RunFailed(f"{out}: cannot be written ({error}); {CONTINUES}") from None
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -514,18 +475,17 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def card(about: Mapping[str, Any], name: str) -> str:
     """Write the README.md of the model `name` from its training.json."""
-    base = about["model"]
+
+    def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+        lines = (header, ["---"] * len(header), *rows)
+        return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+
+    base, pairs = about["model"], about["accuracy_pairs"]
     revision = base["revision"] or base["content"]
     files = [
-        (
-            f"`{plain(file['path'])}`",
-            f"`{file['sha256']}`",
-            f"{file['rows']:,}",
-            f"{file['left_out']:,}",
-            part,
-        )
-        for part, files in (("training", about["files"]), ("dev", about["dev"]))
-        for file in files
+        (plain(f"`{file['path']}`"), f"`{file['sha256']}`", file["rows"], file["left_out"], part)
+        for part, key in (("training", "files"), ("dev", "dev"))
+        for file in about[key]
     ]
     epochs: dict[float, dict[str, float]] = {}  # Trainer logs training and dev separately
     for row in about["history"]:
@@ -535,18 +495,17 @@ def card(about: Mapping[str, Any], name: str) -> str:
         (f"{epoch:g}", *(f"{row[name]:.4f}" if name in row else "—" for name in measures))
         for epoch, row in epochs.items()
     ]
-    pairs = about["accuracy_pairs"]
     return CARD.format(
         name=plain(name),
         labels=", ".join(f"{number} {label}" for number, label in about["labels"].items()),
         kind="a fresh head on" if base["fresh_head"] else "continued from the NLI classifier",
         base=plain(str(base["id"])),
         revision=f" ({revision})" if revision else "",
-        files=_table(("file", "SHA-256", "pairs", "left out, no consensus", "used as"), files),
+        files=table(("file", "SHA-256", "pairs", "left out, no consensus", "used as"), files),
         pairs=", ".join(f"{label} {n:,}" for label, n in about["pairs"].items()),
         cut=about["cut"],
-        settings=_table(("setting", "value"), list(about["hyperparameters"].items())),
-        epochs=_table(("epoch", "training loss", "dev loss", "dev accuracy"), epoch_rows),
+        settings=table(("setting", "value"), about["hyperparameters"].items()),
+        epochs=table(("epoch", "training loss", "dev loss", "dev accuracy"), epoch_rows),
         accuracy="; ".join(
             f"{share:.4f} on {pairs[part]:,} {part} pairs"
             for part, share in about["accuracy"].items()
@@ -554,8 +513,3 @@ def card(about: Mapping[str, Any], name: str) -> str:
         packages=", ".join(f"{package} {number}" for package, number in about["packages"].items()),
         when=about["when"],
     )
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    lines = (header, ["---"] * len(header), *rows)
-    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
