@@ -3,23 +3,18 @@
 HOSTILE_FILES sets how many files each reader reads, default: 100.
 """
 
-import csv
-import gzip
-import io
 import json
 import os
-import tarfile
+import shutil
 import warnings
-import zipfile
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from openpyxl import Workbook
 
 from bench import data
 from bench.analyses.judge_agreement.marks import read_verdicts
@@ -47,10 +42,10 @@ from tests.slow.helpers.hostile import (
     Reader,
     attempt,
     damages,
-    names,
+    made,
     of,
-    read_damaged,
     short,
+    write,
 )
 
 pytestmark = pytest.mark.slow
@@ -58,22 +53,10 @@ pytestmark = pytest.mark.slow
 EXAMPLES = int(os.environ.get("HOSTILE_FILES", "100"))
 
 
-def made(make: Callable[[Path], object], *patterns: str) -> Files:
-    """Return the files that `make` writes to a folder."""
-    with TemporaryDirectory() as folder:
-        make(Path(folder))
-        return of(Path(folder), *patterns)
-
-
 @cache
 def mcbe_workbook() -> Files:
-    book = Workbook()
-    text = (SAMPLES / "mcbe" / "age.csv").read_text("utf-8-sig")
-    for row in list(csv.reader(io.StringIO(text)))[:6]:
-        book.active.append(row)
-    stream = io.BytesIO()
-    book.save(stream)
-    return {"age.xlsx": stream.getvalue()}
+    table = pd.read_csv(SAMPLES / "mcbe" / "age.csv", dtype=str)[:5]
+    return made(lambda folder: table.to_excel(folder / "age.xlsx", index=False), "*")
 
 
 @cache
@@ -104,26 +87,13 @@ def nli_built() -> Files:
 
 @cache
 def release(form: str) -> Files:
-    files = made(
-        lambda folder: [
-            (folder / f"{k}.csv").write_bytes(raw[:500])
-            for k, raw in enumerate(cbbq_templates().values())
-        ],
-        "*",
-    )
-    stream = io.BytesIO()
-    if form == "zip":
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as zipped:
-            for name, raw in files.items():
-                zipped.writestr(name, raw)
-    else:
-        with tarfile.open(fileobj=stream, mode="w") as tar:
-            for name, raw in files.items():
-                info = tarfile.TarInfo(name)
-                info.size = len(raw)
-                tar.addfile(info, io.BytesIO(raw))
-    raw = stream.getvalue()
-    return {f"release.{form}": gzip.compress(raw, mtime=0) if form == "tar.gz" else raw}
+    def pack(folder: Path) -> None:
+        files = enumerate(cbbq_templates().values())
+        write(folder / "in", {f"{k}.csv": raw[:500] for k, raw in files})
+        kind = {"zip": "zip", "tar.gz": "gztar"}[form]
+        shutil.make_archive(str(folder / "release"), kind, folder / "in")
+
+    return made(pack, f"*.{form}")
 
 
 @cache
@@ -254,15 +224,16 @@ def test_a_damaged_file_is_read_or_refused_in_one_line_that_names_it(
     tmp_path: Path, name: str
 ) -> None:
     reader, folder = READERS[name], tmp_path / "folder"
-    assert not read_damaged(reader, folder, names(reader)[0], []), "the sample itself is right"
+    names = reader.names()
+    assert not reader.read_damaged(folder, names[0], []), "the sample itself is right"
     refused = []
 
     @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), database=None)
-    @given(st.sampled_from(names(reader)), damages)
+    @given(st.sampled_from(names), damages)
     def read_one(file: str, changes: Damages) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            message = read_damaged(reader, folder, file, changes)
+            message = reader.read_damaged(folder, file, changes)
         assert message.isprintable(), "a message is one line"
         assert len(message) <= 2100
         assert not message or str(folder) in message, message

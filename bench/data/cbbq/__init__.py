@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, quoted
@@ -89,11 +89,9 @@ class Question:
 
     Attributes:
         template: polarity and record number of the template, the unit that was sampled.
-        polarity: as the settings have it; `polarity_column` as the row says.
-        label: index of the right option, as the settings have it; `label_column` as the row says,
-            `label_audited` as the audit says (`LEFT_OUT` where it trusts none).
-        target: index of the option that names the stereotyped group.
-        target_name: what the member of that group is called.
+        polarity, label: as the settings have them; `_column` as the row says, `label_audited` as
+            the audit says (`LEFT_OUT` where it trusts none).
+        target: index of the option that names the stereotyped group, `target_name` its member.
         name1, name2: fill the slots; empty where only expanded files are available.
         swapped: whether the context mentions the names in the other order.
     """
@@ -290,30 +288,15 @@ def _apply(settings: Mapping[str, str], questions: list[Audited], loaded: Loaded
 
 def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited]:
     """Expand the templates of one condition of a category."""
-    before = 0
-    for template, checks in zip(read, check_labels(read, expansion), strict=True):
-        slot, target = target_slot(template), required_target(template)
-        for filling in templates.expand(template, expansion):
-            label, reason = checks[filling.swapped]
-            yield (
-                _question(
-                    template.cells | {name: getattr(filling, name) for name in templates.TEXTS},
-                    category=template.category,
-                    condition=template.condition,
-                    example_id=before + filling.number + 1,
-                    template=template.name,
-                    polarity=template.polarity,
-                    label=label,
-                    label_column=template.label,
-                    target=target,
-                    target_name=(filling.name1, filling.name2)[slot],
-                    name1=filling.name1,
-                    name2=filling.name2,
-                    swapped=filling.swapped,
-                ),
-                reason,
-            )
-        before += template.size
+    checks = dict(zip((one.name for one in read), check_labels(read, expansion), strict=True))
+    targets = {
+        one.name: (required_target(one), ("name1", "name2")[target_slot(one)]) for one in read
+    }
+    for template, row in templates.expand(read, expansion):
+        target, slot = targets[template.name]
+        label, reason = checks[template.name][row["swapped"] == "True"]
+        row["target_name"] = row[slot]
+        yield _question(row, template.category, template.condition, label, target), reason
 
 
 def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iterator[Audited]:
@@ -338,35 +321,37 @@ def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iter
             target = target_option(category, group, own, declared, all_options[name])
             if target is None:
                 raise unknown_target(place, group, category)
-            question = _question(
-                row,
-                category=category,
-                condition=condition,
-                example_id=example_id,
-                template=name,
-                polarity=_polarity(row),
-                label=label,
-                label_column=label,
-                target=target,
-                target_name=row.get("target_name") or row[f"ans{target}"],
-                name1=row.get("name1", ""),
-                name2=row.get("name2", ""),
-                swapped=row.get("swapped") == "True",
-            )
+            row |= {"template": name, "example_id": str(example_id)}
+            row["target_name"] = row.get("target_name") or row[f"ans{target}"]
+            question = _question(row, category, condition, label, target)
             if condition == "disambiguous" and label == question.biased:
                 yield replace(question, label=LEFT_OUT), BIASED_LABEL
             else:
                 yield question, ""
 
 
-def _question(cells: Row, **values: Any) -> Question:
-    """Make a question of the cells of its row and of `values`."""
-    columns = ("context", "question", "ans0", "ans1", "ans2")
+def _question(row: Row, category: str, condition: str, label: int, target: int) -> Question:
     return Question(
-        polarity_column=cells["question_polarity"],
-        topic=cells["subcategory"].strip(),
-        group=cells["bias_targeted_groups"].strip(),
-        **values | {column: cells[column] for column in columns},
+        category=category,
+        condition=condition,
+        example_id=int(row["example_id"]),
+        template=row["template"],
+        polarity=_polarity(row),
+        polarity_column=row["question_polarity"],
+        topic=row["subcategory"].strip(),
+        group=row["bias_targeted_groups"].strip(),
+        context=row["context"],
+        question=row["question"],
+        ans0=row["ans0"],
+        ans1=row["ans1"],
+        ans2=row["ans2"],
+        label=label,
+        label_column=int(row["label"]),
+        target=target,
+        target_name=row["target_name"],
+        name1=row.get("name1", ""),
+        name2=row.get("name2", ""),
+        swapped=row.get("swapped") == "True",
     )
 
 

@@ -39,7 +39,6 @@ from bench.data.cbbq.templates import (
     PLACEHOLDER,
     SLOTS,
     TEXTS,
-    Filling,
     Template,
     expand,
     malformed,
@@ -130,6 +129,8 @@ PLACE = re.compile(
 # All that a model sees of a question, and its label.
 ASKED = itemgetter("context", "question", "ans0", "ans1", "ans2", "label")
 
+NAMES = itemgetter("name1", "name2", "swapped")
+
 # Templates by condition and polarity, questions by condition, and distinct questions.
 Numbers = tuple[int, ...]
 Asked = tuple[str, ...]
@@ -143,7 +144,7 @@ class Case:
         options: the first two options of each of its questions.
         checks: the label checks of its questions, counted.
         template: None for a row of an expanded file.
-        fillings: the questions of the template.
+        rows: the questions of the template, as in an expanded file.
         usual: the option that names its group in the category.
     """
 
@@ -154,7 +155,7 @@ class Case:
     options: Sequence[tuple[str, str]]
     checks: Mapping[LabelCheck, int]
     template: Template | None = None
-    fillings: Sequence[Filling] = ()
+    rows: Sequence[Row] = ()
     usual: int | None = None
 
     def odd(
@@ -269,11 +270,7 @@ def _condition(
                 reason = unknown_target(template.place, template.group, category)
                 yield _refused(template.path, folder, reason)
         cases = _cases(here, folder)
-        rows = [
-            case.cells | {column: getattr(filling, column) for column in TEXTS}
-            for case in cases
-            for filling in case.fillings
-        ]
+        rows = [row for case in cases for row in case.rows]
         questions += map(ASKED, rows)
         yield from chain.from_iterable(map(_row_faults, cases))
         yield from _repeated_templates(cases)
@@ -326,16 +323,16 @@ def _cases(templates: Sequence[Template], folder: Path) -> list[Case]:
     cases = []
     for template, checks in zip(templates, check_labels(templates), strict=True):
         usual = (template.declared, usual_option(template.category, template.group), most_common)
-        fillings = list(expand(template))
+        rows = [row for _, row in expand([template])]
         case = Case(
             audit.file_name(template.path, folder),
             template.record,
             template.category,
             template.cells,
-            [(filling.ans0, filling.ans1) for filling in fillings],
-            Counter(checks[filling.swapped] for filling in fillings),
+            [(row["ans0"], row["ans1"]) for row in rows],
+            Counter(checks[row["swapped"] == "True"] for row in rows),
             template,
-            fillings,
+            rows,
             next((option for option in usual if option is not None), None),
         )
         cases.append(case)
@@ -403,11 +400,11 @@ def _template_faults(case: Case, template: Template) -> Iterator[Finding]:
         for column, names in lists.items()
     }
     if columns := [column for column in repeated if repeated[column]]:
-        surplus = len(case.fillings) - len({filling[1:4] for filling in case.fillings})
+        surplus = len(case.rows) - len(set(map(NAMES, case.rows)))
         detail, cell = ", ".join(chain(*repeated.values())), case.cells[columns[0]]
         yield case.odd("duplicate_names", ", ".join(columns), detail, cell, surplus)
     if both := sorted(set(lists["NAME1"]) & set(lists["NAME2"])):
-        alike = sum(filling.name1 == filling.name2 for filling in case.fillings)
+        alike = sum(row["name1"] == row["name2"] for row in case.rows)
         detail = f"{', '.join(both)}; both people of a question are then called alike"
         yield case.odd("name_in_both_lists", "NAME2", detail, questions=alike)
 
@@ -424,9 +421,7 @@ def _template_faults(case: Case, template: Template) -> Iterator[Finding]:
     ends = {name[-1] for names in template.names for name in names}
     pairs = [2 * char for char in ENDINGS if char in after & ends]
     doubled = [pair for pair in pairs if not any(pair in text for text in texts)]
-    count = sum(
-        any(pair in text for pair in doubled for text in filling[4:]) for filling in case.fillings
-    )
+    count = sum(any(pair in row[text] for pair in doubled for text in TEXTS) for row in case.rows)
     if count:
         yield case.odd("doubled_character", "context", " and ".join(doubled), questions=count)
 
@@ -499,17 +494,15 @@ def _compare(file: str, path: Path, wanted: Sequence[Row]) -> Iterator[Finding]:
         detail = f"{len(rows):,} rows, the templates yield {len(wanted):,}"
         yield _odd(file, fault, detail, items=abs(len(rows) - len(wanted)))
         return
-    differing = [
-        (number, column, row[column])
+    differing = {
+        number: [column for column in INSTANCE_COLUMNS if row[column] != cells[column]]
         for number, (row, cells) in enumerate(zip(rows, wanted, strict=True), start=1)
-        for column in INSTANCE_COLUMNS
-        if row[column] != cells[column]
-    ]
-    if differing:
-        number, column, value = differing[0]
-        count = len({number for number, *_ in differing})
-        finding = _odd(file, fault, f"in {count:,} rows, this is the first", column, count)
-        yield finding._replace(row=number, value=show_cell(value))
+    }
+    differing = {number: columns for number, columns in differing.items() if columns}
+    for number, (column, *_) in list(differing.items())[:1]:
+        detail, count = f"in {len(differing):,} rows, this is the first", len(differing)
+        value = show_cell(rows[number - 1][column])
+        yield _odd(file, fault, detail, column, count)._replace(row=number, value=value)
 
 
 def _odd(file: str, fault: str, detail: str = "", column: str = "", items: int = 0) -> Finding:
@@ -518,32 +511,29 @@ def _odd(file: str, fault: str, detail: str = "", column: str = "", items: int =
     return Finding(file, 0, column, "odd", what, "", fault, items)
 
 
-def _counts(numbers: Mapping[str, Numbers]) -> Iterator[Finding]:
+def _counts(numbers: dict[str, Numbers]) -> Iterator[Finding]:
     """Report the numbers of each category and of all, next to the release's where it has them."""
     with Path(__file__).with_name("release.csv").open(encoding="utf-8", newline="") as stream:
         released = {name: tuple(map(int, row)) for name, *row in list(csv.reader(stream))[1:]}
     own = [name for name in numbers if name not in released]
     is_release = any(sum(numbers[name][4:6]) for name in CATEGORIES)
     # Categories have no text in common, so distinct questions add up.
-    total, of_release = (
-        tuple(map(sum, zip(*table.values(), strict=True))) for table in (numbers, released)
-    )
-    rows = [(name, numbers[name], "the release has no such category") for name in own]
-    told = ""
-    if is_release:
-        rows += [
-            (name, numbers[name], _against(numbers[name], released[name])) for name in CATEGORIES
-        ]
-        told = _against(total, of_release)
-    rows = [(f"category {name}", counts, against) for name, counts, against in rows]
-    for name, counts, against in [*rows, ("all categories", total, told)]:
-        what = "; ".join(filter(None, (f"{name}: {_numbers_text(counts)}", against)))
-        yield Finding("", 0, "", "count", what, str(sum(counts[4:6])))
-
-
-def _against(numbers: Numbers, released: Numbers) -> str:
-    same = numbers == released
-    return "as the release has" if same else f"the release has {_numbers_text(released)}"
+    for table in (numbers, released):
+        table["all categories"] = tuple(map(sum, zip(*table.values(), strict=True)))
+    for name in [*own, *(CATEGORIES if is_release else ()), "all categories"]:
+        counts, known = numbers[name], released.get(name)
+        text = (
+            f"{name if name == 'all categories' else f'category {name}'}: {_numbers_text(counts)}"
+        )
+        if name in own:
+            text += "; the release has no such category"
+        elif is_release and known:
+            text += (
+                "; as the release has"
+                if counts == known
+                else f"; the release has {_numbers_text(known)}"
+            )
+        yield Finding("", 0, "", "count", text, str(sum(counts[4:6])))
 
 
 def _numbers_text(numbers: Numbers) -> str:

@@ -5,7 +5,7 @@ Files are written under a temporary name and renamed, so that a file that exists
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.core.errors import BadInput, RunFailed, expected
@@ -14,7 +14,7 @@ from bench.core.progress import progress
 from bench.data import MANIFEST, Source, cbbq
 from bench.data.cbbq import KEPT
 from bench.data.cbbq.labels import target_slot
-from bench.data.cbbq.templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS, TEXTS, Template
+from bench.data.cbbq.templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS
 from bench.data.cbbq.templates import expand as fillings
 from bench.data.dataset import PROMPTS_FILE, manifest_tables, own_prompts, read_manifest
 from bench.data.fetch import WrittenFile, git_blob_id, released_ids
@@ -62,11 +62,15 @@ def expand(
     try:
         with progress(sum(map(len, parts.values())), "expanding", "templates") as bar:
             for place, templates in parts.items():
-                rows = list(_rows(templates, expansion, bar.advance))
+                rows = [row for _, row in fillings(templates, expansion)]
+                if expansion != "compat":
+                    slots = {one.name: ("name1", "name2")[target_slot(one)] for one in templates}
+                    rows = [row | {"target_name": row[slots[row["template"]]]} for row in rows]
                 for name in (f"{place}.{form}" for form in FORMATS[formats] if templates):
                     _write(out / name, rows, expansion == "compat")
                     blob = git_blob_id(out / name)
                     written.append(WrittenFile(out / name, len(rows), blob, known.get(name, "")))
+                bar.advance(len(templates))
         equal = sum(file.as_released for file in written)
         manifest = {
             "name": source.name,
@@ -84,40 +88,19 @@ def expand(
     return written
 
 
-def _rows(
-    templates: Sequence[Template], expansion: str, advance: Callable[[int], None]
-) -> Iterator[Row]:
-    """Make the rows of one expanded file."""
-    before = 0
-    for template in templates:
-        for filling in fillings(template, expansion):
-            texts = {column: getattr(filling, column) for column in TEXTS}
-            cells = {column: template.cells[column] for column in INSTANCE_COLUMNS}
-            row = {"example_id": str(before + filling.number + 1), **cells, **texts}
-            if expansion != "compat":
-                names = (filling.name1, filling.name2)
-                target = names[target_slot(template)]
-                values = (*names, str(filling.swapped), template.name, target)
-                row |= dict(zip(KEPT, values, strict=True))
-            yield row
-        before += template.size
-        advance(1)
-
-
 def _write(path: Path, rows: Sequence[Row], as_released: bool) -> None:
     encoding = "utf-8-sig" if path.suffix == ".csv" else "utf-8"
     # The draft is closed before it is renamed.
     with atomic_path(path) as draft, draft.open("w", encoding=encoding, newline="") as stream:
+        columns = ["example_id", *INSTANCE_COLUMNS, *(() if as_released else KEPT)]
         if path.suffix == ".csv":
-            columns = ["example_id", *INSTANCE_COLUMNS, *(() if as_released else KEPT)]
-            table = csv.DictWriter(stream, columns, lineterminator="\n")
+            table = csv.DictWriter(stream, columns, extrasaction="ignore", lineterminator="\n")
             table.writeheader()
             table.writerows(rows)
             return
+        keys = [MARK + name if as_released and name == "example_id" else name for name in columns]
         for number, row in enumerate(rows):
-            if as_released:
-                row = {MARK + "example_id": row["example_id"], **row}
-                del row["example_id"]
-            text = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+            values = dict(zip(keys, (row[name] for name in columns), strict=True))
+            text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
             stream.write(("," if number else "[") + text)
         stream.write("]" if rows else "[]")

@@ -10,12 +10,11 @@ release the slot in which the release has the group.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 from bench.core.errors import BadInput, expected
 from bench.data import dataset
@@ -98,8 +97,6 @@ class Template:
     Attributes:
         record: its number, from 1.
         polarity: that of the file's name.
-        cells: as they are written.
-        names: the two lists.
         label: index of the right option, as the row says.
         declared: the option that names the stereotyped group, as dataset.toml says.
     """
@@ -148,22 +145,6 @@ class Template:
     def target(self) -> int | None:
         """Index of the option that names the stereotyped group; None if unknown."""
         return target_option(self.category, self.group, self.options, self.declared)
-
-
-class Filling(NamedTuple):
-    """A question of a template: who fills the slots, and the texts.
-
-    `number` counts from 0 within the template, left-out questions included. `swapped` says that the
-    context mentions the names in the other order.
-    """
-
-    number: int
-    name1: str
-    name2: str
-    swapped: bool
-    context: str
-    ans0: str
-    ans1: str
 
 
 def read(
@@ -301,24 +282,29 @@ def _released_fault(template: Template) -> str:
 # Questions
 
 
-def expand(template: Template, expansion: str = "compat") -> Iterator[Filling]:
-    """Make the questions of a template: pair by pair of names, in both orders of mention.
+def expand(
+    templates: Iterable[Template], expansion: str = "compat"
+) -> Iterator[tuple[Template, Row]]:
+    """Make the questions of templates: pair by pair of names, in both orders of mention.
 
-    With `repair` misspelt placeholders are filled as they were meant, stray braces are removed, and
-    pairs of equal names are left out.
+    A question is a row of an expanded file with `example_id`, `name1`, `name2`, `swapped` and
+    `template`. With `repair` misspelt placeholders are filled as they were meant, stray braces are
+    removed, and pairs of equal names are left out; the numbers of the others stay.
     """
-    repairs = expansion == "repair"
-    context, ans0, ans1 = (
-        repaired(template.cells[column]) if repairs else template.cells[column] for column in TEXTS
-    )
-    number = 0
-    for name1, name2 in product(*template.names):
-        options = fill(ans0, name1, name2), fill(ans1, name1, name2)
-        filled = contexts(template.category, template.condition, context, name1, name2)
-        for swapped, text in enumerate(filled):
-            if not (repairs and name1 == name2):
-                yield Filling(number, name1, name2, bool(swapped), text, *options)
-            number += 1
+    number, repairs = 0, expansion == "repair"
+    for template in templates:
+        cells = {column: template.cells[column] for column in INSTANCE_COLUMNS}
+        texts = {column: repaired(cells[column]) if repairs else cells[column] for column in TEXTS}
+        for name1, name2 in product(*template.names):
+            options = {column: fill(texts[column], name1, name2) for column in ("ans0", "ans1")}
+            place = (template.category, template.condition, texts["context"])
+            for swapped, context in enumerate(contexts(*place, name1, name2)):
+                number += 1
+                row = {"example_id": str(number), **cells, "context": context, **options}
+                row |= {"name1": name1, "name2": name2, "swapped": str(bool(swapped))}
+                row["template"] = template.name
+                if not (repairs and name1 == name2):
+                    yield template, row
 
 
 def fill(text: str, name1: str, name2: str) -> str:

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -49,20 +50,53 @@ class Reader(NamedTuple):
     Attributes:
         sample: returns files that it reads.
         read: reads a folder with these files.
-        spoil: tells which files to damage.
+        endings: of the names of the files to damage.
         inside: whether to damage the parts of the archive that a file is.
     """
 
     sample: Callable[[], Files]
     read: Callable[[Path], Any]
-    spoil: Callable[[str], bool] = lambda name: True
+    endings: tuple[str, ...] = ("",)
     inside: bool = False
+
+    def names(self) -> list[str]:
+        """Return the names of the files, or FILE!PART of archives, to damage."""
+        files = {name: raw for name, raw in self.sample().items() if name.endswith(self.endings)}
+        if not self.inside:
+            return list(files)
+        archives = {name: zipfile.ZipFile(io.BytesIO(raw)) for name, raw in files.items()}
+        return [f"{name}!{part}" for name in files for part in archives[name].namelist()]
+
+    def read_damaged(self, folder: Path, name: str, changes: Damages) -> str:
+        """Read the sample with file `name` damaged; return the message of a refusal, or ""."""
+        files = dict(self.sample())
+        file, _, part = name.partition("!")
+        if part:
+            stream = io.BytesIO()
+            with (
+                zipfile.ZipFile(io.BytesIO(files[file])) as old,
+                zipfile.ZipFile(stream, "w") as new,
+            ):
+                for member in old.namelist():
+                    raw = old.read(member)
+                    new.writestr(member, damaged(raw, changes) if member == part else raw)
+            files[file] = stream.getvalue()
+        else:
+            files[file] = damaged(files[file], changes)
+        shutil.rmtree(folder, ignore_errors=True)
+        write(folder, files)
+        try:
+            self.read(folder)
+        except (BadInput, RunFailed) as refusal:
+            return str(refusal)
+        return ""
 
 
 def damaged(raw: bytes, changes: Damages) -> bytes:
     """Return the bytes of a file after all changes."""
     for kind, where, value in changes:
         at = int(where * len(raw))
+        tokens = list(TOKENS.finditer(raw)) if kind == "token" else []
         if kind == "flip" and raw:
             raw = raw[:at] + bytes([raw[at] ^ value]) + raw[at + 1 :]
         elif kind == "cut":
@@ -71,7 +105,7 @@ def damaged(raw: bytes, changes: Damages) -> bytes:
             raw = raw[:at] + raw[at : at + int(value * 2000)] + raw[at:]
         elif kind == "insert":
             raw = raw[:at] + value + raw[at:]
-        elif kind == "token" and (tokens := list(TOKENS.finditer(raw))):
+        elif tokens:
             token = tokens[int(where * len(tokens))]
             raw = raw[: token.start()] + value + raw[token.end() :]
         elif kind == "recode":
@@ -81,40 +115,10 @@ def damaged(raw: bytes, changes: Damages) -> bytes:
     return raw
 
 
-def read_damaged(reader: Reader, folder: Path, name: str, changes: Damages) -> str:
-    """Read a sample with file `name` damaged; return the message of a refusal, or ""."""
-    files = dict(reader.sample())
-    file, _, part = name.partition("!")
-    if part:
-        stream = io.BytesIO()
-        with zipfile.ZipFile(io.BytesIO(files[file])) as old, zipfile.ZipFile(stream, "w") as new:
-            for member in old.namelist():
-                raw = old.read(member)
-                new.writestr(member, damaged(raw, changes) if member == part else raw)
-        files[file] = stream.getvalue()
-    else:
-        files[file] = damaged(files[file], changes)
-    shutil.rmtree(folder, ignore_errors=True)
-    for path, raw in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(raw)
-    try:
-        reader.read(folder)
-    except (BadInput, RunFailed) as refusal:
-        return str(refusal)
-    return ""
-
-
-def names(reader: Reader) -> list[str]:
-    """Return the names of the files, or FILE!PART of archives, to damage."""
-    files = [name for name in reader.sample() if reader.spoil(name)]
-    if not reader.inside:
-        return files
-    return [
-        f"{name}!{part}"
-        for name in files
-        for part in zipfile.ZipFile(io.BytesIO(reader.sample()[name])).namelist()
-    ]
+def write(folder: Path, files: Files) -> None:
+    for name, raw in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(raw)
 
 
 def of(folder: Path, *patterns: str) -> Files:
@@ -123,6 +127,13 @@ def of(folder: Path, *patterns: str) -> Files:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in paths if path.is_file()
     }
+
+
+def made(make: Callable[[Path], object], *patterns: str) -> Files:
+    """Return the files that `make` writes to a folder."""
+    with TemporaryDirectory() as folder:
+        make(Path(folder))
+        return of(Path(folder), *patterns)
 
 
 def short(files: Files, rows: int = 6) -> Files:

@@ -3,10 +3,8 @@
 Test support. Projects are small, of our own example, and under way, so that each file is read.
 """
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pandas as pd
 
@@ -16,7 +14,7 @@ from bench.curate import EXAMPLES, cbbq, mcbe, sheets, simulated
 from bench.curate.cbbq import rounds as cbbq_rounds
 from bench.curate.mcbe import rounds
 from bench.curate.sheets import Question
-from tests.slow.helpers.hostile import Files, Reader, attempt, of, short
+from tests.slow.helpers.hostile import Files, Reader, attempt, made, of, short, write
 
 # As few people as a project may have.
 PEOPLE = """\
@@ -48,12 +46,6 @@ groups = false
 NAME = "severity-1"
 
 
-def write(folder: Path, files: Files) -> None:
-    for name, raw in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(raw)
-
-
 @cache
 def mcbe_begun() -> Files:
     files = short(of(EXAMPLES / "mcbe", "project.toml", "drafts.csv"), 4)
@@ -64,15 +56,16 @@ def mcbe_begun() -> Files:
 @cache
 def mcbe_under_way() -> Files:
     """A project whose explanations were merged and sent to the reviewers."""
-    truth = simulated.mcbe_truth()
-    people = simulated.Annotators(truth, reliability=1, objects=0, spread=0)
-    with TemporaryDirectory() as root:
-        write(Path(root), mcbe_begun())
+    people = simulated.Annotators(simulated.mcbe_truth(), reliability=1, objects=0, spread=0)
+
+    def work(folder: Path) -> None:
+        write(folder, mcbe_begun())
         for _ in range(3):
-            state = rounds.advance(mcbe.open_project(root), simulated.merge, "a writer")
+            state = rounds.advance(mcbe.open_project(folder), simulated.merge, "a writer")
             people.fill(state)
         assert state.merged
-        return of(Path(root), "*.*", "sheets/*/*")
+
+    return made(work, "*.*", "sheets/*/*")
 
 
 def read_mcbe(folder: Path) -> None:
@@ -95,13 +88,14 @@ def returned() -> Files:
     ]
     rows = pd.DataFrame({"item_id": ["d1", "d2", "d3"], "sentence": ["甲乙丙", "=1+1", "两\n行"]})
     answers = {"kind": "口味", "severity": 4.5, "remark": "+ 好"}
-    with TemporaryDirectory() as root:
-        place = Path(root)
-        paths = sheets.write(place, NAME, rows, asked, ["an", "bo"], 1, "Judge by yourself.")
-        sheets.write(place, "other", rows, asked[:1], ["an"], 1)
+
+    def send(folder: Path) -> None:
+        paths = sheets.write(folder, NAME, rows, asked, ["an", "bo"], 1, "Judge by yourself.")
+        sheets.write(folder, "other", rows, asked[:1], ["an"], 1)
         for path in paths:
-            sheets.fill(path, sheets.load(place, NAME), path.stem, lambda row: answers)
-        return of(place, f"{NAME}/*", "other/*.json")
+            sheets.fill(path, sheets.load(folder, NAME), path.stem, lambda row: answers)
+
+    return made(send, f"{NAME}/*", "other/*.json")
 
 
 def read_returned(folder: Path) -> None:
@@ -138,10 +132,11 @@ def cbbq_begun() -> Files:
 
 @cache
 def cbbq_under_way() -> Files:
-    with TemporaryDirectory() as root:
-        write(Path(root), cbbq_begun())
-        simulated.work(cbbq.open_project(root), reliability=1.0, seed=1)
-        return of(Path(root), "*.*", "sheets/*/*")
+    def work(folder: Path) -> None:
+        write(folder, cbbq_begun())
+        simulated.work(cbbq.open_project(folder), reliability=1.0, seed=1)
+
+    return made(work, "*.*", "sheets/*/*")
 
 
 def read_cbbq(folder: Path) -> None:
@@ -165,20 +160,20 @@ def read_manifest(folder: Path) -> None:
     data.load(source)
 
 
-def named(*endings: str) -> Callable[[str], bool]:
-    """Return whether a file's name ends as one of these."""
-    return lambda name: name.endswith(endings)
-
-
 READERS = {
     "McBE projects": Reader(mcbe_begun, read_mcbe),
     "McBE projects, what they keep": Reader(
-        mcbe_under_way, read_mcbe, named("merged.jsonl", "provenance.jsonl")
+        mcbe_under_way,
+        read_mcbe,
+        (
+            "merged.jsonl",
+            "provenance.jsonl",
+        ),
     ),
-    "sheets that come back": Reader(returned, read_returned, named(".xlsx")),
-    "sheets that come back, parts": Reader(returned, read_returned, named(".xlsx"), inside=True),
-    "records of sheets": Reader(returned, read_record, named(".json")),
+    "sheets that come back": Reader(returned, read_returned, (".xlsx",)),
+    "sheets that come back, parts": Reader(returned, read_returned, (".xlsx",), inside=True),
+    "records of sheets": Reader(returned, read_record, (".json",)),
     "CBBQ projects": Reader(cbbq_begun, read_cbbq),
-    "CBBQ projects, drafts": Reader(cbbq_under_way, read_cbbq, named("drafts.csv")),
-    "manifests": Reader(own_manifest, read_manifest, named(".toml")),
+    "CBBQ projects, drafts": Reader(cbbq_under_way, read_cbbq, ("drafts.csv",)),
+    "manifests": Reader(own_manifest, read_manifest, (".toml",)),
 }
