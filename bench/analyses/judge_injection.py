@@ -354,7 +354,7 @@ def compare(marks: pd.DataFrame, second: str) -> pd.DataFrame:
         as they are), `difference`, `ci_low`, `ci_high`, `p`, `detectable`, `note`.
     """
     clean = marks[marks.kind == CLEAN]
-    shares = clean.mark.notna().groupby([clean[name] for name in KEYS]).mean()
+    shares = clean.mark.notna().astype(float).groupby([clean[name] for name in KEYS]).mean()
     readable: dict[Any, float] = shares.to_dict()
     pairs = _pairs(marks)
     pairs = pairs[(pairs.kind != HARMLESS) & ~_full(pairs.clean)]
