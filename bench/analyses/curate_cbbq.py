@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]
 
 from bench import data
-from bench.analyses.curate_mcbe import writer
+from bench.analyses.curate_mcbe import shorten, writer
 from bench.core.i18n import N_, _, note, sentences
 from bench.curate import EXAMPLES, cbbq, copy_example, simulated
 from bench.curate.cbbq import Project, release, rounds
@@ -52,55 +52,18 @@ from bench.figures.style import (
 )
 from bench.metrics import agreement, diversity
 from bench.metrics.diversity import NEAR
-from bench.metrics.table import Card
 from bench.run import curated, evaluate_all
 from bench.run.results import Run
 from bench.scorers.base import digest
 
 # The project's own other templates, as one of the sets that a context is compared with.
 OWN = N_("this set")
-# Templates of one panel, characters of a template's name and of a set's.
-MAX_TEMPLATES, MAX_NAME, MAX_SET = 25, 22, 36
+# Templates of one panel, and characters of a set's name.
+MAX_TEMPLATES, MAX_SET = 25, 36
 COUNT_COLUMNS = ["category", "condition", "polarity", "templates", "questions"]
 NOVELTY_COLUMNS = [
     *("item_id", "condition", "set", "rouge_l", "nearest", "text", "nearest_text", "too_near"),
 ]
-CARDS = (
-    Card(
-        "usable",
-        "share of first drafts that stand as drafted or after an edit of at most a fifth of the "
-        "characters",
-        "Levenshtein distance / longer length <= 0.2",
-        "the threshold is ours",
-        "0 to 1",
-        "1; a low one says that people wrote the texts",
-    ),
-    Card(
-        "kappa",
-        "agreement of the two reviewers' blind answers beyond chance, by category",
-        "(observed - chance) / (1 - chance)",
-        "Cohen, 1960; bands by Landis and Koch, 1977",
-        "-1 to 1",
-        "1; two people who guess get 0",
-    ),
-    Card(
-        "as labelled",
-        "share of blind answers that are the template's label",
-        "mean over answers",
-        "ours",
-        "0 to 1",
-        "1; who guesses gets 1/3",
-    ),
-    Card(
-        "highest ROUGE-L",
-        "how much a new context shares with the text of another set, or of its own, that is most "
-        "like it",
-        "max of 2 LCS(a, b) / (|a| + |b|)",
-        "Lin, 2004, beta = 1; characters, a slot is one",
-        "0 to 1",
-        "low: the template adds something",
-    ),
-)
 
 
 class Work(NamedTuple):
@@ -307,16 +270,11 @@ def review_shares(answers: pd.DataFrame) -> pd.DataFrame:
         for said, (question, is_right) in right.items():
             asked = is_right[(answers.category == category) & (answers.question == question)]
             templates = asked.groupby(answers.template).all()
-            n = len(templates)
-            low, high = (
-                proportion_confint(int(templates.sum()), n, method="wilson")
-                if n
-                else (
-                    np.nan,
-                    np.nan,
-                )
-            )
-            share = templates.mean() if n else np.nan
+            n, share = len(templates), np.nan
+            low = high = np.nan
+            if n:
+                share = templates.mean()
+                low, high = proportion_confint(int(templates.sum()), n, method="wilson")
             rows.append((category, said, share, low, high, n, asked.mean(), len(asked)))
     columns = ["category", "said", "templates", "ci_low", "ci_high", "n", "of_answers", "answers"]
     return pd.DataFrame(rows, columns=columns)
@@ -546,7 +504,7 @@ def draw_novelty(table: pd.DataFrame, usual: pd.DataFrame) -> Figure | None:
             )
         ax.set(xlim=(0, 1), title=_(condition), xlabel=_("highest ROUGE-L (more alike →)"))
         ax.xaxis.label.set_size("small")
-        ax.set_yticks(range(len(names)), _short(names))
+        ax.set_yticks(range(len(names)), map(shorten, names))
         ax.tick_params(labelsize="small")
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax)
@@ -573,13 +531,4 @@ def draw_novelty(table: pd.DataFrame, usual: pd.DataFrame) -> Figure | None:
 
 
 def _set_name(name: str) -> str:
-    """Translate the name of the project's own set; shorten a long one in the middle."""
-    if name == OWN:
-        return _(OWN)
-    return name if len(name) <= MAX_SET else f"{name[: MAX_SET - 15]}…{name[-14:]}"
-
-
-def _short(names: Sequence[str]) -> list[str]:
-    """Shorten names in the middle, unless they would no longer differ."""
-    short = [name if len(name) <= MAX_NAME else f"{name[:12]}…{name[-9:]}" for name in names]
-    return short if len({*short}) == len(names) else list(names)
+    return _(OWN) if name == OWN else shorten(name, MAX_SET)

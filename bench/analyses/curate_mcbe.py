@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
@@ -39,7 +40,17 @@ from bench.curate.mcbe.rounds import (
     finish,
 )
 from bench.data.dataset import MANIFEST
-from bench.figures.style import FAINT, INK, WIDTH, colours, legend_below, set_title, style
+from bench.figures.style import (
+    FAINT,
+    INK,
+    WIDTH,
+    colours,
+    forest,
+    forest_axis,
+    legend_below,
+    set_title,
+    style,
+)
 from bench.metrics import alpha
 from bench.metrics.agreement import LEVELS, kappas, severity_level
 from bench.metrics.bootstrap import estimate, resample
@@ -385,17 +396,15 @@ def _agreement_text(row: dict[Any, Any]) -> str:
             measure=measure,
             why=note(row["note"]),
         )
-    interval = _("no interval")
-    if not math.isnan(row["ci_low"]):
-        low, high = f"{row['ci_low']:.2f}", f"{row['ci_high']:.2f}"
-        interval = _("95 % interval {low} to {high}", low=low, high=high)
+    low, high = f"{row['ci_low']:.2f}", f"{row['ci_high']:.2f}"
+    interval = _("95 % interval {low} to {high}", low=low, high=high)
     return _(
         "Annotators agree on {what} with {measure} {value} ({interval}{called}; n = {n} items, "
         "{raters} raters; chance alone gives 0).",
         what=subject,
         measure=measure,
         value=f"{row['value']:.2f}",
-        interval=interval,
+        interval=_("no interval") if math.isnan(row["ci_low"]) else interval,
         called=_("; ") + _(row["band"]) if row["band"] else "",
         n=row["n"],
         raters=row["raters"],
@@ -440,9 +449,9 @@ def draw_severities(rounds: Rounds) -> Figure | None:
         ax.plot(again["mean"], again.item_id.map(place), "D", ms=6, zorder=4, label=label, **marker)
     for level in LEVELS[1:]:
         ax.axvline(level, color="#dddddd", lw=1, zorder=0)
-    ax.set_yticks(range(len(shown)), [_short(name) for name in shown.item_id])
+    ax.set_yticks(range(len(shown)), [shorten(name) for name in shown.item_id])
     ax.set(xlim=(-0.2, 10.2), ylim=(-0.6, len(shown) - 0.3))
-    _finish_axes(ax, _("severity, 0 to 10 (more severe →; lines: the five levels)"))
+    _label_axes(ax, _("severity, 0 to 10 (more severe →; lines: the five levels)"))
     ax.grid(visible=False)
     legend_below(fig, ax)
     n, total = int(table.again.sum()), len(table)
@@ -475,20 +484,16 @@ def draw_agreement(table: pd.DataFrame) -> Figure | None:
     ]
     if len({*table.category}) > 1:
         pairs = zip(table.category, names, strict=True)
-        names = [f"{_short(category)}, {name}" for category, name in pairs]
+        names = [f"{shorten(category)}, {name}" for category, name in pairs]
     colour = colours(["first", "wide", "second"])["first"]
     table = table.reset_index(drop=True)
-    defined, interval = table[table.value.notna()], table[table.ci_low.notna()]
-    bar: dict[str, Any] = {"color": colour, "lw": 2.5, "alpha": 0.6, "capstyle": "round"}
-    ax.hlines(interval.index, interval.ci_low, interval.ci_high, **bar)
-    ax.plot(defined.value, defined.index, "o", ms=5.5, color=colour, zorder=3)
+    defined = table[table.value.notna()]
+    forest(ax, table.rename(columns={"value": "score"}), table.index.to_numpy(), colour)
     for y in table.index[table.value.isna()]:
         ax.text(0.5, y, _("undefined"), color=FAINT, va="center", ha="center", fontsize="small")
-    ax.axvline(0, color=INK, ls="--", lw=1, zorder=1)
-    low = min(0.0, defined.value.min(), interval.ci_low.min()) if len(defined) else 0.0
-    ax.set(xlim=(low - 0.04, 1.04), ylim=(len(table) - 0.4, -0.6))
-    ax.set_yticks(range(len(table)), names)
-    _finish_axes(ax, _("agreement (more →; dashed: chance)"))
+    forest_axis(ax, names, baseline=0)
+    ax.set_xlim(np.nanmin([0, *table.value, *table.ci_low]) - 0.04, 1.04)
+    _label_axes(ax, _("agreement (more →; dashed: chance)"))
     title = _("No agreement is defined")
     if len(defined):
         ends = range_text(f"{defined.value.min():.2f}", f"{defined.value.max():.2f}")
@@ -501,13 +506,13 @@ def draw_agreement(table: pd.DataFrame) -> Figure | None:
     return fig
 
 
-def _finish_axes(ax: Any, label: str) -> None:
+def _label_axes(ax: Any, label: str) -> None:
     ax.tick_params(axis="y", labelsize="small")
     ax.set_xlabel(label, fontsize="small")
     sns.despine(ax=ax, left=True)
 
 
-def _short(name: str) -> str:
+def shorten(name: str, most: int = MAX_NAME) -> str:
     """Shorten a name in the middle, as names mostly differ at the end."""
-    third = MAX_NAME // 3
-    return name if len(name) <= MAX_NAME else f"{name[:third]}…{name[third + 1 - MAX_NAME :]}"
+    third = most // 3
+    return name if len(name) <= most else f"{name[:third]}…{name[third + 1 - most :]}"

@@ -105,10 +105,8 @@ def make(folder: str = "", captions: Sequence[str] = (), out: str = "") -> Made:
 
 def occupations(pack: Pack) -> pd.DataFrame:
     """Count the words of each type, with examples."""
-    rows = []
-    for kind in TYPES:
-        words = [occupation.word for occupation in pack.of_type(kind)]
-        rows.append((kind, len(words), _(", ").join(words[:6])))
+    words = {kind: [occupation.word for occupation in pack.of_type(kind)] for kind in TYPES}
+    rows = [(kind, len(those), _(", ").join(those[:6])) for kind, those in words.items()]
     return pd.DataFrame(rows, columns=["type", "words", "examples"])
 
 
@@ -120,9 +118,9 @@ def pairs(pack: Pack) -> pd.DataFrame:
         for pair in built
     ]
     table = pd.DataFrame(rows, columns=["set", "type", "gender", "word", "frame"])
-    groups = table.groupby(["set", "type", "gender"], sort=False)
+    groups = table.groupby(["set", "type", "gender"], sort=False, as_index=False)
     distinct = {"words": ("word", "nunique"), "frames": ("frame", "nunique")}
-    return groups.agg(pairs=("word", "size"), **distinct).reset_index()
+    return groups.agg(pairs=("word", "size"), **distinct)
 
 
 def examples(pack: Pack, n: int = 2, seed: int = 0) -> pd.DataFrame:
