@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from bench.core.errors import BadInput, expected, quoted
 
 if TYPE_CHECKING:
-    from bench.scorers.generation_options import GenerationOptions
+    from bench.scorers.options import GenerationOptions
 
 # What pydantic calls the types of options, in words.
 TYPES = {
@@ -170,7 +170,7 @@ class RunConfig(BaseModel):
         None, "Resources that a Dask worker needs per shard, like GPU=1; default: none."
     )
     limits: Mapping[str, Any] | None = option(
-        None, "Limits of endpoints by name; see `bench.scorers.endpoint.limits.Limits`."
+        None, "Limits of endpoints by name; see `bench.scorers.options.Limits`."
     )
     keys: Mapping[str, str] | None = option(
         None,
@@ -195,7 +195,7 @@ class RunConfig(BaseModel):
     @property
     def generation(self) -> "GenerationOptions":
         """The options of generation."""
-        from bench.scorers.generation_options import GENERATION, GenerationOptions
+        from bench.scorers.options import GENERATION, GenerationOptions
 
         return GenerationOptions.of({name: getattr(self, name) for name in GENERATION})
 

@@ -37,7 +37,7 @@ from bench.scorers.local import hub
 from bench.scorers.local.checkpoint import explain_load_error, tokenizer_of
 from bench.scorers.local.classifier import label_columns
 from bench.scorers.local.device import DTYPES, placement
-from bench.scorers.local.location import check_files, check_whole, locate
+from bench.scorers.local.hub import check_files, check_whole, locate
 
 ABOUT = "training.json"
 # Passes over the data: of a fresh head on an NLI corpus, and of a classifier that is continued.

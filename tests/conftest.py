@@ -136,10 +136,13 @@ def refusal() -> Callable[..., str]:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., Any]]:
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     """`serve(behave)`: a server of OpenAI's protocol that runs until the test ends."""
+    from bench.scorers.endpoint import client
     from tests.helpers.answering import Behave, Server
 
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
     servers: list[Server] = []
 
     def start(behave: Behave, able: Behave | None = None) -> Server:

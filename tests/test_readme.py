@@ -24,7 +24,7 @@ from bench.report import study
 from bench.scorers import check, load
 from bench.scorers.local.causal import Causal
 from bench.scorers.local.classifier import Classifier
-from bench.scorers.local.masked import Masked
+from bench.scorers.local.encoders import Masked
 from tests.helpers.checkpoints import BERT, characters, save
 
 HOME = Path(__file__).parents[1]

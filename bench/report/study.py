@@ -40,8 +40,7 @@ from bench.data.readers import as_path
 from bench.run import PRESETS, path_slug
 from bench.run.results import check_preset, short_name
 from bench.scorers.endpoint import keys as key_names
-from bench.scorers.endpoint.limits import Limits
-from bench.scorers.generation_options import GENERATION, GenerationOptions
+from bench.scorers.options import GENERATION, GenerationOptions, Limits
 from bench.tasks.nli_labels import label_order
 
 KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "keys", "language")

@@ -38,9 +38,8 @@ from bench.run.results import (
 )
 from bench.scorers.base import Scorer, digest
 from bench.scorers.endpoint import keys as key_names
-from bench.scorers.endpoint.limits import Limits
-from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.local import hub
+from bench.scorers.options import GenerationOptions, Limits
 
 __all__ = [
     "PRESETS",

@@ -11,12 +11,11 @@ from typing import Any
 from bench.core.errors import BadInput
 from bench.data.readers import as_path
 from bench.scorers.base import Answer, Model, Scorer
-from bench.scorers.endpoint import url
-from bench.scorers.endpoint.limits import Limits
-from bench.scorers.generation_options import GenerationOptions
+from bench.scorers.endpoint import keys as key_names
 from bench.scorers.local import hub
 from bench.scorers.local.file_hash import fingerprint
-from bench.scorers.local.location import locate
+from bench.scorers.local.hub import locate
+from bench.scorers.options import GenerationOptions, Limits
 from bench.tasks.nli_labels import label_order
 
 __all__ = [
@@ -63,9 +62,9 @@ def load(
         label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier or a file of
             predictions mean.
         limits: of an endpoint, like `{"concurrency": 16}`; see
-            `bench.scorers.endpoint.limits.Limits`.
+            `bench.scorers.options.Limits`.
         generation: like `{"temperature": 0}`; see
-            `bench.scorers.generation_options.GenerationOptions`.
+            `bench.scorers.options.GenerationOptions`.
         keys: environment variables with the keys of endpoints, by host, like
             `{"api.deepseek.com": "DEEPSEEK_API_KEY"}`; see `bench.scorers.endpoint.keys`.
         revision: branch, tag or commit of a Hub model, as in NAME@REVISION. Default: `main`.
@@ -83,37 +82,32 @@ def load(
         options.refuse(options.changed(), f"model {model} writes no replies of its own")
     if order and kind in ("simulated", "replay", "openai", "tiny"):
         raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
-    if kind == "predictions":
-        from bench.scorers.stand_ins.recorded import Predictions
+    if kind in FILES:
+        from bench.scorers.stand_ins import recorded
 
-        return Predictions(as_path(rest), order)
+        path = as_path(rest)
+        return recorded.Replay(path) if kind == "replay" else recorded.Predictions(path, order)
     if kind == "simulated":
         from bench.scorers.stand_ins.simulated import Simulated
 
         return Simulated(rest)
-    if kind == "replay":
-        from bench.scorers.stand_ins.recorded import Replay
-
-        return Replay(as_path(rest))
     if kind == "openai":
         from bench.scorers.endpoint.scorer import Endpoint
 
         return Endpoint(rest, Limits.of(limits), keys, options)
+    # A model that does not exist is refused before torch is loaded, which takes seconds; a wrong
+    # option before a model is downloaded.
+    files = locate(model) if not kind and not device and not dtype else None
+    from bench.scorers.local.device import placement
+
+    where = placement("cpu" if kind else device, dtype, batch_tokens)
     if kind == "tiny":
-        from bench.scorers.local.device import placement
         from bench.scorers.stand_ins.tiny import Tiny
 
-        return Tiny(rest, placement("cpu", dtype, batch_tokens), options)
-    if device or dtype:  # a wrong one is refused before a model is downloaded
-        from bench.scorers.local.device import placement
-
-        placement(device, dtype, batch_tokens)
-    # A model that does not exist is refused before torch is loaded, which takes seconds.
-    files = locate(model)
-    from bench.scorers.local.device import placement
+        return Tiny(rest, where, options)
+    files = files or locate(model)
     from bench.scorers.local.load import load as load_checkpoint
 
-    where = placement(device, dtype, batch_tokens)
     return load_checkpoint(model, files, where, trust_remote_code, order, options)
 
 
@@ -126,7 +120,7 @@ def check(model: str, elsewhere: bool = False) -> None:
     Raises:
         BadInput: a path that does not exist, wrong parameters, or a name that holds a key.
     """
-    url.check_no_secret(model)
+    key_names.check_no_secret(model)
     kind, rest = split_kind(model)
     if not model.strip():
         raise BadInput(
@@ -145,7 +139,7 @@ def check(model: str, elsewhere: bool = False) -> None:
         if not as_path(rest).is_file():
             raise BadInput(f"{rest}: no such file of {FILES[kind]} (model {model})")
     elif kind == "openai":
-        url.parse(rest)
+        key_names.parse(rest)
     elif kind:
         raise BadInput(
             f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, "

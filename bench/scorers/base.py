@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from bench.core.errors import BadInput
@@ -48,11 +47,9 @@ class Answer:
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Something that answers requests.
+    """Something that answers requests of the kinds `verbs`.
 
-    Attributes:
-        verbs: the kinds of requests that it can answer.
-        reads: the answer modes of its choices, the best first.
+    `reads` are the answer modes of its choices, the best first.
     """
 
     verbs: tuple[str, ...]
@@ -77,11 +74,11 @@ class Tally:
 
 
 class TooLong(BadInput):
-    """Texts that are too long for a model; `why` explains each, by its position in the call."""
+    """Texts that are too long for a model; `reasons` are by their position in the call."""
 
-    def __init__(self, message: str, why: dict[int, str]) -> None:
+    def __init__(self, message: str, reasons: dict[int, str]) -> None:
         super().__init__(message)
-        self.why = why
+        self.reasons = reasons
 
 
 class Model:
@@ -101,8 +98,7 @@ class Model:
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each predicted token: float64, nats.
 
-        Args:
-            bos: put a special token before each text.
+        `bos` puts a special token before each text.
         """
         raise NotImplementedError
 
@@ -111,8 +107,7 @@ class Model:
     ) -> np.ndarray:
         """Return the log-probability of each option as the next answer: float64 [n, k].
 
-        Args:
-            options: the same for all prompts, or k for each prompt.
+        The options are the same for all prompts, or k for each prompt.
         """
         raise NotImplementedError
 
@@ -145,9 +140,7 @@ class Model:
         greedy: bool = False,
         until: Until = None,
     ) -> list[str]:
-        """Generate a reply to each prompt.
-
-        A reply depends on its prompt and seed only, not on the other prompts.
+        """Generate a reply to each prompt, which depends on its prompt and seed only.
 
         Args:
             seed: for all prompts, or one each.
@@ -170,17 +163,21 @@ class Model:
 
         A request that is too long for the model gets an error, and does not affect the others.
         """
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for i, request in enumerate(requests):
+            limits = request.max_new_tokens, id(request.until), request.bos, request.of_judge
+            groups.setdefault((request.verb, len(request.options), *limits), []).append(i)
         answers: dict[int, Answer] = {}
-        for positions in _alike(requests):
+        for positions in groups.values():
             start = time.perf_counter()
             try:
-                found = list(self._ask([requests[i] for i in positions]))
-            except TooLong as refusal:
-                answers |= {positions[k]: Answer("", error=why) for k, why in refusal.why.items()}
+                new = list(self._ask([requests[i] for i in positions]))
+            except TooLong as error:
+                answers |= {positions[k]: Answer("", error=e) for k, e in error.reasons.items()}
                 positions = [i for i in positions if i not in answers]
-                found = list(self._ask([requests[i] for i in positions]))
+                new = list(self._ask([requests[i] for i in positions]))
             seconds = (time.perf_counter() - start) / max(len(positions), 1)
-            for i, answer in zip(positions, found, strict=True):
+            for i, answer in zip(positions, new, strict=True):
                 answers[i] = replace(answer, seconds=seconds)
         return [answers[i] for i in range(len(requests))]
 
@@ -210,24 +207,6 @@ class Model:
             pairs = [(request.prompt, request.hypothesis) for request in requests]
             for row in self.classify(pairs):
                 yield Answer.of_probabilities(row, LABELS)
-
-
-def _alike(requests: Sequence[Request]) -> Iterator[list[int]]:
-    """Yield positions of requests that one call of a verb can answer together."""
-
-    def kind(i: int) -> tuple[Any, ...]:
-        request = requests[i]
-        return (
-            request.verb,
-            len(request.options),
-            request.max_new_tokens,
-            id(request.until),
-            request.bos,
-            request.of_judge,
-        )
-
-    for _, group in groupby(sorted(range(len(requests)), key=kind), key=kind):
-        yield list(group)
 
 
 def messages(prompt: Turns, system: str = "") -> list[dict[str, str]]:

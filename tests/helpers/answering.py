@@ -7,9 +7,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from bench.scorers.endpoint.scorer import COUNTING
+from bench.tasks.request import Key, Request
 
+# Status, headers and body.
 Reply = tuple[int, dict[str, str], Any]
 Behave = Callable[[dict[str, Any]], Reply]
+PLACES = {"/v1/chat/completions": "messages", "/v1/completions": "prompt"}
 
 
 class Server(ThreadingHTTPServer):
@@ -27,18 +30,20 @@ class Server(ThreadingHTTPServer):
         self.behave, self.able = behave, able or unable
         self.seen: list[dict[str, Any]] = []
         self.tried: list[dict[str, Any]] = []
-        self.keys: set[str] = set()
         self.headers: list[dict[str, str]] = []
         self.busy = self.busiest = 0
         self.lock = threading.Lock()
         super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(
-            target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        ).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def model(self) -> str:
         return f"openai:some-model@http://127.0.0.1:{self.server_port}/v1"
+
+    @property
+    def keys(self) -> set[str | None]:
+        """What requests had as a key."""
+        return {headers.get("authorization") for headers in self.headers}
 
     def answer(self, asked: dict[str, Any]) -> Reply:
         trying = prompt(asked).startswith(COUNTING)
@@ -62,17 +67,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.keys.add(self.headers["Authorization"])
         self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
-        known = {"/v1/chat/completions": "messages", "/v1/completions": "prompt"}.get(self.path)
-        status, headers, content = self.server.answer(asked) if known in asked else (404, {}, {})
+        known = PLACES.get(self.path) in asked
+        status, headers, content = self.server.answer(asked) if known else (404, {}, {})
         body = content.encode() if isinstance(content, str) else json.dumps(content).encode()
         self.send_response(status)
-        for name, value in {
-            "Content-Type": "application/json",
-            "Content-Length": str(len(body)),
-            **headers,
-        }.items():
+        usual = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        for name, value in {**usual, **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
@@ -82,31 +83,12 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def said(
-    text: str | None, reason: str = "stop", usage: tuple[int, int] | None = None, **more: Any
+    text: str | None, reason: str = "stop", usage: tuple[int, int] = (0, 0), **more: Any
 ) -> Reply:
-    choice = {
-        "index": 0,
-        "finish_reason": reason,
-        "message": {"role": "assistant", "content": text},
-        **more,
-    }
-    counts = (
-        {"usage": dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))}
-        if usage
-        else {}
-    )
-    return (
-        200,
-        {},
-        {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 0,
-            "model": "m",
-            "choices": [choice],
-            **counts,
-        },
-    )
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "finish_reason": reason, "message": message, **more}
+    counts = dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))
+    return 200, {}, {"object": "chat.completion", "choices": [choice], "usage": counts}
 
 
 def fault(status: int, message: str, code: str = "", **headers: str) -> Reply:
@@ -120,3 +102,8 @@ def prompt(asked: dict[str, Any]) -> str:
 def unable(asked: dict[str, Any]) -> Reply:
     """Chats without log-probabilities, and no completions."""
     return fault(404, "no such place") if "prompt" in asked else said("10")
+
+
+def request(text: str = "x", name: str = "answer", verb: str = "generate", **more: Any) -> Request:
+    """A request of no benchmark."""
+    return Request("c", "t", "i", name, verb, text, "v", Key(), **more)

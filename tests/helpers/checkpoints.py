@@ -1,5 +1,6 @@
 """Small random checkpoints: tokenizers with one token per character, networks of a layer or two."""
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,13 +124,32 @@ def headed(
     )
 
 
+class Plant:
+    """A pickle that makes a file when it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return open, (str(self.path), "w")
+
+
+def broken(folder: Path, model: Path, name: str, content: bytes | None) -> Path:
+    """Copy `model` with one file replaced or left out."""
+    shutil.copytree(model, folder)
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_bytes(content)
+    return folder
+
+
 def save_gguf(path: Path) -> Path:
     """A random Llama of one layer as a GGUF file, with a tokenizer of bytes; the path."""
     import gguf
 
     pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "th", "he", "<|end|>"]
     width, inner, vocabulary = 32, 64, len(pieces)
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
     writer.add_context_length(128)
@@ -148,22 +168,17 @@ def save_gguf(path: Path) -> Path:
     writer.add_token_merges(["t h", "h e"])
     writer.add_bos_token_id(258)
     writer.add_eos_token_id(258)
-    shapes: dict[str, tuple[int, ...]] = {
-        "attn_q": (width, width),
-        "attn_k": (width, width),
-        "attn_v": (width, width),
-        "attn_output": (width, width),
-    }
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
+        ["attn_q", "attn_k", "attn_v", "attn_output"], (width, width)
+    )
     shapes |= {"ffn_gate": (inner, width), "ffn_up": (inner, width), "ffn_down": (width, inner)}
     shapes |= {"attn_norm": (width,), "ffn_norm": (width,)}
     tensors = {f"blk.0.{name}": shape for name, shape in shapes.items()}
-    tensors |= {
-        "token_embd": (vocabulary, width),
-        "output": (vocabulary, width),
-        "output_norm": (width,),
-    }
+    table = (vocabulary, width)
+    tensors |= {"token_embd": table, "output": table, "output_norm": (width,)}
     for name, shape in tensors.items():
-        writer.add_tensor(f"{name}.weight", dice.normal(size=shape).astype(np.float32))
+        values = rng.normal(size=shape).astype(np.float32)
+        writer.add_tensor(f"{name}.weight", values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -13,38 +13,33 @@ import struct
 import threading
 from collections import Counter
 from contextlib import suppress
+from typing import Self
 
-KINDS = ("busy", "error", "reset", "hang", "cut", "type", "drip")
+# What is answered to a request that meets a fault, without asking the server.
+ANSWERS = {
+    "busy": (b"429 Too Many Requests\r\nRetry-After: 0.02", b'{"error": "slow down"}'),
+    "error": (b"500 Internal Server Error", b'{"error": {"message": "oh"}}'),
+    "type": (b"200 OK", b"<html>one moment</html>"),
+}
+KINDS = (*ANSWERS, "reset", "hang", "cut", "drip")
 
 
 class Faults:
-    """`with Faults(port) as proxy: ...proxy.port...`
+    """`with Faults(port, seed) as proxy: ...proxy.port...`
 
     Args:
         port: the server's, on this machine.
         rate: the share of requests that meet a fault, all kinds alike.
-        retry_after: what a `busy` answer asks to wait, seconds.
-        pause: seconds between two bytes of a `drip`.
     """
 
-    def __init__(
-        self,
-        port: int,
-        rate: float = 0.3,
-        seed: int = 0,
-        retry_after: str = "0.02",
-        pause: float = 0.05,
-    ) -> None:
-        self.upstream, self.rate, self.seed = port, rate, seed
-        self.retry_after, self.pause = retry_after, pause
+    def __init__(self, port: int, seed: int, rate: float = 0.3) -> None:
+        self.upstream, self.seed, self.rate = port, seed, rate
         self.came: Counter[bytes] = Counter()
         self.faults: Counter[str] = Counter()
-        self.whole = 0
-        self.port = 0
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
-    def __enter__(self) -> "Faults":
+    def __enter__(self) -> Self:
         self._thread.start()
         assert self._started.wait(10)
         return self
@@ -68,94 +63,43 @@ class Faults:
         writer.close()
 
     async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request; whether another may follow on the connection."""
+        """Answer a request; returns whether another may follow on the connection."""
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
         content = await reader.readexactly(int(length[1]) if length else 0)
         self.came[content] += 1
-        kind = self._kind(content)
-        if kind:
-            self.faults[kind] += 1
-        if kind == "busy":
-            wait = f"Retry-After: {self.retry_after}\r\n".encode()
-            return await self._send(
-                writer, b"429 Too Many Requests", b'{"error": "slow down"}', wait
-            )
-        if kind == "error":
-            return await self._send(
-                writer, b"500 Internal Server Error", b'{"error": {"message": "oh"}}'
-            )
-        if kind == "type":
-            return await self._send(
-                writer, b"200 OK", b"<html>one moment</html>", kind=b"text/html"
-            )
+        key = hashlib.sha256(content + f"{self.seed}:{self.came[content]}".encode()).digest()
+        rng = random.Random(key)
+        kind = rng.choice(KINDS) if rng.random() < self.rate else ""
+        self.faults[kind] += bool(kind)
         if kind == "hang":
             await reader.read(1)  # until whoever asked goes
             return False
-        status, answer = await self._ask(head, content)
+        status, answer = ANSWERS.get(kind) or await self._ask(head, content)
         if kind == "cut":
-            return await self._send(writer, status, answer[: len(answer) // 2])
-        start = (
-            b"HTTP/1.1 "
-            + status
-            + b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-        )
+            answer = answer[: len(answer) // 2]
+        media = b"text/html" if kind == "type" else b"application/json"
+        start = b"HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
+        writer.write(start % (status, media, len(answer)))
         if kind == "reset":
-            writer.write(start % len(answer) + answer[: len(answer) // 2])
+            writer.write(answer[: len(answer) // 2])
             await writer.drain()
             raw = writer.get_extra_info("socket")
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
             return False
-        if kind == "drip":
-            writer.write(start % len(answer))
-            for byte in answer:
-                writer.write(bytes([byte]))
-                await writer.drain()
-                await asyncio.sleep(self.pause)
-            return True
-        self.whole += 1
-        return await self._send(writer, status, answer)
-
-    def _kind(self, content: bytes) -> str:
-        """The fault of this coming of a request, "" for none."""
-        key = hashlib.sha256(content + f"{self.seed}:{self.came[content]}".encode()).digest()
-        dice = random.Random(key)
-        return dice.choice(KINDS) if dice.random() < self.rate else ""
-
-    async def _send(
-        self,
-        writer: asyncio.StreamWriter,
-        status: bytes,
-        content: bytes,
-        more: bytes = b"",
-        kind: bytes = b"application/json",
-    ) -> bool:
-        length = b"Content-Length: %d\r\n" % len(content)
-        writer.write(
-            b"HTTP/1.1 "
-            + status
-            + b"\r\nContent-Type: "
-            + kind
-            + b"\r\n"
-            + length
-            + more
-            + b"\r\n"
-            + content
-        )
-        await writer.drain()
+        for part in [answer[k : k + 1] for k in range(len(answer))] if kind == "drip" else [answer]:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(0.02 * (kind == "drip"))
         return True
 
     async def _ask(self, head: bytes, content: bytes) -> tuple[bytes, bytes]:
-        """The server's own status and answer."""
+        """Return the server's own status and answer."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.upstream)
-        writer.write(
-            re.sub(rb"(?i)connection: *[^\r]*", b"Connection: close", head, count=1) + content
-        )
+        closing = re.sub(rb"(?i)connection: *[^\r]*", b"Connection: close", head, count=1)
+        writer.write(closing + content)
         await writer.drain()
-        answer = await reader.read()
+        start, _, body = (await reader.read()).partition(b"\r\n\r\n")
         writer.close()
-        start, _, body = answer.partition(b"\r\n\r\n")
-        if b"transfer-encoding: chunked" in start.lower():
-            body = b"".join(re.findall(rb"[0-9a-fA-F]+\r\n(.*?)\r\n", body, re.DOTALL))
         return start.split(b"\r\n")[0].partition(b" ")[2], body

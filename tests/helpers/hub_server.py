@@ -8,9 +8,11 @@ import hashlib
 import json
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 import pytest
@@ -110,40 +112,36 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, b"")
 
     def _commit(self, name: str, revision: str, files: bool = False) -> str:
-        """The commit of a revision; "" where there is none, which has been answered then."""
+        """Return the commit of a revision; "" where there is none, which has been answered then."""
         repository = self.server.repositories.get(name)
+        key = self.headers.get("Authorization")
+        commit = repository.branches.get(revision, revision) if repository else ""
+        status, code = 0, ""
         if not repository:
-            self._fault(401, "RepoNotFound")
-            return ""
+            status, code = 401, "RepoNotFound"
         # What a gated repository is, everybody may know; only its files are kept.
-        if (
-            files
-            and repository.token
-            and self.headers.get("Authorization") != f"Bearer {repository.token}"
-        ):
-            self._fault(403 if self.headers.get("Authorization") else 401, "GatedRepo")
-            return ""
-        commit = repository.branches.get(revision, revision)
-        if commit not in repository.commits:
-            self._fault(404, "RevisionNotFound")
-            return ""
-        return commit
+        elif files and repository.token and key != f"Bearer {repository.token}":
+            status, code = 403 if key else 401, "GatedRepo"
+        elif commit not in repository.commits:
+            status, code = 404, "RevisionNotFound"
+        if code:
+            self._fault(status, code)
+        return "" if code else commit
 
     def _about(self, name: str, part: str | None, revision: str) -> None:
         commit = self._commit(name, revision)
         if not commit:
             return
         files = self.server.repositories[name].commits[commit]
+        siblings = [{"rfilename": path} for path in files]
+        about: Any = {"id": name.removeprefix("datasets/"), "sha": commit, "tags": []}
+        about["siblings"] = siblings
         if part == "tree":
-            tree = [
+            about = [
                 {"type": "file", "oid": _blob(raw), "size": len(raw), "path": path}
                 for path, raw in files.items()
             ]
-            self._send(200, json.dumps(tree).encode())
-            return
-        about = {"id": name.removeprefix("datasets/"), "sha": commit, "tags": []}
-        siblings = [{"rfilename": path} for path in files]
-        self._send(200, json.dumps({**about, "siblings": siblings}).encode())
+        self._send(200, json.dumps(about).encode())
 
     def _redirect(self, name: str, revision: str, file: str) -> None:
         commit = self._commit(name, revision, files=True)
@@ -153,58 +151,52 @@ class _Handler(BaseHTTPRequestHandler):
         if raw is None:
             self._fault(404, "EntryNotFound", {"X-Repo-Commit": commit})
             return
-        large = file.endswith(LARGE)
-        etag = hashlib.sha256(raw).hexdigest() if large else _blob(raw)
         target = quote(f"/cdn/||{name}|{commit}|{file}")
+        large = file.endswith(LARGE)
         headers = {
             "X-Repo-Commit": commit,
-            "ETag": f'"{etag}"',
-            "X-Linked-Etag": f'"{etag}"',
+            "ETag": _etag(file, raw),
+            "X-Linked-Etag": _etag(file, raw),
             "X-Linked-Size": str(len(raw)),
             "Location": f"{self.server.url}{target}" if large else target,
         }
         self._send(302 if large else 307, b"", headers)
 
     def _file(self, name: str, commit: str, file: str) -> None:
-        repository = self.server.repositories[name]
-        raw = repository.commits[commit][file]
-        headers = {
-            "ETag": f'"{hashlib.sha256(raw).hexdigest() if file.endswith(LARGE) else _blob(raw)}"',
-            "X-Repo-Commit": commit,
-            "Accept-Ranges": "bytes",
-        }
+        raw = self.server.repositories[name].commits[commit][file]
+        headers = {"ETag": _etag(file, raw), "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
         start = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
         first = int(start[1]) if start else 0
         if start:
             headers["Content-Range"] = f"bytes {first}-{len(raw) - 1}/{len(raw)}"
-        status = 206 if start else 200
-        if self.command == "GET" and file in self.server.breaks:
+        breaks = self.command == "GET" and file in self.server.breaks
+        half = len(raw) // 2 if breaks else None
+        self._send(206 if start else 200, raw[first:], headers, half)
+        if breaks:
             self.server.breaks.remove(file)
-            self._send(status, raw[first:], headers, send=len(raw) // 2)
             self.close_connection = True
             self.connection.shutdown(2)
-        else:
-            self._send(status, raw[first:], headers)
 
-    def _fault(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:
-        self._send(
-            status, b"{}", {"X-Error-Code": code, "X-Error-Message": code, **(headers or {})}
-        )
+    def _fault(self, status: int, code: str, headers: Mapping[str, str] = {}) -> None:
+        self._send(status, b"{}", {"X-Error-Code": code, "X-Error-Message": code, **headers})
 
     def _send(
         self,
         status: int,
         body: bytes,
-        headers: dict[str, str] | None = None,
+        headers: Mapping[str, str] = {},
         send: int | None = None,
     ) -> None:
         self.send_response(status)
-        for name, value in (headers or {}).items():
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body[:send])
+
+
+def _etag(file: str, raw: bytes) -> str:
+    return f'"{hashlib.sha256(raw).hexdigest() if file.endswith(LARGE) else _blob(raw)}"'
 
 
 def _blob(raw: bytes) -> str:

@@ -11,7 +11,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCau
 
 from bench.scorers import load
 from bench.scorers.base import Model
-from bench.tasks.request import Key, Request, Turns
+from bench.tasks.request import Turns
+from tests.helpers.answering import request
 from tests.helpers.checkpoints import CHAT, LETTERS, SPECIAL, characters, merging, save
 from tests.scorers.test_logprobs import reference
 
@@ -159,22 +160,17 @@ class Longest(Model):
         return np.array([[float(len(option)) for option in row] for row in options])
 
 
-def asked(prompt: str, *options: str, earlier: tuple[str, ...] = ()) -> Request:
-    return Request(
-        "c", "t", "i", "answer", "choose", prompt, "v", Key(), earlier=earlier, options=options
-    )
-
-
 def test_requests_with_other_options_are_answered_in_one_call() -> None:
     model = Longest()
-    requests = [
-        asked("p", "yes", "no"),
-        asked("q", "A", "B", "CC"),
-        asked("r", "no", "maybe"),
-        asked("s", "I", "III", "II"),
-        asked("t", "x", "xx", earlier=("a", "b")),
-    ]
-    answers = model.answer(requests)
+    asked = {
+        "p": ("yes", "no"),
+        "q": ("A", "B", "CC"),
+        "r": ("no", "maybe"),
+        "s": ("I", "III", "II"),
+    }
+    requests = [request(text, verb="choose", options=row) for text, row in asked.items()]
+    last = request("t", verb="choose", options=("x", "xx"), earlier=("a", "b"))
+    answers = model.answer([*requests, last])
     assert [answer.response for answer in answers] == ["yes", "CC", "maybe", "III", "xx"]
     assert [answer.logprobs for answer in answers] == [(3, 2), (1, 1, 2), (2, 5), (1, 3, 2), (1, 2)]
     assert sorted(model.calls, key=lambda call: len(call[1][0])) == [
@@ -184,13 +180,10 @@ def test_requests_with_other_options_are_answered_in_one_call() -> None:
 
 
 def test_answers_keep_the_order_of_mixed_requests(folders: dict[str, Path]) -> None:
-    def request(verb: str, prompt: str, seed: int) -> Request:
-        options = {"options": ("A", "B"), "max_new_tokens": 4, "seed": seed}
-        return Request("c", "t", "i", "r", verb, prompt, "v", Key(), **options)  # type: ignore[arg-type]
-
     scorer: Any = load(str(folders["chat"]))
+    options = {"options": ("A", "B"), "max_new_tokens": 4}
     requests = [
-        request(verb, prompt, seed)
+        request(prompt, verb=verb, seed=seed, **options)
         for seed in (1, 0)
         for prompt in PROMPTS[:3]
         for verb in ("nll", "generate", "choose")

@@ -1,35 +1,30 @@
-"""The endpoint against a real HTTP server: order, retries, refusals, and odd answers."""
+"""The endpoint against a real HTTP server: what is sent, retries, refusals, and odd answers."""
 
 import json
 import socket
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from bench import run
 from bench.core.errors import RunFailed
 from bench.scorers import load
 from bench.scorers.base import Answer
 from bench.scorers.endpoint import client
-from bench.tasks.request import Key, Request
-from tests.helpers.answering import Reply, Server, fault, prompt, said
+from tests.helpers.answering import Reply, Server, fault, prompt, request, said
 
 SECRET = "sk-planted-0123456789"
 Serve = Callable[..., Server]
 
 
-def request(text: str, name: str = "answer", **fields: Any) -> Request:
-    return Request("c", "t", "i", name, "generate", text, "v", Key(), **fields)
-
-
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def _environment(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
 
 
 def test_answers_come_in_the_order_of_the_requests(serve: Serve) -> None:
@@ -57,13 +52,44 @@ def test_answers_come_in_the_order_of_the_requests(serve: Serve) -> None:
     assert scorer.answer([]) == []
 
 
-def test_only_judges_get_temperature_0(serve: Serve) -> None:
+def test_every_option_is_sent_and_a_judge_gets_none_but_room_to_think(serve: Serve) -> None:
     server = serve(lambda asked: said("7"))
-    scorer: Any = load(server.model)
-    scorer.answer([request("marks", "judge:1"), request("first", "order"), request("answers")])
-    scorer.generate(["greedily"], greedy=True)
-    temperatures = {prompt(asked): asked.get("temperature") for asked in server.seen}
-    assert temperatures == {"marks": 0, "first": 0, "answers": None, "greedily": 0}
+    generation = {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "system": "Be brief.",
+        "thinking_tokens": 100,
+        "template_arguments": {"depth": 2},
+        "request_fields": {"thinking": {"type": "enabled"}},
+    }
+    scorer: Any = load(server.model, generation=generation)
+    scorer.answer([request(max_new_tokens=8), request("y", "judge:1", max_new_tokens=8)])
+    scorer.generate(["z"], greedy=True, max_new_tokens=8)
+    sent = {asked["messages"][-1]["content"]: asked for asked in server.seen}
+    usual = {"model": "some-model", "seed": 0, "max_tokens": 108}
+    assert sent["x"] == {
+        **usual,
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "x"}],
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "chat_template_kwargs": {"depth": 2},
+        "thinking": {"type": "enabled"},
+    }
+    for text in ("y", "z"):
+        messages = [{"role": "user", "content": text}]
+        assert sent[text] == {**usual, "messages": messages, "temperature": 0}
+    assert server.tried[0]["thinking"] == {"type": "enabled"}, "also to find out what it can do"
+    assert scorer.describe()["decoding"] == "temperature 0.5, top_p 0.9"
+    assert scorer.describe()["generation"] == generation
+
+
+def test_thinking_is_switched_off_by_the_template(serve: Serve) -> None:
+    server = serve(lambda asked: said("A"))
+    scorer = load(server.model, generation={"thinking_tokens": 0})
+    scorer.answer([request(max_new_tokens=8), request("y", "judge:1", max_new_tokens=8)])
+    for asked in (*server.tried[:1], *server.seen):
+        assert asked["chat_template_kwargs"] == {"enable_thinking": False}
+    assert {asked["max_tokens"] for asked in server.seen} == {8}
 
 
 def test_it_describes_itself_without_the_key(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,14 +103,6 @@ def test_it_describes_itself_without_the_key(serve: Serve, monkeypatch: pytest.M
     assert (about["id"], about["url"]) == (server.model, server.model.partition("@")[2])
     assert about["decoding"] == "the server's own"
     assert SECRET not in json.dumps(about)
-
-
-def test_a_busy_server_is_asked_again_when_it_says(serve: Serve, waits: list[float]) -> None:
-    replies = [fault(429, "slow down", **{"Retry-After": after}) for after in ("20", "0.2")]
-    replies.append(said("A"))
-    server = serve(lambda asked: replies[len(server.seen) - 1])
-    assert load(server.model).answer([request("x")])[0].response == "A"
-    assert waits == [20, 0.2]
 
 
 REFUSED = "refused by the content filter"
@@ -106,11 +124,10 @@ REFUSALS: dict[str, Reply] = {
     "reason with text": said("The st", "content_filter"),
     "sensitive": said("", "sensitive"),
 }
-LONG = "too long for the model: "
 CONTEXT = "the request exceeds the available context size. try increasing it"
 TOKENS = "The input token count (9) exceeds the maximum number of tokens allowed (8)."
-TOO_LONG: dict[str, tuple[Reply, str]] = {
-    message: (fault(400, message, code), LONG + message)
+TOO_LONG: dict[str, Reply] = {
+    message: fault(400, message, code)
     for message, code in {
         "This model's maximum context length is 8192 tokens, you asked for 9000.": "",
         "no": "context_length_exceeded",
@@ -122,23 +139,25 @@ TOO_LONG: dict[str, tuple[Reply, str]] = {
         "Range of input length should be [1, 30720]": "",
     }.items()
 } | {
-    "llama.cpp, as an answer": ((200, {}, fault(400, CONTEXT)[2]), LONG + CONTEXT),
-    "google": ((400, {}, [{"error": {"message": TOKENS}}]), LONG + TOKENS),
-    "too large": (fault(413, "the prompt is too long"), LONG + "the prompt is too long"),
-    "with the key": (
-        fault(400, f"input is too long for {SECRET} \ud800\nmore"),
-        LONG + "input is too long for [key] \ufffd",
-    ),
+    "the prompt is too long": fault(413, "the prompt is too long"),
+    TOKENS: (400, {}, [{"error": {"message": TOKENS}}]),
+    "input is too long for [key] \ufffd": fault(400, f"input is too long for {SECRET} \ud800\nx"),
 }
-ERRORS = {name: (reply, REFUSED) for name, reply in REFUSALS.items()} | TOO_LONG
+NO_ROOM = "Could not finish the message because max_tokens or model output limit was reached. Sorry"
+CUT_OFF = "cut off while thinking; raise --thinking-tokens or --max-new-tokens"
+ERRORS = (
+    [(reply, REFUSED) for reply in REFUSALS.values()]
+    + [(reply, f"too long for the model: {text}") for text, reply in TOO_LONG.items()]
+    + [((200, {}, fault(400, CONTEXT)[2]), f"too long for the model: {CONTEXT}")]
+    + [(fault(400, NO_ROOM), CUT_OFF)]
+)
 
 
-@pytest.mark.parametrize("name", ERRORS)
+@pytest.mark.parametrize(("reply", "error"), ERRORS)
 def test_a_refused_or_long_text_is_an_error_of_its_own(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, name: str
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, reply: Reply, error: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    reply, error = ERRORS[name]
     server = serve(lambda asked: reply if prompt(asked) == "bad" else said("fine"))
     answers = load(server.model).answer([request("good"), request("bad"), request("good")])
     assert [answer.response for answer in answers] == ["fine", "", "fine"]
@@ -156,13 +175,17 @@ def test_words_of_a_prompt_that_the_server_repeats_are_not_its_own(serve: Serve)
         scorer.answer([request("the risk of sensitive content, and a context length")])
 
 
-@pytest.mark.parametrize("reason", ["abort", "network_error", "insufficient_system_resource"])
-def test_a_reply_that_the_server_broke_off_is_requested_again(serve: Serve, reason: str) -> None:
-    server = serve(
-        lambda asked: said("It is A, bec", reason) if len(server.seen) < 3 else said("It is C.")
-    )
+def test_a_request_is_sent_again_where_the_server_broke_off_or_asks_to_wait(
+    serve: Serve, waits: list[float]
+) -> None:
+    reasons = ["abort", "network_error", "insufficient_system_resource"]
+    replies = [said("It is A, bec", reason) for reason in reasons]
+    replies += [fault(429, "slow down", **{"Retry-After": after}) for after in ("3600", "0.2")]
+    replies.append(said("It is C."))
+    server = serve(lambda asked: replies[len(server.seen) - 1])
     (answer,) = load(server.model).answer([request("x")])
-    assert (answer.response, answer.cut, len(server.seen)) == ("It is C.", False, 3)
+    assert (answer.response, answer.cut, len(server.seen)) == ("It is C.", False, 6)
+    assert waits[3:] == [3600, 0.2]
 
 
 NO_TEXT = "the server answered without a text"
@@ -172,38 +195,39 @@ ODD: list[Any] = [None, 1, {"type": "text", "text": None}, {"type": "image_url"}
 
 
 @pytest.mark.parametrize(
-    ("message", "response", "error"),
+    ("message", "reason", "response", "error"),
     [
-        (None, "", NO_TEXT),
-        ("A", "", NO_TEXT),
-        ({}, "", ""),
-        ({"content": None, "reasoning_content": "It is A."}, "", ""),
-        ({"content": "A", "reasoning_content": "It is B."}, "A", ""),
-        ({"content": [THOUGHT, TEXT, ".", {"text": "5"}]}, "7.5", ""),
-        ({"content": ODD}, "", ""),
-        ({"content": 7}, "", NO_TEXT),
-        ({"content": {"text": "A"}}, "", NO_TEXT),
-        ({"content": "7\ud800"}, "7\ufffd", ""),
-        ({"content": f"You sent {SECRET}."}, "You sent [key].", ""),
+        (None, "stop", "", NO_TEXT),
+        ("A", None, "", NO_TEXT),
+        ({}, "stop", "", ""),
+        ({"content": None, "reasoning_content": "It is A."}, None, "", ""),
+        ({"content": "A", "reasoning_content": "It is B."}, ["stop"], "A", ""),
+        ({"content": [THOUGHT, TEXT, ".", {"text": "5"}]}, "stop", "7.5", ""),
+        ({"content": ODD}, None, "", ""),
+        ({"content": 7}, ["stop"], "", NO_TEXT),
+        ({"content": {"text": "A"}}, "stop", "", NO_TEXT),
+        ({"content": "7\ud800"}, "stop", "7\ufffd", ""),
+        ({"content": f"You sent {SECRET}."}, "stop", "You sent [key].", ""),
+        # A reply that was cut off keeps its text; one that was cut off in its thought has none.
+        ({"content": "I would"}, "length", "I would", ""),
+        ({"content": "A, bec", "reasoning": "It may be B."}, "length", "A, bec", ""),
+        ({"content": None, "reasoning_content": "It may be B."}, "length", "", CUT_OFF),
+        ({"content": "\n", "reasoning": "It may be B."}, "length", "\n", CUT_OFF),
+        ({"content": "<think>B, or"}, "length", "<think>B, or", CUT_OFF),
+        ({"content": "<think>B?</think>A"}, "stop", "<think>B?</think>A", ""),
     ],
 )
-@pytest.mark.parametrize("reason", [None, "stop", ["stop"]])
 def test_an_odd_answer_is_its_text_or_an_error(
-    serve: Serve, monkeypatch: Any, message: Any, response: str, error: str, reason: Any
+    serve: Serve, monkeypatch: Any, message: Any, reason: Any, response: str, error: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     body = {"choices": [{"message": message, "finish_reason": reason}]}
     server = serve(lambda asked: (200, {}, body) if prompt(asked) == "x" else said("B"))
     odd, plain = load(server.model).answer([request("x"), request("y")])
-    cut = False if reason == "stop" else None
+    cut = reason == "length" if isinstance(reason, str) else None
     assert odd == Answer(response, error=error, seconds=odd.seconds, cut=cut)
     assert plain.response == "B"
     pa.array([odd.response, odd.error]).validate(full=True)
-
-
-def test_a_reply_that_was_cut_off_keeps_its_text(serve: Serve) -> None:
-    (cut,) = load(serve(lambda asked: said("I would", "length")).model).answer([request("x")])
-    assert (cut.response, cut.error, cut.cut) == ("I would", "", True)
 
 
 def failure(model: str) -> str:
@@ -216,64 +240,51 @@ def failure(model: str) -> str:
     return message
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_wrong_key_is_reported_without_the_key(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, status: int
-) -> None:
-    server = serve(lambda asked: fault(status, f"Incorrect API key provided: {SECRET[:-4]}****."))
-    assert "OPENAI_API_KEY is not set" in failure(server.model)
-    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    message = failure(server.model)
-    assert f"status {status}; the environment variable OPENAI_API_KEY is wrong" in message
-    assert "sk-" not in message
+WRONG_KEY = f"Incorrect API key provided: {SECRET[:-4]}****."
+IS_WRONG = "the environment variable OPENAI_API_KEY is wrong"
+PROTOCOL = "did not answer as a chat endpoint of OpenAI's protocol does"
 
 
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
+        (fault(401, WRONG_KEY), f"status 401; {IS_WRONG}"),
+        (fault(403, WRONG_KEY), f"status 403; {IS_WRONG}"),
+        (fault(403, "your account is under risk control"), IS_WRONG),
         (fault(404, f"no model for {SECRET}\nsecond line"), "status 404 (no model for [key])"),
         (fault(400, "max_tokens is case-sensitive"), "status 400 (max_tokens is"),
         ((404, {}, {"detail": "no such path"}), "status 404 (no such path)"),
-        (fault(403, "your account is under risk control"), "OPENAI_API_KEY is wrong"),
         (
             fault(503, "overloaded", **{"Retry-After": "0.01"}),
             "20 requests failed each time (status 503: overloaded); 0 of 20",
         ),
+        *(
+            ((200, {"Content-Type": "text/html"} if "<" in body else {}, body), PROTOCOL)
+            for body in ("[]", "7", "", "[" * 5_000, "{not json", "<html>welcome</html>")
+        ),
+        *(((200, {}, {"choices": choices}), PROTOCOL) for choices in ([], None, "A", ["A"])),
+        *(((200, {}, body), PROTOCOL) for body in ({"error": "no memory"}, {"detail": "hello"})),
     ],
 )
 def test_other_errors_name_the_status_and_the_servers_reason(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, reply: Reply, message: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    server = serve(lambda asked: reply)
-    assert message in failure(server.model)
-    assert len(server.seen) < 20 or reply[0] == 503, "waiting requests are cancelled"
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        *({"choices": choices} for choices in ([], None, "A", ["A"])),
-        *({"error": "out of memory"}, {"detail": "hello"}),
-        *("[]", "7", "", "[" * 5_000, "{not json", "<html>welcome</html>"),
-    ],
-)
-def test_what_is_no_chat_endpoint_is_named(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, body: Any
-) -> None:
     monkeypatch.setattr(client, "TRIES", 2)
-    kind = {"Content-Type": "text/html"} if "<" in body else {}
-    assert "protocol" in failure(serve(lambda asked: (200, kind, body)).model)
+    server = serve(lambda asked: reply)
+    said_of_it = failure(server.model)
+    assert message in said_of_it
+    assert "sk-" not in said_of_it
+    assert len(server.seen) < 20 or reply[0] in (200, 503), "waiting requests are cancelled"
 
 
-def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+def test_what_cannot_be_asked_is_named(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "OPENAI_API_KEY is not set" in failure(serve(lambda asked: fault(401, "no")).model)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    assert "cannot be reached (Connection refused" in failure(
-        f"openai:m@http://127.0.0.1:{port}/v1"
-    )
+    message = failure(f"openai:m@http://127.0.0.1:{port}/v1")
+    assert "cannot be reached (Connection refused" in message
 
 
 @pytest.mark.parametrize(
@@ -286,10 +297,117 @@ def test_what_is_no_address_is_refused(refusal: Any, rest: str) -> None:
 
 
 def test_a_key_belongs_into_its_variable(refusal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for user in ("user", ""):
-        message = refusal(load, f"openai:m@http://{user}:{SECRET}@localhost/v1")
+    for address in (f"user:{SECRET}@localhost/v1", f":{SECRET}@h/v1", f"h/v1?api-key={SECRET}"):
+        message = refusal(load, f"openai:m@http://{address}")
         assert "OPENAI_API_KEY" in message
         assert SECRET not in message
     for key in ("sk-密", "sk-two\nlines"):
         monkeypatch.setenv("OPENAI_API_KEY", key)
         assert "sk-" not in refusal(load, "openai:m@http://localhost/v1")
+
+
+def refuse(name: str, message: str) -> Reply:
+    return 400, {}, {"error": {"message": message, "param": name, "code": "unsupported_parameter"}}
+
+
+def reasoning(asked: dict[str, Any]) -> Reply:
+    """Refuse what OpenAI's reasoning models refuse, in its words."""
+    if "max_tokens" in asked:
+        return refuse(
+            "max_tokens",
+            "Unsupported parameter: 'max_tokens' is not supported with this model. "
+            "Use 'max_completion_tokens' instead.",
+        )
+    for name in ("temperature", "top_p"):
+        if asked.get(name, 1) != 1:
+            return refuse(
+                name,
+                f"Unsupported value: '{name}' does not support {asked[name]} with this model. "
+                "Only the default (1) value is supported.",
+            )
+    if asked.get("logprobs"):
+        return refuse("logprobs", "You are not allowed to request logprobs from this model")
+    return said("有" if "有" in prompt(asked) else "A")
+
+
+def test_a_server_is_asked_in_the_way_that_it_names(serve: Serve, capsys: Any) -> None:
+    server = serve(reasoning, reasoning)
+    scorer: Any = load(server.model, generation={"temperature": 0.7})
+    assert scorer.verbs == ("generate",)
+    assert scorer.describe()["asked_with"] == {"max_tokens": "sent as max_completion_tokens"}
+    for _ in range(2):
+        answers = scorer.answer([request(str(k), max_new_tokens=5) for k in range(20)])
+        assert {answer.response for answer in answers} == {"A"}
+    assert len(server.seen) <= 40 + 8, "it is learnt from the first requests"
+    assert {name for name in server.seen[-1] if name not in ("model", "messages")} == {
+        "seed",
+        "max_completion_tokens",
+    }
+    asked_with = scorer.describe()["asked_with"]
+    assert set(asked_with) == {"max_tokens", "temperature=0.7"}
+    assert "left out" in asked_with["temperature=0.7"]
+    assert capsys.readouterr().err.count("does not take temperature=0.7") == 1
+    assert scorer.spent.startswith(f"{len(server.seen) + len(server.tried)} requests")
+
+
+def test_a_judge_that_cannot_be_greedy_is_noted_in_the_run(serve: Serve, capsys: Any) -> None:
+    judge = serve(reasoning, reasoning)
+    given = {"categories": ["gender"], "limit": 2, "settings": {"explanation": "yes"}}
+    done = run.evaluate("cbbq", "simulated:", judge=judge.model, out="run", **given)
+    about = json.loads(Path("run/run.json").read_text("utf-8"))
+    assert set(about["judge"]["asked_with"]) == {"max_tokens", "temperature=0"}
+    assert "does not take temperature=0, which is left out" in capsys.readouterr().err
+    assert (done.records.error == "").all()
+
+
+UNRECOGNIZED = "Unrecognized request argument: thinking"
+
+
+@pytest.mark.parametrize(
+    ("generation", "name", "message"),
+    [
+        ({"temperature": 5.0}, "temperature", "temperature must be at most 2"),
+        ({"template_arguments": {"a": 1}}, "chat_template_kwargs", "Unrecognized argument"),
+        ({"request_fields": {"thinking": 1}}, "thinking", UNRECOGNIZED),
+        ({}, "max_tokens", "Range of max_tokens should be [1, 8]"),
+        ({}, "max_completion_tokens", "max_completion_tokens is not supported"),
+    ],
+)
+def test_what_the_user_chose_or_nothing_can_replace_fails_with_the_servers_reason(
+    serve: Serve, generation: dict[str, Any], name: str, message: str
+) -> None:
+    server = serve(lambda asked: refuse(name, message))
+    scorer = load(server.model, generation=generation)
+    with pytest.raises(RunFailed) as caught:
+        scorer.answer([request()])
+    assert f"status 400 ({message})" in str(caught.value)
+    assert len(server.seen) <= 2
+
+
+@pytest.mark.parametrize("name", ["seed", "chat_template_kwargs"])
+def test_a_field_of_the_workbenchs_own_is_left_out_where_it_is_forbidden(
+    serve: Serve, name: str
+) -> None:
+    def strict(asked: dict[str, Any]) -> Reply:
+        extra = {"type": "extra_forbidden", "msg": "Extra inputs are not permitted"}
+        detail = {"detail": [{**extra, "loc": ["body", name], "input": asked.get(name)}]}
+        return (422, {}, detail) if name in asked else said("A")
+
+    server = serve(strict, strict)
+    scorer = load(server.model, generation={"thinking_tokens": 0})
+    assert scorer.answer([request()])[0].response == "A"
+    assert list(scorer.describe()["asked_with"]) == [name]
+    assert name not in server.seen[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("temperature", "--temperature"), ("max_tokens", "--max-new-tokens"), ("n", "itself")],
+)
+def test_a_request_field_with_an_option_of_its_own_is_refused(
+    refusal: Any, name: str, instead: str
+) -> None:
+    model = "openai:m@http://127.0.0.1:9/v1"
+    message = refusal(load, model, generation={"request_fields": {name: 1}})
+    assert f"--request-field {name}:" in message
+    assert instead in message

@@ -14,10 +14,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from bench import run
 from bench.core.errors import BadInput, NotApplicable
 from bench.scorers import load
-from bench.scorers.endpoint.responses import by_echo, by_prompt_logprobs, options
-from bench.tasks.request import Key, Request
+from bench.scorers.endpoint.responses import options, prompt_logprobs
 from tests.helpers import checkpoints
-from tests.helpers.answering import Behave, Reply, Server, fault, said
+from tests.helpers.answering import Behave, Reply, Server, fault, request, said
 
 TEXTS = ["he is a nurse.", "她是医生。", "1 2 3", "工程师是男。"]
 QUESTION = "who? A. he B. she C. unknown"
@@ -95,7 +94,6 @@ def first_token(logprobs: dict[str, float]) -> Reply:
 
 @pytest.fixture(autouse=True)
 def _environment(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
@@ -128,9 +126,11 @@ def test_a_text_is_as_likely_as_here(serve: Serve, folder: str, how: str) -> Non
         assert len(row) > 3
         np.testing.assert_allclose(row, other, atol=1e-5)
     np.testing.assert_allclose(there.nll(TEXTS), here.nll(TEXTS), atol=1e-5)
-    requests = [Request("c", "pc", "i", "w", "nll", text, "v", Key()) for text in TEXTS]
-    for answer, expected in zip(there.answer(requests), here.answer(requests), strict=True):
-        assert float(answer.response) == pytest.approx(float(expected.response), abs=1e-5)
+    requests = [request(text, verb="nll") for text in TEXTS]
+    values, expected = (
+        [float(answer.response) for answer in scorer.answer(requests)] for scorer in (there, here)
+    )
+    assert values == pytest.approx(expected, abs=1e-5)
 
 
 def test_preference_computation_scores_as_here(serve: Serve, folder: str) -> None:
@@ -227,45 +227,40 @@ def test_without_probabilities_letters_are_not_applicable_and_text_is_read(serve
     assert set(about["model"]["lacks"]) == {"choose", "nll"}
 
 
-@pytest.mark.parametrize(
-    ("reported", "expected"),
-    [
-        (None, None),
-        ([], None),
-        ([None], []),
-        ([None, {"5": {"logprob": -1}}], [-1.0]),
-        # Which of two entries is the text's own token is unknown.
-        ([None, {"5": {"logprob": -1}, "6": {"logprob": -2}}], None),
-        ([None, {"5": {"logprob": None}}], None),
-        ([None, {"5": {"logprob": math.nan}}], None),
-        ([None, 3], None),
-    ],
-)
-def test_prompt_logprobs_are_read_completely_or_not_at_all(
-    reported: Any, expected: list[float] | None
-) -> None:
-    assert by_prompt_logprobs({"choices": [{"prompt_logprobs": reported}]}) == expected
-    assert by_prompt_logprobs({}) is None
+OF_VLLM: list[tuple[Any, Any]] = [
+    (None, None),
+    ([], None),
+    ([None], []),
+    ([None, {"5": {"logprob": -1}}], [-1.0]),
+    # Which of two entries is the text's own token is unknown.
+    ([None, {"5": {"logprob": -1}, "6": {"logprob": -2}}], None),
+    ([None, {"5": {"logprob": None}}], None),
+    ([None, {"5": {"logprob": math.nan}}], None),
+    ([None, 3], None),
+]
+# With how many tokens the server wrote, which are not the prompt's.
+OF_ECHO: list[tuple[Any, Any, Any]] = [
+    ([None, -1.0, -2.0, -3.0], 1, [-1.0, -2.0]),
+    ([None, -1.0], 0, [-1.0]),
+    ([-3.0], 1, None),
+    ([-3.0], None, None),
+    ([None, None, -2.0], 0, None),
+    ([None, -1.0], 5, None),
+    ([None, True, -2.0], 1, None),
+    ("none", 1, None),
+]
 
 
-@pytest.mark.parametrize(
-    ("reported", "written", "expected"),
-    [
-        ([None, -1.0, -2.0, -3.0], 1, [-1.0, -2.0]),
-        ([None, -1.0], 0, [-1.0]),
-        ([-3.0], 1, None),
-        ([-3.0], None, None),
-        ([None, None, -2.0], 0, None),
-        ([None, -1.0], 5, None),
-        ([None, True, -2.0], 1, None),
-        ("none", 1, None),
-    ],
-)
-def test_an_echo_is_read_up_to_what_was_written(
-    reported: Any, written: int | None, expected: list[float] | None
-) -> None:
-    choices, usage = [{"logprobs": {"token_logprobs": reported}}], {"completion_tokens": written}
-    assert by_echo({"choices": choices, "usage": usage}) == expected
+def test_probabilities_of_a_prompt_are_read_completely_or_not_at_all() -> None:
+    for reported, expected in OF_VLLM:
+        body: Any = {"choices": [{"prompt_logprobs": reported}]}
+        assert prompt_logprobs(body, "prompt_logprobs") == expected
+    for reported, written, expected in OF_ECHO:
+        body = {"choices": [{"logprobs": {"token_logprobs": reported}}]}
+        assert (
+            prompt_logprobs({**body, "usage": {"completion_tokens": written}}, "echo") == expected
+        )
+    assert prompt_logprobs({}, "echo") is prompt_logprobs({}, "prompt_logprobs") is None
 
 
 def test_options_are_spelt_alike() -> None:

@@ -39,14 +39,8 @@ def settled_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_merged_adapter_does_not_get_the_answers_of_its_base(own_folder: Path) -> None:
     """Same sizes and the same first mebibyte: the embeddings, which an adapter leaves alone."""
-    model = save(
-        own_folder / "model",
-        LlamaForCausalLM,
-        LlamaConfig,
-        characters("[CLS] $A"),
-        hidden_size=1024,
-        num_hidden_layers=1,
-    )
+    shape, coder = {"hidden_size": 1024, "num_hidden_layers": 1}, characters("[CLS] $A")
+    model = save(own_folder / "model", LlamaForCausalLM, LlamaConfig, coder, **shape)
     before = run.evaluate("cbbq", "model", limit=2, **ASKED)
     weights = model / "model.safetensors"
     start = weights.read_bytes()[:MIB]
@@ -59,7 +53,8 @@ def test_a_merged_adapter_does_not_get_the_answers_of_its_base(own_folder: Path)
 
     after = run.evaluate("cbbq", "model", limit=2, **ASKED)
     assert after.folder != before.folder
-    assert _logprobs(after) != pytest.approx(_logprobs(before), abs=1e-3)
+    old, new = (np.concatenate(done.records.logprobs) for done in (before, after))
+    assert new != pytest.approx(old, abs=1e-3)
     with pytest.raises(AnotherRun, match="model_content"):
         run.evaluate("cbbq", "model", limit=2, out=before.folder, **ASKED)
 
@@ -81,22 +76,20 @@ def test_an_adapter_is_another_model_where_its_local_base_is(own_folder: Path) -
 @pytest.mark.parametrize(("name", "usual", "other"), [("answer", "A", "B"), ("judge", "无", "有")])
 def test_every_recorded_answer_counts(own_folder: Path, name: str, usual: str, other: str) -> None:
     """A quarter of the answers change, which stand behind more than a mebibyte of others."""
-    questions = run.evaluate("cbbq", "simulated:bias=1", limit=8, **ASKED).records.item_id
+    items = run.evaluate("cbbq", "simulated:bias=1", limit=8, **ASKED).records.item_id
     asked = {**ASKED, "read": None, "limit": 8}
+    model = "replay:replies.jsonl"
     if name == "judge":
-        asked |= {"judge": "replay:replies.jsonl", "settings": {"explanation": "yes"}}
-    model = "simulated:bias=1" if name == "judge" else "replay:replies.jsonl"
+        asked |= {"judge": model, "settings": {"explanation": "yes"}}
+        model = "simulated:bias=1"
+    usuals = dict.fromkeys(items[:6], usual) | {f"unused:{k}": "A" * 4096 for k in range(300)}
     counts = []
     for last in (usual, other):
-        replies = dict(zip(questions, [usual] * 6 + [last] * 2, strict=True))
-        unused = {f"unused:{k}": "A" * 4096 for k in range(300)}
-        early = dict(list(replies.items())[:6])
         lines = [
             {"task": "ambiguous", "item_id": item, "request": name, "response": reply}
-            for item, reply in {**early, **unused, **replies}.items()
+            for item, reply in (usuals | dict.fromkeys(items[6:], last)).items()
         ]
-        text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
-        Path("replies.jsonl").write_text(text, "utf-8")
+        Path("replies.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
         done = run.evaluate("cbbq", model, **asked).records
         counts.append((done[done.request == name].response == last).sum())
     assert counts == [8, 2]
@@ -115,7 +108,9 @@ def test_every_byte_of_a_file_counts(settled_file: Path) -> None:
 
 
 def test_a_large_file_is_read_once(settled_file: Path, cache: Path, monkeypatch: Any) -> None:
-    first, read = file_hash.fingerprint(settled_file), _counted(monkeypatch)
+    first, read, part = file_hash.fingerprint(settled_file), [], file_hash._hash_part
+    counted = lambda file, start: (read.append(start), part(file, start))[1]  # noqa: E731
+    monkeypatch.setattr(file_hash, "_hash_part", counted)
     assert file_hash.fingerprint(settled_file) == first
     assert read == []
     # A cache that is damaged or cannot be written costs time alone.
@@ -133,10 +128,8 @@ def test_a_file_that_keeps_its_size_and_time_is_read_again(settled_file: Path) -
     content[-1] ^= 1
     settled_file.write_bytes(content)
     os.utime(settled_file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert (settled_file.stat().st_mtime_ns, settled_file.stat().st_size) == (
-        before.st_mtime_ns,
-        before.st_size,
-    )
+    after = settled_file.stat()
+    assert (after.st_mtime_ns, after.st_size) == (before.st_mtime_ns, before.st_size)
     assert file_hash.fingerprint(settled_file) != first
 
 
@@ -171,20 +164,3 @@ def test_a_run_of_an_earlier_version_says_why_it_does_not_go_on(
     with pytest.raises(AnotherRun, match="first mebibyte"):
         run.evaluate("cbbq", "replay:said.jsonl", out=done.folder, **asked)
     assert "first mebibyte" in refusal(run.repeat, done.folder)
-
-
-def _logprobs(done: run.Run) -> list[float]:
-    return [float(value) for row in done.records.logprobs for value in row]
-
-
-def _counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The starts of parts that are read from now on."""
-    starts: list[int] = []
-    part = file_hash._hash_part
-
-    def counted(file: Path, start: int) -> bytes:
-        starts.append(start)
-        return part(file, start)
-
-    monkeypatch.setattr(file_hash, "_hash_part", counted)
-    return starts

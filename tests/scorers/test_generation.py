@@ -1,59 +1,33 @@
 """Replies of local models: greedy, sampled, in batches, and by options of generation."""
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertForSequenceClassification,
-    BloomConfig,
-    BloomForCausalLM,
-    CohereConfig,
-    CohereForCausalLM,
-    Gemma2Config,
-    Gemma2ForCausalLM,
-    GenerationConfig,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MistralConfig,
-    MistralForCausalLM,
-)
+from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
 
 from bench import run
 from bench.scorers import load
-from bench.scorers.local.generation import PreallocatedLayer
-from bench.scorers.sampling import SeededSampling
-from bench.tasks.request import Key, Request
+from bench.scorers.local.generation import PreallocatedLayer, SeededSampling
+from tests.helpers.answering import request
 from tests.helpers.checkpoints import BERT, LETTERS, SPECIAL, characters, headed, save
 
-# Network, configuration and shape; and whether common beginnings can be computed once.
-FAMILIES: dict[str, tuple[Any, Any, dict[str, Any], bool]] = {
-    "llama": (LlamaForCausalLM, LlamaConfig, {"num_key_value_heads": 2}, True),
-    "gpt2": (GPT2LMHeadModel, GPT2Config, {"n_positions": 512}, True),
-    "gemma2": (
-        Gemma2ForCausalLM,
-        Gemma2Config,
-        {"head_dim": 8, "final_logit_softcapping": 3.0},
-        True,
-    ),
-    "cohere": (CohereForCausalLM, CohereConfig, {"logit_scale": 4.0}, True),
-    "a narrow window": (
-        MistralForCausalLM,
-        MistralConfig,
-        {"sliding_window": 8, "num_key_value_heads": 2},
-        False,
-    ),
-    "bloom": (BloomForCausalLM, BloomConfig, {"n_layer": 2, "n_head": 4}, False),
+# Architecture and shape, and whether common beginnings can be computed once.
+FAMILIES: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "llama": ("Llama", {"num_key_value_heads": 2}, True),
+    "gpt2": ("GPT2", {"n_positions": 512}, True),
+    "gemma2": ("Gemma2", {"head_dim": 8, "final_logit_softcapping": 3.0}, True),
+    "cohere": ("Cohere", {"logit_scale": 4.0}, True),
+    "a narrow window": ("Mistral", {"sliding_window": 8, "num_key_value_heads": 2}, False),
+    "bloom": ("Bloom", {"n_layer": 2, "n_head": 4}, False),
 }
 QUESTIONS = [
     "the doctor is here. who is it?",
@@ -69,22 +43,24 @@ QUESTIONS = [
 WARM = {"temperature": 1.3, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
 
 
+def saved(folder: Path, name: str, sampling: dict[str, Any] | None = None, **more: Any) -> str:
+    kind, shape, _ = FAMILIES[name]
+    network = getattr(transformers, "GPT2LMHeadModel" if kind == "GPT2" else f"{kind}ForCausalLM")
+    config, coder = getattr(transformers, f"{kind}Config"), characters("[CLS] $A", **more)
+    return str(save(folder, network, config, coder, sampling, **shape))
+
+
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    coder = characters("[CLS] $A", chat=True)
-    return {
-        name: save(tmp_path_factory.mktemp("generate"), network, config, coder, **shape)
-        for name, (network, config, shape, _) in FAMILIES.items()
-    }
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("generate")
+    return {name: saved(folder / name, name, chat=True) for name in FAMILIES}
 
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The Llama of `folders`, whose configuration samples."""
-    folder, coder = tmp_path_factory.mktemp("warm"), characters("[CLS] $A", chat=True)
-    shape = FAMILIES["llama"][2]
     sampling = {"temperature": 1.5, "top_k": 0}
-    return str(save(folder, LlamaForCausalLM, LlamaConfig, coder, sampling, **shape))
+    return saved(tmp_path_factory.mktemp("warm"), "llama", sampling, chat=True)
 
 
 def replies(model: Any, generation: dict[str, Any] | None = None, **options: Any) -> list[str]:
@@ -95,11 +71,11 @@ def replies(model: Any, generation: dict[str, Any] | None = None, **options: Any
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("sampled", [False, True])
 def test_common_beginnings_are_computed_once_and_replies_stay(
-    folders: dict[str, Path], name: str, sampled: bool
+    folders: dict[str, str], name: str, sampled: bool
 ) -> None:
     texts, tallies = [], []
     for trees in (True, False):
-        scorer: Any = load(str(folders[name]))
+        scorer: Any = load(folders[name])
         if sampled:
             scorer._generator.sampling = WARM
         scorer._reader._trees &= trees
@@ -108,12 +84,12 @@ def test_common_beginnings_are_computed_once_and_replies_stay(
     assert texts[0] == texts[1]
     assert len(set(texts[0])) > 3 or name == "gemma2"  # which says nothing, greedily
     assert tallies[0].asked == tallies[1].asked
-    assert (tallies[0].computed < tallies[1].computed) is FAMILIES[name][3]
+    assert (tallies[0].computed < tallies[1].computed) is FAMILIES[name][2]
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt2", "cohere"])
-def test_greedy_replies_are_the_models_own(folders: dict[str, Path], name: str) -> None:
-    scorer: Any = load(str(folders[name]))
+def test_greedy_replies_are_the_models_own(folders: dict[str, str], name: str) -> None:
+    scorer: Any = load(folders[name])
     coder = scorer.tokenizer
     free = scorer.generate(QUESTIONS, max_new_tokens=12)
     # A token inside some reply ends it from here on, so that replies differ in length.
@@ -130,7 +106,7 @@ def test_greedy_replies_are_the_models_own(folders: dict[str, Path], name: str) 
         expected.append(coder.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
     assert scorer.describe()["decoding"] == "greedy"
     for batch_tokens in (1, 4096):
-        tested: Any = load(str(folders[name]), batch_tokens=batch_tokens)
+        tested: Any = load(folders[name], batch_tokens=batch_tokens)
         tested.network.generation_config.eos_token_id = eos
         assert tested.generate(QUESTIONS[::-1], max_new_tokens=12) == expected[::-1]
 
@@ -144,9 +120,9 @@ def test_greedy_replies_are_the_models_own(folders: dict[str, Path], name: str) 
     ],
 )
 def test_replies_that_have_ended_leave_their_places_to_others(
-    folders: dict[str, Path], name: str, sampled: bool, monkeypatch: Any
+    folders: dict[str, str], name: str, sampled: bool, monkeypatch: Any
 ) -> None:
-    scorer: Any = load(str(folders[name]), batch_tokens=40)
+    scorer: Any = load(folders[name], batch_tokens=40)
     if sampled:
         scorer._generator.sampling = WARM
     prompts = [f"{question}{end}" for question in QUESTIONS for end in ("", "?", " no.")]
@@ -172,7 +148,7 @@ def test_replies_that_have_ended_leave_their_places_to_others(
     rounds.clear()
     assert scorer.generate(prompts, max_new_tokens=24, seed=1) == expected
     assert len({len(reply) for reply in expected}) > 2
-    if FAMILIES[name][3]:
+    if FAMILIES[name][2]:
         # At most half of a batch had ended already, and one batch is not full.
         assert sum(rows * steps for rows, steps in rounds) < 2.5 * written
         assert max(rows for rows, _ in rounds) > 2
@@ -187,7 +163,7 @@ def test_a_sampled_reply_depends_on_prompt_and_seed_only(warm: str) -> None:
     some = [*QUESTIONS[2:4], QUESTIONS[2]]
     assert scorer.generate(some, max_new_tokens=10, seed=3) == [*drawn[2:4], drawn[2]]
     other = scorer.generate(QUESTIONS, max_new_tokens=10, seed=4)
-    assert all(one != two for one, two in zip(drawn, other, strict=True))
+    assert all(a != b for a, b in zip(drawn, other, strict=True))
     seeds = range(len(QUESTIONS))
     apart = [
         scorer.generate([question], max_new_tokens=8, seed=seed)[0]
@@ -203,14 +179,15 @@ def test_a_sampled_reply_depends_on_prompt_and_seed_only(warm: str) -> None:
     assert computed <= prompt - 1 + 5 * 8, "the prompt of the repeats is computed once"
 
 
-def test_until_ends_a_reply(folders: dict[str, Path]) -> None:
-    scorer: Any = load(str(folders["llama"]))
+def test_until_ends_a_reply(folders: dict[str, str]) -> None:
+    scorer: Any = load(folders["llama"])
     complete = scorer.generate(QUESTIONS, max_new_tokens=20)
     cut = scorer.generate(QUESTIONS, max_new_tokens=20, until=lambda reply: len(reply) >= 3)
     assert cut == [reply[: len(short)] for reply, short in zip(complete, cut, strict=True)]
     assert {len(short) for short, reply in zip(cut, complete, strict=True) if len(reply) > 3} == {3}
 
 
+CODE = dict(zip([*SPECIAL, *LETTERS], range(1000), strict=False))
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=4)
 
 
@@ -233,9 +210,9 @@ def test_keys_and_values_are_right_aligned_and_grow_in_place(
 
 
 def test_what_does_not_fit_into_memory_is_halved_for_good(
-    folders: dict[str, Path], monkeypatch: Any
+    folders: dict[str, str], monkeypatch: Any
 ) -> None:
-    scorer: Any = load(str(folders["llama"]), batch_tokens=200)
+    scorer: Any = load(folders["llama"], batch_tokens=200)
     expected = scorer.generate(QUESTIONS, max_new_tokens=12)
     generate, sizes = scorer.network.generate, []
 
@@ -283,8 +260,8 @@ def distribution(
 
 @pytest.mark.parametrize("name", DECODING)
 def test_first_tokens_are_drawn_from_the_models_distribution(tmp_path: Path, name: str) -> None:
-    coder = characters("[CLS] $A")
-    scorer: Any = load(str(save(tmp_path, LlamaForCausalLM, LlamaConfig, coder, DECODING[name])))
+    scorer: Any = load(saved(tmp_path, "llama", DECODING[name]))
+    coder = scorer.tokenizer
     # Two thousand prompts with their own seeds that look the same to the model: unknown letters.
     prompts = [chr(0xAC00 + i) for i in range(2000)]
     ids = coder(prompts[0] + "\n")["input_ids"]
@@ -292,20 +269,17 @@ def test_first_tokens_are_drawn_from_the_models_distribution(tmp_path: Path, nam
         logits = scorer.network(torch.tensor([ids])).logits[0, -1].double().numpy()
     p = distribution(logits, **DECODING[name])
     drawn = scorer.generate(prompts, max_new_tokens=1)
-    tokens = [*([""] * len(SPECIAL)), *LETTERS]  # special tokens are not shown in a reply
-    observed = {token: drawn.count(token) for token in set(tokens)}
-    expected = {
-        token: 2000 * sum(p[i] for i, other in enumerate(tokens) if other == token)
-        for token in set(tokens)
-    }
-    assert sum(observed.values()) == 2000
-    assert all(expected[token] > 0 for token in observed if observed[token])
-    often = [token for token in expected if expected[token] >= 5]
-    counts = [observed[token] for token in often], [expected[token] for token in often]
+    # Special tokens are not shown in a reply, so all of them are one.
+    likely = Counter({"": 2000 * p[: len(SPECIAL)].sum()})
+    likely.update({letter: 2000 * p[CODE[letter]] for letter in LETTERS})
+    observed = Counter(drawn)
+    assert all(likely[token] > 0 for token in observed)
+    often = [token for token in likely if likely[token] >= 5]
+    assert len(often) >= 3
+    counts = [[table[token] for token in often] for table in (observed, likely)]
     rest = [2000 - sum(column) for column in counts]
     if rest[1] > 1e-9:
-        counts = ([*counts[0], rest[0]], [*counts[1], rest[1]])
-    assert len(often) >= 3
+        counts = [[*column, more] for column, more in zip(counts, rest, strict=True)]
     assert chisquare(*counts).pvalue > 1e-3
 
 
@@ -345,22 +319,18 @@ def test_impossible_tokens_are_never_drawn(draw: float) -> None:
 
 
 def test_a_models_own_generation_configuration_is_used(tmp_path: Path) -> None:
-    folder = save(tmp_path, LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"))
-    GenerationConfig(do_sample=True, temperature=2.0, top_k=0).save_pretrained(folder)
+    folder = saved(tmp_path, "llama")
+    transformers.GenerationConfig(do_sample=True, temperature=2.0, top_k=0).save_pretrained(folder)
     assert replies(folder, seed=0) == replies(folder, seed=0) != replies(folder, seed=1)
 
 
-def test_options_that_were_not_given_are_not_described(folders: dict[str, Path]) -> None:
-    model = str(folders["llama"])
-    described = load(model, generation={"temperature": None, "system": ""}).describe()
-    assert described == load(model).describe()
-    assert not {"generation", "thoughts"} & set(described)
-
-
 def test_a_temperature_overrides_how_the_model_decodes(
-    folders: dict[str, Path], warm: str, refusal: Any
+    folders: dict[str, str], warm: str, refusal: Any
 ) -> None:
-    greedy = str(folders["llama"])
+    greedy = folders["llama"]
+    unchanged = load(greedy, generation={"temperature": None, "system": ""}).describe()
+    assert unchanged == load(greedy).describe()
+    assert not {"generation", "thoughts"} & set(unchanged)
     likeliest, drawn = replies(greedy), replies(warm)
     assert replies(warm, greedy=True) == replies(warm, {"temperature": 0}) == likeliest != drawn
     assert replies(warm, {"top_p": 1e-6}) == likeliest
@@ -377,11 +347,11 @@ def test_a_temperature_overrides_how_the_model_decodes(
 
 
 def test_a_judge_is_greedy_also_beside_a_model_that_samples(
-    folders: dict[str, Path], warm: str
+    folders: dict[str, str], warm: str
 ) -> None:
     scorer: Any = load(warm, generation={"temperature": 2.0})
     requests = [
-        Request("c", "t", "i", name, "generate", text, "v", Key(), max_new_tokens=8)
+        request(text, name, max_new_tokens=8)
         for text in QUESTIONS
         for name in ("answer", "judge:1")
     ]
@@ -412,17 +382,17 @@ def test_the_demonstration_model_takes_the_options(refusal: Any) -> None:
     scorer: Any = load("tiny:s", generation={"temperature": 0})
     described = scorer.describe()
     assert (described["generation"], described["decoding"]) == ({"temperature": 0}, "greedy")
-    one, two = (scorer.generate(["t"], max_new_tokens=3, seed=seed) for seed in (1, 2))
-    assert one == two
+    first, second = (scorer.generate(["t"], max_new_tokens=3, seed=seed) for seed in (1, 2))
+    assert first == second
     scorer = load("tiny:s", generation={"template_arguments": {"tone": "curt"}})
     assert refusal(scorer.describe).startswith("--template tone: ")
 
 
 def test_a_judge_that_writes_nothing_needs_no_room_for_thoughts(
-    folders: dict[str, Path], own_folder: Path
+    folders: dict[str, str], own_folder: Path
 ) -> None:
     given: dict[str, Any] = {"categories": ["age"], "tasks": ["ba"], "limit": 1, "out": "out"}
-    model = str(folders["llama"])
+    model = folders["llama"]
     done = run.evaluate(
         "mcbe", model, judge="simulated:", thinking_tokens=4, max_new_tokens=4, **given
     )

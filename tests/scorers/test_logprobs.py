@@ -16,7 +16,7 @@ from bench.scorers import load
 from bench.scorers.base import Tally
 from bench.scorers.local import logprobs
 from bench.scorers.local.device import Placement, placement
-from bench.scorers.local.logprobs import LogprobReader, Row, TokenLogprobs
+from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.prefix_tree import Tree
 from tests.helpers.checkpoints import BERT, SHAPE, characters, merging, save
 
@@ -124,7 +124,7 @@ def test_every_architecture_gives_the_reference(name: str) -> None:
 def test_neither_the_stretch_nor_the_way_of_attending_matters(
     monkeypatch: Any, size: int, by_block: bool
 ) -> None:
-    monkeypatch.setattr("bench.scorers.local.tree_attention.BLOCK", 5)
+    monkeypatch.setattr("bench.scorers.local.prefix_tree.BLOCK", 5)
     model = network("llama, grouped queries")
     tested = reader(model, size)
     tested._by_block = by_block
@@ -225,11 +225,11 @@ def test_nothing_waits_for_an_accelerator_before_the_end(monkeypatch: Any) -> No
     tested._separable, tested._trees, tested._by_block, tested._window = True, True, False, None
     parts: list[tuple[Any, torch.Tensor]] = []
 
-    def split(found: TokenLogprobs, rows: list[Row]) -> list[np.ndarray]:
-        parts.extend(found._parts)
+    def split(new: Any, rows: list[Row]) -> list[np.ndarray]:
+        parts.extend(new)
         return [np.zeros(len(row.reads)) for row in rows]
 
-    monkeypatch.setattr(TokenLogprobs, "split", split)
+    monkeypatch.setattr(logprobs, "_split", split)
     wanted = rows(texts())
     assert [len(values) for values in tested.read(wanted)] == [len(row.reads) for row in wanted]
     assert {(values.device.type, values.dtype) for _, values in parts} == {("meta", torch.float32)}

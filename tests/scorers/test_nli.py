@@ -109,17 +109,13 @@ def test_label_names_say_what_label_0_means(tmp_path: Path) -> None:
     np.testing.assert_allclose(scorer.classify(PAIRS), other.classify(PAIRS)[:, [1, 2, 0]])
 
 
-@pytest.mark.parametrize("names", [["entailment"], ["entailment"] * 3, ["yes", "no", "maybe"]])
-def test_label_names_are_the_three_labels(own_folder: Path, refusal: Any, names: list[str]) -> None:
-    expected = f"--label-names {','.join(names)}: expected entailment, contradiction, neutral"
-    assert refusal(load, "m/x", label_names=names).startswith(expected)
-    assert refusal(evaluate, "nli_coal", "simulated:", label_names=names).startswith(expected)
-    assert "label_names 'neutral': expected a list" in refusal(
-        evaluate, "nli_coal", "simulated:", label_names="neutral"
-    )
-
-
-def test_models_without_labels_take_no_names_for_them(own_folder: Path, refusal: Any) -> None:
+def test_wrong_label_names_are_refused(own_folder: Path, refusal: Any) -> None:
+    for names in (["entailment"], ["entailment"] * 3, ["yes", "no", "maybe"]):
+        expected = f"--label-names {','.join(names)}: expected entailment, contradiction, neutral"
+        assert refusal(load, "m/x", label_names=names).startswith(expected)
+        assert refusal(evaluate, "nli_coal", "simulated:", label_names=names).startswith(expected)
+    message = refusal(evaluate, "nli_coal", "simulated:", label_names="neutral")
+    assert "label_names 'neutral': expected a list" in message
     causal = save(own_folder / "c", LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"))
     for model in (str(causal), "simulated:", "tiny:s", "openai:x@http://localhost:1/v1"):
         message = f"model {model}: has no labels to name; leave out --label-names"
@@ -137,7 +133,9 @@ def test_label_names_are_part_of_the_run_and_may_be_given_by_model(
     message = refusal(evaluate, "nli_coal", folder, label_names=LABELS, **options)
     assert "holds another run (label_names was ['neutral', 'entailment'" in message
     assert "now None)" in refusal(evaluate, "nli_coal", folder, **options)
-    assert "label_names" not in evaluate("nli_coal", "simulated:", limit=1).about["asked"]
+    about = evaluate("nli_coal", "simulated:", limit=1).about
+    assert "label_names" not in about["asked"]
+    assert about["probe"] == [], "only classifiers are probed"
 
 
 def test_there_are_three_probes_of_each_kind_in_every_language() -> None:
@@ -171,7 +169,3 @@ def test_the_probe_is_recorded_and_a_failed_one_is_reported(
     assert (message in capsys.readouterr().err) is bool(wrong)
     noted = run.scores()[run.scores().note.str.contains(message, regex=False)]
     assert noted.category.tolist() == ["all"] * wrong
-
-
-def test_other_models_are_not_probed(own_folder: Path) -> None:
-    assert evaluate("nli_coal", "simulated:", limit=1, out="a").about["probe"] == []

@@ -20,13 +20,8 @@ CSV = "id,entailment,contradiction,neutral\n"
 
 def requests(*item_ids: str) -> list[Request]:
     """Requests for pairs like `zh:7`."""
-    return [
-        Request(
-            *(item_id.partition(":")[0], "ps", item_id, "label", "classify", "p", "", Key()),
-            hypothesis="h",
-        )
-        for item_id in item_ids
-    ]
+    names = [(item_id.partition(":")[0], "ps", item_id) for item_id in item_ids]
+    return [Request(*name, "label", "classify", "p", "", Key(), hypothesis="h") for name in names]
 
 
 def write(folder: Path, *rows: Any, name: str = "p.jsonl") -> Path:
@@ -108,71 +103,49 @@ def row(*numbers: Any, **more: Any) -> dict[str, Any]:
     return {"id": 1, **dict(zip(LABELS, numbers, strict=False)), **more}
 
 
+IN_JSON: list[tuple[list[Any], str]] = [
+    ([row(12, 0, 3)], "line 1: entailment 12, contradiction 0, neutral 3 sum to 15; expected"),
+    ([row(33, 33, 34)], "not counts or percentages"),
+    ([row(0.5, 0.2, 0.297)], "sum to 0.997"),
+    ([row(0.5, 0.3, 0.2), row(0.9, 0.3, -0.2, id=2)], "line 2: entailment 0.9, contradiction 0.3"),
+    ([row(label="neutral"), "\n", row(label="neutral")], "line 3: id 1 is in line 1 already"),
+    ([row(label="maybe")], "line 1, field `label`: 'maybe' is unknown; allowed: entailment"),
+    ([row(label="LABEL_1")], "neutral; give their meaning with --label-names"),
+    ([row(label=2)], "field `label`: 2 is unknown"),
+    ([{"label": "neutral"}], "line 1: field `id` is missing; found: label"),
+    ([row(id="zh-1")], "field `id`: 'zh-1' is not a whole number"),
+    ([row(id=True)], "field `id`: True is not a whole number"),
+    ([row(score=0.9)], "line 1: field `label` is missing; expected it, or entailment"),
+    ([row(0.9, neutral=0.1)], "field `contradiction` is missing; expected it beside entailment"),
+    ([row(None, 0.9, 0.1)], "field `entailment` is missing"),
+    ([row("high", 0.9, 0.1)], "field `entailment`: 'high' is not a number"),
+    (['{"id": 1, "entailment": NaN, "contradiction": 0.9, "neutral": 0.1}\n'], "nan is not a"),
+    ([row(scores=[0.5, 0.5], label=["neutral", "entailment"])], "`scores`: expected one for each"),
+    ([row(scores=[0.5, 0.3, 0.2])], "beside a list `label` of their names"),
+    ([row(scores=[0.5, 0.3, 0.2], label=["neutral", "neutral", "entailment"])], "one for each"),
+    ([row(language="en", label="neutral"), row(id=2, label="neutral")], "line 2: field `language`"),
+    ([row(language=3, label="neutral")], "field `language`: 3 is not a text"),
+    (["[1]\n"], "expected a JSON object"),
+    ([], "holds no predictions"),
+]
+IN_TABLES = [
+    (["id,label\n", "1,neutral\n", "2\n"], "row 2: has 1 cells"),
+    (["id,label\n", "x,neutral\n"], "row 1, column `id`: 'x' is not a whole number"),
+    (["label"], "column `id` is missing"),
+]
+
+
 @pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (
-            [row(12, 0, 3)],
-            "line 1: entailment 12, contradiction 0, neutral 3 sum to 15; expected probabilities",
-        ),
-        ([row(33, 33, 34)], "not counts or percentages"),
-        ([row(0.5, 0.2, 0.297)], "sum to 0.997"),
-        (
-            [row(0.5, 0.3, 0.2), row(0.9, 0.3, -0.2, id=2)],
-            "line 2: entailment 0.9, contradiction 0.3, neutral -0.2 sum to 1;",
-        ),
-        (
-            [row(label="neutral"), "\n", row(label="neutral")],
-            "line 3: id 1 is in line 1 already",
-        ),
-        ([row(label="maybe")], "line 1, field `label`: 'maybe' is unknown; allowed: entailment"),
-        ([row(label="LABEL_1")], "neutral; give their meaning with --label-names"),
-        ([row(label=2)], "field `label`: 2 is unknown"),
-        ([{"label": "neutral"}], "line 1: field `id` is missing; found: label"),
-        ([row(id="zh-1")], "field `id`: 'zh-1' is not a whole number"),
-        ([row(id=True)], "field `id`: True is not a whole number"),
-        ([row(score=0.9)], "line 1: field `label` is missing; expected it, or entailment"),
-        ([row(0.9, neutral=0.1)], "field `contradiction` is missing beside entailment, neutral"),
-        ([row(None, 0.9, 0.1)], "field `entailment` is missing"),
-        ([row("high", 0.9, 0.1)], "field `entailment`: 'high' is not a number"),
-        (
-            ['{"id": 1, "entailment": NaN, "contradiction": 0.9, "neutral": 0.1}\n'],
-            "field `entailment`: nan is not a number",
-        ),
-        (
-            [row(scores=[0.5, 0.5], label=["neutral", "entailment"])],
-            "field `scores`: expected one for each of",
-        ),
-        ([row(scores=[0.5, 0.3, 0.2])], "expected a list `label` of as many names beside it"),
-        (
-            [row(scores=[0.5, 0.3, 0.2], label=["neutral", "neutral", "entailment"])],
-            "expected one for each",
-        ),
-        (
-            [row(language="en", label="neutral"), row(id=2, label="neutral")],
-            "line 2: field `language` is missing, which other rows have",
-        ),
-        ([row(language=3, label="neutral")], "field `language`: 3 is not a text"),
-        (["[1]\n"], "expected a JSON object"),
-        ([], "holds no predictions"),
-    ],
+    ("name", "rows", "message"),
+    [("p.jsonl", *case) for case in IN_JSON] + [("p.csv", *case) for case in IN_TABLES],
 )
 def test_a_wrong_row_is_refused_with_its_place(
-    tmp_path: Path, refusal: Any, rows: list[Any], message: str
+    tmp_path: Path, refusal: Any, name: str, rows: list[Any], message: str
 ) -> None:
-    path = write(tmp_path, *rows)
+    path = write(tmp_path, *rows, name=name)
     error = refusal(load, f"predictions:{path}")
     assert error.startswith(str(path))
     assert message in error
-
-
-def test_a_missing_file_and_a_broken_table_are_refused(tmp_path: Path, refusal: Any) -> None:
-    for call in (load, lambda model: Predictions(Path(model.partition(":")[2]))):
-        assert "no such file of predictions" in refusal(call, f"predictions:{tmp_path / 'no.csv'}")
-    path = write(tmp_path, "id,label\n", "1,neutral\n", "2\n", name="p.csv")
-    assert "row 2: has 1 cells" in refusal(load, f"predictions:{path}")
-    path = write(tmp_path, "label", name="q.csv")
-    assert "column `id` is missing" in refusal(load, f"predictions:{path}")
 
 
 def test_requests_and_predictions_have_to_match(tmp_path: Path, refusal: Any) -> None:

@@ -13,25 +13,23 @@ from bench import run
 from bench.core.errors import BadInput
 from bench.run.execute import NOT_ASKED
 from bench.scorers import load
-from bench.tasks.request import Key, Request
+from tests.helpers.answering import request
 from tests.helpers.checkpoints import CHAT, characters, merging, save
 
 TURNS = "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}{% endfor %}"
 PLAIN = TURNS + "<|assistant|>"
-OPENING = TURNS + "<|assistant|>{{ '<think>\n' }}"
+OPENING = PLAIN + "{{ '<think>\n' }}"
+SHUT = PLAIN + "{{ '<think>\n\n</think>\n\n' }}"
 SWITCHED = (
-    TURNS + "<|assistant|>{% if enable_thinking is defined and not enable_thinking %}"
+    PLAIN + "{% if enable_thinking is defined and not enable_thinking %}"
     "{{ '<think>\n\n</think>\n\n' }}{% else %}{{ '<think>\n' }}{% endif %}"
 )
-SHUT = TURNS + "<|assistant|>{{ '<think>\n\n</think>\n\n' }}"
 NO_SYSTEM = (
     "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}"
     "{% endif %}" + PLAIN
 )
-FORGETS = (
-    TURNS.replace("messages %}", "messages if message['role'] != 'system' %}") + "<|assistant|>"
-)
-END = "[SEP]"
+FORGETS = PLAIN.replace("messages %}", "messages if message['role'] != 'system' %}")
+CUT, CUT_THOUGHT = "raise --max-new-tokens", "raise --thinking-tokens"
 
 
 def saved(folder: Path, template: str | None, special: bool = False, **options: Any) -> str:
@@ -42,12 +40,15 @@ def saved(folder: Path, template: str | None, special: bool = False, **options: 
     return str(save(folder, LlamaForCausalLM, LlamaConfig, coder, **options))
 
 
-def write(scorer: Any, replies: Mapping[str, str]) -> None:
-    """Have a model write these replies to these questions, whatever its weights are."""
-    coder, speech = scorer.tokenizer, scorer.chat
+def answers(scorer: Any, replies: Mapping[str, str], **given: Any) -> list[tuple[str, str, Any]]:
+    """Have a model write these replies to these questions, whatever its weights are.
+
+    Returns response, error, and whether it was cut off.
+    """
+    coder, chat = scorer.tokenizer, scorer.chat
     scripts = {}
     for question, reply in replies.items():
-        (prompt,) = speech.encode([speech.render(question)])
+        (prompt,) = chat.encode([chat.render(question)])
         scripts[tuple(prompt)] = coder(reply, add_special_tokens=False)["input_ids"]
 
     def generate(input_ids: Any, attention_mask: Any, max_new_tokens: int, **given: Any) -> Any:
@@ -55,118 +56,82 @@ def write(scorer: Any, replies: Mapping[str, str]) -> None:
         starts = [next(key for key in scripts if tuple(row[: len(key)]) == key) for row in rows]
         over = torch.zeros(len(rows), dtype=torch.bool)
         for _ in range(max_new_tokens):
-            new = []
             for row, start in zip(rows, starts, strict=True):
-                script, k = scripts[start], len(row) - len(start)
-                new.append(script[min(k, len(script) - 1)])
-                row.append(new[-1])
-            new = [
-                given["pad_token_id"] if ended else token
-                for token, ended in zip(new, over, strict=True)
-            ]
-            input_ids = torch.cat([input_ids, torch.tensor(new)[:, None]], 1)
+                script = scripts[start]
+                row.append(script[min(len(row) - len(start), len(script) - 1)])
+            new = torch.tensor([row[-1] for row in rows]).where(~over, given["pad_token_id"])
+            input_ids = torch.cat([input_ids, new[:, None]], 1)
             over |= given["stopping_criteria"](input_ids, None)
             if over.all():
                 break
         return input_ids
 
     scorer.network.generate = generate
+    new = scorer.answer([request(question, **given) for question in replies])
+    return [(answer.response, answer.error, answer.cut) for answer in new]
 
 
-def asked(question: str, name: str = "answer", **given: Any) -> Request:
-    return Request("c", "t", "i", name, "generate", question, "v", Key(), **given)
+# Template, limit of a thought, and limit of the answer or both; what is written, what is kept of
+# it, how its error ends, and whether it was cut off. E is the token for the end.
+SCRIPTS: list[tuple[str, int | None, int, list[tuple[str, str, str, bool]]]] = [
+    (
+        OPENING,
+        None,
+        5,
+        [
+            ("abcdefghE", "abcde", CUT, True),
+            ("ab</think>CE", "ab</think>C", "", False),
+            ("abcE", "abc", "ended while thinking, without an answer", False),
+            ("a</think>CdfghE", "a</think>Cdf", "", True),
+            ("abcd</think>CE", "abcd</think>", "", True),
+        ],
+    ),
+    (
+        PLAIN,
+        None,
+        5,
+        [
+            ("CE", "C", "", False),
+            ("CdfghE", "Cdfgh", "", True),
+            ("<think>abcdfE", "<think>abcd", CUT, True),
+            ("<think>a</think>CE", "<think>a</think>C", "", False),
+        ],
+    ),
+    (
+        OPENING,
+        6,
+        4,
+        [
+            ("abcdo</think>CFGHIJE", "abcdo</think>CFGH", "", True),
+            ("abcdopq</think>CE", "abcdop", CUT_THOUGHT, True),
+            ("a</think>CFGHIJE", "a</think>CFGH", "", True),
+            ("a</think>CFE", "a</think>CF", "", False),
+            ("a</think>b<think></think>CFGHIJE", "a</think>b<think></think>CFGH", "", True),
+        ],
+    ),
+    # A model that does not think gets no more room.
+    (PLAIN, 6, 4, [("CFGHIJE", "CFGH", "", True), ("<think>abco</think>CFE", None, "", False)]),  # type: ignore[list-item]
+]
 
 
-def answers(
-    scorer: Any, replies: Mapping[str, str], **given: Any
-) -> dict[str, tuple[str, str, Any]]:
-    """What is recorded of the `replies`: response, error, and whether it was cut off."""
-    write(scorer, replies)
-    found = scorer.answer([asked(question, **given) for question in replies])
-    return {
-        question: (one.response, one.error, one.cut)
-        for question, one in zip(replies, found, strict=True)
-    }
-
-
-def test_a_reply_that_ends_inside_its_thought_is_no_answer(tmp_path: Path) -> None:
-    scorer = load(saved(tmp_path, OPENING))
-    found = answers(
-        scorer,
-        {
-            "cut": "abcdefgh" + END,
-            "closed": "ab</think>C" + END,
-            "no answer": "abc" + END,
-            "long answer": "a</think>Cdefgh" + END,
-            "shut at the limit": "abcd</think>C" + END,
-        },
-        max_new_tokens=5,
-    )
-    assert found == {
-        "cut": ("abcde", "cut off while thinking; raise --max-new-tokens", True),
-        "closed": ("ab</think>C", "", False),
-        "no answer": ("abc", "ended while thinking, without an answer", False),
-        "long answer": ("a</think>Cde", "", True),
-        "shut at the limit": ("abcd</think>", "", True),
-    }
-
-
-def test_a_model_that_opens_its_thought_itself_is_read_alike(tmp_path: Path) -> None:
-    scorer = load(saved(tmp_path, PLAIN))
-    found = answers(
-        scorer,
-        {
-            "none": "C" + END,
-            "long": "Cdefgh" + END,
-            "cut": "<think>abcdef" + END,
-            "closed": "<think>a</think>C" + END,
-        },
-        max_new_tokens=5,
-    )
-    assert found == {
-        "none": ("C", "", False),
-        "long": ("Cdefg", "", True),
-        "cut": ("<think>abcd", "cut off while thinking; raise --max-new-tokens", True),
-        "closed": ("<think>a</think>C", "", False),
-    }
-
-
-@pytest.mark.parametrize("template", [OPENING, PLAIN])
-def test_a_thought_has_tokens_of_its_own_and_the_answer_all_of_its_own(
-    tmp_path: Path, template: str
+@pytest.mark.parametrize(("template", "thinking", "limit", "cases"), SCRIPTS)
+def test_thought_and_answer_have_their_limits(
+    tmp_path: Path,
+    template: str,
+    thinking: int | None,
+    limit: int,
+    cases: list[tuple[str, str | None, str, bool]],
 ) -> None:
-    scorer = load(saved(tmp_path, template), generation={"thinking_tokens": 6}, batch_tokens=30)
-    first = "" if template == OPENING else "<think>"
-    more = "" if first else "d"  # so that thoughts have as many tokens
-    replies = {
-        "fits": f"{first}abc{more}o</think>CEFGHIJ{END}",
-        "too long": f"{first}abc{more}op</think>C{END}",
-        "short": f"{first}a</think>CEFGHIJ{END}",
-        "ends": f"{first}a</think>CE{END}",
-        "twice": f"{first}a</think>b<think></think>CEFGHIJ{END}",
-    }
-    found = answers(scorer, replies, max_new_tokens=4)
-    assert found == {
-        "fits": (f"{first}abc{more}o</think>CEFG", "", True),
-        "too long": (
-            f"{first}abc{more}op",
-            "cut off while thinking; raise --thinking-tokens",
-            True,
-        ),
-        "short": (f"{first}a</think>CEFG", "", True),
-        "ends": (f"{first}a</think>CE", "", False),
-        "twice": (f"{first}a</think>b<think></think>CEFG", "", True),
-    }
-    alone = {
-        question: answers(scorer, {question: replies[question]}, max_new_tokens=4)
-        for question in replies
-    }
-    assert {question: one[question] for question, one in alone.items()} == found
-
-
-def test_a_model_that_does_not_think_gets_no_more_room(tmp_path: Path) -> None:
-    scorer = load(saved(tmp_path, PLAIN), generation={"thinking_tokens": 6})
-    assert answers(scorer, {"q": "CEFGHIJ" + END}, max_new_tokens=4) == {"q": ("CEFG", "", True)}
+    generation = {"thinking_tokens": thinking} if thinking else {}
+    scorer = load(saved(tmp_path, template), generation=generation, batch_tokens=30)
+    replies = {f"q{k}": script.replace("E", "[SEP]") for k, (script, *_) in enumerate(cases)}
+    together = answers(scorer, replies, max_new_tokens=limit)
+    for (script, kept, error, cut), answer in zip(cases, together, strict=True):
+        assert answer[::2] == (kept or script.removesuffix("E"), cut)
+        assert answer[1].endswith(error)
+        assert bool(answer[1]) is bool(error)
+    for k, (question, reply) in enumerate(replies.items()):
+        assert answers(scorer, {question: reply}, max_new_tokens=limit) == [together[k]]
 
 
 def test_tags_may_be_of_many_tokens_or_special_ones(tmp_path: Path) -> None:
@@ -176,27 +141,25 @@ def test_tags_may_be_of_many_tokens_or_special_ones(tmp_path: Path) -> None:
     )
     bytewise = save(tmp_path / "bytes", LlamaForCausalLM, LlamaConfig, coder)
     scorer = load(str(bytewise), generation={"thinking_tokens": 11})
-    found = answers(
-        scorer, {"fits": "abc</think>CEFGHIJ", "long": "abcd</think>CEFGHIJ"}, max_new_tokens=4
-    )
-    assert found == {
-        "fits": ("abc</think>CEFG", "", True),
-        "long": ("abcd</think", "cut off while thinking; raise --thinking-tokens", True),
-    }
-    scorer = load(
-        saved(tmp_path / "special", OPENING, special=True), generation={"thinking_tokens": 3}
-    )
-    found = answers(scorer, {"q": "ab</think>CE" + END}, max_new_tokens=4)
-    assert found == {"q": ("ab</think>CE", "", False)}
+    replies = {"fits": "abc</think>CEFGHIJ", "long": "abcd</think>CEFGHIJ"}
+    fits, long = answers(scorer, replies, max_new_tokens=4)
+    assert fits == ("abc</think>CEFG", "", True)
+    assert long == ("abcd</think", "cut off while thinking; raise --thinking-tokens", True)
+    special = saved(tmp_path / "special", OPENING, special=True)
+    scorer = load(special, generation={"thinking_tokens": 3})
+    new = answers(scorer, {"q": "ab</think>CE[SEP]"}, max_new_tokens=4)
+    assert new == [("ab</think>CE", "", False)]
 
 
 def test_what_says_enough_inside_a_thought_is_not_enough(tmp_path: Path) -> None:
-    scorer = load(saved(tmp_path, OPENING))
-    replies = {"q": "7\nab</think>8\ncdefg" + END}
-    found = answers(
-        scorer, replies, max_new_tokens=9, until=lambda text: "\n" in text.partition("</think>")[2]
+    replies = {"q": "7\nab</think>8\ncdefg[SEP]"}
+    new = answers(
+        load(saved(tmp_path, OPENING)),
+        replies,
+        max_new_tokens=9,
+        until=lambda text: "\n" in text.partition("</think>")[2],
     )
-    assert found == {"q": ("7\nab</think>8\n", "", False)}
+    assert new == [("7\nab</think>8\n", "", False)]
 
 
 def test_letters_are_read_behind_a_closed_thought(tmp_path: Path) -> None:
@@ -210,25 +173,18 @@ def test_letters_are_read_behind_a_closed_thought(tmp_path: Path) -> None:
     assert "thoughts" not in shut.describe()
 
 
-def test_a_prompt_that_ends_with_a_tag_opens_no_thought(tmp_path: Path) -> None:
-    bare = load(saved(tmp_path / "bare", None))
-    last = load(saved(tmp_path / "last", "{{ messages[-1]['content'] }}"))
-    for scorer in (bare, last):
-        found = answers(scorer, {"say <think>": "abc" + END}, max_new_tokens=2)
-        assert found == {"say <think>": ("ab", "", True)}
+@pytest.mark.parametrize("template", [None, "{{ messages[-1]['content'] }}"])
+def test_a_prompt_that_ends_with_a_tag_opens_no_thought(
+    tmp_path: Path, template: str | None
+) -> None:
+    scorer = load(saved(tmp_path, template))
+    assert answers(scorer, {"say <think>": "abc[SEP]"}, max_new_tokens=2) == [("ab", "", True)]
 
 
 def test_thinking_is_switched_off_where_it_can_be(tmp_path: Path, capsys: Any) -> None:
+    templates = {"plain": PLAIN, "opens": OPENING, "switch": SWITCHED, "shut": SHUT}
+    folders = {name: saved(tmp_path / name, template) for name, template in templates.items()}
     off = {"thinking_tokens": 0}
-    folders = {
-        name: saved(tmp_path / name, template)
-        for name, template in (
-            ("plain", PLAIN),
-            ("opens", OPENING),
-            ("switch", SWITCHED),
-            ("shut", SHUT),
-        )
-    }
     scorers: dict[str, Any] = {
         name: load(folder, generation=off) for name, folder in folders.items()
     }
@@ -239,13 +195,12 @@ def test_thinking_is_switched_off_where_it_can_be(tmp_path: Path, capsys: Any) -
     assert thoughts["switch"] == "off (enable_thinking is false)"
     assert "closed at once" in thoughts["opens"]
     assert "no switch" in thoughts["plain"]
-    said = capsys.readouterr().err
-    assert said.count("has no switch") == 3
-    assert f"{folders['switch']}: its" not in said
+    printed = capsys.readouterr().err
+    assert printed.count("has no switch") == 3
+    assert f"{folders['switch']}: its" not in printed
     assert scorers["switch"].describe()["generation"] == off
-    assert answers(scorers["opens"], {"q": "CEFGHIJ" + END}, max_new_tokens=3) == {
-        "q": ("CEF", "", True)
-    }
+    new = answers(scorers["opens"], {"q": "CEFGHIJ[SEP]"}, max_new_tokens=3)
+    assert new == [("CEF", "", True)]
     with pytest.raises(BadInput, match="--thinking-tokens off"):
         load(folders["switch"], generation={**off, "template_arguments": {"enable_thinking": True}})
 
@@ -264,49 +219,45 @@ def test_a_system_message_is_first_and_only_text(tmp_path: Path) -> None:
     assert "system message" in bare.describe()["prompted_as"]
 
 
-@pytest.mark.parametrize("template", [NO_SYSTEM, FORGETS])
-def test_a_template_without_a_system_message_is_refused(
-    tmp_path: Path, template: str, refusal: Any
+STYLE = PLAIN + "{% if style %}{{ style }}{% endif %}{{ bos_token }}"
+
+
+@pytest.mark.parametrize(
+    ("template", "generation", "says"),
+    [
+        (NO_SYSTEM, {"system": "be brief"}, "--system: the chat template of .* takes no system"),
+        (FORGETS, {"system": "be brief"}, "--system: the chat template of .* leaves out the sys"),
+        (STYLE, {"template_arguments": {"tone": "curt"}}, "--template tone: .* takes style$"),
+        (STYLE, {"template_arguments": {"messages": []}}, "--template messages: "),
+        (STYLE, {"request_fields": {"n": 1}}, "--request-field: "),
+        (None, {"template_arguments": {"style": "x"}}, "no chat template"),
+    ],
+)
+def test_what_a_template_cannot_do_is_refused(
+    tmp_path: Path, template: str | None, generation: dict[str, Any], says: str
 ) -> None:
     folder = saved(tmp_path, template)
-    load(folder)
-    message = refusal(load, folder, generation={"system": "be brief"})
-    assert message.startswith(f"--system: the chat template of {folder} ")
-
-
-def test_arguments_go_to_the_template_that_knows_them(tmp_path: Path, refusal: Any) -> None:
-    def refused(folder: str, **generation: Any) -> str:
-        return str(refusal(load, folder, generation=generation))
-
-    folder = saved(
-        tmp_path / "style", PLAIN + "{% if style %}{{ style }}{% endif %}{{ bos_token }}"
-    )
-    scorer: Any = load(folder, generation={"template_arguments": {"style": "curt"}})
-    assert scorer.chat.render("who?") == "<|user|>who?<|assistant|>curt[CLS]"
-    message = refused(folder, template_arguments={"tone": "curt"})
-    assert message.startswith("--template tone: ")
-    assert message.endswith("it takes style")
-    assert refused(folder, template_arguments={"messages": []}).startswith("--template messages: ")
-    assert refused(folder, request_fields={"n": 1}).startswith("--request-field: ")
-    bare = saved(tmp_path / "bare", None)
-    assert "no chat template" in refused(bare, template_arguments={"style": "x"})
+    with pytest.raises(BadInput, match=says):
+        load(folder, generation=generation)
+    scorer: Any = load(folder)
+    if template == STYLE:
+        scorer = load(folder, generation={"template_arguments": {"style": "curt"}})
+        assert scorer.chat.render("who?") == "<|user|>who?<|assistant|>curt[CLS]"
 
 
 def test_cut_replies_stand_beside_the_score_and_cut_thoughts_are_never_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, own_folder: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     given: dict[str, Any] = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 12}
     warm = saved(tmp_path / "opens", OPENING, sampling={"temperature": 1.5, "top_k": 0})
     done = run.evaluate("cbbq", warm, max_new_tokens=8, out="o", **given)
     rows = done.records
     cut = int(rows.cut.sum())
     assert cut > 6
-    assert set(rows.error[rows.cut == True]) == {"cut off while thinking; raise --max-new-tokens"}  # noqa: E712
-    assert set(rows.error[rows.cut == False]) <= {"ended while thinking, without an answer"}  # noqa: E712
+    assert set(rows.error[rows.cut.eq(True)]) == {f"cut off while thinking; {CUT}"}
+    assert set(rows.error[rows.cut.eq(False)]) <= {"ended while thinking, without an answer"}
     assert rows.response.str.contains("[abAB]").any()
     assert not rows.valid.any()
-    assert not rows.parsed.any()
     for preset in ("robust", "official"):
         scores = done.scores(preset).set_index(["category", "task", "metric"])
         assert not scores.xs("ambiguous", level="task").valid_rate.any()
@@ -314,34 +265,22 @@ def test_cut_replies_stand_beside_the_score_and_cut_thoughts_are_never_read(
     note = done.scores().query("category == 'all' and task == 'ambiguous'").note.iloc[0]
     assert f"{cut} of 12 replies were cut off at their limit of tokens" in note
     assert "most often: cut off while thinking" in note
-
-    done = run.evaluate(
-        "cbbq", saved(tmp_path / "plain", PLAIN), max_new_tokens=8, out="p", **given
-    )
+    plain = saved(tmp_path / "plain", PLAIN)
+    done = run.evaluate("cbbq", plain, max_new_tokens=8, out="p", **given)
     cut = int(done.records.cut.sum())
     assert cut > 0
     assert set(done.records.error) == {""}
-    notes = done.scores().note.str.contains(
-        f"{cut} of 12 replies were cut off at their limit of tokens"
-    )
-    assert notes.any()
+    message = f"{cut} of 12 replies were cut off at their limit of tokens"
+    assert done.scores().note.str.contains(message).any()
 
 
 def test_what_needs_a_reply_is_not_asked_where_that_is_a_cut_thought(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, own_folder: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    steps = {"prompting": "Q+IF+CoT", "explanation": "yes"}
-    given: dict[str, Any] = {
-        "categories": ["gender"],
-        "tasks": ["ambiguous"],
-        "limit": 2,
-        "out": "o",
-    }
+    given: dict[str, Any] = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 2}
+    given["settings"] = {"prompting": "Q+IF+CoT", "explanation": "yes"}
     model = saved(tmp_path / "opens", OPENING)
-    rows = run.evaluate(
-        "cbbq", model, judge=model, settings=steps, max_new_tokens=4, **given
-    ).records
+    rows = run.evaluate("cbbq", model, judge=model, max_new_tokens=4, out="o", **given).records
     errors = rows.groupby("request").error.unique().map(list)
-    assert errors["thought"] == ["cut off while thinking; raise --max-new-tokens"]
+    assert errors["thought"] == [f"cut off while thinking; {CUT}"]
     assert errors["explanation"] == errors["judge"] == [NOT_ASKED]

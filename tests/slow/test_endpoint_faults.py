@@ -14,12 +14,11 @@ import pandas as pd
 import pytest
 
 from bench import records, run
-from bench.core.errors import BadInput, RunFailed
+from bench.core.errors import RunFailed
 from bench.report import study
 from bench.scorers import load
 from bench.scorers.endpoint import client
-from bench.tasks.request import Key, Request
-from tests.helpers.answering import Reply, Server, fault, prompt, said
+from tests.helpers.answering import Reply, Server, fault, prompt, request, said
 from tests.helpers.faults import KINDS, Faults
 
 pytestmark = pytest.mark.slow
@@ -28,14 +27,8 @@ Serve = Callable[..., Server]
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(run, "SHARD", 16)
-
-
-def request(text: str) -> Request:
-    return Request("c", "t", "i", "answer", "generate", text, "v", Key())
 
 
 def letter(body: dict[str, Any]) -> Reply:
@@ -59,13 +52,13 @@ def check_same(one: run.Run, other: run.Run) -> None:
 def test_at_thirty_percent_of_faults_every_answer_is_recorded_once(serve: Serve) -> None:
     server = serve(letter)
     plain = evaluate(server.model, "plain")
-    with Faults(server.server_port, seed=1, pause=0.02) as proxy:
+    with Faults(server.server_port, seed=1) as proxy:
         model = f"openai:some-model@http://127.0.0.1:{proxy.port}/v1"
         broken = evaluate(model, "broken", limits={"concurrency": 32, "timeout": 0.7})
     check_same(plain, broken)
     assert len(plain.records) == 160
     assert not broken.records.duplicated(["task", "item_id", "request", "repeat"]).any()
-    assert set(proxy.faults) == set(KINDS), "a fault that did not happen was not tested"
+    assert set(proxy.faults) >= set(KINDS), "a fault that did not happen was not tested"
     assert 0.2 < proxy.faults.total() / proxy.came.total() < 0.4
     assert not Path("broken/records/journal.jsonl").exists()
 
@@ -120,15 +113,7 @@ def test_a_server_that_answers_nothing_any_more_is_given_up(
         scorer.answer([request(str(k)) for k in range(9)])
 
 
-def test_retry_after_is_followed_up_to_an_hour(serve: Serve, waits: list[float]) -> None:
-    replies = [
-        fault(503, "restarting", **{"Retry-After": "1"}),
-        fault(429, "slower", **{"Retry-After": "3600"}),
-        said("A"),
-    ]
-    server = serve(lambda body: replies[len(server.seen) - 1])
-    assert load(server.model).answer([request("x")])[0].response == "A"
-    assert waits == [1, 3600]
+def test_no_server_is_waited_for_longer_than_an_hour_or_until_it_is_paid(serve: Serve) -> None:
     tomorrow = serve(lambda body: fault(429, "no more today", **{"Retry-After": "86400"}))
     with pytest.raises(RunFailed, match=r"asks to wait 86,400 s \(status 429: no more today\)"):
         load(tomorrow.model).answer([request("x")])
@@ -165,27 +150,16 @@ def test_no_more_requests_are_under_way_than_allowed(serve: Serve) -> None:
     [
         ({"concurrency": 0}, "--concurrency 0: has to be at least 1"),
         ({"timeout": -1.0}, "--timeout -1.0: has to be above 0"),
-        ({"timeout": float("nan")}, "--timeout nan"),
         ({"budget_tokens": 1.5}, "budget_tokens 1.5: is not a whole number"),
         ({"concurrency": True}, "concurrency True: is not a whole number"),
         ({"speed": 1}, "limit 'speed' is unknown; allowed: concurrency, timeout, budget_requests"),
     ],
 )
-def test_wrong_limits_are_refused(limits: dict[str, Any], message: str) -> None:
-    with pytest.raises(BadInput) as caught:
-        evaluate("simulated:", "out", limits=limits)
-    assert message in str(caught.value)
-
-
-def test_a_study_has_limits_too(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yml"
-    text = "title: T\nmodels: ['simulated:']\nbenchmarks: {cbbq: {}}\n"
-    text += "options: {limits: {concurrency: %s}}\n"
-    file.write_text(text.replace("%s", "64"), "utf-8")
-    assert study.load(file).options["limits"] == {"concurrency": 64}
-    file.write_text(text.replace("%s", "0"), "utf-8")
-    with pytest.raises(BadInput, match=r"mine\.yml, key `options`: --concurrency 0: has to be at"):
-        study.load(file)
+def test_wrong_limits_are_refused(refusal: Any, limits: dict[str, Any], message: str) -> None:
+    assert message in refusal(evaluate, "simulated:", "out", limits=limits)
+    head = "title: T\nmodels: ['simulated:']\nbenchmarks: {cbbq: {}}\noptions: "
+    Path("mine.yml").write_text(head + json.dumps({"limits": limits}), "utf-8")
+    assert message in refusal(study.load, Path("mine.yml")).replace(".nan", "nan")
 
 
 def test_replies_that_were_cut_off_are_recorded_and_counted(serve: Serve, capsys: Any) -> None:
@@ -208,7 +182,7 @@ def test_a_judge_fails_and_continues_like_a_model(serve: Serve) -> None:
     given = {"settings": {"explanation": "yes"}, "repeats": 1, "limit": 10, "max_new_tokens": 8}
     server = serve(judge)
     plain = evaluate("simulated:", "plain", judge=server.model, **given)
-    with Faults(server.server_port, seed=2, pause=0.02) as proxy:
+    with Faults(server.server_port, seed=2) as proxy:
         model = f"openai:some-model@http://127.0.0.1:{proxy.port}/v1"
         broken = evaluate("simulated:", "broken", judge=model, limits={"timeout": 0.5}, **given)
     check_same(plain, broken)

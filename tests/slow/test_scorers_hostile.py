@@ -3,7 +3,6 @@
 import json
 import shutil
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,13 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import train
 from bench.scorers import load
-from tests.helpers.checkpoints import CHAT, characters, save, save_gguf
-from tests.scorers.test_load import Plant
+from tests.helpers.checkpoints import Plant, characters, save, save_gguf
 
 
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save(
-        tmp_path_factory.mktemp("llama"), LlamaForCausalLM, LlamaConfig, characters("[CLS] $A")
-    )
+    folder = tmp_path_factory.mktemp("llama")
+    return save(folder, LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"))
 
 
 @pytest.fixture
@@ -45,63 +42,25 @@ def plant(file: Path, ran: Path) -> None:
     tried.rename(file)
 
 
-def pickle_alone(name: str) -> Callable[[Path, Path], None]:
-    def spoil(model: Path, ran: Path) -> None:
-        (model / "model.safetensors").unlink()
-        plant(model / name, ran)
-
-    return spoil
-
-
-def pickled_shards(model: Path, ran: Path) -> None:
-    (model / "model.safetensors").unlink()
-    names = [f"pytorch_model-{k}-of-00002.bin" for k in ("00001", "00002")]
-    for name in names:
-        plant(model / name, ran)
-    shards = {"model.embed_tokens.weight": names[0], "lm_head.weight": names[1]}
-    (model / "pytorch_model.bin.index.json").write_text(
-        json.dumps({"metadata": {}, "weight_map": shards})
-    )
-
-
-def index_to(name: str) -> Callable[[Path, Path], None]:
-    """An index of safetensors files that names another file."""
-
-    def spoil(model: Path, ran: Path) -> None:
-        (model / "model.safetensors").unlink()
-        plant(model / name, ran)
-        index = {"metadata": {"total_size": 1}, "weight_map": {"model.embed_tokens.weight": name}}
-        (model / "model.safetensors.index.json").write_text(json.dumps(index))
-
-    return spoil
-
-
-def pickle_called_safetensors(model: Path, ran: Path) -> None:
-    plant(model / "model.safetensors", ran)
-
-
-def pickled_adapter(model: Path, ran: Path) -> None:
-    (model / "adapter_config.json").write_text(
-        json.dumps({"base_model_name_or_path": str(model), "peft_type": "LORA"})
-    )
-    plant(model / "adapter_model.bin", ran)
-
-
-PICKLED = {
-    "pytorch_model.bin": (pickle_alone("pytorch_model.bin"), "pickled (pytorch_model.bin)"),
-    "model.pt": (pickle_alone("model.pt"), "pickled (model.pt)"),
-    "last.ckpt": (pickle_alone("last.ckpt"), "pickled (last.ckpt)"),
-    "shards": (pickled_shards, "pickled (pytorch_model-00001-of-00002.bin)"),
+SHARD = "pytorch_model-00001-of-00002.bin"
+# A pickled file, the file that names it if any, and what is said.
+PICKLED: dict[str, tuple[str, str, str]] = {
+    "pytorch_model.bin": ("pytorch_model.bin", "", "pickled (pytorch_model.bin)"),
+    "model.pt": ("model.pt", "", "pickled (model.pt)"),
+    "last.ckpt": ("last.ckpt", "", "pickled (last.ckpt)"),
+    "shards": (SHARD, "pytorch_model.bin.index.json", f"pickled ({SHARD})"),
     "an index to a pickle": (
-        index_to("weights.bin"),
+        "weights.bin",
+        "model.safetensors.index.json",
         "pickled (weights.bin in model.safetensors.index.json)",
     ),
     "an index to elsewhere": (
-        index_to("../out.safetensors"),
+        "../out.safetensors",
+        "model.safetensors.index.json",
         "names ../out.safetensors, which is outside its folder",
     ),
-    "a pickle called safetensors": (pickle_called_safetensors, "cannot be loaded as a model"),
-    "an adapter": (pickled_adapter, "is an adapter (adapter_config.json)"),
+    "a pickle called safetensors": ("model.safetensors", "", "cannot be loaded as a model"),
+    "an adapter": ("adapter_model.bin", "adapter_config.json", "is an adapter (adapter_config"),
 }
 
 
@@ -109,21 +68,21 @@ PICKLED = {
 def test_a_pickle_is_refused_and_never_loaded(
     model: Path, ran: Path, refusal: Any, kind: str
 ) -> None:
-    spoil, said = PICKLED[kind]
-    spoil(model, ran)
+    name, naming, says = PICKLED[kind]
+    if kind != "an adapter":
+        (model / "model.safetensors").unlink()
+    plant(model / name, ran)
+    if naming:
+        index = {"metadata": {}, "weight_map": {"model.embed_tokens.weight": name}}
+        adapter = {"base_model_name_or_path": str(model), "peft_type": "LORA"}
+        (model / naming).write_text(json.dumps(adapter if kind == "an adapter" else index))
     for call in (load, lambda name: train.load(name, 0)):
         message = refusal(call, str(model))
         assert message.startswith(f"{model}: ")
-        assert said in message
-    assert not ran.exists()
-
-
-@pytest.mark.parametrize("name", ["model.bin", "model.pt", "model.ckpt", "model.pth"])
-def test_a_pickled_file_is_refused_by_name(
-    tmp_path: Path, ran: Path, refusal: Any, name: str
-) -> None:
-    plant(tmp_path / name, ran)
-    assert f"pickled ({name})" in refusal(load, str(tmp_path / name))
+        assert says in message
+    for suffix in (".bin", ".pt", ".ckpt", ".pth"):
+        plant(model / f"x{suffix}", ran)
+        assert f"pickled (x{suffix})" in refusal(load, str(model / f"x{suffix}"))
     assert not ran.exists()
 
 
@@ -134,39 +93,14 @@ def test_a_pickle_beside_safetensors_is_not_looked_at(model: Path, ran: Path) ->
     assert not ran.exists()
 
 
-def header(content: Any, length: int | None = None, behind: bytes = b"\0" * 64) -> bytes:
+def header(content: Any, length: int | None = None) -> bytes:
     text = content if isinstance(content, bytes) else json.dumps(content).encode()
-    return struct.pack("<Q", len(text) if length is None else length) + text + behind
+    return struct.pack("<Q", len(text) if length is None else length) + text + b"\0" * 64
 
 
-def tensor(begin: int, end: int, shape: list[int], kind: str = "F32") -> dict[str, Any]:
-    return {"dtype": kind, "shape": shape, "data_offsets": [begin, end]}
-
-
-NAME = "model.embed_tokens.weight"
-SAFETENSORS = {
-    "nothing": b"",
-    "a length without a header": struct.pack("<Q", 10),
-    "a huge header": header({}, 2**63),
-    "a header of 100 GB": header({}, 100 * 10**9),
-    "no JSON": header(b"{" * 64),
-    "deep JSON": header(b"[" * 100_000),
-    "no table": header([1, 2]),
-    "overlapping tensors": header(
-        {NAME: tensor(0, 64, [16]), "lm_head.weight": tensor(32, 96, [16])}
-    ),
-    "a tensor behind the end": header({NAME: tensor(0, 2**40, [2**38])}),
-    "a tensor that ends before it begins": header({NAME: tensor(64, 0, [16])}),
-    "negative offsets": header({NAME: tensor(-64, 0, [16])}),
-    "a shape that overflows": header({NAME: tensor(0, 64, [2**33, 2**33])}),
-    "an unknown dtype": header({NAME: tensor(0, 64, [16], "PICKLE")}),
-}
-
-
-@pytest.mark.parametrize("kind", SAFETENSORS)
-def test_a_hostile_safetensors_file_is_refused(model: Path, refusal: Any, kind: str) -> None:
-    (model / "model.safetensors").write_bytes(SAFETENSORS[kind])
-    assert "cannot be loaded as a model" in refusal(load, str(model))
+def tensor(begin: int, end: int, *shape: int, kind: str = "F32") -> bytes:
+    about = {"dtype": kind, "shape": shape, "data_offsets": [begin, end]}
+    return header({"model.embed_tokens.weight": about})
 
 
 def text(value: bytes) -> bytes:
@@ -183,24 +117,41 @@ def array(kind: int, length: int, behind: bytes = b"\0" * 64) -> bytes:
     return text(b"x") + struct.pack("<IIQ", 9, kind, length) + behind
 
 
-GGUF = {
-    "countless values": gguf(0, 2**60),
-    "countless tensors": gguf(2**60, 1),
-    "a name of exabytes": gguf(0, 2, struct.pack("<Q", 2**62) + b"x"),
-    "a huge array of bytes": gguf(0, 2, array(0, 2**40)),
-    "a huge array of texts": gguf(0, 2, array(8, 2**40)),
-    "arrays in arrays": gguf(0, 2, array(9, 2, struct.pack("<IQ", 9, 1) * 100_000)),
-    "an unknown type": gguf(0, 2, text(b"x") + struct.pack("<I", 99)),
-    "a tensor too large": gguf(
-        1, 1, text(b"token_embd.weight") + struct.pack("<I4QIQ", 4, *[2**31] * 4, 0, 0)
-    ),
+OVERLAP = {
+    name: {"dtype": "F32", "shape": [16], "data_offsets": [start, start + 64]}
+    for name, start in (("model.embed_tokens.weight", 0), ("lm_head.weight", 32))
+}
+HUGE_TENSOR = text(b"token_embd.weight") + struct.pack("<I4QIQ", 4, *[2**31] * 4, 0, 0)
+FILES = {
+    "nothing.safetensors": b"",
+    "a length without a header.safetensors": struct.pack("<Q", 10),
+    "a huge header.safetensors": header({}, 2**63),
+    "a header of 100 GB.safetensors": header({}, 100 * 10**9),
+    "no JSON.safetensors": header(b"{" * 64),
+    "deep JSON.safetensors": header(b"[" * 100_000),
+    "no table.safetensors": header([1, 2]),
+    "overlapping tensors.safetensors": header(OVERLAP),
+    "a tensor behind the end.safetensors": tensor(0, 2**40, 2**38),
+    "a tensor that ends before it begins.safetensors": tensor(64, 0, 16),
+    "negative offsets.safetensors": tensor(-64, 0, 16),
+    "a shape that overflows.safetensors": tensor(0, 64, 2**33, 2**33),
+    "an unknown dtype.safetensors": tensor(0, 64, 16, kind="PICKLE"),
+    "countless values.gguf": gguf(0, 2**60),
+    "countless tensors.gguf": gguf(2**60, 1),
+    "a name of exabytes.gguf": gguf(0, 2, struct.pack("<Q", 2**62) + b"x"),
+    "a huge array of bytes.gguf": gguf(0, 2, array(0, 2**40)),
+    "a huge array of texts.gguf": gguf(0, 2, array(8, 2**40)),
+    "arrays in arrays.gguf": gguf(0, 2, array(9, 2, struct.pack("<IQ", 9, 1) * 100_000)),
+    "an unknown type.gguf": gguf(0, 2, text(b"x") + struct.pack("<I", 99)),
+    "a tensor too large.gguf": gguf(1, 1, HUGE_TENSOR),
 }
 
 
-@pytest.mark.parametrize("kind", GGUF)
-def test_a_hostile_gguf_file_is_refused(tmp_path: Path, refusal: Any, kind: str) -> None:
-    (tmp_path / "x.gguf").write_bytes(GGUF[kind])
-    assert "cannot be loaded as a model" in refusal(load, str(tmp_path / "x.gguf"))
+@pytest.mark.parametrize("name", FILES)
+def test_a_hostile_file_is_refused(model: Path, refusal: Any, name: str) -> None:
+    path = model if name.endswith(".safetensors") else model / "x.gguf"
+    (model / "model.safetensors" if path == model else path).write_bytes(FILES[name])
+    assert "cannot be loaded as a model" in refusal(load, str(path))
 
 
 def test_more_layers_than_any_model_has_are_not_built(
@@ -243,9 +194,3 @@ def test_a_hostile_chat_template_is_refused_and_runs_nothing(
     message = refusal(scorer.generate, ["she"], max_new_tokens=2)
     assert message.startswith(f"{model}: its chat template cannot be used (")
     assert not ran.exists()
-
-
-def test_a_plain_chat_template_is_used(model: Path) -> None:
-    (model / "chat_template.jinja").write_text(CHAT)
-    scorer: Any = load(str(model))
-    assert len(scorer.generate(["she"], max_new_tokens=2)) == 1

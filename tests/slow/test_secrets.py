@@ -23,8 +23,9 @@ from PIL.PngImagePlugin import PngInfo
 from bench import records
 from bench.run import path_slug
 from bench.scorers import check
-from bench.scorers.endpoint.url import redacted
-from tests.scorers.test_endpoint import Reply, Serve, fault, prompt, said
+from bench.scorers.endpoint.keys import redacted
+from tests.helpers.answering import Reply, fault, prompt, said
+from tests.scorers.test_endpoint import Serve
 from tests.slow.helpers.leaks import leaks
 
 # What all planted keys have in common: letters and digits, which no escaping changes.

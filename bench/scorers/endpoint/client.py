@@ -22,54 +22,25 @@ import openai
 
 from bench.core.errors import RunFailed
 from bench.core.progress import say
-from bench.scorers.endpoint.errors import Refusal, Retry
-from bench.scorers.endpoint.limits import Limits
+from bench.scorers.endpoint.responses import Refusal, Retry
+from bench.scorers.options import Limits
 
-# A request that failed TRIES times in a row waits until all others were sent; ROUNDS times in all.
-# A busy server's request to come later is no failure.
-TRIES, ROUNDS = 6, 3
-# Seconds before the second try, which double from try to try, and the longest; a server may ask for
-# more, up to an hour, as where a quota is renewed.
-FIRST_WAIT, LONGEST_WAIT, LONGEST_ASKED = 0.5, 30.0, 3600.0
+# Seconds before the second try. They double from try to try, and begin anew after TRIES; after
+# ROUNDS of them a request is given up. A busy server's request to come later is no failure.
+FIRST_WAIT, TRIES, ROUNDS = 0.5, 6, 3
+# A server may ask for up to an hour, as where a quota is renewed; so many seconds are reported.
+LONGEST_ASKED, REPORTED_WAIT = 3600.0, 30.0
 # A server that has answered nothing for so many seconds is given up.
 PATIENCE = 300.0
 # The headers of a request besides its key.
 HEADERS = (
     "accept accept-encoding connection content-length content-type host transfer-encoding "
-    "user-agent x-stainless-raw-response"  # openai's client knows its own requests by the last
+    "user-agent"
 )
 
 T = TypeVar("T")
 # Sends the request at a position once; raises `Retry` or `RunFailed`.
 Send = Callable[[openai.AsyncOpenAI, int], Awaitable[T]]
-
-
-def make_client(url: str, key: str, timeout: float) -> openai.AsyncOpenAI:
-    """Make a client that tries everything once, and sends the key to its own host only.
-
-    openai's client takes headers from the environment: an organisation, a project, and whatever
-    OPENAI_CUSTOM_HEADERS holds. None of them is sent.
-
-    Args:
-        key: "" for a host that takes requests without one.
-    """
-
-    async def keep_headers(request: Any) -> None:
-        # Redirected requests come through here too; httpx has removed the key from those to
-        # another origin.
-        to_own_host = "authorization" in request.headers
-        for name in set(request.headers) - set(HEADERS.split()):
-            del request.headers[name]
-        if to_own_host and key:
-            request.headers["authorization"] = f"Bearer {key}"
-
-    return openai.AsyncOpenAI(
-        base_url=url,
-        api_key="none",  # it needs one; `keep_headers` decides what is sent
-        max_retries=0,
-        timeout=timeout,
-        http_client=openai.DefaultAsyncHttpxClient(event_hooks={"request": [keep_headers]}),
-    )
 
 
 @dataclass(slots=True)
@@ -96,35 +67,51 @@ class Usage:
         return self.prompt_tokens + self.reply_tokens
 
     def __str__(self) -> str:
-        again = f", {self.resent:,} of them again" if self.resent else ""
-        parts = [f"{self.requests:,} requests sent{again}"]
-        if self.tokens:
-            parts.append(
-                f"{self.prompt_tokens:,} tokens of prompts and {self.reply_tokens:,} of replies"
-            )
-        if self.refused:
-            parts.append(f"{self.refused:,} refused by the content filter")
-        if self.bounded:
-            parts.append(
-                f"{self.bounded:,} options not among the likeliest tokens, "
-                "which stand with an upper bound"
-            )
-        return "; ".join(parts)
+        tokens = f"{self.prompt_tokens:,} tokens of prompts and {self.reply_tokens:,} of replies"
+        bounded = "options not among the likeliest tokens, which stand with an upper bound"
+        again = f", {self.resent:,} of them again" * bool(self.resent)
+        parts = {
+            f"{self.requests:,} requests sent{again}": True,
+            tokens: self.tokens,
+            f"{self.refused:,} refused by the content filter": self.refused,
+            f"{self.bounded:,} {bounded}": self.bounded,
+        }
+        return "; ".join(text for text, shown in parts.items() if shown)
 
 
 class Client:
-    """Sends requests to one endpoint, and counts them.
+    """Sends requests to one endpoint, and counts them in `usage`.
 
     Args:
-        name: the endpoint's, for messages.
-        connect: makes an `openai.AsyncOpenAI` that tries everything once.
+        key: sent to the endpoint's own host only; "" for one that takes requests without.
     """
 
-    def __init__(
-        self, name: str, connect: Callable[[], openai.AsyncOpenAI], limits: Limits
-    ) -> None:
-        self.name, self.connect, self.limits = name, connect, limits
-        self.usage = Usage()
+    def __init__(self, url: str, key: str, limits: Limits) -> None:
+        self.url, self.limits, self.usage = url, limits, Usage()
+        self._key = key
+
+    def connect(self) -> openai.AsyncOpenAI:
+        """Make a client that tries everything once, and sends nothing of the environment.
+
+        openai's client takes headers from there: an organisation, a project, and any other.
+        """
+
+        async def keep_headers(request: Any) -> None:
+            # Redirected requests come through here too; httpx has removed the key from those to
+            # another origin.
+            to_own_host = "authorization" in request.headers
+            for name in set(request.headers) - set(HEADERS.split()):
+                del request.headers[name]
+            if to_own_host and self._key:
+                request.headers["authorization"] = f"Bearer {self._key}"
+
+        return openai.AsyncOpenAI(
+            base_url=self.url,
+            api_key="none",  # it needs one; `keep_headers` decides what is sent
+            max_retries=0,
+            timeout=self.limits.timeout,
+            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"request": [keep_headers]}),
+        )
 
     def stream(self, n: int, send: Send[T]) -> Iterator[tuple[int, T]]:
         """Yield the answers to `n` requests with their positions, as they come.
@@ -133,7 +120,7 @@ class Client:
             RunFailed: some could not be answered; raised after all answers that came.
         """
         call = _Call(self, n, send)
-        thread = threading.Thread(target=call.run, daemon=True, name=f"asking {self.name}")
+        thread = threading.Thread(target=call.run, daemon=True, name=f"asking {self.url}")
         thread.start()
         answered = 0
         try:
@@ -151,16 +138,12 @@ class Client:
             raise RunFailed(f"{failure}; {answered:,} of {n:,} requests were answered") from None
 
     def check_budget(self) -> None:
-        """Refuse to send more than the budget allows.
-
-        Raises:
-            RunFailed: the budget is spent.
-        """
+        """Raise RunFailed if the budget is spent."""
         for name in ("requests", "tokens"):
             budget = getattr(self.limits, f"budget_{name}")
             if budget is not None and getattr(self.usage, name) >= budget:
                 raise RunFailed(
-                    f"{self.name}: the budget of {budget:,} {name} is spent ({self.usage}); "
+                    f"{self.url}: the budget of {budget:,} {name} is spent ({self.usage}); "
                     f"give more by --budget-{name}"
                 )
 
@@ -169,29 +152,26 @@ class _Call(Generic[T]):
     """One call of `Client.stream`; all but `results` and `cancel` belongs to its thread."""
 
     def __init__(self, client: Client, n: int, send: Send[T]) -> None:
-        self.client, self.limits, self.send = client, client.limits, send
+        self.client, self.send, self.timeout = client, send, client.limits.timeout
         self.results: SimpleQueue[Any] = SimpleQueue()
-        self._n = n
-        self._waiting = deque(range(n))
-        self._failures = Counter[int]()
+        self._n, self._waiting = n, deque(range(n))
+        self._tries, self._failures = Counter[int](), Counter[int]()
         self._given_up: list[Retry] = []
         self._end: RunFailed | None = None
         self._last_answer, self._longest_asked = time.monotonic(), 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
 
     def run(self) -> None:
         """Send all requests; put answers with their positions, and at last None, on `results`."""
         try:
             asyncio.run(self._send_all())
+            self.results.put(None)
         except BaseException as error:
             self.results.put(error)
-        else:
-            self.results.put(None)
 
     def cancel(self) -> None:
         """Cancel what is under way, and send no more."""
-        if self._loop and self._task:
+        if self._loop:
             with suppress(RuntimeError):  # it is over
                 self._loop.call_soon_threadsafe(self._task.cancel)
 
@@ -201,78 +181,59 @@ class _Call(Generic[T]):
             return self._end
         n, last = len(self._given_up), self._given_up[-1]
         requests = "a request" if n == 1 else f"{n:,} requests"
-        message = f"{self.client.name}: {requests} failed each time ({last})"
+        message = f"{self.client.url}: {requests} failed each time ({last})"
         return Refusal(message, str(last), last.status)
 
     async def _send_all(self) -> None:
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        self._ended = asyncio.Event()
+        self._task: Any = asyncio.current_task()
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         async with self.client.connect() as connection:
-            workers = min(self.limits.concurrency, self._n)
+            workers = min(self.client.limits.concurrency, self._n)
             await asyncio.gather(*(self._work(connection) for _ in range(workers)))
 
     async def _work(self, connection: openai.AsyncOpenAI) -> None:
         """Send waiting requests, one after the other."""
-        rounds = ROUNDS if self._n > 1 else 1
         while self._waiting and not self._end:
             k = self._waiting.popleft()
             try:
-                answer = await self._try(connection, k)
-            except Retry as failure:
-                self._failures[k] += not failure.busy
-                if self._silent():
-                    self._stop(
-                        RunFailed(f"{self.client.name}: answers nothing any more ({failure})")
-                    )
-                elif self._failures[k] < rounds:
-                    self._waiting.append(k)
-                else:
-                    self._given_up.append(failure)
-            except RunFailed as failure:
-                self._stop(failure)
-            else:
+                self.client.check_budget()
+                self.client.usage.requests += 1
+                self.client.usage.resent += k in self._tries
+                async with asyncio.timeout(self.timeout):
+                    answer = await self.send(connection, k)
                 self._last_answer, self._longest_asked = time.monotonic(), 0.0
                 self.results.put((k, answer))
-
-    async def _try(self, connection: openai.AsyncOpenAI, k: int) -> T:
-        """Send a request up to TRIES times."""
-        for number in range(TRIES):
-            if self._end:
-                raise self._end
-            self.client.check_budget()
-            self.client.usage.requests += 1
-            self.client.usage.resent += number > 0 or k in self._failures
-            failure = Retry(f"no complete answer within {self.limits.timeout:g} s")
-            try:
-                async with asyncio.timeout(self.limits.timeout):
-                    return await self.send(connection, k)
             except TimeoutError:
-                pass
-            except Retry as error:
-                failure = error
-            if self._end or number == TRIES - 1 or self._silent():
-                break
-            await self._wait(failure, number)
-        raise failure
+                late = Retry(f"no complete answer within {self.timeout:g} s")
+                await self._put_back(k, late)
+            except Retry as failure:
+                await self._put_back(k, failure)
+            except RunFailed as failure:
+                self._stop(failure)
 
-    async def _wait(self, failure: Retry, number: int) -> None:
-        """Wait as long as the server asks, or longer from try to try, or until the end."""
-        seconds = min(FIRST_WAIT * 2**number, LONGEST_WAIT) * random.uniform(0.75, 1)
-        if failure.after is not None:
-            seconds = failure.after
-            message = f"{self.client.name}: asks to wait {seconds:,.0f} s ({failure})"
-            if seconds > LONGEST_ASKED:
-                raise RunFailed(message)
-            if seconds > max(LONGEST_WAIT, self._longest_asked):
-                say(message)
-            self._longest_asked = max(self._longest_asked, seconds)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), seconds)
-
-    def _silent(self) -> bool:
-        """Tell whether the last answer is longer ago than a slow or busy server could need."""
-        patience = max(PATIENCE, 2 * self.limits.timeout) + 2 * self._longest_asked
-        return time.monotonic() - self._last_answer > patience
+    async def _put_back(self, k: int, failure: Retry) -> None:
+        """Wait before a failed request is sent again, after the others; or give it up."""
+        self._failures[k] += failure.status != 429
+        # A slow or busy server could need so long for an answer.
+        patience = max(PATIENCE, 2 * self.timeout) + 2 * self._longest_asked
+        if time.monotonic() - self._last_answer > patience:
+            self._stop(RunFailed(f"{self.client.url}: answers nothing any more ({failure})"))
+        elif self._failures[k] >= TRIES * (ROUNDS if self._n > 1 else 1):
+            self._given_up.append(failure)
+        elif not self._end:
+            seconds = FIRST_WAIT * 2 ** (self._tries[k] % TRIES) * random.uniform(0.75, 1)
+            self._tries[k] += 1
+            if failure.after is not None:
+                seconds = failure.after
+                message = f"{self.client.url}: asks to wait {seconds:,.0f} s ({failure})"
+                if seconds > LONGEST_ASKED:
+                    self._stop(RunFailed(message))
+                if seconds > max(REPORTED_WAIT, self._longest_asked):
+                    say(message)
+                self._longest_asked = max(self._longest_asked, seconds)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), seconds)
+            self._waiting.append(k)
 
     def _stop(self, reason: RunFailed) -> None:
         """Send no more; what is under way may still be answered."""

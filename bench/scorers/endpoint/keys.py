@@ -1,8 +1,8 @@
-"""Environment variables with the keys of endpoints: one per host, so that no key goes to another.
+"""Where endpoints are, and which key each of them gets: one per host, so that none goes astray.
 
-The key of a host is read from the first of these:
+The key of a host is read from the first of these environment variables:
 
-1. the variable that `--key HOST=NAME` (in a study `keys: {HOST: NAME}`) names;
+1. the one that `--key HOST=NAME` (in a study `keys: {HOST: NAME}`) names;
 2. `OPENAI_API_KEY__HOST`, if it is set: the host in capitals, every other character as `_`;
 3. `OPENAI_API_KEY`, for the host of the model only. Where several models run together, as in a
    study, only if all of them that are endpoints are on one host.
@@ -16,10 +16,9 @@ itself.
 import os
 import re
 from collections.abc import Iterable, Mapping
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from bench.core.errors import BadInput, expected
-from bench.scorers.endpoint import url
 
 MODEL_KEY = "OPENAI_API_KEY"
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -29,6 +28,44 @@ EXPECTED = (
     "--key: expected HOST=NAME, once per host, with the name of an environment variable in "
     "capitals, like api.deepseek.com=DEEPSEEK_API_KEY; the key itself belongs in that variable"
 )
+# Environment variables whose value is a secret, by the end of their names.
+SECRET_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$|^OPENAI_API_KEY__")
+# Parameters of a URL in which services take keys.
+SECRET_FIELDS = re.compile(r"key|token|secret|passw|auth|signature|credential", re.IGNORECASE)
+# Keys of OpenAI, of similar services, and of the Hub, by their beginning.
+SECRET_FORMS = re.compile(r"\b(sk-[\w-]{20,}|hf_[A-Za-z]{30,})")
+# Shorter values are words like `EMPTY` or `none`, which local servers are given.
+SHORTEST = 12
+
+
+def parse(rest: str) -> tuple[str, str]:
+    """Split what follows `openai:` into the model's name and the server's URL.
+
+    Messages do not repeat a password or a key.
+    """
+    name, _, address = rest.partition("@http")
+    url = "http" + address
+    try:
+        parts = urlsplit(url)
+        usable = name and parts.scheme in DEFAULT_PORTS and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is no number, a broken address
+        usable = False
+    if not usable:
+        # Without a password or a query.
+        shown = re.sub(r"//[^/]*@", "//...@", rest.partition("?")[0])
+        raise BadInput(
+            f"model openai:{shown}: expected openai:NAME@URL, "
+            "like openai:qwen@http://localhost:8000/v1"
+        )
+    fields = [field for field, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    forbidden = [f"`{field}`" for field in fields if SECRET_FIELDS.search(field)]
+    if "@" in parts.netloc:
+        forbidden = ["password"]
+    if forbidden:
+        raise BadInput(
+            f"model openai:{name}: the URL may hold no {forbidden[0]}; put the key into {MODEL_KEY}"
+        )
+    return name, url
 
 
 def host_of(model: str) -> str:
@@ -36,7 +73,7 @@ def host_of(model: str) -> str:
     kind, _, rest = model.partition(":")
     if kind != "openai":
         return ""
-    parts = urlsplit(url.parse(rest).url)
+    parts = urlsplit(parse(rest)[1])
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
     return host if parts.port in (None, DEFAULT_PORTS[parts.scheme]) else f"{host}:{parts.port}"
@@ -48,11 +85,7 @@ def own_variable(host: str) -> str:
 
 
 def key_in(variable: str) -> str:
-    """Read the key in an environment variable; "" if it is not set.
-
-    Raises:
-        BadInput: it holds characters that no key has.
-    """
+    """Read the key in an environment variable; "" if it is not set."""
     key = os.environ.get(variable, "").strip()
     if not (key.isascii() and key.isprintable()):
         raise BadInput(f"the environment variable {variable}: holds characters that no key has")
@@ -85,9 +118,7 @@ def of_run(
 def check(given: Mapping[str, str], models: Iterable[str | None]) -> None:
     """Refuse what is no name of a variable, and a host of none of `models`.
 
-    Raises:
-        BadInput: the first mistake. A value that is no name may be a key, so neither it nor its
-            host is repeated.
+    A value that is no name may be a key, so neither it nor its host is repeated.
     """
     hosts = sorted({host for model in models if model and (host := host_of(model))})
     for host, name in given.items():
@@ -99,14 +130,34 @@ def check(given: Mapping[str, str], models: Iterable[str | None]) -> None:
 
 
 def check_set(given: Mapping[str, str]) -> None:
-    """Refuse a variable that is not set; a host's own variable need not be.
-
-    Raises:
-        BadInput: the first such variable.
-    """
+    """Raise BadInput if a variable is not set; a host's own variable need not be."""
     for host, name in given.items():
         if name != own_variable(host) and not key_in(name):
             raise BadInput(
                 f"--key {host}={name}: the environment variable {name} is not set; "
                 f"set it to the key for {host}, or name another variable"
             )
+
+
+def check_no_secret(model: str) -> None:
+    """Refuse a MODEL with a key in it, because its name is written into records and reports."""
+    for name, value in os.environ.items():
+        if SECRET_NAMES.search(name) and _is_secret(value.strip()) and value.strip() in model:
+            raise BadInput(
+                f"the model's name holds the value of the environment variable {name}; leave it out"
+            )
+    if SECRET_FORMS.search(model):
+        raise BadInput(
+            "the model's name holds what looks like a key; leave it out, and put the key into "
+            f"{MODEL_KEY}"
+        )
+
+
+def redacted(text: str, key: str) -> str:
+    """Replace the key in `text` by `[key]`."""
+    return text.replace(key, "[key]") if _is_secret(key) else text
+
+
+def _is_secret(value: str) -> bool:
+    # $SOME_KEY may also name the file that holds a key.
+    return len(value) >= SHORTEST and not os.path.exists(value)

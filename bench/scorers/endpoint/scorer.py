@@ -5,6 +5,8 @@ vLLM, llama.cpp, Ollama and hosted services have one. The key comes from an envi
 """
 
 import json
+import os
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,22 +19,9 @@ from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.scorers.base import Answer, Model, Tally, each, each_seed, messages, option_matrix
 from bench.scorers.endpoint import keys, responses
-from bench.scorers.endpoint.client import Client, make_client
-from bench.scorers.endpoint.errors import (
-    MORE_TOKENS,
-    REFUSED,
-    Redactor,
-    Refusal,
-    Retry,
-    error_texts,
-    is_transient,
-    retry_after,
-    root_cause,
-)
-from bench.scorers.endpoint.fields import ChatFields
-from bench.scorers.endpoint.limits import Limits
-from bench.scorers.endpoint.url import parse
-from bench.scorers.generation_options import GenerationOptions
+from bench.scorers.endpoint.client import Client
+from bench.scorers.endpoint.responses import NO_LOGPROBS, Refusal, Retry, Unanswered, at
+from bench.scorers.options import GenerationOptions, Limits
 from bench.tasks.replies import unfinished_thought
 from bench.tasks.request import Key, Request, Turns, Until
 
@@ -44,25 +33,43 @@ UNCHANGED: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
 # How to ask for the probabilities of a prompt's tokens: by vLLM's own field, or as in OpenAI's
 # completions. Not every server can do without generating one token more.
 OF_PROMPT: dict[str, dict[str, Any]] = {
-    "prompt_logprobs": {**UNCHANGED, "logprobs": 1, "extra_body": {"prompt_logprobs": 0}},
-    "echo": {**UNCHANGED, "logprobs": 1, "echo": True},
+    "prompt_logprobs": {**UNCHANGED, "seed": 0, "logprobs": 1, "prompt_logprobs": 0},
+    "echo": {**UNCHANGED, "seed": 0, "logprobs": 1, "echo": True},
 }
-# Statuses of servers for an unknown field, and where they have no completions.
-UNKNOWN_FIELD, NO_SUCH_PLACE = (400, 422, 500, 501), (404, 405)
+# Statuses of servers for an unknown field or value, and where they have no completions.
+BAD_FIELD, NO_SUCH_PLACE = (400, 422, 500, 501), (404, 405)
 # A text whose next token is beyond doubt, and how far two probabilities of it may differ, in nats.
 COUNTING, TOLERANCE = "1 2 3 4 5 6 7 8 9", 0.1
-
-# A response's body, and why the server refused this one text.
-Response = tuple[dict[str, Any], str]
+# How servers say that they never accept a field or a value.
+UNSUPPORTED = re.compile(
+    r"unsupported|not support|n['o]t supported|only the default|unknown|unrecogni[sz]ed"
+    r"|unexpected|not permitted|not allowed|forbidden|only \S{1,10} is (allowed|supported)|不支持",
+    re.IGNORECASE,
+)
+RENAMED = "sent as max_completion_tokens"
+TEMPLATE = "chat_template_kwargs"
+# Fields that have an option of their own, or that decide how the answer is read.
+RESERVED = {
+    "model": "--model",
+    "messages": "--system",
+    "max_tokens": "--max-new-tokens",
+    "max_completion_tokens": "--max-new-tokens",
+    "temperature": "--temperature",
+    "top_p": "--top-p",
+    "seed": "--seed",
+    "logprobs": "--read",
+    "top_logprobs": "--read",
+    TEMPLATE: "--template",
+    "stream": "",
+    "n": "",
+}
 
 
 class Endpoint(Model):
     """Generates replies, and reads probabilities of letters and texts if the server reports them.
 
-    A few requests find out what the server can do when the scorer is made.
-
-    Attributes:
-        lacks: the verbs that the server cannot do, and why.
+    A few requests find out what the server can do when the scorer is made: `lacks` are the verbs
+    that it cannot do, and why; `asked_with` the fields that are sent differently, and how.
     """
 
     verbs: tuple[str, ...]
@@ -75,18 +82,19 @@ class Endpoint(Model):
         key_variables: Mapping[str, str] | None = None,
         generation: GenerationOptions | None = None,
     ) -> None:
-        self.name, self.url = parse(rest)
+        self.name, self.url = keys.parse(rest)
         self.host = keys.host_of(f"openai:{rest}")
         keys.check_set(key_variables or {})
         self._variable = keys.variable(self.host, key_variables or {})
         self._key = keys.key_in(self._variable)
-        self._generation = generation or GenerationOptions()
-        self._fields = ChatFields(self._generation)
-        self._redactor = Redactor(self._key)
-        self._client = Client(
-            self.url, lambda: make_client(self.url, self._key, limits.timeout), limits
-        )
+        self._options = generation or GenerationOptions()
+        for name in RESERVED.keys() & self._options.request_fields.keys():
+            instead = RESERVED[name]
+            hint = f"give {instead} instead" if instead else "the workbench sets it itself"
+            raise BadInput(f"--request-field {name}: cannot be set by this option; {hint}")
+        self._client = Client(self.url, self._key, limits)
         self.tally = Tally()  # nothing is computed here
+        self.asked_with: dict[str, str] = {}
         self.lacks: dict[str, str] = {}
         self._likeliest = self._find_likeliest()
         self._of_prompt = self._find_of_prompt()
@@ -94,10 +102,7 @@ class Endpoint(Model):
         self.reads = ("text",) if "choose" in self.lacks else ("text", "letters")
 
     def describe(self) -> dict[str, Any]:
-        options = self._generation
-        sampling = {"temperature": options.temperature, "top_p": options.top_p}
-        values = [f"{name} {value:g}" for name, value in sampling.items() if value is not None]
-        asked_with = self._fields.asked_with
+        values = [f"{name} {value:g}" for name, value in _sampling(self._options).items()]
         letters_from = (
             f"the {self._likeliest} likeliest first tokens; one that is not among them stands with "
             "the probability of the least likely, an upper bound"
@@ -111,8 +116,8 @@ class Endpoint(Model):
             "key": self._variable if self._key else None,
             "prompted_as": "chat turn of the endpoint",
             "decoding": ", ".join(values) or "the server's own",
-            **options.describe(),
-            **({"asked_with": dict(asked_with)} if asked_with else {}),
+            **self._options.describe(),
+            **({"asked_with": dict(self.asked_with)} if self.asked_with else {}),
             "letters_from": letters_from if self._likeliest else None,
             "nll_from": f"{self._of_prompt} of its completions" if self._of_prompt else None,
             "lacks": self.lacks,
@@ -135,8 +140,11 @@ class Endpoint(Model):
 
         async def send(connection: openai.AsyncOpenAI, k: int) -> Answer:
             start = time.perf_counter()
-            answer = await self._answer(connection, requests[k])
-            self._client.usage.refused += answer.error == REFUSED
+            try:
+                answer = await self._answer(connection, requests[k])
+            except Unanswered as failure:
+                answer = Answer("", error=str(failure))
+            self._client.usage.refused += answer.error == responses.REFUSED
             return replace(answer, seconds=time.perf_counter() - start)
 
         yield from self._client.stream(len(requests), send)
@@ -146,25 +154,27 @@ class Endpoint(Model):
         answers = dict(self.stream(requests))
         return [answers[k] for k in range(len(requests))]
 
-    def generate(
+    def replies(
         self,
         prompts: Sequence[Turns],
         *,
-        max_new_tokens: int = 32,
-        seed: int | Sequence[int] = 0,
-        greedy: bool = False,
-        until: Until = None,
-    ) -> list[str]:
-        """Generate a reply to each prompt, "" where there is none; at temperature 0 if `greedy`.
+        max_new_tokens: int,
+        seed: int | Sequence[int],
+        greedy: bool,
+        until: Until,
+    ) -> list[Answer]:
+        """Generate a reply to each prompt; at temperature 0 if `greedy`.
 
         `until` is not used, because the server decides where a reply ends.
         """
-        seeds = each_seed(seed, len(prompts))
-        requests = [
-            _request("generate", prompt, max_new_tokens=max_new_tokens, seed=number, greedy=greedy)
-            for prompt, number in zip(prompts, seeds, strict=True)
-        ]
-        return [answer.response for answer in self.answer(requests)]
+        name = "judge" if greedy else "answer"
+        options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "name": name}
+        return self.answer(
+            [
+                _request("generate", prompt, seed=number, **options)
+                for prompt, number in zip(prompts, each_seed(seed, len(prompts)), strict=True)
+            ]
+        )
 
     def choose(
         self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
@@ -174,13 +184,15 @@ class Endpoint(Model):
         One that is not among the likeliest gets an upper bound; NaN where none of a prompt's is.
         """
         choices = each(options, len(prompts))
-        requests = [
-            _request("choose", prompt, options=row)
-            for prompt, row in zip(prompts, choices, strict=True)
-        ]
+        answers = self.answer(
+            [
+                _request("choose", prompt, options=row)
+                for prompt, row in zip(prompts, choices, strict=True)
+            ]
+        )
         rows = [
             answer.logprobs or [np.nan] * len(row)
-            for answer, row in zip(self.answer(requests), choices, strict=True)
+            for answer, row in zip(answers, choices, strict=True)
         ]
         return option_matrix(rows, prompts, options)
 
@@ -205,156 +217,177 @@ class Endpoint(Model):
 
     async def _answer(self, connection: openai.AsyncOpenAI, request: Request) -> Answer:
         if request.verb == "nll":
-            return await self._score_text(connection, request.prompt)
+            body = await self._complete(connection, request.prompt, self._of_prompt)
+            values = responses.prompt_logprobs(body, self._of_prompt)
+            if values is None:
+                raise Unanswered(NO_LOGPROBS)
+            return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
         if request.verb == "choose":
-            return await self._choose_letter(connection, request)
-        fields = self._fields.of_reply(request.max_new_tokens, request.seed, request.of_judge)
-        system = self._fields.system(request.of_judge)
-        body, error = await self._chat(connection, request.turns, fields, system)
-        if error:
-            return Answer("", error=error)
-        answer = responses.choice(body) or {}
-        text, error = responses.text(answer)
-        reason = answer.get("finish_reason")
+            fields = self._first_token_fields(self._likeliest, seed=request.seed)
+            choice = await self._chat(connection, request.turns, fields, self._options.system)
+            return self._letter(choice, request.options)
+        options = self._options
+        if request.of_judge:  # decodes greedily, and does not see the model's system message
+            options = GenerationOptions(temperature=0.0, thinking_tokens=options.thinking_tokens)
+        fields = {
+            "seed": request.seed,
+            "max_tokens": request.max_new_tokens + (options.thinking_tokens or 0),
+            **_sampling(options),
+            **_of_every_request(options),
+        }
+        choice = await self._chat(connection, request.turns, fields, options.system)
+        reason = choice.get("finish_reason")
         cut = reason == "length" if isinstance(reason, str) else None
+        try:
+            text = responses.text_of(choice)
+        except Unanswered as failure:
+            return Answer("", error=str(failure), cut=cut)
         # Where a server keeps the thought apart, a reply that was cut off in it is empty.
         in_thought = bool(cut) and not text.strip()
-        error = error or unfinished_thought(text, in_thought, cut, MORE_TOKENS)
-        return Answer(self._redactor.text(text), error=error, cut=cut)
+        error = unfinished_thought(text, in_thought, cut, responses.MORE_TOKENS)
+        return Answer(responses.clean(text, self._key), error=error, cut=cut)
 
-    async def _choose_letter(self, connection: openai.AsyncOpenAI, request: Request) -> Answer:
-        fields = self._first_token_fields(self._likeliest, seed=request.seed)
-        system = self._fields.system(of_judge=False)
-        body, error = await self._chat(connection, request.turns, fields, system)
-        answer = responses.choice(body) or {}
-        error = error or responses.text(answer)[1]
-        logprobs = responses.first_tokens(answer)
-        if error or not logprobs:
-            return Answer("", error=error or responses.NO_LOGPROBS)
-        values, bounded = responses.options(logprobs, request.options)
+    def _letter(self, choice: dict[str, Any], options: Sequence[str]) -> Answer:
+        responses.text_of(choice)  # a refused one has no letter
+        logprobs = responses.first_tokens(choice)
+        if not logprobs:
+            raise Unanswered(NO_LOGPROBS)
+        values, bounded = responses.options(logprobs, options)
         if not values:
-            likeliest = self._redactor.line(repr(max(logprobs, key=lambda token: logprobs[token])))
-            error = "no option is among the likeliest first tokens of the reply, which is "
-            return Answer("", error=error + likeliest)
+            likeliest = repr(max(logprobs, key=lambda token: logprobs[token]))
+            raise Unanswered(
+                "no option is among the likeliest first tokens of the reply, which is "
+                + responses.first_line(likeliest, self._key)
+            )
         self._client.usage.bounded += bounded
-        return Answer(request.options[int(np.argmax(values))], tuple(values))
-
-    async def _score_text(self, connection: openai.AsyncOpenAI, text: str) -> Answer:
-        body, error = await self._complete(connection, text, self._of_prompt)
-        values = None if error else responses.OF_PROMPT[self._of_prompt](body)
-        if values is None:
-            return Answer("", error=error or responses.NO_LOGPROBS)
-        return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
+        return Answer(options[int(np.argmax(values))], tuple(values))
 
     def _first_token_fields(self, likeliest: int, **more: int) -> dict[str, Any]:
-        return self._fields.of_letter(
-            {**UNCHANGED, **more, "logprobs": True, "top_logprobs": likeliest}
-        )
+        of_token = {**UNCHANGED, **more, "logprobs": True, "top_logprobs": likeliest}
+        return {**of_token, **_of_every_request(self._options)}
 
     async def _chat(
         self, connection: openai.AsyncOpenAI, turns: Turns, fields: dict[str, Any], system: str = ""
-    ) -> Response:
+    ) -> dict[str, Any]:
         """Send a chat request, and again where the server names fields to be sent differently."""
         conversation = messages(turns, system)
         while True:  # each time there is one field less to be refused
-            sent = self._fields.accepted(fields)
+            sent = {
+                "max_completion_tokens" if how else name: value
+                for name, value in fields.items()
+                if (how := self.asked_with.get(_label(name, value))) in (None, RENAMED)
+            }
             try:
-                return await self._send(
-                    connection.chat.completions,
-                    "a chat endpoint",
-                    messages=conversation,
-                    extra_body=sent,
+                body = await self._send(
+                    connection, "chat/completions", {"messages": conversation, **sent}
                 )
+                choice: dict[str, Any] = at(body, "choices", 0)
+                return choice
             except Refusal as refusal:
-                known = set(self._fields.asked_with)
-                label = self._fields.learn(sent, refusal)
+                known = set(self.asked_with)
+                label = self._learn(sent, refusal)
                 if not label:
                     raise
                 if label not in known:
-                    how = self._fields.asked_with[label]
-                    say(f"{self.url}: does not take {label}, which is {how}")
+                    say(f"{self.url}: does not take {label}, which is {self.asked_with[label]}")
                 self._client.usage.requests += 1
                 self._client.usage.resent += 1
 
-    async def _complete(self, connection: openai.AsyncOpenAI, text: str, how: str) -> Response:
-        return await self._send(
-            connection.completions, "completions", prompt=text, seed=0, **OF_PROMPT[how]
-        )
+    def _learn(self, sent: Mapping[str, Any], refusal: Refusal) -> str:
+        """Learn from a refusal how to send a field; returns it, like `temperature=0`, or ""."""
+        if refusal.status not in (400, 422):
+            return ""
+        for name, value in sent.items():
+            if not re.search(rf"\b{name}\b", refusal.texts):
+                continue
+            label = _label(name, value)
+            if name == "max_tokens" and "max_completion_tokens" in refusal.texts:
+                self.asked_with[label] = RENAMED
+                return label
+            may_be_left_out = name == "seed"
+            if name in ("temperature", "top_p"):
+                # The user's own value may also be a mistake, which has to be reported.
+                chosen = getattr(self._options, name) == value
+                may_be_left_out = not chosen or bool(UNSUPPORTED.search(refusal.texts))
+            elif name == TEMPLATE:
+                may_be_left_out = not self._options.template_arguments
+            if may_be_left_out:
+                self.asked_with[label] = f"left out ({refusal.reason})"
+                return label
+        return ""
 
-    async def _send(self, place: Any, kind: str, **given: Any) -> Response:
-        """Send a request once.
+    async def _complete(
+        self, connection: openai.AsyncOpenAI, text: str, how: str
+    ) -> dict[str, Any]:
+        return await self._send(connection, "completions", {"prompt": text, **OF_PROMPT[how]})
 
-        Raises:
-            Retry: it may be answered another time.
-            RunFailed: the server would answer no other request either.
-        """
+    async def _send(
+        self, connection: openai.AsyncOpenAI, place: str, fields: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Send a request once, and return the body of the answer, which has a choice."""
+        kind = "a chat endpoint" if "messages" in fields else place
         not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does")
         try:
-            # Raw, because the client takes anything for a completion.
-            answer = await place.with_raw_response.create(model=self.name, **given)
-            body = json.loads(answer.content.decode(errors="replace"))
+            raw = await connection.post(
+                f"/{place}", cast_to=bytes, body={"model": self.name, **fields}
+            )
+            body = json.loads(raw.decode(errors="replace"))
         except openai.APIStatusError as error:
-            if reason := self._redactor.error_of_text(error.status_code, error.body):
-                return {}, reason
             raise self._failure(error) from None  # the original may hold the key
         except openai.APITimeoutError:
             raise Retry("no answer in time") from None
         except openai.APIConnectionError as error:
-            cause = self._redactor.line(root_cause(error))
+            cause = responses.first_line(_root_cause(error), self._key)
             raise Retry(f"cannot be reached ({cause}); is the server running?") from None
         except (openai.OpenAIError, ValueError, RecursionError):
             raise not_as_expected from None
-        prompt_tokens, reply_tokens = responses.token_counts(body)
-        self._client.usage.prompt_tokens += prompt_tokens
-        self._client.usage.reply_tokens += reply_tokens
-        choice = responses.choice(body)
-        if choice is not None:
-            if choice.get("finish_reason") in responses.BROKEN_OFF:
-                raise Retry(f"broke off its reply ({choice['finish_reason']})")
-            return body, ""
-        # Some servers and relays send an error with the status of an answer.
-        if isinstance(body, dict) and (
-            error_text := self._redactor.error_of_text(400, body.get("error"))
-        ):
-            return {}, error_text
-        raise not_as_expected
+        self._client.usage.prompt_tokens += responses.token_count(body, "prompt_tokens")
+        self._client.usage.reply_tokens += responses.token_count(body, "completion_tokens")
+        choice = at(body, "choices", 0)
+        if not isinstance(choice, dict):
+            # Some servers and relays send an error with the status of an answer.
+            texts = "\n".join(responses.error_texts(at(body, "error")))
+            responses.check_refused_text(400, texts, self._key)
+            raise not_as_expected
+        if choice.get("finish_reason") in responses.BROKEN_OFF:
+            raise Retry(f"broke off its reply ({choice['finish_reason']})")
+        return dict(body)
 
     def _failure(self, error: openai.APIStatusError) -> Retry | Refusal:
         """Turn a status into an exception whose message does not hold the key."""
-        status = error.status_code
-        message = self._redactor.line(next(error_texts(error.body), error.message))
-        if is_transient(status, error.body):
-            return Retry(f"status {status}: {message}", status, retry_after(error.response.headers))
-        prefix = f"{self.url}: answered with status {status}"
-        if status in (401, 403):  # some servers repeat part of the key in the message
-            reason = f"the environment variable {self._variable} is wrong"
-            if not self._key:
-                reason = (
-                    f"it was asked without a key: the environment variable {self._variable} "
-                    f"is not set; set it, or name another by --key {self.host}=NAME"
-                )
-            return Refusal(f"{prefix}; {reason}", reason, status)
-        return Refusal(f"{prefix} ({message})", f"status {status}: {message}", status, error.body)
+        status, texts = error.status_code, "\n".join(responses.error_texts(error.body))
+        responses.check_refused_text(status, texts, self._key)
+        reason = f"status {status}: {responses.first_line(texts or error.message, self._key)}"
+        transient = status in responses.TRANSIENT or status >= 500
+        if transient and not responses.UNPAID.search(texts):
+            return Retry(reason, status, responses.retry_after(error.response.headers))
+        if status not in (401, 403):
+            message = f"{self.url}: answered with {reason.replace(': ', ' (', 1)})"
+            return Refusal(message, reason, status, texts)
+        # Some servers repeat part of the key in the message.
+        reason = f"the environment variable {self._variable} is wrong"
+        if not self._key:
+            reason = (
+                f"it was asked without a key: the environment variable {self._variable} "
+                f"is not set; set it, or name another by --key {self.host}=NAME"
+            )
+        return Refusal(f"{self.url}: answered with status {status}; {reason}", reason, status)
 
     def _find_likeliest(self) -> int:
-        """Find out how many likeliest tokens the server reports; 0 for none, as `lacks` says.
-
-        Raises:
-            RunFailed: it does not answer at all.
-        """
-        reason = responses.NO_LOGPROBS
+        """Find out how many likeliest tokens the server reports; 0 for none, as `lacks` says."""
+        reason = NO_LOGPROBS
         for n in LIKELIEST:
-            fields = self._first_token_fields(n)
             try:
-                body, _ = self._try(self._chat, COUNTING, fields)
+                choice = self._try(self._chat, COUNTING, self._first_token_fields(n))
+                if len(responses.first_tokens(choice)) > 1:
+                    return n
+                break
+            except Unanswered:
+                break
             except Refusal as refusal:
-                if refusal.status not in UNKNOWN_FIELD:
+                if refusal.status not in BAD_FIELD:
                     raise
                 reason = refusal.reason
-                continue
-            if len(responses.first_tokens(responses.choice(body) or {})) > 1:
-                return n
-            break
         self.lacks["choose"] = f"the server tells no probabilities of letters ({reason})"
         return 0
 
@@ -364,44 +397,67 @@ class Endpoint(Model):
         Not every server reports the right ones: the token that it generates after a text must have
         the same probability when it stands at the end of the text.
         """
-        reason = responses.NO_LOGPROBS
-        for how, read in responses.OF_PROMPT.items():
+        reason = NO_LOGPROBS
+        for how in OF_PROMPT:
             try:
-                body, _ = self._try(self._complete, COUNTING, how)
-                values, written = read(body), responses.last_token(body)
+                body = self._try(self._complete, COUNTING, how)
+                values, written = responses.prompt_logprobs(body, how), responses.last_token(body)
                 if not values:
-                    reason = responses.NO_LOGPROBS
-                    continue
+                    raise Unanswered(NO_LOGPROBS)
                 if written:
-                    longer_body, _ = self._try(self._complete, COUNTING + written[0], how)
-                    longer = read(longer_body) or []
-                    one_more = len(longer) == len(values) + 1
-                    if one_more and abs(longer[-1] - written[1]) > TOLERANCE:
-                        reason = (
+                    longer = self._try(self._complete, COUNTING + written[0], how)
+                    again = responses.prompt_logprobs(longer, how) or []
+                    one_more = len(again) == len(values) + 1
+                    if one_more and abs(again[-1] - written[1]) > TOLERANCE:
+                        raise Unanswered(
                             f"the server's {how} do not agree with the probabilities of what it "
                             "writes"
                         )
-                        continue
+                return how
+            except Unanswered as failure:
+                reason = str(failure)
             except Refusal as refusal:
                 reason = refusal.reason
                 if refusal.status in NO_SUCH_PLACE:
                     break
-                continue
-            return how
         self.lacks["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
         return ""
 
-    def _try(self, send: Callable[..., Awaitable[Response]], *given: Any) -> Response:
+    def _try(self, send: Callable[..., Awaitable[dict[str, Any]]], *given: Any) -> dict[str, Any]:
         """Send one request, to find out something."""
 
-        async def once(connection: openai.AsyncOpenAI, _: int) -> Response:
+        async def once(connection: openai.AsyncOpenAI, _: int) -> dict[str, Any]:
             return await send(connection, *given)
 
         return dict(self._client.stream(1, once))[0]
 
 
-def _request(verb: str, turns: Turns, greedy: bool = False, **given: Any) -> Request:
+def _sampling(options: GenerationOptions) -> dict[str, float]:
+    values = {"temperature": options.temperature, "top_p": options.top_p}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _of_every_request(options: GenerationOptions) -> dict[str, Any]:
+    off = {"enable_thinking": False} if options.thinking_tokens == 0 else {}
+    template = {**off, **options.template_arguments}
+    return {**({TEMPLATE: template} if template else {}), **options.request_fields}
+
+
+def _label(name: str, value: Any) -> str:
+    """Name a field, with its value where a server may accept another value of it."""
+    return f"{name}={value:g}" if name in ("temperature", "top_p") else name
+
+
+def _root_cause(error: BaseException) -> str:
+    """Describe the error at the root, in the system's own words if it is one of a connection."""
+    cause: BaseException | None = error
+    while cause:
+        error, cause = cause, cause.__cause__ or cause.__context__
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number and number > 0 else str(error) or type(error).__name__
+
+
+def _request(verb: str, turns: Turns, name: str = "answer", **given: Any) -> Request:
     """Make a request of no benchmark."""
     *earlier, prompt = [turns] if isinstance(turns, str) else turns
-    name = "judge" if greedy else "answer"
     return Request("", "", "", name, verb, prompt, "", Key(), earlier=tuple(earlier), **given)

@@ -8,14 +8,12 @@ import numpy as np
 
 from bench.core.errors import BadInput
 from bench.scorers.base import Answer, digest, each, each_seed, option_matrix
-from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
 from bench.scorers.local.device import Placement
-from bench.scorers.local.generation import Generator
+from bench.scorers.local.generation import Generator, StopRule, take_sampling
 from bench.scorers.local.logprobs import LogprobReader, Row
-from bench.scorers.local.thinking import StopRule
-from bench.scorers.sampling import take_sampling
+from bench.scorers.options import GenerationOptions
 from bench.tasks.replies import THOUGHT_TAGS, unfinished_thought
 from bench.tasks.request import Turns, Until
 
@@ -42,9 +40,21 @@ class Causal(LocalModel):
         self.chat = ChatFormatter(
             self.id, tokenizer, n_trailing_special_tokens(tokenizer), self.generation
         )
-        self._hidden = _hidden_tokens(tokenizer)
+        # The special tokens that replies leave out where tags of thoughts are special too. Empty
+        # where they are not, which is nearly always: the tokenizer then leaves them out itself.
+        special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+        special |= set(tokenizer.all_special_ids)
+        tags = {i for i in special if tokenizer.decode([i]).strip() in chain(*THOUGHT_TAGS)}
+        self._hidden = special - tags if tags else set()
+        options = self.generation
+        sampling = take_sampling(network.generation_config, options.temperature, options.top_p)
+        if options.top_p is not None and not sampling:
+            raise BadInput(
+                f"--top-p {options.top_p}: {self.id} decodes greedily, without sampling; "
+                "give a --temperature above 0 too"
+            )
         self._reader = LogprobReader(network, where, tokenizer.pad_token_id or 0)
-        self._generator = Generator(self._reader, self._sampling())
+        self._generator = Generator(self._reader, sampling)
         self.tally = self._reader.tally
 
     def describe(self) -> dict[str, Any]:
@@ -58,9 +68,8 @@ class Causal(LocalModel):
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token after the first, special tokens included.
 
-        Args:
-            bos: put a special token first where the tokenizer does not: that for the beginning, or
-                that for the end, which stood between documents in training.
+        `bos` puts a special token first where the tokenizer does not: that for the beginning, or
+        that for the end, which stood between documents in training.
         """
         encoded = self.tokenizer(list(texts))["input_ids"] if texts else []
         if bos and not self.tokenizer_identity["adds_bos"]:
@@ -135,52 +144,24 @@ class Causal(LocalModel):
         # Equal requests are generated once.
         keys = list(zip(map(tuple, encoded), seeds, opened, strict=True))
         unique = list(dict.fromkeys(keys))
-        replies = {
-            key: self._reply(ids, key[2], cut)
-            for key, (ids, cut) in zip(unique, self._generator.generate(unique, rule), strict=True)
-        }
-        return [replies[key] for key in keys]
-
-    def _reply(self, ids: list[int], opened: bool, cut: bool) -> Answer:
-        text = self._decode(ids)
         option = "--thinking-tokens" if self.generation.thinking_tokens else "--max-new-tokens"
-        return Answer(text, error=unfinished_thought(text, opened, cut, option), cut=cut)
+        replies = {}
+        for key, (ids, cut) in zip(unique, self._generator.generate(unique, rule), strict=True):
+            text = self._decode(ids)
+            error = unfinished_thought(text, key[2], cut, option)
+            replies[key] = Answer(text, error=error, cut=cut)
+        return [replies[key] for key in keys]
 
     def _decode(self, ids: Sequence[int]) -> str:
         """Decode a reply without special tokens, but with the tags of its thought."""
         shown = [i for i in ids if i not in self._hidden] if self._hidden else ids
         return str(self.tokenizer.decode(shown, skip_special_tokens=not self._hidden))
 
-    def _sampling(self) -> dict[str, Any]:
-        options = self.generation
-        sampling = take_sampling(self.network.generation_config, options.temperature, options.top_p)
-        if options.top_p is not None and not sampling:
-            raise BadInput(
-                f"--top-p {options.top_p}: {self.id} decodes greedily, without sampling; "
-                "give a --temperature above 0 too"
-            )
-        return sampling
-
     def _continuation(self, start: list[int], continued: list[int], option: str) -> Row:
-        """Return the text with the option, without the last token, and the option's tokens.
-
-        Args:
-            start, continued: token ids of the text without and with the option.
-        """
+        """Return the text with the option, without the last token, and the option's tokens."""
         n = len(start)
         if continued[:n] != start or len(continued) == n:
             # The tokenizer merged across the boundary, so the option is encoded by itself.
             own: list[int] = self.tokenizer(option, add_special_tokens=False)["input_ids"]
             continued = start + own
         return Row(tuple(continued[:-1]), tuple(enumerate(continued[n:], n - 1)))
-
-
-def _hidden_tokens(tokenizer: Any) -> set[int]:
-    """Return the special tokens that replies leave out where tags of thoughts are special too.
-
-    Empty where they are not, which is nearly always: the tokenizer then leaves them out itself.
-    """
-    special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
-    special |= set(tokenizer.all_special_ids)
-    tags = {i for i in special if tokenizer.decode([i]).strip() in chain(*THOUGHT_TAGS)}
-    return special - tags if tags else set()

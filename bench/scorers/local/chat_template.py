@@ -17,7 +17,7 @@ import jinja2.meta
 from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.scorers.base import messages
-from bench.scorers.generation_options import GenerationOptions
+from bench.scorers.options import GenerationOptions
 from bench.tasks.replies import THOUGHT_TAGS
 from bench.tasks.request import Turns
 
@@ -43,18 +43,11 @@ class ChatFormatter:
     Args:
         model: the tokenizer's model, for errors.
         n_trailing: how many special tokens the tokenizer puts after a text.
-        generation: a system message, arguments of the chat template, and whether to think.
-
-    Raises:
-        BadInput: the chat template cannot do what `generation` asks for.
+        generation: refused if the chat template cannot do what it asks for.
     """
 
     def __init__(
-        self,
-        model: str,
-        tokenizer: Any,
-        n_trailing: int,
-        generation: GenerationOptions | None = None,
+        self, model: str, tokenizer: Any, n_trailing: int, generation: GenerationOptions
     ) -> None:
         self.model, self.tokenizer, self._n_trailing = model, tokenizer, n_trailing
         added = tokenizer.added_tokens_decoder.values()
@@ -62,15 +55,14 @@ class ChatFormatter:
         names |= set(tokenizer.all_special_tokens)
         longest_first = sorted(names, key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, longest_first))) if names else None
-        options = generation or GenerationOptions()
-        self._system, self._arguments = options.system, dict(options.template_arguments)
-        self._thinking_off = options.thinking_tokens == 0
+        self._system, self._arguments = generation.system, dict(generation.template_arguments)
+        self._thinking_off = generation.thinking_tokens == 0
         self._thoughts = ""
-        options.refuse(["request_fields"], f"{model} is no endpoint, and is sent no requests")
+        generation.refuse(["request_fields"], f"{model} is no endpoint, and is sent no requests")
         if tokenizer.chat_template:
             self._check_template()
         else:
-            options.refuse(["template_arguments"], f"{model} has no chat template")
+            generation.refuse(["template_arguments"], f"{model} has no chat template")
 
     def describe(self) -> dict[str, Any]:
         """Return the fields of `run.json` that differ from the usual ones."""
@@ -85,11 +77,7 @@ class ChatFormatter:
     def render(self, prompt: Turns, close_thought: bool = False) -> str:
         """Write the text that the model continues; without a template, one line per turn.
 
-        Args:
-            close_thought: close a thought that the chat template opens.
-
-        Raises:
-            BadInput: the model's chat template cannot be used.
+        `close_thought` closes a thought that the chat template opens.
         """
         turns = [prompt] if isinstance(prompt, str) else list(prompt)
         if not self.tokenizer.chat_template:
@@ -118,17 +106,19 @@ class ChatFormatter:
         # Chat templates write the special tokens themselves.
         bare = not self.tokenizer.chat_template
         encoded = self.tokenizer([part[0] for part in parts], add_special_tokens=bare)["input_ids"]
-        n = self._n_trailing if bare else 0
-        return [
-            sum(map(self._encode_part, part[1:], cycle((True, False))), ids[: len(ids) - n])
-            for ids, part in zip(encoded, parts, strict=True)
-        ]
-
-    def _encode_part(self, text: str, special_name: bool) -> list[int]:
-        if not text:
-            return []
-        encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=special_name)
-        return list(encoded["input_ids"])
+        result = []
+        for ids, (_, *more) in zip(encoded, parts, strict=True):
+            ids = ids[: len(ids) - self._n_trailing * bare]
+            for text, is_name in zip(more, cycle((True, False)), strict=False):
+                if text:
+                    ids = (
+                        ids
+                        + self.tokenizer(
+                            text, add_special_tokens=False, split_special_tokens=is_name
+                        )["input_ids"]
+                    )
+            result.append(ids)
+        return result
 
     def _fill_template(self, turns: Sequence[str]) -> str:
         conversation = messages(tuple(map(self._mark, turns)), self._mark(self._system))
@@ -154,13 +144,12 @@ class ChatFormatter:
             template = str(self.tokenizer.get_chat_template())
         except ValueError:  # there are several; asking the model says so
             template = ""
+        takes = f"the chat template of {self.model} takes no such argument"
         for name in self._arguments:
             if name in RESERVED or not re.search(rf"\b{re.escape(name)}\b", template):
                 names = ", ".join(_variables(template))
-                raise BadInput(
-                    f"--template {name}: the chat template of {self.model} takes no such argument; "
-                    + (f"it takes {names}" if names else "leave it out")
-                )
+                hint = f"it takes {names}" if names else "leave it out"
+                raise BadInput(f"--template {name}: {takes}; {hint}")
         if self._thinking_off and self._arguments.get(SWITCH):
             raise BadInput(
                 f"--template {SWITCH}: --thinking-tokens off says otherwise; leave one out"
@@ -168,39 +157,27 @@ class ChatFormatter:
         has_switch = bool(re.search(rf"\b{SWITCH}\b", template))
         if self._thinking_off and has_switch:
             self._arguments.setdefault(SWITCH, False)
-        if self._system:
-            self._check_system()
+        problem = ""
         try:
-            opening = _opening(self._fill_template(["?"]))
-        except BadInput:  # asking the model says so
-            opening = ""
+            text = self._fill_template(["?"])
+            if self._mark(self._system).strip() not in text:
+                problem = "leaves out the system message"
+        except BadInput as error:  # without a system message, asking the model says so
+            text, problem = "", f"takes no system message ({error.__cause__})"
+        if self._system and problem:
+            raise BadInput(f"--system: the chat template of {self.model} {problem}; leave it out")
+        opening = _opening(text)
+        closed = f"opens {opening}, which is closed at once" if opening else "has no switch"
         if self._thinking_off:
-            how = "the chat template has no switch"
-            if opening:
-                how = f"the chat template opens {opening}, which is closed at once"
-            elif has_switch:
-                how = f"{SWITCH} is false"
+            switched = has_switch and not opening
+            how = f"{SWITCH} is false" if switched else f"the chat template {closed}"
             self._thoughts = f"off ({how})"
             if not has_switch:
-                closed = f"; the {opening} that it opens is closed at once" if opening else ""
-                say(f"{self.model}: its chat template has no switch for thinking{closed}")
+                at_once = f"; the {opening} that it opens is closed at once" if opening else ""
+                say(f"{self.model}: its chat template has no switch for thinking{at_once}")
         elif opening:
             self._thoughts = (
                 f"the chat template opens {opening}; letters are read behind the closed thought"
-            )
-
-    def _check_system(self) -> None:
-        try:
-            text = self._fill_template(["?"])
-        except BadInput as error:
-            raise BadInput(
-                f"--system: the chat template of {self.model} takes no system message "
-                f"({error.__cause__}); leave it out"
-            ) from error
-        if self._mark(self._system).strip() not in text:
-            raise BadInput(
-                f"--system: the chat template of {self.model} leaves out the system message; "
-                "leave it out"
             )
 
 

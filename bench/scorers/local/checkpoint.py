@@ -1,6 +1,6 @@
 """What local models share: tokenizers, limits of length, and the frame of `LocalModel`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -9,7 +9,7 @@ from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.utils import logging as transformers_logging
 
 from bench.scorers.base import Model, Tally, TooLong, digest
-from bench.scorers.local.device import Placement
+from bench.scorers.local.device import Placement, batches
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -25,13 +25,9 @@ class LocalModel(Model):
     ) -> None:
         self.network, self.tokenizer = network, tokenizer
         self.where, self.identity = where, identity
+        self.id = str(identity["id"])  # for messages
         self.tally = Tally()
         self.tokenizer_identity = tokenizer_identity(tokenizer)
-
-    @property
-    def id(self) -> str:
-        """The model's name for messages."""
-        return str(self.identity["id"])
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -43,14 +39,11 @@ class LocalModel(Model):
         }
 
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
-        """Refuse texts that are longer than the model's positions or `at_most`; nothing is cut.
+        """Raise TooLong for texts beyond the model's positions or `at_most`; nothing is cut.
 
         Args:
             lengths: tokens of each text of the call.
             text: how messages call them, such as `the text`.
-
-        Raises:
-            TooLong: a text is too long.
         """
         limit = min(filter(None, (n_positions(self.network), at_most)), default=None)
         if limit is None or max(lengths, default=0) <= limit:
@@ -65,6 +58,16 @@ class LocalModel(Model):
                 for i, n in too_long.items()
             },
         )
+
+    def padded_batches(self, encoded: Mapping[str, Any]) -> Iterator[tuple[list[int], Any]]:
+        """Yield positions of encoded texts of similar length, and their tensors on the device."""
+        lengths = [len(ids) for ids in encoded["input_ids"]]
+        self.tally.asked += sum(lengths)
+        for numbers in batches(lengths, self.where.batch_tokens):
+            rows = {name: [values[i] for i in numbers] for name, values in encoded.items()}
+            batch = self.tokenizer.pad(rows, return_tensors="pt").to(self.where.device)
+            self.tally.computed += batch["input_ids"].numel()
+            yield numbers, batch
 
 
 def n_positions(network: Any) -> int | None:

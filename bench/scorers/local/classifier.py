@@ -11,7 +11,7 @@ import torch
 
 from bench.core.errors import BadInput
 from bench.scorers.local.checkpoint import LocalModel
-from bench.scorers.local.device import Placement, batches
+from bench.scorers.local.device import Placement
 from bench.tasks.nli_labels import LABELS, label
 
 # Plain pairs of our own, by language and the label that they have beyond doubt.
@@ -21,8 +21,7 @@ PROBES = Path(__file__).with_name("nli_probes.toml")
 class Classifier(LocalModel):
     """A sequence-classification checkpoint with the three NLI labels.
 
-    Args:
-        label_names: what LABEL_0, LABEL_1 and LABEL_2 mean, if the checkpoint does not say.
+    `label_names` are what LABEL_0, LABEL_1 and LABEL_2 mean, if the checkpoint does not say.
     """
 
     kind = "NLI classifier"
@@ -54,11 +53,7 @@ class Classifier(LocalModel):
         encoded = self.tokenizer(*(list(texts) for texts in zip(*pairs, strict=True)))
         lengths = [len(ids) for ids in encoded["input_ids"]]
         self.check_lengths(lengths, "the pair", self.tokenizer.model_max_length)
-        self.tally.asked += sum(lengths)
-        for numbers in batches(lengths, self.where.batch_tokens):
-            some = {name: [rows[i] for i in numbers] for name, rows in encoded.items()}
-            batch = self.tokenizer.pad(some, return_tensors="pt").to(self.where.device)
-            self.tally.computed += batch["input_ids"].numel()
+        for numbers, batch in self.padded_batches(encoded):
             rows = self.network(**batch).logits.float().softmax(-1)[:, self.columns]
             probabilities[numbers] = rows.cpu().double().numpy()
         return probabilities
@@ -67,11 +62,7 @@ class Classifier(LocalModel):
         """Classify plain pairs: a sentence with itself, and with an open contradiction.
 
         This shows labels with wrong names, a model that takes the hypothesis first, and a language
-        that it was not trained in.
-
-        Returns:
-            One row per pair, with `language`, `premise`, `hypothesis`, `expected` and `found`;
-            none of languages for which there are no pairs.
+        that it was not trained in. A language may have no pairs.
         """
         rows = [row for row in probe_pairs() if row["language"] in languages]
         labels = self.classify([(row["premise"], row["hypothesis"]) for row in rows]).argmax(1)
@@ -94,10 +85,8 @@ def label_columns(
     """Find the columns of entailment, contradiction and neutral by name.
 
     Args:
-        label_names: what LABEL_0, LABEL_1 and LABEL_2 mean, in this order.
-
-    Raises:
-        BadInput: a label is missing, or `label_names` contradicts the checkpoint's own names.
+        label_names: what LABEL_0, LABEL_1 and LABEL_2 mean; they may not contradict the
+            checkpoint's own names.
     """
     columns = {int(column): str(name) for column, name in id2label.items()}
     theirs = ", ".join(columns[k] for k in sorted(columns))
@@ -107,14 +96,10 @@ def label_columns(
     given = label_names if nameless else ()
     named = {k: given[k] if given else label(name) for k, name in columns.items()}
     if sorted(named.values()) != sorted(LABELS):
-        example = (
-            "give their meaning, like --label-names entailment,neutral,contradiction, or "
-            if nameless
-            else ""
-        )
+        example = "give their meaning, like --label-names entailment,neutral,contradiction, or "
         raise BadInput(
-            f"{model}: its labels are {theirs}, not {', '.join(LABELS)}; {example}set id2label in "
-            "its config.json to what they mean"
+            f"{model}: its labels are {theirs}, not {', '.join(LABELS)}; {example * nameless}"
+            "set id2label in its config.json to what they mean"
         )
     if label_names and [named[k] for k in sorted(named)] != list(label_names):
         raise BadInput(

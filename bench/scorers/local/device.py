@@ -47,9 +47,6 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
         device: default: the accelerator if there is one; `auto` distributes the model.
         dtype: default: bfloat16 on an accelerator, float32 on the CPU.
         batch_tokens: default: 4,096 on the CPU, 32,768 on an accelerator.
-
-    Raises:
-        BadInput: an unknown dtype, a device that is not available, or an empty batch.
     """
     spread = device == "auto"
     if device is None or spread:
@@ -90,11 +87,7 @@ def free_memory(device: torch.device) -> float:
 
 @contextmanager
 def threads(n: int) -> Iterator[None]:
-    """Run torch on `n` threads.
-
-    Small models are faster on one, and give the same numbers on every machine with the same
-    processor.
-    """
+    """Run torch on `n` threads; small models are faster on one, and give the same numbers."""
     before = torch.get_num_threads()
     torch.set_num_threads(n)
     try:

@@ -18,8 +18,8 @@ import platformdirs
 from bench.core.files import atomic_write
 from bench.core.progress import say
 from bench.data.readers import as_path
-from bench.scorers.local.hub import ADAPTER_CONFIG
 
+ADAPTER_CONFIG = "adapter_config.json"
 # Up to this size, files enter a fingerprint as they are.
 SMALL = 1 << 20
 # Prefixes of fingerprints: of small files only; and of others, whose files are hashed in parts.
@@ -36,10 +36,7 @@ SETTLED_NS = 2_000_000_000
 
 
 def fingerprint(path: Path) -> str:
-    """Hash names and complete content of a file or of a model's folder.
-
-    An adapter's hash includes the files of its base model if that is a local folder.
-    """
+    """Hash names and content of a file or a model's folder; an adapter's also of a local base."""
     total, prefix = hashlib.sha256(), SMALL_FILES
     with ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1)) as pool:
         for name, file in _files(path):
@@ -75,21 +72,15 @@ def _files(path: Path) -> Iterable[tuple[str, Path]]:
         return [(path.name, path)]
     # Code and chat templates may be one folder down; other files there are not read.
     nested = sorted(file for kind in ("py", "jinja") for file in path.glob(f"*/*.{kind}"))
-    named = [
-        (file.relative_to(path).as_posix(), file) for file in [*sorted(path.iterdir()), *nested]
-    ]
-    named += [(f"base {file.name}", file) for file in _local_base(path)]
-    return [(name, file) for name, file in named if file.is_file()]
-
-
-def _local_base(folder: Path) -> list[Path]:
-    """List the files of an adapter's base model; none if it is no adapter of a local one."""
+    files = [*sorted(path.iterdir()), *nested]
+    named = [(file.relative_to(path).as_posix(), file) for file in files]
     # What is wrong with an adapter is reported when it is loaded.
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-        config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
+        config = json.loads((path / ADAPTER_CONFIG).read_text("utf-8"))
         base = as_path(str(config["base_model_name_or_path"]))
-        return sorted(base.iterdir()) if base.is_dir() else [base]
-    return []
+        bases = sorted(base.iterdir()) if base.is_dir() else [base]
+        named += [(f"base {file.name}", file) for file in bases]
+    return [(name, file) for name, file in named if file.is_file()]
 
 
 def _hash_large(file: Path, pool: Executor) -> bytes:

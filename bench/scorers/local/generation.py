@@ -5,18 +5,26 @@ a batch has ended, other replies take the free places, so that a long reply does
 rest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
-from transformers import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+from transformers import (
+    LogitsProcessor,
+    LogitsProcessorList,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
+from transformers import generation as steps_on_logits
 from transformers.cache_utils import Cache, DynamicLayer
 
 from bench.scorers.local.device import batch_size, free_memory
 from bench.scorers.local.logprobs import LogprobReader, padded
-from bench.scorers.local.thinking import Progress, StopRule
-from bench.scorers.sampling import SeededSampling, warpers
+from bench.tasks.replies import THOUGHT_TAGS
+from bench.tasks.request import Until
 
 # Replies are generated in batches of so many times the tokens: each step has one token per text,
 # and reads all weights. On an accelerator up to as many as fit into memory.
@@ -25,6 +33,17 @@ ON_CPU, ON_ACCELERATOR = 4, 16
 MEMORY_SHARE = 0.25
 # The share of a batch that has to end before it is rebuilt.
 REBUILD_SHARE = 0.5
+
+
+# How many last tokens hold a tag that was just completed, at one byte per token.
+WINDOW = 2 * max(len(tag.encode()) for pair in THOUGHT_TAGS for tag in pair)
+# Steps on the logits by their name in a generation configuration, and the values without effect.
+SAMPLING: dict[str, tuple[Any, float]] = {
+    "temperature": (steps_on_logits.TemperatureLogitsWarper, 1.0),
+    "top_k": (steps_on_logits.TopKLogitsWarper, 0),
+    "top_p": (steps_on_logits.TopPLogitsWarper, 1.0),
+    "min_p": (steps_on_logits.MinPLogitsWarper, 0.0),
+}
 
 
 @dataclass(slots=True)
@@ -36,7 +55,8 @@ class Reply:
         start: tokens of the prompt.
         left: how many more tokens it may have.
         seed: of its random numbers; "" decodes greedily.
-        progress: whether it is still a thought.
+        thinking: whether a thought is open.
+        answer_start: tokens of the reply before its answer, those of a closed thought.
         cut: whether it ended at a limit of tokens.
     """
 
@@ -44,15 +64,56 @@ class Reply:
     start: int
     left: int
     seed: str
-    progress: Progress
+    thinking: bool
+    answer_start: int = 0
     cut: bool = False
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """Ends replies before their last token.
+
+    Attributes:
+        decode: decodes tokens.
+        answer_tokens: limit of an answer, counted from the end of a thought.
+        thought_tokens: limit of a thought; None: thought and answer share that of the answer.
+        until: whether the text of a reply says enough; not called while a thought is open.
+    """
+
+    decode: Callable[[Sequence[int]], str]
+    answer_tokens: int
+    thought_tokens: int | None
+    until: Until
+
+    @property
+    def limit(self) -> int:
+        """The most tokens that a reply can have."""
+        return self.answer_tokens + (self.thought_tokens or 0)
+
+    def judge(self, reply: Reply) -> tuple[bool, bool]:
+        """Tell whether a reply says enough, and whether its thought or answer is at its limit.
+
+        Notes in `reply` where its last token opened or closed a thought.
+        """
+        ids = reply.ids[reply.start :]
+        text = self.decode(ids[-WINDOW:])
+        opening, closing = (max(text.rfind(pair[k]) for pair in THOUGHT_TAGS) for k in (0, 1))
+        if reply.thinking and closing > opening:
+            reply.thinking, reply.answer_start = False, len(ids)
+        elif opening > closing:
+            reply.thinking = True
+        enough = self.until is not None and not reply.thinking and self.until(self.decode(ids))
+        if self.thought_tokens is None:
+            return enough, len(ids) >= self.answer_tokens
+        if reply.thinking:
+            return enough, len(ids) >= self.thought_tokens
+        return enough, len(ids) - reply.answer_start >= self.answer_tokens
 
 
 class Generator:
     """Generates replies, and counts tokens in the tally of its `reader`.
 
-    Args:
-        sampling: the result of `bench.scorers.sampling.take_sampling`; empty for greedy decoding.
+    `sampling` comes from `take_sampling`; empty for greedy decoding.
     """
 
     def __init__(self, reader: LogprobReader, sampling: dict[str, Any]) -> None:
@@ -69,13 +130,11 @@ class Generator:
     ) -> list[tuple[list[int], bool]]:
         """Generate replies: their token ids, and whether they were cut at a limit of tokens.
 
-        Args:
-            requests: token ids of the prompt, the seed ("" for greedy decoding), and whether the
-                prompt has opened a thought.
+        A request is the token ids of a prompt, the seed ("" for greedy decoding), and whether the
+        prompt has opened a thought.
         """
         replies = [
-            Reply(list(ids), len(ids), rule.limit, seed, Progress(opened))
-            for ids, seed, opened in requests
+            Reply(list(ids), len(ids), rule.limit, seed, opened) for ids, seed, opened in requests
         ]
         # Neighbours begin alike, and have similar lengths.
         waiting = sorted(replies, key=lambda reply: reply.ids)
@@ -113,10 +172,7 @@ class Generator:
         return max(1.0, sum(part.nbytes for part in tensors if part is not None) / ids.numel())
 
     def _step(self, batch: Sequence[Reply], cache: Cache | None, rule: StopRule) -> list[bool]:
-        """Continue replies until enough of them have ended, and tell which have.
-
-        Without a `cache` all of them end.
-        """
+        """Continue replies until enough have ended (without `cache` all), and tell which."""
         ids, mask = padded(
             [reply.ids for reply in batch], self.reader.padding, self.where.device, left=True
         )
@@ -128,7 +184,11 @@ class Generator:
         if self.sampling and batch[0].seed:
             seeds = [reply.seed for reply in batch]
             written = [len(reply.ids) - reply.start for reply in batch]
-            processors += warpers(self.sampling)
+            processors += [
+                step(type(neutral)(self.sampling[name]))
+                for name, (step, neutral) in SAMPLING.items()
+                if self.sampling[name] != neutral
+            ]
             processors.append(SeededSampling(seeds, written, steps, width))
         out = self.network.generate(
             input_ids=ids,
@@ -141,19 +201,19 @@ class Generator:
             pad_token_id=self.reader.padding,
         )[:, width:]
         self.reader.tally.computed += out.numel() + (0 if cache else ids.numel())
-        for k, (reply, row, length) in enumerate(
-            zip(batch, out.tolist(), ending.lengths(), strict=True)
-        ):
+        lengths = torch.where(ending.over, ending.ended, ending.steps).tolist()
+        for k, (reply, row, length) in enumerate(zip(batch, out.tolist(), lengths, strict=True)):
             reply.ids += row[:length]
             reply.left -= length
-            reply.progress, reply.cut = ending.progress[k], bool(ending.cut[k])
+            reply.thinking = ending.replies[k].thinking
+            reply.answer_start = ending.replies[k].answer_start
+            reply.cut = bool(ending.cut[k])
         return list(ending.over.tolist())
 
     def _rebuilt(self, before: Cache | None, rows: Sequence[int], batch: Sequence[Reply]) -> Cache:
         """Return keys and values of all tokens but the last of each reply, padded on the left.
 
-        Args:
-            before: has those of the first replies, at `rows`.
+        `before` has those of the first replies, at `rows`.
         """
         started = [reply.ids for reply in batch[len(rows) :]]
         new = self.reader.prefill(started) if started else []
@@ -174,18 +234,27 @@ class Generator:
 
 
 class PreallocatedLayer(DynamicLayer):
-    """Keys and values of a layer with room for further tokens, so that a step copies none.
+    """Keys and values of a layer with `room` for further tokens, so that a step copies none.
 
-    Args:
-        parts: keys and values [texts, heads, tokens, size], to be stacked; longer ones are cut on
-            the left to `width` tokens, shorter ones are padded there.
-        room: for how many more tokens.
+    `parts` are keys and values [texts, heads, tokens, size], to be stacked; longer ones are cut on
+    the left to `width` tokens, shorter ones are padded there.
     """
 
     def __init__(self, parts: Sequence[tuple[torch.Tensor, ...]], width: int, room: int) -> None:
         super().__init__()
         self.lazy_initialization(*parts[0])
-        self._buffers = [_stacked(list(some), width, room) for some in zip(*parts, strict=True)]
+        self._buffers = []
+        for tensors in zip(*parts, strict=True):
+            _, heads, _, size = tensors[0].shape
+            # Padding is masked, but must not be NaN.
+            buffer = tensors[0].new_zeros(sum(map(len, tensors)), heads, width + room, size)
+            first = 0
+            for tensor in tensors:
+                tensor = tensor[:, :, -width:]
+                last = first + len(tensor)
+                buffer[first:last, :, width - tensor.shape[2] : width] = tensor
+                first = last
+            self._buffers.append(buffer)
         self.keys, self.values = (buffer[:, :, :width] for buffer in self._buffers)
 
     def update(
@@ -199,34 +268,18 @@ class PreallocatedLayer(DynamicLayer):
         return self.keys, self.values
 
 
-def _stacked(parts: Sequence[torch.Tensor], width: int, room: int) -> torch.Tensor:
-    _, heads, _, size = parts[0].shape
-    # Padding is masked, but must not be NaN.
-    buffer = parts[0].new_zeros(sum(map(len, parts)), heads, width + room, size)
-    first = 0
-    for part in parts:
-        part = part[:, :, -width:]
-        buffer[first : first + len(part), :, width - part.shape[2] : width] = part
-        first += len(part)
-    return buffer
-
-
 class Ending(StoppingCriteria):
     """Ends replies at a token of `ends`, at their limit, or by `rule`.
 
-    Ends the batch when the `share` of its replies have ended.
-
-    Attributes:
-        over: which replies have ended.
-        cut: which of them at a limit of tokens.
+    Ends the batch when the `share` of its replies are `over`; `cut` are those at a limit.
     """
 
     def __init__(
         self, batch: Sequence[Reply], ends: torch.Tensor, rule: StopRule, share: float
     ) -> None:
         self.ends, self.rule, self.share, self.steps = ends, rule, share, 0
-        self.progress = [replace(reply.progress) for reply in batch]
-        self.written = [reply.ids[reply.start :] for reply in batch]
+        # Copies, because a batch that does not fit into memory begins again.
+        self.replies = [replace(reply, ids=list(reply.ids)) for reply in batch]
         self.limits = torch.tensor([reply.left for reply in batch], device=ends.device)
         self.ended = self.limits.clone()  # after how many tokens
         self.over = torch.zeros(len(batch), dtype=torch.bool, device=ends.device)
@@ -238,12 +291,9 @@ class Ending(StoppingCriteria):
         finished, full = torch.isin(last, self.ends), self.limits <= self.steps
         if self.rule.until or self.rule.thought_tokens is not None:
             marks = []
-            for row, progress, token in zip(
-                self.written, self.progress, last.tolist(), strict=True
-            ):
-                row.append(token)
-                self.rule.follow(progress, row)
-                marks.append((self.rule.enough(progress, row), self.rule.full(progress, row)))
+            for reply, token in zip(self.replies, last.tolist(), strict=True):
+                reply.ids.append(token)
+                marks.append(self.rule.judge(reply))
             enough, reached = torch.tensor(marks, device=last.device).T
             finished, full = finished | enough, full | reached
         new = (finished | full) & ~self.over
@@ -252,6 +302,58 @@ class Ending(StoppingCriteria):
         self.over |= new
         return self.over | (self.over.sum() >= self.share * len(self.over))
 
-    def lengths(self) -> list[int]:
-        """Return how many tokens each reply got."""
-        return torch.where(self.over, self.ended, self.steps).tolist()
+
+class SeededSampling(LogitsProcessor):
+    """Turns greedy search into sampling with a random generator per row.
+
+    A row's draws depend on its seed and step only, so that a reply does not change with batch
+    size, order, or restart.
+
+    Args:
+        seeds: of each row, in hexadecimal digits.
+        written: tokens that each row's reply has already.
+        steps: the most further tokens.
+        start: tokens of a row, padding included, before the first step.
+    """
+
+    def __init__(
+        self, seeds: Sequence[str], written: Sequence[int], steps: int, start: int
+    ) -> None:
+        self.start = start
+        draws = [
+            np.random.default_rng(int(seed, 16)).random(before + steps)[before:]
+            for seed, before in zip(seeds, written, strict=True)
+        ]
+        self.uniform = torch.tensor(np.array(draws))
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        cumulative = scores.double().softmax(-1).cumsum(-1)
+        draw = self.uniform[:, input_ids.shape[1] - self.start].to(scores.device)
+        chosen = torch.searchsorted(
+            cumulative, (draw * cumulative[:, -1])[:, None], right=True
+        ).clamp(max=scores.shape[1] - 1)
+        return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
+
+
+def take_sampling(
+    config: Any, temperature: float | None = None, top_p: float | None = None
+) -> dict[str, Any]:
+    """Take the sampling part out of a generation configuration; empty for greedy decoding.
+
+    Args:
+        temperature: in place of the configuration's; 0 decodes greedily, any other samples.
+        top_p: in place of the configuration's.
+    """
+    wanted = deepcopy(config)
+    config.do_sample = False
+    for name in ("temperature", "top_k", "top_p", "min_p", "typical_p"):
+        setattr(config, name, None)
+    if temperature == 0 or (temperature is None and not wanted.do_sample):
+        return {}
+    # Without a configuration, transformers samples at temperature 1 from the 50 likeliest tokens.
+    return {
+        "temperature": temperature or wanted.temperature or 1.0,
+        "top_k": 50 if wanted.top_k is None else wanted.top_k,
+        "top_p": top_p or wanted.top_p or 1.0,
+        "min_p": wanted.min_p or 0.0,
+    }

@@ -12,14 +12,13 @@ from transformers import modeling_gguf_pytorch_utils as gguf_utils
 
 from bench.core.errors import BadInput
 from bench.scorers.base import Model
-from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.local.causal import Causal
 from bench.scorers.local.checkpoint import explain_load_error, tokenizer_of
 from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement
-from bench.scorers.local.location import Location, base_of, check_files
-from bench.scorers.local.masked import Masked
-from bench.scorers.local.multiple_choice import MultipleChoice
+from bench.scorers.local.encoders import Masked, MultipleChoice
+from bench.scorers.local.hub import Location, base_of, check_files
+from bench.scorers.options import GenerationOptions
 
 # The progress bar of GGUF files ignores transformers' settings; disable=None shows it on a terminal
 # only.
@@ -54,35 +53,53 @@ def load(
     """Load the causal, masked, multiple-choice or classification model at `files`.
 
     Raises:
-        BadInput: it cannot be read, is of another kind, or cannot follow `label_names` or
-            `generation`.
+        BadInput: it cannot be read, is of another kind, or cannot follow an option.
     """
     generation = generation or GenerationOptions()
     base = base_of(model, files)
     path, options = (base or files).path, files.options | {"trust_remote_code": trust_remote_code}
     own_tokenizer = base and (Path(files.path) / "tokenizer_config.json").is_file()
+    # Pickled weights can run code when they are loaded; safetensors and GGUF cannot. No kernels
+    # for quantized weights are fetched from the Hub.
+    weights: dict[str, Any] = {"dtype": where.dtype}
+    if "gguf_file" not in options:
+        weights["use_safetensors"] = True
+    elif gguf_config := getattr(transformers, "GgufConfig", None):
+        weights["quantization_config"] = gguf_config(dequantize=True)
+    if where.spread:
+        weights["device_map"] = "auto"
     try:
         config = transformers.AutoConfig.from_pretrained(path, **options)
         tokenizer = tokenizer_of(files.path if own_tokenizer else path, options)
         check_files(model, path, config, options)
+        kind = _kind(model, config)
+        if label_names and kind != "classifier":
+            raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
+        if kind != "causal":
+            reason = f"model {model} is a {kind} model and writes no replies"
+            generation.refuse(generation.changed(), reason)
+        network, loading = AUTO_CLASSES[kind].from_pretrained(
+            path, output_loading_info=True, **weights, **options
+        )
     except BadInput:
         raise
     except Exception as error:  # files of others can be wrong in any way
         raise BadInput(explain_load_error(model, error)) from error
-    kind = _kind(model, config)
-    if label_names and kind != "classifier":
-        raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
-    if kind != "causal":
-        reason = f"model {model} is a {kind} model and writes no replies"
-        generation.refuse(generation.changed(), reason)
-    network = _network(model, path, kind, where, options)
-    if base:
-        _adapt(model, network, files)
+    if loading["missing_keys"]:
+        # transformers would fill them with random numbers.
+        raise BadInput(
+            f"{model}: lacks the weights {', '.join(sorted(loading['missing_keys'])[:3])} of a "
+            f"{kind} model, which would be random; the workbench cannot use it"
+        )
+    if not where.spread:
+        network.to(where.device)
     identity: dict[str, Any] = dict(files.identity)
     if base:
+        _adapt(model, network, files)
         identity["base"] = base.identity
     if trust_remote_code:
         identity["trust_remote_code"] = True
+    network.eval()
     if kind == "causal":
         return Causal(network, tokenizer, where, identity, generation)
     if kind == "classifier":
@@ -107,43 +124,13 @@ def _kind(model: str, config: Any) -> str:
     )
 
 
-def _network(model: str, path: str, kind: str, where: Placement, options: dict[str, Any]) -> Any:
-    # Pickled weights can run code when they are loaded; safetensors and GGUF cannot. No kernels
-    # for quantized weights are fetched from the Hub.
-    weights: dict[str, Any] = {"use_safetensors": True}
-    if "gguf_file" in options:
-        gguf_config = getattr(transformers, "GgufConfig", None)
-        weights = {"quantization_config": gguf_config(dequantize=True)} if gguf_config else {}
-    if where.spread:
-        weights["device_map"] = "auto"
-    try:
-        network, loading = AUTO_CLASSES[kind].from_pretrained(
-            path, dtype=where.dtype, output_loading_info=True, **weights, **options
-        )
-    except Exception as error:
-        raise BadInput(explain_load_error(model, error)) from error
-    if loading["missing_keys"]:
-        # transformers would fill them with random numbers.
-        raise BadInput(
-            f"{model}: lacks the weights {', '.join(sorted(loading['missing_keys'])[:3])} of a "
-            f"{kind} model, which would be random; the workbench cannot use it"
-        )
-    return (network if where.spread else network.to(where.device)).eval()
-
-
 def _adapt(model: str, network: Any, files: Location) -> None:
-    """Put the adapter at `files` on its base model.
-
-    Raises:
-        BadInput: it does not fit.
-    """
+    """Put the adapter at `files` on its base model; raises BadInput if it does not fit."""
+    misfit = f"{model}: the adapter does not fit its base model"
     try:
         loading = network.load_adapter(files.path, use_safetensors=True)
     except Exception as error:
-        raise BadInput(f"{model}: the adapter does not fit its base model ({error})") from error
-    missing, unexpected = (
-        getattr(loading, name, ()) for name in ("missing_keys", "unexpected_keys")
-    )
-    if wrong := sorted([*missing, *unexpected]):
-        raise BadInput(f"{model}: the adapter does not fit its base model (weights {wrong[0]})")
-    network.eval()
+        raise BadInput(f"{misfit} ({error})") from error
+    names = ("missing_keys", "unexpected_keys")
+    if wrong := sorted(key for name in names for key in getattr(loading, name, ())):
+        raise BadInput(f"{misfit} (weights {wrong[0]})")

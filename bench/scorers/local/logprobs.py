@@ -20,8 +20,7 @@ from transformers import DynamicCache
 
 from bench.scorers.base import Tally
 from bench.scorers.local.device import Placement, batches
-from bench.scorers.local.prefix_tree import Part, Tree
-from bench.scorers.local.tree_attention import attending, blocks
+from bench.scorers.local.prefix_tree import Part, Tree, attending, blocks
 
 # Words of the vocabulary that states meet at once: on a CPU, so many logits stay in its cache. An
 # accelerator takes more, up to this number of logits.
@@ -43,22 +42,8 @@ class Row:
     reads: tuple[tuple[int, int], ...]
 
 
-class TokenLogprobs:
-    """Collects values as a device computes them, and waits for the device once, at the end."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-        self._parts: list[tuple[np.ndarray, torch.Tensor]] = []
-
-    def add(self, places: np.ndarray, values: torch.Tensor) -> None:
-        self._parts.append((places, values))
-
-    def split(self, rows: Sequence[Row]) -> list[np.ndarray]:
-        """Return the values of each row's reads: float64."""
-        values = np.empty(self.n)
-        places = np.concatenate([part for part, _ in self._parts])
-        values[places] = torch.cat([part for _, part in self._parts]).double().cpu().numpy()
-        return np.split(values, np.cumsum([len(row.reads) for row in rows])[:-1])
+# Values by their places in the result.
+Parts = list[tuple[np.ndarray, torch.Tensor]]
 
 
 class LogprobReader:
@@ -96,15 +81,15 @@ class LogprobReader:
             tree = Tree([rows[i].ids for i in busy])
             # If the output matrix is not separable, batches would compute logits of all tokens.
             if len(tree) <= SPARSE * sum(lengths) or not self._separable:
-                found = self._read_tree(tree, [rows[i] for i in busy])
-                for i, row_values in zip(busy, found, strict=True):
+                read = self._read_tree(tree, [rows[i] for i in busy])
+                for i, row_values in zip(busy, read, strict=True):
                     values[i] = row_values
                 return values
         waiting = list(batches(lengths, self._batch_tokens))
         while waiting:
             batch = [busy[k] for k in waiting[0]]
             try:
-                found = self._read_batch([rows[i] for i in batch])
+                read = self._read_batch([rows[i] for i in batch])
             except torch.OutOfMemoryError:
                 if len(batch) == 1:
                     raise
@@ -114,7 +99,7 @@ class LogprobReader:
                 waiting = [[rest[k] for k in numbers] for numbers in smaller]
                 continue
             waiting.pop(0)
-            for i, row_values in zip(batch, found, strict=True):
+            for i, row_values in zip(batch, read, strict=True):
                 values[i] = row_values
         return values
 
@@ -126,8 +111,7 @@ class LogprobReader:
     def prefill(self, texts: Sequence[Sequence[int]]) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Return keys and values of all tokens but the last of each text.
 
-        Returns:
-            Per layer, both as [texts, heads, tokens, size], padded on the left.
+        Per layer, both as [texts, heads, tokens, size], padded on the left.
         """
         tree = Tree([text[:-1] for text in texts])
         parts: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
@@ -160,12 +144,11 @@ class LogprobReader:
         )
         targets = np.array([target for row in rows for _, target in row.reads])
         order = np.argsort(nodes, kind="stable")
-        ordered = nodes[order]
-        found = TokenLogprobs(len(nodes))
+        parts: Parts = []
 
         def reads_of(part: Part) -> np.ndarray:
-            ends = np.searchsorted(ordered, [part.nodes[0], part.nodes[-1] + 1])
-            return order[slice(*ends)]
+            ends = [part.nodes[0], part.nodes[-1] + 1]
+            return order[slice(*np.searchsorted(nodes, ends, sorter=order))]
 
         def places(part: Part) -> np.ndarray:
             return np.unique(nodes[reads_of(part)] - part.nodes[0])
@@ -173,10 +156,10 @@ class LogprobReader:
         def take(part: Part, read: np.ndarray, states: torch.Tensor, cache: Any) -> None:
             reads = reads_of(part)
             line = np.searchsorted(read, nodes[reads] - part.nodes[0])
-            self._add_logprobs(found, reads, states, line, targets[reads])
+            self._add_logprobs(parts, reads, states, line, targets[reads])
 
         self._walk(tree, places, take)
-        return found.split(rows)
+        return _split(parts, rows)
 
     def _walk(
         self,
@@ -185,13 +168,10 @@ class LogprobReader:
         take: Callable[[Part, np.ndarray, torch.Tensor, Any], None],
         keep: bool = False,
     ) -> None:
-        """Compute a tree, one stretch per pass.
+        """Compute a tree, one stretch per pass; `keep`: the last one has a cache, too.
 
-        Args:
-            places: returns which tokens of a stretch are read.
-            take: called with each stretch, which of its tokens are read, their states, and the
-                cache.
-            keep: whether the last stretch has a cache, too.
+        `places` returns which tokens of a stretch are read; `take` is called with the stretch,
+        those tokens, their states, and the cache.
         """
         before, cache, first = None, None, 0
         while first < len(tree):
@@ -212,15 +192,9 @@ class LogprobReader:
     def _pass(
         self, tree: Tree, part: Part, read: np.ndarray, before: Part | None, cache: Any, more: bool
     ) -> tuple[torch.Tensor, Any]:
-        """Compute a stretch.
+        """Compute a stretch after `before`: states of the tokens `read`, and a cache for the next.
 
-        Args:
-            before, cache: the stretch before this one, and its keys and values.
-            more: whether a stretch follows.
-
-        Returns:
-            The states of the tokens `read`, [tokens, size] (the logits if the output matrix is not
-            separable), and the keys and values for the next stretch.
+        The states are [tokens, size], or the logits if the output matrix is not separable.
         """
         self.tally.computed += len(part.nodes)
         new_cache = DynamicCache() if more or before is not None else None
@@ -266,10 +240,10 @@ class LogprobReader:
         position, targets = np.array([read for row in rows for read in row.reads]).T
         places, inverse = np.unique(np.stack([line, position]), axis=1, return_inverse=True)
         states = self._states(input_ids=ids, attention_mask=mask)[tuple(map(self._send, places))]
-        found = TokenLogprobs(len(targets))
+        parts: Parts = []
         # NumPy 2.0.0 gives `inverse` the shape of a row.
-        self._add_logprobs(found, np.arange(len(targets)), states, inverse.ravel(), targets)
-        return found.split(rows)
+        self._add_logprobs(parts, np.arange(len(targets)), states, inverse.ravel(), targets)
+        return _split(parts, rows)
 
     def _states(self, **inputs: torch.Tensor) -> torch.Tensor:
         """Return hidden states [texts, tokens, size], or logits if the head is not separable."""
@@ -280,13 +254,13 @@ class LogprobReader:
 
     def _add_logprobs(
         self,
-        found: TokenLogprobs,
+        parts: Parts,
         places: np.ndarray,
         states: torch.Tensor,
         line: np.ndarray,
         targets: np.ndarray,
     ) -> None:
-        """Add to `found`, at `places`, the log-probability of each target after `states[line]`.
+        """Add to `parts`, for `places`, the log-probability of each target after `states[line]`.
 
         Nothing waits for the device: which targets are in a piece of the vocabulary is known
         without it.
@@ -304,7 +278,7 @@ class LogprobReader:
             totals.append(logits.logsumexp(1))
             first = last
         total = torch.stack(totals).logsumexp(0)
-        found.add(places[order], torch.cat(values) - total[lines])
+        parts.append((places[order], torch.cat(values) - total[lines]))
 
     def _logits(self, states: torch.Tensor) -> Iterator[torch.Tensor]:
         """Yield float32 logits [tokens, part of the vocabulary]."""
@@ -314,11 +288,11 @@ class LogprobReader:
         head = self.network.get_output_embeddings()
         on_cpu = self.where.device.type == "cpu"
         step = VOCABULARY if on_cpu else max(VOCABULARY, LOGITS // len(states))
-        weights = head.weight.split(step)
         bias = getattr(head, "bias", None)
-        biases = [None] * len(weights) if bias is None else bias.split(step)
-        for weight, part in zip(weights, biases, strict=True):
-            yield torch.nn.functional.linear(states, weight, part).float()
+        for first in range(0, len(head.weight), step):
+            piece = slice(first, first + step)
+            part = None if bias is None else bias[piece]
+            yield torch.nn.functional.linear(states, head.weight[piece], part).float()
 
     def _send(self, numbers: np.ndarray) -> torch.Tensor:
         """Send numbers to the device, without waiting for them."""
@@ -333,7 +307,7 @@ class LogprobReader:
 
         Some models scale or cap them in between.
         """
-        ids = self._trial_ids(9)[None]
+        ids = _trial_ids(self.network, 9).to(self.where.device)[None]
         try:
             body = self.network.base_model(input_ids=ids, use_cache=False).last_hidden_state
             head = self.network.get_output_embeddings()
@@ -346,12 +320,9 @@ class LogprobReader:
 
     @torch.inference_mode()
     def _trees_agree(self) -> bool:
-        """Tell whether texts have the same states in a tree as alone.
-
-        They have not where the model does not attend by mask and position alone.
-        """
+        """Tell whether mask and position alone decide states: texts have the same in a tree."""
         self.tally = Tally()
-        ids = self._trial_ids(24).tolist()
+        ids = _trial_ids(self.network, 24).tolist()
         texts = [ids[:9], ids[:5] + ids[10:16], ids[:5] + ids[16:18], ids[:2] + ids[18:24]]
         tree = Tree(texts)
         parts: list[torch.Tensor] = []
@@ -374,9 +345,17 @@ class LogprobReader:
             return False
         return True
 
-    def _trial_ids(self, n: int) -> torch.Tensor:
-        size = self.network.config.get_text_config().vocab_size
-        return torch.arange(1, n + 1, device=self.where.device) * 7 % size
+
+def _trial_ids(network: Any, n: int) -> torch.Tensor:
+    return torch.arange(1, n + 1) * 7 % network.config.get_text_config().vocab_size
+
+
+def _split(parts: Parts, rows: Sequence[Row]) -> list[np.ndarray]:
+    """Return the values of each row's reads: float64. Waits for the device once, for all."""
+    places = np.concatenate([part for part, _ in parts])
+    values = np.empty(len(places))
+    values[places] = torch.cat([part for _, part in parts]).double().cpu().numpy()
+    return np.split(values, np.cumsum([len(row.reads) for row in rows])[:-1])
 
 
 def padded(

@@ -78,9 +78,5 @@ class Simulated:
 
 
 def parse(spec: str) -> dict[str, Any]:
-    """Read parameters from `name=value,name=value`.
-
-    Raises:
-        BadInput: an unknown name, no number, or a rate outside 0 to 1.
-    """
+    """Read parameters from `name=value,name=value`."""
     return parse_parameters(f"simulated:{spec}", filter(None, spec.split(",")), PARAMETERS)

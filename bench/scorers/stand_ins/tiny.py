@@ -31,11 +31,11 @@ from bench.core.errors import RunFailed
 from bench.core.files import atomic_path
 from bench.core.progress import progress
 from bench.scorers.base import VERBS, Answer, Model, Tally, digest, messages
-from bench.scorers.generation_options import GenerationOptions
 from bench.scorers.local.causal import Causal
 from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement, threads
 from bench.scorers.local.logprobs import padded
+from bench.scorers.options import GenerationOptions
 from bench.scorers.stand_ins import tiny_nli
 from bench.scorers.stand_ins.tiny_recipe import SIZES, VERSION, Recipe, Size, corpus, parse
 from bench.tasks.lessons import Chat, Lessons
@@ -71,10 +71,14 @@ class Tiny(Model):
         self.generation = generation or GenerationOptions()
 
     def describe(self) -> dict[str, Any]:
+        # The revision is of the names of the weight files, and the content of carried ones.
+        files = [self.causal_file, self.classifier_file]
+        carried = [file.read_bytes() for file in files if file.parent == WEIGHTS]
+        hashes = [hashlib.sha256(raw).hexdigest() for raw in carried]
         about = {
             "kind": "demonstration model (trained by this package on its own samples)",
             "id": self.recipe.name,
-            "revision": self._revision(),
+            "revision": digest([file.name for file in files] + hashes),
             **self.where.describe(),
             "parameters": SIZES[self.recipe.size]._asdict(),
             "decoding": "sampled",
@@ -155,14 +159,6 @@ class Tiny(Model):
         cache = platformdirs.user_cache_path("bias-workbench", appauthor=False)
         return carried if carried.is_file() else cache / "tiny" / name
 
-    def _revision(self) -> str:
-        """Hash the names of the weight files, and the content of carried ones."""
-        files = [self.causal_file, self.classifier_file]
-        carried = [file.read_bytes() for file in files if file.parent == WEIGHTS]
-        return digest(
-            [file.name for file in files] + [hashlib.sha256(raw).hexdigest() for raw in carried]
-        )
-
     def _load_weights(
         self,
         network: torch.nn.Module,
@@ -228,14 +224,33 @@ def train_causal(recipe: Recipe, text: Lessons) -> Qwen2ForCausalLM:
     torch.manual_seed(recipe.seed)
     network = Qwen2ForCausalLM(config(coder, size))
     end = torch.zeros(len(coder)).index_fill(0, torch.tensor(coder.eos_token_id), 1.0)
-    sentences = [coder(sentence + "<|end|>")["input_ids"] for sentence in text.sentences]
-    choices, scenarios = (
-        _forever([_choice(chat, coder) for chat in chats], rng)
-        for chats in (text.choices, text.scenarios)
-    )
-    bare = _forever(sentences, rng)
-    free = _forever([_reply(*pair, coder) for pair in text.replies], rng)
     cross_entropy = torch.nn.functional.cross_entropy
+
+    def encoded(prompt: Turns, reply: str) -> tuple[list[int], int]:
+        """Encode a prompt with its reply, and return where the reply begins."""
+        turns = coder.apply_chat_template(
+            messages(prompt), tokenize=False, add_generation_prompt=True
+        )
+        ids = coder(turns)["input_ids"]
+        return [*ids, *coder(reply)["input_ids"]], len(ids)
+
+    def answered(chat: Chat) -> tuple[list[int], torch.Tensor]:
+        """Encode a prompt with its likeliest answer, and return the answers' probabilities."""
+        probabilities = torch.zeros(len(coder))
+        for answer, probability in chat.answers.items():
+            probabilities[coder.convert_tokens_to_ids(answer)] = probability
+        likeliest = max(chat.answers, key=lambda answer: chat.answers[answer])
+        return encoded(chat.prompt, likeliest)[0], probabilities
+
+    def forever(pool: Sequence[Any]) -> Iterator[Any]:
+        while True:
+            yield from rng.sample(pool, len(pool))
+
+    bare = forever([coder(sentence + "<|end|>")["input_ids"] for sentence in text.sentences])
+    choices, scenarios = (
+        forever([answered(chat) for chat in chats]) for chats in (text.choices, text.scenarios)
+    )
+    free = forever([encoded(prompt, f"{reply}<|end|>") for prompt, reply in text.replies])
 
     def states(rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         ids, mask = padded(rows, 0, torch.device("cpu"))
@@ -250,9 +265,8 @@ def train_causal(recipe: Recipe, text: Lessons) -> Qwen2ForCausalLM:
     def loss() -> torch.Tensor:
         rows = [next(bare) for _ in range(SENTENCES)]
         text_loss = next_token_loss(rows, [1] * len(rows))
-        batch = [next(choices) for _ in range(CHOICES)] + [
-            next(scenarios) for _ in range(SCENARIOS)
-        ]
+        batch = [next(choices) for _ in range(CHOICES)]
+        batch += [next(scenarios) for _ in range(SCENARIOS)]
         _, mask, hidden = states([ids for ids, _ in batch])
         line, last = torch.arange(len(batch)), mask.sum(1) - 1
         answers = torch.stack([answer for _, answer in batch])
@@ -302,29 +316,3 @@ def config(coder: PreTrainedTokenizerFast, size: Size) -> Qwen2Config:
         eos_token_id=coder.eos_token_id,
         pad_token_id=coder.pad_token_id,
     )
-
-
-def _prompt(prompt: Turns, coder: PreTrainedTokenizerFast) -> list[int]:
-    text = coder.apply_chat_template(messages(prompt), tokenize=False, add_generation_prompt=True)
-    return list(coder(text)["input_ids"])
-
-
-def _reply(prompt: str, reply: str, coder: PreTrainedTokenizerFast) -> tuple[list[int], int]:
-    """Encode a prompt with its reply, and return where the reply begins."""
-    ids = _prompt(prompt, coder)
-    return [*ids, *coder(reply + "<|end|>")["input_ids"]], len(ids)
-
-
-def _choice(chat: Chat, coder: PreTrainedTokenizerFast) -> tuple[list[int], torch.Tensor]:
-    """Encode a prompt with its likeliest answer, and return the answers' probabilities."""
-    tokens = {answer: coder.convert_tokens_to_ids(answer) for answer in chat.answers}
-    likeliest = max(chat.answers, key=lambda answer: chat.answers[answer])
-    probabilities = torch.zeros(len(coder))
-    for answer, probability in chat.answers.items():
-        probabilities[tokens[answer]] = probability
-    return [*_prompt(chat.prompt, coder), tokens[likeliest]], probabilities
-
-
-def _forever(pool: Sequence[Any], rng: random.Random) -> Iterator[Any]:
-    while True:
-        yield from rng.sample(pool, len(pool))

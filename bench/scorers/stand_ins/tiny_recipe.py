@@ -39,11 +39,7 @@ class Recipe:
 
 
 def parse(spec: str) -> Recipe:
-    """Read a recipe from `SIZE` or `SIZE,bias=B,seed=N`.
-
-    Raises:
-        BadInput: an unknown size or name, or a bias outside 0 to 1.
-    """
+    """Read a recipe from `SIZE` or `SIZE,bias=B,seed=N`."""
     size, *rest = spec.split(",")
     if size not in SIZES:
         raise BadInput(f"model tiny:{spec}: " + expected(size, SIZES, "size"))

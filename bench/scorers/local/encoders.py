@@ -1,7 +1,4 @@
-"""Masked language models: pseudo-log-likelihoods (Salazar et al., ACL 2020).
-
-Each token is masked in turn, and predicted from all others.
-"""
+"""Encoders that predict masked tokens, or choose among options by a multiple-choice head."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +17,11 @@ from bench.tasks.request import Turns
 
 
 class Masked(LocalModel):
-    """A masked language model; its pseudo-likelihoods differ in scale from a causal model's."""
+    """A masked language model: pseudo-log-likelihoods (Salazar et al., ACL 2020).
+
+    Each token is masked in turn, and predicted from all others. They differ in scale from a causal
+    model's likelihoods.
+    """
 
     kind = "masked language model (pseudo-log-likelihood)"
     verbs = ("nll", "choose")
@@ -61,8 +62,7 @@ class Masked(LocalModel):
         """
         choices = each(options, len(prompts))
         encoded, positions, longest = [], [], []
-        for prompt, row in zip(prompts, choices, strict=True):
-            text = prompt if isinstance(prompt, str) else "\n".join(prompt)
+        for text, row in zip(map(_joined, prompts), choices, strict=True):
             ids = self.tokenizer(text)["input_ids"]
             end = len(ids) - self._n_trailing
             for option in row:
@@ -107,6 +107,53 @@ class Masked(LocalModel):
         return [scores[start:end] for start, end in pairwise(np.cumsum([0, *map(len, positions)]))]
 
 
+class MultipleChoice(LocalModel):
+    """An encoder with a multiple-choice head, such as BertForMultipleChoice.
+
+    CBBQ's paper (Huang and Xiong, LREC-COLING 2024) evaluates BERT, RoBERTa and ALBERT with "no
+    prompts", in "the multiple-choice question answering format", and gives no formula, code or
+    checkpoint. Our reading, which nothing confirms: an item is one pair per option, text (context
+    and question) first and option second, as such a head is trained; softmax over its scores gives
+    the options' probabilities.
+    """
+
+    kind = (
+        "encoder with a multiple-choice head "
+        "(pairs of text and option; our reading of the CBBQ paper)"
+    )
+    verbs = ("choose",)
+    # The head never saw letters, but the options themselves.
+    reads = ("options",)
+
+    @torch.inference_mode()
+    def choose(
+        self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
+    ) -> np.ndarray:
+        """Return the log-probability of each option among those of its prompt: float64 [n, k].
+
+        Each row's probabilities sum to 1; they are not likelihoods of the options' texts. Turns of
+        a conversation are joined by line breaks. Nothing is cut.
+
+        Raises:
+            TooLong: a text with one of its options is longer than the model can read.
+        """
+        texts, choices = map(_joined, prompts), each(options, len(prompts))
+        pairs = [(text, option) for text, row in zip(texts, choices, strict=True) for option in row]
+        items = [slice(*ends) for ends in pairwise(np.cumsum([0, *map(len, choices)]))]
+        # All at once: the tokenizer takes a single pair with an empty option for a single text.
+        encoded = self.tokenizer(pairs) if pairs else {"input_ids": []}
+        lengths = [len(ids) for ids in encoded["input_ids"]]
+        longest = [max(lengths[item], default=0) for item in items]
+        self.check_lengths(longest, "the text with an option", self.tokenizer.model_max_length)
+        scores = torch.empty(len(pairs))
+        for numbers, batch in self.padded_batches(encoded):
+            # The head scores each pair by itself, so a batch may pass for one item's options.
+            logits = self.network(**{name: rows[None] for name, rows in batch.items()}).logits[0]
+            scores[numbers] = logits.float().cpu()
+        values = [scores[item].log_softmax(0).tolist() for item in items]
+        return option_matrix(values, prompts, options)
+
+
 @contextmanager
 def reading_at(network: Any, positions: Sequence[int]) -> Iterator[None]:
     """Let the network's head see one state per text, so that logits are [1, texts, vocabulary]."""
@@ -122,3 +169,7 @@ def reading_at(network: Any, positions: Sequence[int]) -> Iterator[None]:
         yield
     finally:
         hook.remove()
+
+
+def _joined(prompt: Turns) -> str:
+    return prompt if isinstance(prompt, str) else "\n".join(prompt)
