@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from bench.core.errors import BadInput
 from bench.tasks.nli_labels import LABELS
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
+# The same options for all prompts, or as many for each prompt.
+Options = Sequence[str] | Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,21 @@ class Tally:
     read: int = 0
 
 
+class Decoding(NamedTuple):
+    """How replies are generated.
+
+    Attributes:
+        seeds: of each prompt.
+        greedy: take the likeliest tokens; else as the model's configuration says.
+        until: ends a reply of which it is true.
+    """
+
+    max_new_tokens: int
+    seeds: Sequence[int]
+    greedy: bool
+    until: Until
+
+
 class TooLong(BadInput):
     """Texts that are too long for a model; `reasons` are by their position in the call."""
 
@@ -102,25 +119,12 @@ class Model:
         """
         raise NotImplementedError
 
-    def choose(
-        self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
-    ) -> np.ndarray:
-        """Return the log-probability of each option as the next answer: float64 [n, k].
-
-        The options are the same for all prompts, or k for each prompt.
-        """
+    def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
+        """Return the log-probability of each option as the next answer: float64 [n, k]."""
         raise NotImplementedError
 
-    def replies(
-        self,
-        prompts: Sequence[Turns],
-        *,
-        max_new_tokens: int,
-        seed: int | Sequence[int],
-        greedy: bool,
-        until: Until,
-    ) -> list[Answer]:
-        """Generate replies as `generate` does, and tell how they ended."""
+    def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
+        """Generate a reply to each prompt, which depends on its prompt and seed only."""
         raise NotImplementedError
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
@@ -140,17 +144,10 @@ class Model:
         greedy: bool = False,
         until: Until = None,
     ) -> list[str]:
-        """Generate a reply to each prompt, which depends on its prompt and seed only.
-
-        Args:
-            seed: for all prompts, or one each.
-            greedy: take the likeliest tokens; default: decode as the model's configuration says.
-            until: ends a reply of which it is true.
-        """
-        replies = self.replies(
-            prompts, max_new_tokens=max_new_tokens, seed=seed, greedy=greedy, until=until
-        )
-        return [reply.response for reply in replies]
+        """Return the texts of replies; `seed` is for all prompts, or one each."""
+        seeds = [seed] * len(prompts) if isinstance(seed, int) else list(seed)
+        decoding = Decoding(max_new_tokens, seeds, greedy, until)
+        return [reply.response for reply in self.replies(prompts, decoding)]
 
     def nll(self, texts: Sequence[str]) -> np.ndarray:
         """Return the mean negative log-likelihood per token, NaN for none: float64 [n], nats."""
@@ -196,13 +193,9 @@ class Model:
             for row, names in zip(self.choose(prompts, options), options, strict=True):
                 yield Answer(names[int(row.argmax())], tuple(map(float, row)))
         elif first.verb == "generate":
-            yield from self.replies(
-                prompts,
-                max_new_tokens=first.max_new_tokens,
-                seed=[request.seed for request in requests],
-                greedy=first.of_judge,
-                until=first.until,
-            )
+            seeds = [request.seed for request in requests]
+            decoding = Decoding(first.max_new_tokens, seeds, first.of_judge, first.until)
+            yield from self.replies(prompts, decoding)
         else:
             pairs = [(request.prompt, request.hypothesis) for request in requests]
             for row in self.classify(pairs):
@@ -217,16 +210,11 @@ def messages(prompt: Turns, system: str = "") -> list[dict[str, str]]:
     return first + [{"role": roles[k % 2], "content": text} for k, text in enumerate(turns)]
 
 
-def each(options: Sequence[str] | Sequence[Sequence[str]], n: int) -> list[tuple[str, ...]]:
+def each(options: Options, n: int) -> list[tuple[str, ...]]:
     """Return the options of each of `n` prompts, which may share them."""
     if options and isinstance(options[0], str):
         return [tuple(map(str, options))] * n
     return [tuple(row) for row in options]
-
-
-def each_seed(seed: int | Sequence[int], n: int) -> list[int]:
-    """Return the seed of each of `n` prompts, which may share it."""
-    return [seed] * n if isinstance(seed, int) else list(seed)
 
 
 def option_matrix(

@@ -150,7 +150,7 @@ def test_no_more_requests_are_under_way_than_allowed(serve: Serve) -> None:
     [
         ({"concurrency": 0}, "--concurrency 0: has to be at least 1"),
         ({"timeout": -1.0}, "--timeout -1.0: has to be above 0"),
-        ({"budget_tokens": 1.5}, "budget_tokens 1.5: is not a whole number"),
+        ({"budget_tokens": 1.5}, "--budget-tokens 1.5: is not a whole number"),
         ({"concurrency": True}, "concurrency True: is not a whole number"),
         ({"speed": 1}, "limit 'speed' is unknown; allowed: concurrency, timeout, budget_requests"),
     ],

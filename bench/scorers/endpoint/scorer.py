@@ -17,13 +17,22 @@ import openai
 
 from bench.core.errors import BadInput
 from bench.core.progress import say
-from bench.scorers.base import Answer, Model, Tally, each, each_seed, messages, option_matrix
+from bench.scorers.base import (
+    Answer,
+    Decoding,
+    Model,
+    Options,
+    Tally,
+    each,
+    messages,
+    option_matrix,
+)
 from bench.scorers.endpoint import keys, responses
 from bench.scorers.endpoint.client import Client
 from bench.scorers.endpoint.responses import NO_LOGPROBS, Refusal, Retry, Unanswered, at
 from bench.scorers.options import GenerationOptions, Limits
 from bench.tasks.replies import unfinished_thought
-from bench.tasks.request import Key, Request, Turns, Until
+from bench.tasks.request import Key, Request, Turns
 
 DEFAULT_LIMITS = Limits()
 # How many likeliest tokens to ask for: as many as OpenAI's protocol allows, or as some servers do.
@@ -154,31 +163,17 @@ class Endpoint(Model):
         answers = dict(self.stream(requests))
         return [answers[k] for k in range(len(requests))]
 
-    def replies(
-        self,
-        prompts: Sequence[Turns],
-        *,
-        max_new_tokens: int,
-        seed: int | Sequence[int],
-        greedy: bool,
-        until: Until,
-    ) -> list[Answer]:
-        """Generate a reply to each prompt; at temperature 0 if `greedy`.
-
-        `until` is not used, because the server decides where a reply ends.
-        """
-        name = "judge" if greedy else "answer"
-        options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "name": name}
+    def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
+        """Generate a reply to each prompt, at temperature 0 if greedy; the server ends them."""
+        name, limit = "judge" if decoding.greedy else "answer", decoding.max_new_tokens
         return self.answer(
             [
-                _request("generate", prompt, seed=number, **options)
-                for prompt, number in zip(prompts, each_seed(seed, len(prompts)), strict=True)
+                _request("generate", prompt, name, seed=seed, max_new_tokens=limit)
+                for prompt, seed in zip(prompts, decoding.seeds, strict=True)
             ]
         )
 
-    def choose(
-        self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
-    ) -> np.ndarray:
+    def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
         """Return the log-probability of each letter as a reply's first token: float64 [n, k].
 
         One that is not among the likeliest gets an upper bound; NaN where none of a prompt's is.
@@ -217,7 +212,8 @@ class Endpoint(Model):
 
     async def _answer(self, connection: openai.AsyncOpenAI, request: Request) -> Answer:
         if request.verb == "nll":
-            body = await self._complete(connection, request.prompt, self._of_prompt)
+            fields = {"prompt": request.prompt, **OF_PROMPT[self._of_prompt]}
+            body = await self._send(connection, "completions", fields)
             values = responses.prompt_logprobs(body, self._of_prompt)
             if values is None:
                 raise Unanswered(NO_LOGPROBS)
@@ -316,11 +312,6 @@ class Endpoint(Model):
                 return label
         return ""
 
-    async def _complete(
-        self, connection: openai.AsyncOpenAI, text: str, how: str
-    ) -> dict[str, Any]:
-        return await self._send(connection, "completions", {"prompt": text, **OF_PROMPT[how]})
-
     async def _send(
         self, connection: openai.AsyncOpenAI, place: str, fields: Mapping[str, Any]
     ) -> dict[str, Any]:
@@ -398,15 +389,16 @@ class Endpoint(Model):
         the same probability when it stands at the end of the text.
         """
         reason = NO_LOGPROBS
-        for how in OF_PROMPT:
+        for how, fields in OF_PROMPT.items():
             try:
-                body = self._try(self._complete, COUNTING, how)
+                body = self._try(self._send, "completions", {"prompt": COUNTING, **fields})
                 values, written = responses.prompt_logprobs(body, how), responses.last_token(body)
                 if not values:
                     raise Unanswered(NO_LOGPROBS)
                 if written:
-                    longer = self._try(self._complete, COUNTING + written[0], how)
-                    again = responses.prompt_logprobs(longer, how) or []
+                    prompt = COUNTING + written[0]
+                    body = self._try(self._send, "completions", {"prompt": prompt, **fields})
+                    again = responses.prompt_logprobs(body, how) or []
                     one_more = len(again) == len(values) + 1
                     if one_more and abs(again[-1] - written[1]) > TOLERANCE:
                         raise Unanswered(

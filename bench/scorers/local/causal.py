@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bench.core.errors import BadInput
-from bench.scorers.base import Answer, digest, each, each_seed, option_matrix
+from bench.scorers.base import Answer, Decoding, Options, digest, each, option_matrix
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
 from bench.scorers.local.device import Placement
@@ -15,7 +15,7 @@ from bench.scorers.local.generation import Generator, StopRule, take_sampling
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.options import GenerationOptions
 from bench.tasks.replies import THOUGHT_TAGS, unfinished_thought
-from bench.tasks.request import Turns, Until
+from bench.tasks.request import Turns
 
 
 class Causal(LocalModel):
@@ -83,9 +83,7 @@ class Causal(LocalModel):
         self.check_lengths([len(ids) for ids in encoded], "the text")
         return self._reader.read([Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in encoded])
 
-    def choose(
-        self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
-    ) -> np.ndarray:
+    def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
         """Return the sum of log-probabilities of each option's tokens: float64 [n, k]."""
         choices = each(options, len(prompts))
         # An option behind an open thought would be part of the thought.
@@ -115,15 +113,7 @@ class Causal(LocalModel):
         ]
         return option_matrix(sums, prompts, options)
 
-    def replies(
-        self,
-        prompts: Sequence[Turns],
-        *,
-        max_new_tokens: int,
-        seed: int | Sequence[int],
-        greedy: bool,
-        until: Until,
-    ) -> list[Answer]:
+    def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
         """Generate replies as the options or the model's configuration say, or greedily.
 
         A reply that ends inside its thought is an error, because it holds no answer.
@@ -132,15 +122,12 @@ class Causal(LocalModel):
         opened = [self.chat.opens_thought(*pair) for pair in zip(prompts, texts, strict=True)]
         encoded = self.chat.encode(texts)
         # A model that thinks although thinking is off does so within its reply.
-        rule = StopRule(
-            self._decode, max_new_tokens, self.generation.thinking_tokens or None, until
-        )
+        thought = self.generation.thinking_tokens or None
+        rule = StopRule(self._decode, decoding.max_new_tokens, thought, decoding.until)
         self.check_lengths([len(ids) + rule.limit for ids in encoded], "the text with its reply")
-        sampled = bool(self._generator.sampling) and not greedy
-        seeds = [
-            digest([*pair]) if sampled else ""
-            for pair in zip(each_seed(seed, len(prompts)), prompts, strict=True)
-        ]
+        sampled = bool(self._generator.sampling) and not decoding.greedy
+        pairs = zip(decoding.seeds, prompts, strict=True)
+        seeds = [digest([*pair]) if sampled else "" for pair in pairs]
         # Equal requests are generated once.
         keys = list(zip(map(tuple, encoded), seeds, opened, strict=True))
         unique = list(dict.fromkeys(keys))

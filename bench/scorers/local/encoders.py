@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from bench.core.errors import BadInput
-from bench.scorers.base import each, option_matrix
+from bench.scorers.base import Options, each, option_matrix
 from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
 from bench.scorers.local.device import Placement, batches
 from bench.scorers.local.logprobs import padded
@@ -50,9 +50,7 @@ class Masked(LocalModel):
             encoded, [[i for i, token in enumerate(ids) if token not in special] for ids in encoded]
         )
 
-    def choose(
-        self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
-    ) -> np.ndarray:
+    def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
         """Return the sum of pseudo-log-probabilities of each option's tokens: float64 [n, k].
 
         Each token of the option is masked in turn, given the prompt and the option's other tokens.
@@ -126,9 +124,7 @@ class MultipleChoice(LocalModel):
     reads = ("options",)
 
     @torch.inference_mode()
-    def choose(
-        self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
-    ) -> np.ndarray:
+    def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
         """Return the log-probability of each option among those of its prompt: float64 [n, k].
 
         Each row's probabilities sum to 1; they are not likelihoods of the options' texts. Turns of

@@ -30,7 +30,7 @@ from transformers import (
 from bench.core.errors import RunFailed
 from bench.core.files import atomic_path
 from bench.core.progress import progress
-from bench.scorers.base import VERBS, Answer, Model, Tally, digest, messages
+from bench.scorers.base import VERBS, Answer, Decoding, Model, Options, Tally, digest, messages
 from bench.scorers.local.causal import Causal
 from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement, threads
@@ -137,15 +137,13 @@ class Tiny(Model):
         with threads(1):
             return self.causal.token_logprobs(texts, bos=bos)
 
-    def choose(
-        self, prompts: Sequence[Turns], options: Sequence[str] | Sequence[Sequence[str]]
-    ) -> np.ndarray:
+    def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
         with threads(1):
             return self.causal.choose(prompts, options)
 
-    def replies(self, prompts: Sequence[Turns], **options: Any) -> list[Answer]:
+    def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
         with threads(1):
-            return self.causal.replies(prompts, **options)
+            return self.causal.replies(prompts, decoding)
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         with threads(1):
