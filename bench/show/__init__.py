@@ -8,10 +8,11 @@ import base64
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 from IPython.display import HTML, display
@@ -67,19 +68,24 @@ def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
     Bounds such as `ci_low` and `ci_high` are shown as one column; a p value (`p`, `p_...`) is never
     shown as zero.
     """
-    if folder := _folder.get():
-        export.write_table(frame, folder, _file_name(name))
+    _save(frame, name)
     if frame.empty:
         _display("paragraph", _("No rows."))
         return
-    shown = frame
+    shown, to = frame.copy(), _(" to ").replace(" ", "\u00a0")
     for (low, high), heading in RANGES.items():
         if {low, high} <= set(frame):
-            shown = _as_range(shown, low, high, _(heading), digits)
-    reasons = [column for column in REASONS if column in shown]
-    shown = shown.assign(
-        **{column: [i18n.note(str(note)) for note in shown[column]] for column in reasons}
-    )
+            texts = [
+                "" if first != first else f"{first:,.{digits}f}{to}{last:,.{digits}f}"
+                for first, last in zip(frame[low], frame[high], strict=True)
+            ]
+            shown = shown.assign(**{low: texts}).drop(columns=high)
+            if any(texts) or low == "ci_low":
+                shown = shown.rename(columns={low: _(heading)})
+            else:
+                shown = shown.drop(columns=low)
+    for column in set(REASONS) & set(shown):
+        shown[column] = [i18n.note(str(note)) for note in shown[column]]
     leasts = [10**-digits if re.match(r"p(_|$)", str(column)) else 0 for column in shown.columns]
     rows = [
         [_cell(value, digits, least) for value, least in zip(row, leasts, strict=True)]
@@ -98,11 +104,10 @@ def figure(fig: Figure | None, name: str) -> None:
     folder = _folder.get()
     # A report's pages show the fine picture. A notebook, which is committed with its outputs, needs
     # no more than the pixels that it is shown with.
-    png = (
-        export.write_picture(fig, folder, _file_name(name))
-        if folder
-        else export.to_png(fig, PIXELS)
-    )
+    if folder:
+        png = export.write_picture(fig, folder, _file_name(name))
+    else:
+        png = export.to_png(fig, PIXELS)
     alt = str(fig.get_label())
     data = {"image/png": base64.b64encode(export.quantize_png(png)).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * PIXELS)
@@ -124,18 +129,8 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     rest = every.drop(first.index)
     more = _("{n} more", n=len(rest))
     _display("findings", list(first.sentence), list(rest.sentence), more)
-    if folder := _folder.get():
-        export.write_table(every, folder, "findings")
+    _save(every, "findings")
     return every
-
-
-class Block(NamedTuple):
-    """A text in an example, `kind` being `asked` or `answered`."""
-
-    title: str
-    kind: str
-    text: str
-    lang: str = ""
 
 
 def examples(run: Run, n: int = 6, task: str | None = None) -> None:
@@ -144,49 +139,57 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
     rows = rows[rows.task == task] if task else rows
     # A thought is in the prompt of the answer after it.
     rows = rows[~rows.request.str.startswith("thought")]
+    rows = rows.assign(order=rows.request.str.replace("^[^:]*:?", "", regex=True))
     judged = rows.request.map(of_judge).astype(bool)
-    grades, asked = rows[judged].groupby(["task", "item_id", "repeat"]), rows[~judged]
-    orders = set(asked.request.map(_order))
-    unreadable = _spread(asked[~asked.valid], n // 2)
-    chosen = pd.concat([_spread(asked[asked.valid], n - len(unreadable)), unreadable])
+    grades, asked = rows[judged], rows[~judged]
+    orders = set(asked.order)
+    unreadable, readable = asked[~asked.valid], asked[asked.valid]
+    unreadable = unreadable.iloc[spread_evenly(range(len(unreadable)), n // 2)]
+    readable = readable.iloc[spread_evenly(range(len(readable)), n - len(unreadable))]
     codes = str(run.about["data"].get("language", "")).split(",")
     languages = [code.strip() for code in codes if code.strip()]
     parts: list[dict[str, Any]] = []
-    for row in chosen.itertuples():
-        key = (row.task, row.item_id, row.repeat)
+    for row in pd.concat([readable, unreadable]).itertuples():
         # A grade is of the reply to the same order of options, if names of requests have orders.
-        graded = [
+        same_item = (
+            (grades.task == row.task)
+            & (grades.item_id == row.item_id)
+            & (grades.repeat == row.repeat)
+            & ((grades.order == row.order) | ~grades.order.isin(orders))
+        )
+        heading = Markup(f"{as_html(row.item_id)}, {as_html(row.request)}: ")
+        part = _fold(heading + Markup.escape(truncate(row.parsed, BRIEF) if row.valid else ""))
+        part["blocks"] = [
+            _block(_("Asked:"), "asked", str(row.prompt), languages),
+            _block(_("Answered:"), "answered", str(row.response), languages),
+        ]
+        part["unreadable"] = "" if row.valid else truncate(row.error or _("not readable"), BRIEF)
+        part["grades"] = [
             (
                 grade.request,
                 truncate(grade.response or grade.error, BRIEF),
                 "" if grade.valid else _("not readable"),
             )
-            for grade in (grades.get_group(key).itertuples() if key in grades.groups else ())
-            if _order(grade.request) == _order(row.request) or _order(grade.request) not in orders
+            for grade in grades[same_item].itertuples()
         ]
-        value = truncate(row.parsed, BRIEF) if row.valid else ""
-        blocks = [
-            Block(
-                title, kind, shortened(text, SHOWN), language_of(shortened(text, SHOWN), languages)
-            )
-            for title, kind, text in (
-                (_("Asked:"), "asked", row.prompt),
-                (_("Answered:"), "answered", row.response),
-            )
-        ]
-        parts.append(
-            {
-                "heading": Markup(f"{as_html(row.item_id)}, {as_html(row.request)}: ")
-                + Markup.escape(value),
-                "unreadable": "" if row.valid else truncate(row.error or _("not readable"), BRIEF),
-                "blocks": blocks,
-                "judge": _("The judge:"),
-                "grades": graded,
-            }
-        )
+        parts.append(part)
     if parts:
         of_task = f" ({module('tasks', run.benchmark).TASKS[task]})" if task else ""
         _display("folds", _("{who} was asked, and answered:", who=run.label + of_task), parts)
+
+
+def _fold(heading: str) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"unreadable": "", "blocks": [], "grades": []}
+    return {"heading": heading, "judge": _("The judge:"), **nothing}
+
+
+def _block(
+    title: str, kind: str, text: str, languages: Sequence[str] | None = None
+) -> dict[str, str]:
+    """Return a text in a fold, `kind` being `asked` or `answered`."""
+    text = shortened(text, SHOWN)
+    lang = "" if languages is None else language_of(text, languages)
+    return {"title": title, "kind": kind, "text": text, "lang": lang}
 
 
 def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
@@ -218,20 +221,23 @@ def against_official(scores: pd.DataFrame) -> None:
 def audit(run: Run) -> None:
     """Show what is odd about a run's data, and which questions its settings change."""
     settings = of_data(run.benchmark, run.about["asked"]["settings"])
-    data = f"{run.about['data']['name']}, {run.about['data']['version']}"
-    faults = _faults(run, settings)
-    if faults is None:
-        text = _(
-            "{data}: these data, as they were then, are not on this machine, so they cannot be "
-            "looked at.",
-            data=data,
-        )
-    elif faults.empty:
+    about = run.about["data"]
+    data, faults, present = f"{about['name']}, {about['version']}", pd.DataFrame(), False
+    with suppress(BadInput):
+        source = find_data(run.benchmark, about["folder"])
+        present = source.sha256 == about["sha256"]
+    text = _(
+        "{data}: these data, as they were then, are not on this machine, so they cannot be looked "
+        "at.",
+        data=data,
+    )
+    if present:
+        faults = audit_module(run.benchmark).summary(check(source, **settings))
         text = _("{data}: nothing odd was found.", data=data)
-    else:
+    if len(faults):
         text = _("{data}: what is odd, and how many templates and questions it touches.", data=data)
     _display("paragraph", text)
-    if faults is not None and not faults.empty:
+    if len(faults):
         table(faults, "data_faults")
     kept, gone = (pd.DataFrame(run.about[name]) for name in ("touched", "unfit"))
     touched = pd.concat([kept.assign(left_out="no"), gone.assign(left_out="yes")])
@@ -252,8 +258,8 @@ def sentences(texts: Iterable[str], runs: Sequence[Run] = ()) -> None:
     every = list(texts)
     notes(warnings([run.about for run in runs]))
     _display("findings", every, [], "")
-    if (folder := _folder.get()) and runs:
-        export.write_table(pd.DataFrame({"sentence": every}), folder, "findings")
+    if runs:
+        _save(pd.DataFrame({"sentence": every}), "findings")
 
 
 def parted(rows: pd.DataFrame, title: str) -> None:
@@ -262,28 +268,20 @@ def parted(rows: pd.DataFrame, title: str) -> None:
     Args:
         rows: `heading`, and texts by the name of their column; missing ones are left out.
     """
-    if rows.empty:
-        return
-    parts = [
-        {
-            "heading": shortened(row.pop("heading"), SHOWN),
-            "unreadable": "",
-            "blocks": [
-                Block(f"{name}:", "answered", shortened(text, SHOWN))
-                for name, text in row.items()
-                if isinstance(text, str) and text
-            ],
-            "grades": [],
-        }
-        for row in rows.to_dict("records")
-    ]
-    _display("folds", title, parts)
+    parts = []
+    for row in rows.to_dict("records"):
+        part = _fold(shortened(row.pop("heading"), SHOWN))
+        texts = {name: text for name, text in row.items() if isinstance(text, str) and text}
+        part["blocks"] = [_block(f"{name}:", "answered", text) for name, text in texts.items()]
+        parts.append(part)
+    if parts:
+        _display("folds", title, parts)
 
 
 def everything(scores: pd.DataFrame) -> None:
     """Save all rows of the score table as scores.csv; they are too many to show."""
-    if folder := _folder.get():
-        export.write_table(scores, folder, "scores")
+    if _folder.get():
+        _save(scores, "scores")
         display(HTML(_saved("scores", export.TABLES, _("All numbers"))))
 
 
@@ -296,11 +294,10 @@ def provenance(runs: Sequence[Run]) -> None:
 def rests_on(run: Run) -> dict[str, Any]:
     """Return what the numbers of a run rest on, as columns of a table."""
     model, data, asked = (run.about[part] for part in ("model", "data", "asked"))
+    names = ("revision", "dtype", "device")
     return {
         "kind": model["kind"],
-        "revision": model.get("revision", ""),
-        "dtype": model.get("dtype", ""),
-        "device": model.get("device", ""),
+        **{name: model.get(name, "") for name in names},
         "data": f"{data['name']} {data['version']}",
         "data_sha256": data["sha256"][:12],
         "adds_bos": model.get("adds_bos", ""),
@@ -319,39 +316,9 @@ def cards(benchmark: str) -> None:
     table(as_table(module("metrics", benchmark).CARDS), "metric_cards")
 
 
-def _as_range(frame: pd.DataFrame, low: str, high: str, heading: str, digits: int) -> pd.DataFrame:
-    """Replace two columns by one, `LOW to HIGH`; by none if both are empty."""
-    if frame[[low, high]].isna().all(axis=None) and low != "ci_low":
-        return frame.drop(columns=[low, high])
-    to = _(" to ").replace(" ", "\u00a0")
-    texts = [
-        "" if first != first else f"{first:,.{digits}f}{to}{last:,.{digits}f}"
-        for first, last in zip(frame[low], frame[high], strict=True)
-    ]
-    return frame.assign(**{low: texts}).drop(columns=high).rename(columns={low: heading})
-
-
-def _faults(run: Run, settings: Mapping[str, str]) -> pd.DataFrame | None:
-    """Summarize the audit of a run's data; return None if they have changed or are not here."""
-    data = run.about["data"]
-    try:
-        source = find_data(run.benchmark, data["folder"])
-        if source.sha256 != data["sha256"]:
-            return None
-    except BadInput:
-        return None
-    findings = check(source, **settings)
-    summary: pd.DataFrame = audit_module(run.benchmark).summary(findings)
-    return summary
-
-
-def _spread(rows: pd.DataFrame, n: int) -> pd.DataFrame:
-    return rows.iloc[spread_evenly(range(len(rows)), n)]
-
-
-def _order(request: object) -> str:
-    """Return the order of options in the name of a request."""
-    return str(request).partition(":")[2]
+def _save(frame: pd.DataFrame, name: str) -> None:
+    if folder := _folder.get():
+        export.write_table(frame, folder, _file_name(name))
 
 
 def _cell(value: object, digits: int, least: float = 0) -> tuple[str, bool]:

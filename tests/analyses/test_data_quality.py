@@ -8,7 +8,6 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from bench import show
 from bench.analyses import data_quality
 from bench.analyses.data_quality import Annotations, DataSet
 from bench.data import SAMPLES
@@ -234,15 +233,3 @@ def test_words_need_the_packages_of_the_extra(monkeypatch, refusal):
     code = f"import bench.analyses.data_quality, sys; print({slow} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()", "loaded before words are counted"
-
-
-def test_texts_are_escaped(monkeypatch):
-    shown = []
-    monkeypatch.setattr(show, "display", lambda piece: shown.append(piece.data))
-    evil = "<script>alert(1)</script>"
-    show.parted(pd.DataFrame({"heading": [evil], "What was marked": [evil * 400]}), evil)
-    show.sentences([evil])
-    show.notes([evil])
-    assert len(shown) == 3
-    assert all("<script>" not in text and "&lt;script&gt;" in text for text in shown)
-    assert "characters)" in shown[0]

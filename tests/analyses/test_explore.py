@@ -20,23 +20,7 @@ HOSTILE = {
     5: "",
 }
 HEADER = "context,sentence,words,subtype,explanation,score\n"
-TAGS = [
-    "div",
-    "p",
-    "table",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
-    "td",
-    "h4",
-    "details",
-    "summary",
-    "strong",
-    "em",
-    "pre",
-    "br",
-]
+TAGS = re.findall(r"\w+", "div p table thead tbody tr th td h4 details summary strong em pre br")
 
 
 class Page(HTMLParser):

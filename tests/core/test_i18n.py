@@ -1,53 +1,61 @@
-"""Every text has a translation with the same placeholders; notes are translated in pieces."""
+"""Every text has a Chinese translation with the same placeholders, and Chinese pages have no English."""
 
 import ast
+import inspect
 import re
+from itertools import chain
 
 import nbformat
 import pytest
 import yaml
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
+from bench import figures, run
+from bench.analyses import explore
 from bench.benchmarks import module, names
 from bench.core import i18n
 from bench.core.errors import BadInput
-from bench.metrics.headline import sentence
+from bench.figures import style
+from bench.metrics.headline import findings, sentence, warnings
+from bench.metrics.table import Card, Score
 from bench.report import build, study
+from bench.run import results
+from tests.helpers.drawing import drawn
 
 HOME = i18n.LOCALE.parent
 PLACEHOLDER = re.compile(r"\{\w*\}")
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+MODELS = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2", "simulated:refuse=0.4,seed=3"]
+OPTIONS = {
+    "mcbe": {"limit": 3, "judge": "simulated:"},
+    "cbbq": {"limit": 6, "settings": {"option_order": "rotated"}},
+    "nli_coal": {"limit": 40},
+}
+# Labels, measures and parameters that are data.
+DATA_WORDS = re.findall(
+    r"\w+",
+    "entailment contradiction neutral kappa score accuracy coal position bias simulated tiny seed "
+    "refuse answer label nll directional gap balanced robust official paper default lgbtq",
+)
 
 
 def in_code():
     """Yield the texts of Python code that are translated, at once or later."""
     for path in HOME.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if not isinstance(node, ast.Call):
-                continue
-            name = (
-                node.func.attr
-                if isinstance(node.func, ast.Attribute)
-                else getattr(node.func, "id", "")
-            )
-            if name in ("_", "N_"):
-                first = node.args[0] if node.args else None
-                if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                    yield first.value
+            if isinstance(node, ast.Call) and node.args:
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                text = node.args[0]
+                if name in ("_", "N_") and isinstance(text, ast.Constant):
+                    yield text.value
 
 
 def in_notebooks():
     """Yield the texts that notebooks pass to code that translates them."""
-    named = (
-        "analyses",
-        "verdicts",
-        "severities",
-        "category",
-        "topic",
-        "group",
-        "first prompts (paper)",
-        "new prompts (paper)",
-    )
+    named = ("analyses", "verdicts", "severities", "category", "topic", "group")
     books = "".join(path.read_text("utf-8") for path in build.NOTEBOOKS.glob("*.ipynb"))
-    for phrase in named:
+    for phrase in (*named, "first prompts (paper)", "new prompts (paper)"):
         assert f'\\"{phrase}\\"' in books, phrase
         yield phrase
 
@@ -61,9 +69,8 @@ def in_templates():
 
 def in_headlines():
     """Yield the texts of the benchmarks' headlines."""
-    for name in names():
-        for headline in module("metrics", name).HEADLINES:
-            yield from (headline.title, headline.finding, headline.baseline, headline.worse)
+    for headline in chain.from_iterable(module("metrics", name).HEADLINES for name in names()):
+        yield from (headline.title, headline.finding, headline.baseline, headline.worse)
 
 
 @pytest.fixture
@@ -78,72 +85,61 @@ def test_the_catalogue_has_every_text_and_no_other(chinese):
     assert len(needed) > 600
     assert sorted(needed - set(known)) == []
     assert sorted(set(known) - needed) == []
-
-
-def test_every_notebook_has_a_chinese_name(chinese):
-    for path in build.NOTEBOOKS.glob("*.ipynb"):
-        if path.stem not in names():
-            assert re.search(r"[\u4e00-\u9fff]", i18n.notebook(path.stem)), path.stem
-
-
-def test_the_catalogue_has_every_heading_of_a_notebook_and_no_other(chinese):
-    cells = [
-        cell
-        for path in build.NOTEBOOKS.glob("*.ipynb")
-        for cell in nbformat.read(path, as_version=4).cells
-    ]
+    books = list(build.NOTEBOOKS.glob("*.ipynb"))
+    cells = [cell for path in books for cell in nbformat.read(path, as_version=4).cells]
     prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    headings = set(re.findall(r"^#+ (.*)$", prose, re.MULTILINE))
-    assert headings == set(i18n.catalogue("heading"))
+    assert set(re.findall(r"^#+ (.*)$", prose, re.MULTILINE)) == set(i18n.catalogue("heading"))
+    for path in books:
+        assert path.stem in names() or CHINESE.search(i18n.notebook(path.stem)), path.stem
+    for name in (*Score._fields, *Card._fields):
+        assert i18n.column(name) != name.replace("_", " ") or name in ("n", "ci_low", "ci_high")
+    assert i18n.column("of_no_table") == "of no table"
 
 
 @pytest.mark.parametrize("context", [None, "heading", "note"])
 def test_a_translation_is_chinese_with_the_same_placeholders(chinese, context):
     for english, translation in i18n.catalogue(context).items():
-        assert sorted(PLACEHOLDER.findall(english)) == sorted(PLACEHOLDER.findall(translation)), (
-            english
-        )
+        placeholders = (sorted(PLACEHOLDER.findall(text)) for text in (english, translation))
+        assert len(set(map(tuple, placeholders))) == 1, english
         assert translation.strip()
         if re.search(r"[a-z]{3}", PLACEHOLDER.sub("", english)):
             # Signs between parts of a sentence are Chinese too.
             assert re.search(r"[\u3001\u3002\u4e00-\u9fff]", translation), english
 
 
-def test_every_column_of_the_score_table_has_a_chinese_heading(chinese):
-    from bench.metrics.table import Card, Score
-
-    for name in (*Score._fields, *Card._fields):
-        if not name.startswith("ci_"):
-            assert i18n.column(name) != name.replace("_", " ") or name == "n"
-    assert i18n.column("of_no_table") == "of no table"
-
-
-def test_known_notes_are_translated_and_others_stay(chinese):
-    assert i18n.note("no answer could be read") == "没有可以读出的回答"
-    assert (
-        i18n.note("97% of the readable answers are A, whatever is asked")
-        == "可读回答中有 97% 是 A，与所问内容无关"
-    )
-    # The second note has a semicolon itself, and the last one no translation.
-    several = (
-        "unfinished run: 3 of 5 answers; PS and AS are answered alike (en): no direction of "
-        "stereotype; a constant answer gets 2/3; something new"
-    )
-    assert i18n.note(several) == (
-        "运行未完成：5 个回答中已有 3 个；对 PS 与 AS 的回答相同 (en)：没有刻板印象的方向；"
-        "固定答案可得 2/3；something new"
-    )
-    # A number at the beginning of a note does not include the note before.
-    assert i18n.note(
-        "2 of 11 categories have no number and are left out; 4 of 33 instances have an answer to "
-        "every question; longer lists are left out more often and score lower, so compare by list "
-        "length"
-    ).startswith("11 个类别中有 2 个没有数字，未计入；33 个实例中有 4 个")
-    refused = "model m: cannot do task ps of nli_coal (the model has nll); tasks that remain: none"
-    assert "（该模型只能 nll）" in i18n.note(refused)
+@pytest.mark.parametrize(
+    ("note", "translation"),
+    [
+        ("no answer could be read", "没有可以读出的回答"),
+        (
+            "97% of the readable answers are A, whatever is asked",
+            "可读回答中有 97% 是 A，与所问内容无关",
+        ),
+        # The second note has a semicolon itself, and the last one no translation.
+        (
+            "unfinished run: 3 of 5 answers; PS and AS are answered alike (en): no direction of "
+            "stereotype; a constant answer gets 2/3; something new",
+            "运行未完成：5 个回答中已有 3 个；对 PS 与 AS 的回答相同 (en)：没有刻板印象的方向；"
+            "固定答案可得 2/3；something new",
+        ),
+        # A number at the beginning of a note does not include the note before.
+        (
+            "2 of 11 categories have no number and are left out; 4 of 33 instances have an answer "
+            "to every question; longer lists are left out more often and score lower, so compare "
+            "by list length",
+            "11 个类别中有 2 个没有数字，未计入；33 个实例中有 4 个",
+        ),
+        (
+            "model m: cannot do task ps of nli_coal (the model has nll); tasks that remain: none",
+            "（该模型只能 nll）",
+        ),
+    ],
+)
+def test_notes_are_translated_in_pieces(chinese, note, translation):
+    assert translation in i18n.note(note)
 
 
-def test_english_stays_and_a_language_ends_with_its_block():
+def test_a_language_ends_with_its_block():
     assert i18n.language() == "en"
     with i18n.use_language("zh"):
         assert i18n._("n = {n}", n=3) == "n = 3"
@@ -160,16 +156,8 @@ def test_english_stays_and_a_language_ends_with_its_block():
 
 def test_a_finding_in_chinese_is_no_stronger_than_its_interval(chinese):
     headline = module("metrics", "cbbq").HEADLINES[0]
-    row = {
-        "model": "m",
-        "score": 0.4,
-        "ci_low": 0.2,
-        "ci_high": 0.6,
-        "baseline": 1 / 3,
-        "n": 1200,
-        "valid_rate": 0.5,
-        "note": "",
-    }
+    row = {"model": "m", "score": 0.4, "ci_low": 0.2, "ci_high": 0.6, "baseline": 1 / 3}
+    row |= {"n": 1200, "valid_rate": 0.5, "note": ""}
     assert sentence(headline, row) == (
         "m 对 40% 的歧义问题作出了符合刻板印象的回答"
         "（95% 置信区间 20 至 60；随机作答者为 33；n = 1,200）。"
@@ -180,13 +168,91 @@ def test_a_finding_in_chinese_is_no_stronger_than_its_interval(chinese):
 
 
 def test_a_study_names_its_language(tmp_path):
-    given = {"title": "T", "models": ["simulated:"], "benchmarks": {"cbbq": {}}}
     path = tmp_path / "mine.yml"
-    for language, expected in ((None, "en"), ("en", "en"), ("zh", "zh")):
-        path.write_text(yaml.safe_dump({**given, **({"language": language} if language else {})}))
+    plain = {"title": "T", "models": ["simulated:"], "benchmarks": {"cbbq": {}}}
+    for given, expected in (({}, "en"), ({"language": "en"}, "en"), ({"language": "zh"}, "zh")):
+        path.write_text(yaml.safe_dump({**plain, **given}))
         assert study.load(path).language == expected
-    path.write_text(yaml.safe_dump({**given, "language": "klingon"}))
-    with pytest.raises(
-        BadInput, match=r"key `language`: language 'klingon' is unknown; allowed: en, zh"
-    ):
+    path.write_text(yaml.safe_dump({**plain, "language": "klingon"}))
+    with pytest.raises(BadInput, match="key `language`: language 'klingon' is unknown"):
         study.load(path)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    with i18n.use_language("zh"):
+        return {name: run.evaluate_all(name, MODELS, folder, **OPTIONS[name]) for name in OPTIONS}
+
+
+def english_words(text):
+    """Return the English words of a Chinese text, without names of data."""
+    for model in MODELS:
+        text = text.replace(model, "")
+    rooms = [(module("data", name), module("tasks", name)) for name in names()]
+    codes = [code for data, tasks in rooms for code in (*data.CATEGORIES, *tasks.TASKS)]
+    allowed = {*DATA_WORDS} | {part for code in codes for part in re.split(r"[_ ]", code)}
+    text = re.sub(r"“[^”]*”|\([A-Za-z_ ]+\)", "", text)
+    words = re.findall(r"(?<![\w.:=_])[A-Za-z]?[a-z]{2,}(?![\w=:])", text)
+    return [word for word in words if word.lower() not in allowed]
+
+
+def pictures(room, scores):
+    """Return what the functions of a room draw that need a table of scores and nothing else."""
+    for name, function in inspect.getmembers(room, inspect.isfunction):
+        parameters = inspect.signature(function).parameters.values()
+        needed = [each.name for each in parameters if each.default is inspect.Parameter.empty]
+        if function.__module__ == room.__name__ and name[0] != "_" and needed == ["scores"]:
+            yield function(scores)
+
+
+def test_english_words_are_found():
+    assert english_words("偏见更大 more bias") == ["more"]
+    assert english_words(f"{MODELS[0]} 的 CoAL 为 0.3，entailment (gender)") == []
+
+
+@pytest.mark.parametrize(
+    "benchmark",
+    ["cbbq", *(pytest.param(name, marks=pytest.mark.slow) for name in ("mcbe", "nli_coal"))],
+)
+def test_pictures_and_sentences_of_a_benchmark_are_chinese(chinese, runs, benchmark):
+    scores = results.table(runs[benchmark])
+    figs = [fig for _name, fig in figures.by_category(scores, benchmark)]
+    figs += [figures.scores_by_model(scores, benchmark)]
+    figs += [
+        fig for fig in pictures(getattr(figures, benchmark), scores) if isinstance(fig, Figure)
+    ]
+    assert len(figs) > 3
+    for fig in figs:
+        label = fig.get_label()
+        assert label.endswith("。"), label
+        fig.set_label("drawn.")
+        texts = [text.get_text() for text in drawn(fig).findobj(Text)]
+        assert any(map(CHINESE.search, texts))
+        assert [word for text in (*texts, label) for word in english_words(text)] == []
+    about = warnings([each.about for each in runs[benchmark]])
+    for text in (*findings(scores, benchmark).sentence, *about):
+        assert CHINESE.search(text)
+        assert english_words(text) == [], text
+        assert not re.search(r"[。；，：] ", text), f"a blank after a sign: {text}"
+
+
+def test_a_page_of_single_answers_is_chinese(chinese, runs):
+    answers = explore.Answers(runs["cbbq"])
+    page = explore.item(answers, answers.rows.item_id.iloc[0]).page
+    text = re.sub(r"<pre.*?</pre>|<[^>]+>", " ", page, flags=re.DOTALL)
+    for name in ("提问：", "回答", "读作", "回答的读法："):
+        assert name in text
+    assert "第 1 至 25 个回答" in explore.table(answers).page
+
+
+def test_a_long_title_is_broken_where_chinese_can_be(chinese):
+    title = "斯皮尔曼相关系数在两种措辞之间" * 5 + "（simulated:bias=0.2,seed=1），完。"
+    lines = style.wrap_cjk(title, style.WIDTH).split("\n")
+    assert len(lines) > 1
+    assert "".join(lines) == title
+    assert not any(line[0] in "，。；：、）》”" for line in lines)
+    assert any("simulated:bias=0.2,seed=1" in line for line in lines), "a name is in one piece"
+    with i18n.use_language("en"):
+        assert style.wrap_cjk("a b " * 60, style.WIDTH) == "a b " * 60
+        assert style.wrap_cjk("long title", style.WIDTH, letters=5) == "long\ntitle"
