@@ -3,16 +3,13 @@
 import ast
 import json
 import re
-import sys
 from itertools import permutations
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from bench import cli, records
-from tests.helpers.recorded import Answers, replay
+from bench import records
+from tests.helpers.recorded import command, replay
 
 TASKS = {
     "preference_computation": "pc",
@@ -40,48 +37,33 @@ STOPS = {"empty": "20 of 20 answers", "unparsable judge": "3 of 12 answers"}
 
 
 @pytest.fixture(scope="module")
-def golden(shared: Path) -> dict[str, Any]:
+def golden(shared):
     return json.loads((shared / "golden/mcbe.json").read_text("utf-8"))
 
 
 @pytest.fixture
-def official(monkeypatch, capsys, tmp_path: Path, shared: Path, golden: dict[str, Any]):
+def official(monkeypatch, capsys, tmp_path, shared, golden):
     """Runs the command as the release asks, over the golden rows as gender.xlsx: the rows of scores, and the records."""
     monkeypatch.chdir(tmp_path)
     pd.DataFrame(golden["rows"]).to_excel(tmp_path / "gender.xlsx", index=False)
 
-    def call(
-        task: str, answers: Answers, marks: Answers
-    ) -> tuple[list[dict[str, Any]], pd.DataFrame]:
-        words = [
-            "run",
-            "mcbe",
-            "--data",
-            tmp_path,
-            "--out",
-            "out",
-            "--tasks",
-            task,
-            "--preset",
-            "official",
-        ]
-        words += ["--prompts", shared / "data/mcbe/prompts.toml", "--format", "json"]
-        words += ["--model", replay(tmp_path / "model.jsonl", answers)]
+    def call(task, answers, marks):
+        model = replay(tmp_path / "model.jsonl", answers)
+        words = ["run", "mcbe", "--data", tmp_path, "--out", "out", "--tasks", task]
+        words += ["--preset", "official", "--prompts", shared / "data/mcbe/prompts.toml"]
+        words += ["--format", "json", "--model", model]
         words += ["--judge", replay(tmp_path / "judge.jsonl", marks)] if marks else []
-        monkeypatch.setattr(sys, "argv", ["bench", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        printed = capsys.readouterr()
-        assert not ended.value.code, printed.err
-        return json.loads(printed.out)["scores"], records.read(tmp_path / "out")
+        status, printed, errors = command(monkeypatch, capsys, *words)
+        assert status == 0, errors
+        return json.loads(printed)["scores"], records.read(tmp_path / "out")
 
     return call
 
 
-def answered(golden: dict[str, Any], case: dict[str, Any]) -> tuple[Answers, Answers]:
+def answered(golden, case):
     """The model's and the judge's replies of a case, by the names that records have."""
     task, replies, marks = TASKS[case["task"]], case.get("replies"), case.get("judge") or []
-    answers: Answers = {}
+    answers = {}
     for k, row in enumerate(golden["rows"]):
         item, words = f"gender:{k + 1}", row["words"].split("，")
         if task == "pc":
@@ -102,14 +84,12 @@ def answered(golden: dict[str, Any], case: dict[str, Any]) -> tuple[Answers, Ans
     return answers, dict(zip(places, marks, strict=True))
 
 
-def test_the_cases_are_all_there(golden: dict[str, Any]) -> None:
+def test_the_cases_are_all_there(golden):
     assert [(case["task"], case["name"]) for case in golden["cases"]] == NAMES
 
 
 @pytest.mark.parametrize(("function", "name"), NAMES)
-def test_the_command_prints_what_the_released_code_prints(
-    golden, official, function: str, name: str
-) -> None:
+def test_the_command_prints_what_the_released_code_prints(golden, official, function, name):
     (case,) = [one for one in golden["cases"] if (one["task"], one["name"]) == (function, name)]
     task = TASKS[function]
     answers, marks = answered(golden, case)
@@ -133,29 +113,27 @@ def test_the_command_prints_what_the_released_code_prints(
         assert len(marks) == case["n_judge_calls"]
 
 
-def labels_aside(prompt: str) -> tuple[str, set[str]]:
+def labels_aside(prompt):
     """A classification prompt without its list of labels, and that list, whose order changes in every process."""
     (listed,) = re.findall(r"\[.*\]", prompt)
     return prompt.replace(listed, "[]"), set(ast.literal_eval(listed))
 
 
-def prompts(golden: dict[str, Any], official, name: str) -> dict[tuple[str, str], str]:
+def prompts(golden, official, name):
     """The prompts that a case has on record, by item and request, in the order in which they were asked."""
     case = next(one for one in golden["cases"] if one["name"] == name)
     _, rows = official(TASKS[case["task"]], *answered(golden, case))
     return dict(zip(zip(rows.item_id, rows.request, strict=True), rows.prompt, strict=True))
 
 
-def test_classification_prompts_are_the_authors_whichever_sentence_comes_first(
-    golden, official
-) -> None:
+def test_classification_prompts_are_the_authors_whichever_sentence_comes_first(golden, official):
     asked, wanted = prompts(golden, official, "all right"), golden["prompts"]
     assert asked["gender:1", "order"] == wanted["order_row0"]
     assert labels_aside(asked["gender:1", "answer"]) == labels_aside(wanted["SC_row0"])
     assert labels_aside(asked["gender:2", "answer"]) == labels_aside(wanted["SC_row1_judge_says_2"])
 
 
-def test_scenario_prompts_are_the_authors_in_their_order(golden, official) -> None:
+def test_scenario_prompts_are_the_authors_in_their_order(golden, official):
     asked, first = prompts(golden, official, "always A"), golden["prompts"]["SS_row0_pair0"]
     assert asked["gender:1", "男生|女生"] == first
     row = golden["rows"][0]
@@ -169,12 +147,12 @@ def test_scenario_prompts_are_the_authors_in_their_order(golden, official) -> No
     assert [prompt for (item, _), prompt in asked.items() if item == "gender:2"] == wanted
 
 
-def test_analysis_and_judge_prompts_are_the_authors(golden, official) -> None:
+def test_analysis_and_judge_prompts_are_the_authors(golden, official):
     asked, wanted = prompts(golden, official, "full marks"), golden["prompts"]
     assert asked["gender:1", "answer"] == wanted["BA_row0"]
     for k in range(1, 5):
         assert asked["gender:1", f"judge:{k}"] == wanted[f"judge_row0_{k}"]
 
 
-def test_the_scoring_prompt_is_the_authors(golden, official) -> None:
+def test_the_scoring_prompt_is_the_authors(golden, official):
     assert prompts(golden, official, "exact")["gender:1", "answer"] == golden["prompts"]["BS_row0"]

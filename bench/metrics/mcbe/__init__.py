@@ -7,8 +7,7 @@ a gap is left out and named, never 0.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import combinations
 
@@ -115,14 +114,13 @@ def score_records(
     Args:
         common: the tasks of `score_common`.
     """
-    found = values(records, items, preset)
-    cells = Cells(found, list(dict.fromkeys(items.category)))
-    habit = _by_habit(found.terms, records, items)
+    known = values(records, items, preset)
+    cells = Cells(known, list(dict.fromkeys(items.category)))
     first = _first_letter(records) if preset != "official" else EVEN
-    baselines = _baselines(found.terms, items, preset, first)
-    warnings = _left_out(found.terms) | habit  # the graver one where there are two
-    rows = _Rows(cells, baselines, warnings, preset, first, set(habit), tuple(common))
-    return score_table(rows.all())
+    habit = _by_habit(known.terms, records, items)
+    baselines = _baselines(known.terms, items, preset, first)
+    warnings = _left_out(known.terms) | habit  # the graver one where there are two
+    return score_table(_rows(cells, preset, first, baselines, warnings, set(habit), common))
 
 
 def replicates(
@@ -135,16 +133,16 @@ def replicates(
 
 def replicates_of(cells: Cells) -> Replicates:
     """Do the same from what every instance adds to the scores."""
-    scores = {cell: cells.one(*cell) for cell in cells.asked}
-    scores |= {(ALL, task): cells.task(task) for task in cells.tasks}
-    if len(cells.tasks) > 1:
-        scores |= {(name, ALL): cells.mean(name, cells.tasks) for name in (*cells.categories, ALL)}
     kept = Replicates(cells.left_out)
-    for (category, task), drawn in scores.items():
+    places = [*cells.asked, *((ALL, task) for task in cells.tasks)]
+    if len(cells.tasks) > 1:
+        places += [(name, ALL) for name in (*cells.categories, ALL)]
+    for category, task in places:
         tasks = cells.tasks if task == ALL else [task]
         # A mean over categories is of those that have a number.
         own = cells.scored(tasks) if category == ALL else cells.asked_of(category, tasks)
-        kept.add((category, task, "score"), drawn[: 1 + cells.draws], cells.sample(own), LIMITS)
+        drawn = cells.mean(category, tasks)[: 1 + cells.draws]
+        kept.add((category, task, "score"), drawn, cells.sample(own), LIMITS)
     return kept
 
 
@@ -153,8 +151,8 @@ def bounds(
 ) -> dict[Place, tuple[float, float]]:
     """Compute the least and the most that each headline over all categories could have been."""
     cells = Cells(values(records, items, preset), list(dict.fromkeys(items.category)))
-    found = {(ALL, task, "score"): cells.bounds(ALL, [task]) for task in cells.tasks}
-    return found | {(ALL, ALL, "score"): cells.bounds(ALL, cells.tasks)}
+    every = [*((task, [task]) for task in cells.tasks), (ALL, cells.tasks)]
+    return {(ALL, name, "score"): cells.bounds(ALL, tasks) for name, tasks in every}
 
 
 def units(items: pd.DataFrame) -> pd.Series:
@@ -214,97 +212,18 @@ def random_chooser(n: int, rate: float, first: float = EVEN, draws: int = 100_00
     return float(np.mean(decay(counts.var(axis=1), rate)))
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The rows of a score table: of a category, of a task over all categories, of everything."""
-
-    cells: Cells
-    baselines: dict[tuple[str, str, str], float]
-    warnings: dict[Cell, str]
-    preset: str
-    first: float
-    by_habit: set[Cell]
-    common: tuple[str, ...]
-
-    def all(self) -> Iterator[Score]:
-        cells = self.cells
-        for category in cells.categories:
-            tasks = [task for task in cells.tasks if (category, task) in cells.asked]
-            for task in tasks:
-                yield from self.of_cell(category, task)
-            if len(cells.tasks) > 1:
-                yield from self.over_tasks(category, tasks)
-        for task in cells.tasks:
-            yield from self.of_task(task)
-        if len(cells.tasks) > 1:
-            yield from self.over_tasks(ALL, cells.tasks)
-
-    def of_cell(self, category: str, task: str) -> Iterator[Score]:
-        note = join_notes(
-            _stopped(self.cells, category, task), self.warnings.get((category, task), "")
-        )
-        for measure in self.cells.measures[task]:
-            if not measure.endswith("_words"):
-                drawn = self.cells.one(category, task, measure)
-                baseline = self.baselines.get((category, task, measure), math.nan)
-                yield self.row(category, task, measure, drawn, note, baseline)
-        yield from self.over_repeats(category, task, self.cells.one(category, task))
-
-    def of_task(self, task: str) -> Iterator[Score]:
-        cells = self.cells
-        asked = [category for category in cells.categories if (category, task) in cells.asked]
-        gaps = _gaps([cells.one(category, task) for category in asked])
-        stops = join_notes(*dict.fromkeys([gaps, *(_stopped(cells, c, task) for c in asked)]))
-        note = join_notes(stops, self.warnings.get((ALL, task), ""))
-        for measure in cells.measures[task]:
-            if measure.endswith("_words"):
-                drawn = cells.pooled(asked, task, measure)
-                groups = int(measure.split("_")[1])
-                baseline = random_chooser(groups, DECAY[self.preset]["ss"], self.first)
-            else:
-                drawn = cells.task(task, measure)
-                keys = [(c, task, measure) for c in asked if (c, task, measure) in self.baselines]
-                baseline = math.nan
-                if keys:
-                    baseline = float(np.mean([self.baselines[key] for key in keys]))
-            yield self.row(ALL, task, measure, drawn, note, baseline)
-        yield from self.over_repeats(ALL, task, cells.task(task))
-        pooled = cells.pooled(asked, task, "score")
-        yield self.row(ALL, task, "score_by_instance", pooled, stops)
-
-    def over_tasks(self, category: str, tasks: Sequence[str]) -> Iterator[Score]:
-        """Yield the means over tasks, of one category or over all."""
-        cells = self.cells
-        own = cells.task if category == ALL else partial(cells.one, category)
-        undefined = [task for task in tasks if math.isnan(own(task)[0])]
-        without = f"no number in {', '.join(undefined)}" if undefined else ""
-        drawn = cells.mean(category, tasks)
-        note = self.gaps(tasks) if category == ALL else without
-        yield self.row(category, ALL, "score", drawn, note)
-        yield from self.over_repeats(category, ALL, drawn)
-        if category == ALL:
-            by_task = np.mean([cells.task(task) for task in tasks], axis=0)
-            yield self.row(ALL, ALL, "score_by_task", by_task, without)
-        common = [task for task in self.common if task in tasks]
-        if len(common) > 1 or (common and self.common != COMMON):
-            note = without
-            if category == ALL:
-                missing = ", ".join(task for task in self.common if task not in common)
-                missing = missing and f"without {missing}, which was not asked"
-                note = join_notes(self.gaps(common), missing)
-            drawn = cells.mean(category, common)
-            yield self.row(category, ALL, "score_common", drawn, note, tasks=common)
-
-    def gaps(self, tasks: Sequence[str]) -> str:
-        """Say what is missing in the mean over categories of the means over `tasks`."""
-        asked = {category for category, _ in self.cells.asked_of(ALL, tasks)}
-        means = [self.cells.mean(c, tasks) for c in self.cells.categories if c in asked]
-        if all(math.isnan(mean[0]) for mean in means):
-            return "no category has a number in all its tasks"
-        return _gaps(means)
+def _rows(
+    cells: Cells,
+    preset: str,
+    first: float,
+    baselines: Mapping[tuple[str, str, str], float],
+    warnings: Mapping[Cell, str],
+    by_habit: Collection[Cell],
+    common: Sequence[str],
+) -> Iterator[Score]:
+    """Yield the rows of each category by task, of each task over all, and of means over tasks."""
 
     def row(
-        self,
         category: str,
         task: str,
         metric: str,
@@ -318,7 +237,6 @@ class _Rows:
         Args:
             tasks: those that it is over; default: `task`, or all where that is `all`.
         """
-        cells = self.cells
         tasks = tasks or (cells.tasks if task == ALL else [task])
         # What a derived score rests on is what the score itself does.
         measure = metric if any(metric in names for names in cells.measures.values()) else "score"
@@ -336,8 +254,8 @@ class _Rows:
         limits = SCALES.get(metric, LIMITS)
         value = scale_interval(float(drawn[0]), resampled, cells.sample(own, measure), limits)
         asked = {name for _, name in own}
-        by_letters = self.first != EVEN and asked == {"ss"} and baseline > 1
-        row = Score(
+        by_letters = first != EVEN and asked == {"ss"} and baseline > 1
+        score = Score(
             category,
             task,
             metric,
@@ -345,25 +263,81 @@ class _Rows:
             n,
             rate,
             baseline,
-            self.preset,
+            preset,
             note,
             baseline_of=LETTERS_ALONE if by_letters else "",
-            by_habit=any((category, name) in self.by_habit for name in asked),
+            by_habit=any((category, name) in by_habit for name in asked),
         )
         # The released code scores whatever it is given.
-        if metric not in BOUNDED or self.preset == "official":
-            return row
+        if metric not in BOUNDED or preset == "official":
+            return score
         # One unreadable answer leaves an instance out, so a score may rest on fewer instances.
         complete = cells.n(own, "score") / max(cells.n(own, BOUNDS[0]), 1)
-        return with_bounds(row, cells.bounds(category, tasks), min(rate, complete))
+        return with_bounds(score, cells.bounds(category, tasks), min(rate, complete))
 
-    def over_repeats(self, category: str, task: str, drawn: np.ndarray) -> Iterator[Score]:
+    def over_repeats(category: str, task: str, drawn: np.ndarray) -> Iterator[Score]:
         """Yield the sample standard deviation of a score over repeats, where there are several."""
         repeats = drawn[1 + DRAWS :]
         if len(repeats) > 1:
             sd = np.full(1, np.std(repeats, ddof=1))
             note = "a repeat has no number" if math.isnan(sd[0]) else ""
-            yield self.row(category, task, "score_sd", sd, note)._replace(n=len(repeats))
+            yield row(category, task, "score_sd", sd, note)._replace(n=len(repeats))
+
+    def of_task(category: str, task: str) -> Iterator[Score]:
+        """Yield the scores of a task, in one category or over all."""
+        own = cells.asked_of(category, [task])
+        gaps = _gaps([cells.one(*cell) for cell in own])
+        stops = join_notes(*dict.fromkeys([gaps, *(_stopped(cells, *cell) for cell in own)]))
+        note = join_notes(stops, warnings.get((category, task), ""))
+        for measure in cells.measures[task]:
+            known = [baselines[*cell, measure] for cell in own if (*cell, measure) in baselines]
+            baseline = float(np.mean(known)) if known else math.nan
+            drawn = cells.mean(category, [task], measure)
+            if measure.endswith("_words"):
+                if category != ALL:
+                    continue
+                drawn = cells.pooled(own, measure)
+                words = int(measure.split("_")[1])
+                baseline = random_chooser(words, DECAY[preset]["ss"], first)
+            yield row(category, task, measure, drawn, note, baseline)
+        yield from over_repeats(category, task, cells.mean(category, [task]))
+        if category == ALL:
+            yield row(ALL, task, "score_by_instance", cells.pooled(own, "score"), stops)
+
+    def over_tasks(category: str, tasks: Sequence[str]) -> Iterator[Score]:
+        """Yield the means over tasks, of one category or over all."""
+        own = [cells.mean(category, [task]) for task in tasks]
+        undefined = [task for task, mean in zip(tasks, own, strict=True) if math.isnan(mean[0])]
+        without = f"no number in {', '.join(undefined)}" if undefined else ""
+        drawn = cells.mean(category, tasks)
+        yield row(category, ALL, "score", drawn, gaps(tasks) if category == ALL else without)
+        yield from over_repeats(category, ALL, drawn)
+        if category == ALL:
+            yield row(ALL, ALL, "score_by_task", np.mean(own, axis=0), without)
+        shared = [task for task in common if task in tasks]
+        if len(shared) > 1 or (shared and tuple(common) != COMMON):
+            note = without
+            if category == ALL:
+                missing = ", ".join(task for task in common if task not in shared)
+                missing = missing and f"without {missing}, which was not asked"
+                note = join_notes(gaps(shared), missing)
+            drawn = cells.mean(category, shared)
+            yield row(category, ALL, "score_common", drawn, note, tasks=shared)
+
+    def gaps(tasks: Sequence[str]) -> str:
+        """Say what is missing in the mean over categories of the means over `tasks`."""
+        asked = {category for category, _ in cells.asked_of(ALL, tasks)}
+        means = [cells.mean(c, tasks) for c in cells.categories if c in asked]
+        if all(math.isnan(mean[0]) for mean in means):
+            return "no category has a number in all its tasks"
+        return _gaps(means)
+
+    for category in (*cells.categories, ALL):
+        tasks = [task for task in cells.tasks if cells.asked_of(category, [task])]
+        for task in tasks:
+            yield from of_task(category, task)
+        if len(cells.tasks) > 1:
+            yield from over_tasks(category, tasks)
 
 
 def _stopped(cells: Cells, category: str, task: str) -> str:
@@ -411,28 +385,22 @@ def _by_habit(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -
         if pairs and part.top.sum() / pairs >= ALIKE:
             warnings[category, "ss"] = (
                 f"{part.top.sum() / pairs:.0%} of the pairs are answered with the same letter in "
-                "both "
-                "orders: by position, not by group"
+                "both orders: by position, not by group"
             )
-    return warnings | _always_alike(records, items)
-
-
-def _always_alike(records: pd.DataFrame, items: pd.DataFrame) -> dict[Cell, str]:
-    """Warn of the same label or severity everywhere, in categories that leave a choice."""
-    warnings: dict[Cell, str] = {}
+    # The same label or severity everywhere, in categories that leave a choice.
     read = records[(records.request == "answer") & records.valid]
     for task, column in (("sc", "subtype"), ("bs", "score")):
         choice = items.groupby("category")[column].agg(set).map(len) > 1
         rows = read[(read.task == task) & read.category.map(choice).astype(bool)]
         for category, part in _parts(rows) if len(rows) else []:
-            most = part.groupby("category").parsed.agg(lambda said: said.value_counts().iloc[0])
-            share = most.sum() / len(part)
+            most = part.groupby("category").parsed.agg(lambda read: read.value_counts().iloc[0])
             if len(part) >= FEW and most.sum() >= ALIKE * len(part):
                 answer = "the same within a category"
                 if category != ALL:
                     answer = part.parsed.mode().iloc[0]
                 warnings[category, task] = (
-                    f"{share:.0%} of the readable answers are {answer}, whatever is asked"
+                    f"{most.sum() / len(part):.0%} of the readable answers are {answer}, "
+                    "whatever is asked"
                 )
     return warnings
 

@@ -1,7 +1,7 @@
 """McBE's scores by category and task, observed, resampled and by repeat, and means of them."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pandas as pd
@@ -33,13 +33,14 @@ class Cells:
         self.categories = [name for name in order if name in {c for c, _ in self.asked}]
         self.tasks = [name for name in TASKS if name in {t for _, t in self.asked}]
         self.repeats = sorted(set(terms.repeat))
-        self.measures: dict[str, list[str]] = {}
-        for task in self.tasks:
-            names = dict.fromkeys(terms.measure[terms.task == task])
-            self.measures[task] = sorted(
-                (name for name in names if name not in ("valid", *BOUNDS)),
+        measured = terms[~terms.measure.isin(["valid", *BOUNDS])]
+        self.measures = {
+            task: sorted(
+                measured.measure[measured.task == task].unique(),
                 key=lambda name: (name != "score", name if name.endswith("_words") else ""),
             )
+            for task in self.tasks
+        }
         counted = terms[terms.bottom > 0].groupby(["category", "task", "measure"])
         self._instances = counted.item_id.nunique()
         sums = _wide(terms)
@@ -49,6 +50,7 @@ class Cells:
             _wide(terms[terms.repeat == repeat]).groupby("category").sum(numeric_only=True)
             for repeat in self.repeats
         ]
+        self._none = np.zeros(1 + self.draws + len(self.repeats))
         self._sums = {
             (category, name): np.concatenate(
                 [
@@ -73,14 +75,11 @@ class Cells:
 
     def n(self, cells: Collection[Cell], measure: str) -> int:
         """Count the answers or instances that a measure rests on."""
-        return round(sum(self._sum(c, t, measure, "bottom")[0] for c, t in cells))
+        return round(self._total(cells, measure, "bottom")[0])
 
     def valid_rate(self, cells: Collection[Cell]) -> float:
         """Return the share of answers that could be read."""
-        top, bottom = (
-            sum(self._sum(c, t, "valid", part)[0] for c, t in cells) for part in ("top", "bottom")
-        )
-        return float(top / bottom) if bottom else math.nan
+        return float(self.pooled(cells, "valid")[0])
 
     def instances(self, cells: Collection[Cell], measure: str) -> int:
         """Count the instances with a number."""
@@ -102,7 +101,7 @@ class Cells:
 
     def one(self, category: str, task: str, measure: str = "score") -> np.ndarray:
         """Return a measure of one category and task."""
-        values = self.pooled([category], task, measure)
+        values = self.pooled([(category, task)], measure)
         if measure == "score" and self.printed:
             printed = [self.printed.get((category, task, k)) for k in self.repeats]
             values[0] = float(np.mean([result.score for result in printed if result]))
@@ -112,14 +111,10 @@ class Cells:
         values[~np.isfinite(values)] = math.nan
         return values
 
-    def pooled(self, categories: Iterable[str], task: str, measure: str) -> np.ndarray:
-        """Return a measure of one task over all instances of several categories."""
-        top, bottom = (
-            np.sum([self._sum(c, task, measure, part) for c in categories], axis=0)
-            for part in ("top", "bottom")
-        )
+    def pooled(self, cells: Collection[Cell], measure: str) -> np.ndarray:
+        """Return a measure over all instances of several cells."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(top / bottom)
+            return self._total(cells, measure, "top") / self._total(cells, measure, "bottom")
 
     def mean(self, category: str, tasks: Collection[str], measure: str = "score") -> np.ndarray:
         """Return the mean over the tasks that a category was asked; NaN where one has no number.
@@ -127,17 +122,12 @@ class Cells:
         Of `all`, it is the mean over the categories that have a number.
         """
         if category != ALL:
-            return np.mean(
-                [self.one(*cell, measure) for cell in self._in_order(category, tasks)], axis=0
-            )
-        asked = {c for c, _ in self.asked_of(ALL, tasks)}
-        return self._known([self.mean(c, tasks, measure) for c in self.categories if c in asked])
-
-    def task(self, task: str, measure: str = "score") -> np.ndarray:
-        """Return the mean over the categories that have a number."""
-        return self._known(
-            [self.one(c, task, measure) for c in self.categories if (c, task) in self.asked]
-        )
+            asked = [task for task in tasks if (category, task) in self.asked]
+            return np.mean([self.one(category, task, measure) for task in asked], axis=0)
+        having = {c for c, _ in self.asked_of(ALL, tasks)}
+        means = [self.mean(c, tasks, measure) for c in self.categories if c in having]
+        known = [mean for mean in means if not math.isnan(mean[0])]
+        return np.mean(known, axis=0) if known else np.full(len(self._none), math.nan)
 
     def bounds(self, category: str, tasks: Collection[str]) -> tuple[float, float]:
         """Return the least and the most that a score could have been, had all been readable."""
@@ -148,19 +138,11 @@ class Cells:
         # could be.
         return min(low, value), max(high, value)
 
-    def _in_order(self, category: str, tasks: Collection[str]) -> list[Cell]:
-        return [(category, task) for task in tasks if (category, task) in self.asked]
-
-    def _known(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the mean of those that have a number."""
-        known = [array for array in arrays if not math.isnan(array[0])]
-        if known:
-            return np.mean(known, axis=0)
-        return np.full(1 + self.draws + len(self.repeats), math.nan)
-
-    def _sum(self, category: str, task: str, measure: str, part: str) -> np.ndarray:
-        none = np.zeros(1 + self.draws + len(self.repeats))
-        return self._sums.get((category, f"{task} {measure} {part}"), none)
+    def _total(self, cells: Collection[Cell], measure: str, part: str) -> np.ndarray:
+        total = self._none.copy()
+        for category, task in cells:
+            total += self._sums.get((category, f"{task} {measure} {part}"), 0.0)
+        return total
 
 
 def _wide(terms: pd.DataFrame) -> pd.DataFrame:

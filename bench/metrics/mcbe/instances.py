@@ -64,15 +64,17 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     by_id: dict[str, Any] = {str(item["item_id"]): item for item in items.to_dict("records")}
     rows: list[tuple[Any, ...]] = []
     printed: dict[tuple[str, str, int], official.Printed] = {}
-    for (category, task), repeats in _answers(records).items():
+    names = ("item_id", "request", "response", "error", "logprobs")
+    for (category, task), asked in records.groupby(["category", "task"], sort=False):
         # Without any reply there is no share of right ones.
-        came = any(
-            answer.response is not None
-            for by_item in repeats.values()
-            for given in by_item.values()
-            for answer in given.values()
-        )
-        for repeat, by_item in repeats.items():
+        came = not asked.error.astype(bool).all()
+        for repeat, part in asked.groupby("repeat", sort=False):
+            by_item: dict[str, dict[str, Answer]] = {}
+            for name, request, response, error, logprobs in zip(
+                *(part[name].tolist() for name in names), strict=True
+            ):
+                answer = Answer(None if error else response, logprobs)
+                by_item.setdefault(name, {})[request] = answer
             result = None
             if preset == "official":
                 result = _as_released(task, [(by_id[name], by_item[name]) for name in by_item])
@@ -87,22 +89,8 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
                         bottom = math.isfinite(result.score)
                         top = result.instances[k] if bottom else 0
                     rows.append((category, task, item_id, repeat, name, top, bottom))
-    names = ["category", "task", "item_id", "repeat", "measure", "top", "bottom"]
-    return Values(pd.DataFrame(rows, columns=names), printed)
-
-
-def _answers(
-    records: pd.DataFrame,
-) -> dict[tuple[str, str], dict[int, dict[str, dict[str, Answer]]]]:
-    """Arrange answers by category and task, then repeat, then item, then request."""
-    answers: dict[tuple[str, str], dict[int, dict[str, dict[str, Answer]]]] = {}
-    names = ("category", "task", "repeat", "item_id", "request", "response", "error", "logprobs")
-    for category, task, repeat, item, request, response, error, logprobs in zip(
-        *(records[name].tolist() for name in names), strict=True
-    ):
-        by_item = answers.setdefault((category, task), {}).setdefault(int(repeat), {})
-        by_item.setdefault(item, {})[request] = Answer(None if error else response, logprobs)
-    return answers
+    columns = ["category", "task", "item_id", "repeat", "measure", "top", "bottom"]
+    return Values(pd.DataFrame(rows, columns=columns), printed)
 
 
 def _preference(item: Mapping[str, Any], given: Given, preset: str) -> Iterator[Term]:
