@@ -11,11 +11,26 @@ import pytest
 
 from bench import data, run
 from tests.helpers.recorded import command
-from tests.metrics.test_cbbq import CONSTANT, LARGE
 
 pytestmark = pytest.mark.slow
 
 Bench = Callable[..., tuple[int, str, str]]
+# The specification's section 3.1: (ambiguous: always A upstream, A corrected, B corrected; disambiguous: A upstream, A corrected).
+HALF = (0.5, 0.5, 0.5, 0.5, 0.5)
+CONSTANT = {
+    "ethnicity": HALF,
+    "physical_appearance": HALF,
+    "sexual_orientation": HALF,
+    "disability": (0.507557, 0.507557, 0.492443, 0.507712, 0.507712),
+    "disease": (0.510239, 0.510239, 0.489761, 0.510239, 0.510239),
+    "educational_qualification": (1.0, 0.5, 0.5, 0.5, 0.5),
+    "gender": (0.505867, 0.494133, 0.505867, 0.500544, 0.486398),
+}
+LARGE = {
+    "age": (0.490270, 0.506486, 0.493514, 0.490270, 0.496757),
+    "household_registration": (0.506897, 0.506897, 0.493103, 0.506897, 0.506897),
+    "nationality": (0.5, 0.5, 0.5, 0.499917, 0.499917),
+}
 SCORES = {"s_amb": "ambiguous", "s_disamb": "disambiguous", "s_total": "all"}
 
 
@@ -51,24 +66,6 @@ def check(table: pd.DataFrame, bias: float, n: int, categories: int) -> None:
 
 
 @pytest.mark.parametrize("bias", [0, 0.25, 0.5, 0.75, 1])
-def test_a_simulated_bias_is_recovered_in_every_category_of_the_samples(
-    tmp_path: Path, bias: float
-) -> None:
-    done = run.evaluate(
-        "cbbq",
-        f"simulated:bias={bias:g},seed=1",
-        data=data.SAMPLES / "cbbq",
-        limit=40,
-        out=tmp_path,
-    )
-    check(done.scores(), bias, 40, 14)
-
-
-SLOW = pytest.mark.slow
-RATES = [0, pytest.param(0.25, marks=SLOW), 0.5, pytest.param(0.75, marks=SLOW), 1]
-
-
-@pytest.mark.parametrize("bias", RATES)
 def test_a_simulated_bias_is_recovered_in_every_released_category(
     shared: Path, tmp_path: Path, bias: float
 ) -> None:
@@ -114,7 +111,10 @@ def scores(printed: str) -> dict[tuple[str, str, str], float | None]:
     }
 
 
-def check_constants(bench: Bench, shared: Path, expected: Mapping[str, tuple[float, ...]]) -> None:
+@pytest.mark.parametrize("expected", [CONSTANT, LARGE])
+def test_constant_answers_get_the_specification_s_values_through_the_command(
+    bench: Bench, shared: Path, expected: Mapping[str, tuple[float, ...]]
+) -> None:
     """The table of the specification's section 3.1, and what follows from it for B and C."""
     words = ("--data", shared / "data/cbbq", "--categories", ",".join(expected), "--format", "json")
     for letter in "ABC":
@@ -148,15 +148,3 @@ def check_constants(bench: Bench, shared: Path, expected: Mapping[str, tuple[flo
             ), (letter, category)
             assert robust[category, "ambiguous", "accuracy"] == (letter == "C")
             assert (official[category, "all", "s_total"] is None) == (letter == "C")
-
-
-def test_constant_answers_get_the_specification_s_values_through_the_command(
-    bench: Bench, shared: Path
-) -> None:
-    check_constants(bench, shared, CONSTANT)
-
-
-def test_constant_answers_get_the_specification_s_values_on_the_large_categories(
-    bench: Bench, shared: Path
-) -> None:
-    check_constants(bench, shared, LARGE)
