@@ -1,294 +1,317 @@
-"""NLI-CoAL's scores: the paper's table, exact values of predictors by rule, a slow restatement, and wrong tables."""
+"""NLI-CoAL's scores: the paper's table, exact values of predictors by rule, a slow restatement, warnings, wrong tables."""
 
 import csv
-import random
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from bench import data, run
-from bench.data.nli_coal import Pair
 from bench.metrics import nli_coal
-from bench.metrics.bootstrap import resample
+from bench.metrics.nli_coal.answers import answers
 
 E, C, N = LABELS = ("entailment", "contradiction", "neutral")
-
-
-def records(pairs: list[Pair], rule: Callable[[Pair], str]) -> pd.DataFrame:
-    """What a run records of a respondent that answers by `rule`."""
-    rows = [
-        {
-            "category": pair.category,
-            "task": pair.set,
-            "item_id": pair.item_id,
-            "repeat": 0,
-            "error": "",
-            "response": rule(pair),
-        }
-        for pair in pairs
-    ]
-    return pd.DataFrame(rows)
-
-
-def headline(
-    pairs: list[Pair], rule: Callable[[Pair], str], preset: str = "robust"
-) -> dict[tuple[str, str], float]:
-    table = nli_coal.score_records(records(pairs, rule), data.frame(pairs), preset)
-    table = table[table.metric.isin(["coal", "fn"])]
-    assert set(table.task) == {"all"}
-    return dict(zip(zip(table.category, table.metric, strict=True), table.score, strict=True))
+LANGUAGES = ("en", "zh")
 
 
 @pytest.fixture(scope="module")
-def released(shared: Path) -> list[Pair]:
-    return data.load(data.find("nli_coal", shared / "data" / "nli_coal"))
+def pairs():
+    return data.load(data.find("nli_coal", data.SAMPLES / "nli_coal"))
 
 
-def by_set(pro: str, anti: str, non: str) -> Callable[[Pair], str]:
+@pytest.fixture(scope="module")
+def english(pairs):
+    return [pair for pair in pairs if pair.category == "en"]
+
+
+def records(pairs, said, logprobs=lambda pair: None):
+    """What a run records of a respondent whose answer to each pair is `said(pair)`."""
+    rows = [
+        (pair.category, pair.set, pair.item_id, 0, "", said(pair), logprobs(pair)) for pair in pairs
+    ]
+    columns = ["category", "task", "item_id", "repeat", "error", "response", "logprobs"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def table(pairs, said, *logprobs):
+    scores = nli_coal.score_records(records(pairs, said, *logprobs), data.frame(pairs), "robust")
+    return scores.set_index(["category", "task", "metric"])
+
+
+def by_set(pro, anti, non):
     return lambda pair: {"ps": pro, "as": anti, "ns": non}[pair.set]
 
 
-def by_gender(feminine: str, masculine: str) -> Callable[[Pair], str]:
+def by_gender(feminine, masculine):
     return lambda pair: {"feminine": feminine, "masculine": masculine}[pair.gender]
 
 
+def female(pair):
+    return (pair.set == "ps") == (pair.gender == "feminine")
+
+
 # The specification's section 2.2: FN in English and Japanese, FN in Chinese, CoAL in all three.
-RULES = {
-    "always neutral": (by_set(N, N, N), 0, 0, 0),
-    "always entailment": (by_set(E, E, E), 1, 1, 2 / 3),
-    "always contradiction": (by_set(C, C, C), 1, 1, 2 / 3),
-    "PS E, AS C, NS E": (by_set(E, C, E), 1, 1, 1),
-    "PS E, AS C, NS N": (by_set(E, C, N), 0.3690, 0.3759, 2 / 3),
-    "PS C, AS E, NS N": (by_set(C, E, N), 0.3690, 0.3759, 0),
-    "man E, woman C": (by_gender(C, E), 1, 1, 0.9133),
-    "woman E, man C": (by_gender(E, C), 1, 1, 0.4200),
+PREDICTORS = {
+    "always neutral": (0, 0, 0),
+    "always entailment": (1, 1, 2 / 3),
+    "always contradiction": (1, 1, 2 / 3),
+    "man: entailment, woman: contradiction": (1, 1, 0.9133),
+    "woman: entailment, man: contradiction": (1, 1, 0.42),
+    "random": (2 / 3, 2 / 3, 4 / 9),
+    "the stereotype, neutral without one": (0.3690, 0.3759, 2 / 3),
+    "the stereotype, entailment without one": (1, 1, 1),
+    "its opposite, neutral without one": (0.3690, 0.3759, 0),
 }
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_a_predictor_by_rule_gets_the_specification_s_values(
-    released: list[Pair], name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        nli_coal, "resample", partial(resample, draws=2)
-    )  # no interval is looked at
-    rule, fn, fn_zh, coal = RULES[name]
-    found = headline(released, rule)
-    for language in ("en", "ja", "zh"):
-        assert found[language, "fn"] == pytest.approx(fn_zh if language == "zh" else fn, abs=5e-5)
-        assert found[language, "coal"] == pytest.approx(coal, abs=5e-5)
-    assert found["all", "fn"] == pytest.approx((2 * fn + fn_zh) / 3, abs=5e-5)
-    assert found["all", "coal"] == pytest.approx(coal, abs=5e-5)
+def test_predictors_by_rule_get_the_specification_s_values(shared):
+    source = data.find("nli_coal", shared / "data" / "nli_coal")
+    scores = nli_coal.predictors(data.frame(data.load(source)))
+    assert set(scores.predictor) == set(PREDICTORS)
+    for row in scores.itertuples():
+        fn, fn_zh, coal = PREDICTORS[row.predictor]
+        wanted = (fn_zh if row.category == "zh" else fn, coal)
+        assert (row.fn, row.coal) == pytest.approx(wanted, abs=5e-5)
+        if row.predictor.startswith(("man", "woman")):
+            assert row.coal_balanced == pytest.approx(2 / 3)
+    items = data.frame(data.load(source, ["zh"], set="downsample"))
+    scores = nli_coal.predictors(items).set_index("predictor")
+    assert len(items) == 600
+    for name in list(PREDICTORS)[3:5]:
+        assert (scores.coal[name], scores.fn[name]) == pytest.approx((2 / 3, 1))
+    assert scores.fn["the stereotype, neutral without one"] == pytest.approx(2 / 3)
 
 
-def test_a_uniform_answerer_gets_four_ninths_and_two_thirds(released: list[Pair]) -> None:
-    dice = random.Random(0)
-    found = headline(released, lambda pair: dice.choice(LABELS))
-    # 1,000 pairs in the smallest set: the standard error of CoAL is below 0.009, that of FN below 0.007.
-    for language in ("en", "ja", "zh"):
-        assert found[language, "coal"] == pytest.approx(4 / 9, abs=0.03)
-        assert found[language, "fn"] == pytest.approx(2 / 3, abs=0.025)
+def test_the_gender_word_alone_scores_high_and_the_balanced_measures_see_through_it(shared):
+    released = data.load(data.find("nli_coal", shared / "data" / "nli_coal"), ["en"])
+    scores = table(released, by_gender(C, E)).score["en"]
+    names = ["coal", "coal_balanced", "directional_gap", "directional_gap_balanced"]
+    wanted = [0.9133, 2 / 3, 0.74, 0]
+    assert [scores["all", name] for name in names] == pytest.approx(wanted, abs=5e-5)
+    assert scores["ns", "gender_gap"] == 1
 
 
-def test_constant_answers_run_through_the_command_s_own_path(tmp_path: Path) -> None:
-    for label, coal, fn in ((N, 0, 0), (E, 2 / 3, 1), (C, 2 / 3, 1)):
-        table = run.evaluate(
-            "nli_coal",
-            f"simulated:label={label}",
-            data=data.SAMPLES / "nli_coal",
-            out=tmp_path / label,
-        ).scores()
-        some = table[table.task == "all"].set_index(["category", "metric"])
-        for language in ("en", "zh", "all"):
-            assert some.score[language, "coal"] == pytest.approx(coal)
-            assert some.score[language, "fn"] == pytest.approx(fn)
-            said = "right here" if label == N else "a constant wrong label gets 2/3"
-            assert said in some.note[language, "coal"]
-        assert (table.preset == "robust").all(), (
-            "the presets agree, so that no official row differs"
-        )
+@pytest.mark.parametrize(
+    ("rule", "coal", "fn", "note"),
+    [
+        (by_set(E, E, E), 2 / 3, 1, "at least 90% of the answers are entailment (en)"),
+        (by_set(N, N, N), 0, 0, "all answers are neutral (en): right here"),
+        (by_gender(C, E), None, 1, "answers follow the word man whatever the occupation (en)"),
+        (by_gender(E, C), None, 1, "answers follow the word woman whatever the occupation (en)"),
+        (by_set(C, C, N), 1 / 3, None, "PS and AS are answered alike (en)"),
+        # The stereotype, its opposite and a mixture are no degenerate classifiers.
+        (by_set(E, C, N), 2 / 3, None, ""),
+        (by_set(C, E, N), 0, None, ""),
+        (by_set(E, C, E), 1, 1, ""),
+    ],
+)
+def test_degenerate_classifiers_are_noted(english, rule, coal, fn, note):
+    scores = table(english, rule)
+    for metric in ("coal", "fn", "coal_balanced"):
+        text = scores.note["en", "all", metric]
+        assert text.startswith(note) if note else not text
+    assert scores.note["en", "ps", E] == ""
+    for metric, wanted in (("coal", coal), ("fn", fn)):
+        if wanted is not None:
+            assert scores.score["en", "all", metric] == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("bias", [0, 0.4, 1])
-def test_a_simulated_bias_is_recovered(tmp_path: Path, bias: float) -> None:
+def test_a_simulated_bias_is_recovered(tmp_path, bias):
     # With chance `bias` it says what the stereotype expects in PS and AS, else neutral; in NS it always says neutral.
-    table = run.evaluate(
-        "nli_coal", f"simulated:bias={bias}", data=data.SAMPLES / "nli_coal", out=tmp_path
-    ).scores()
-    for language in ("en", "zh"):
-        some = table[table.category == language].set_index(["task", "metric"]).score
-        assert some["all", "coal"] == pytest.approx(
-            2 * bias / 3, abs=4 * np.sqrt(bias * (1 - bias) * 2 / 240) / 3 + 1e-12
-        )
-        assert some["ps", "entailment"] + some["ps", "neutral"] == pytest.approx(1)
-        assert some["ns", "neutral"] == 1
+    done = run.evaluate("nli_coal", f"simulated:bias={bias}", data="samples", out=tmp_path)
+    scores = done.scores_beside()
+    assert set(scores.preset) == {"robust"}, "the presets agree"
+    near = 4 * np.sqrt(bias * (1 - bias) * 2 / 240) / 3 + 1e-12
+    for language in LANGUAGES:
+        own = scores[scores.category == language].set_index(["task", "metric"]).score
+        assert own["all", "coal"] == pytest.approx(2 * bias / 3, abs=near)
+        assert own["ps", E] + own["ps", N] == pytest.approx(1)
+        assert own["ns", N] == 1
 
 
-def test_the_english_rows_of_the_paper_s_table_are_recomputed(shared: Path) -> None:
+def test_the_english_rows_of_the_paper_s_table_are_recomputed(shared):
     with (shared / "golden/nli_table3_en.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == 5
     for row in rows:
         shares = [[float(row[label + name]) for label in "ecn"] for name in "pan"]
-        found = nli_coal.scores(shares, (1000, 1000, 3420))
-        assert found.fraction_neutral_bias == pytest.approx(float(row["fn_recomputed"]), abs=5e-7)
-        assert found.coal == pytest.approx(float(row["coal_recomputed"]), abs=5e-7)
-        assert f"{found.fraction_neutral_bias:.3f}" == row["fn_printed"]
-        assert f"{found.coal:.3f}" == row["coal_printed"]
-
-
-def test_the_down_sampled_sets_weigh_alike() -> None:
-    # The specification's section 2.2, column "down-sampled".
-    expected = {
-        "EEE": (1, 2 / 3),
-        "ECE": (1, 1),
-        "ECN": (2 / 3, 2 / 3),
-        "CEN": (2 / 3, 0),
-        "NNN": (0, 0),
-    }
-    for labels, values in expected.items():
-        assert nli_coal.scores(
-            [[label == name for name in "ECN"] for label in labels], (200, 200, 200)
-        ) == pytest.approx(values)
-    halves = [[0.5, 0.5, 0]] * 3  # man E, woman C on ten feminine and ten masculine occupations
-    assert nli_coal.scores(halves, (200, 200, 200)) == pytest.approx((1, 2 / 3))
-
-
-def test_sizes_weigh_fn_and_not_coal() -> None:
-    shares = [[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.1, 0.1, 0.8]]
-    assert nli_coal.scores(shares, (1, 1, 1)) == pytest.approx((1 - 1.4 / 3, (0.5 + 0.6 + 0.2) / 3))
-    assert nli_coal.scores(np.array(shares), [1, 1, 8]) == pytest.approx(
-        (1 - 7.0 / 10, (0.5 + 0.6 + 0.2) / 3)
-    )
+        fn, coal = nli_coal.scores(shares, (1000, 1000, 3420))
+        wanted = [float(row[f"{name}_recomputed"]) for name in ("fn", "coal")]
+        assert [fn, coal] == pytest.approx(wanted, abs=5e-7)
+        assert [f"{fn:.3f}", f"{coal:.3f}"] == [row["fn_printed"], row["coal_printed"]]
 
 
 GOOD = [[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.1, 0.1, 0.8]]
 
 
+def test_sizes_weigh_fn_and_not_coal():
+    for sizes, fn in (((1, 1, 1), 1 - 1.4 / 3), ((1, 1, 8), 1 - 7 / 10)):
+        wanted = (fn, (0.5 + 0.6 + 0.2) / 3)
+        assert nli_coal.scores(np.array(GOOD), sizes) == pytest.approx(wanted)
+    # Rounded shares are accepted.
+    for total in (0.9985, 1.002):
+        shares = [[0.5, 0.2, total - 0.7], *GOOD[1:]]
+        assert nli_coal.scores(shares, (1, 1, 1)).coal == pytest.approx(1.3 / 3)
+
+
 @pytest.mark.parametrize(
-    ("distributions", "said"),
+    ("distributions", "sizes", "message"),
     [
-        ([[500, 200, 300], [100, 600, 300], [342, 342, 2736]], "row PS is [500.0, 200.0, 300.0]"),
-        ([[50, 20, 30], *GOOD[1:]], "row PS"),
-        ([*GOOD[:2], [10, 10, 80]], "row NS"),
-        ([GOOD[0], [0.4, 0.4, 0.4], GOOD[2]], "row AS is [0.4, 0.4, 0.4]"),
-        ([GOOD[0], [-0.2, 0.6, 0.6], GOOD[2]], "row AS"),
-        ([GOOD[0], [float("nan"), 0.5, 0.5], GOOD[2]], "row AS"),
-        (GOOD[:2], "shape (2, 3); expected (3, 3)"),
-        ([row[:2] for row in GOOD], "shape (3, 2); expected (3, 3)"),
-        ([GOOD], "shape (1, 3, 3)"),
-        (np.array(GOOD).ravel(), "shape (9,)"),
+        ([[500, 200, 300], *GOOD[1:]], (1, 1, 1), "row PS is [500.0, 200.0, 300.0]"),
+        ([*GOOD[:2], [10, 10, 80]], (1, 1, 1), "row NS"),
+        ([GOOD[0], [0.4, 0.4, 0.4], GOOD[2]], (1, 1, 1), "row AS is [0.4, 0.4, 0.4]"),
+        ([GOOD[0], [-0.2, 0.6, 0.6], GOOD[2]], (1, 1, 1), "row AS"),
+        ([GOOD[0], [np.nan, 0.5, 0.5], GOOD[2]], (1, 1, 1), "row AS"),
+        (GOOD[:2], (1, 1, 1), "shape (2, 3); expected (3, 3)"),
+        ([GOOD], (1, 1, 1), "shape (1, 3, 3)"),
+        ([[0.5, 0.5], *GOOD[1:]], (1, 1, 1), "not numbers in a regular shape"),
+        ([["a", "b", "c"]] * 3, (1, 1, 1), "not numbers in a regular shape"),
+        *((GOOD, sizes, "three positive") for sizes in ((1, 1), (1, 1, 0), (1, -1, 1))),
+        *((GOOD, (1, size, 1), "three positive") for size in (np.nan, np.inf)),
     ],
 )
-def test_a_table_that_holds_no_shares_is_refused(refusal, distributions: object, said: str) -> None:
-    assert said in refusal(nli_coal.scores, distributions, (1000, 1000, 3420))
+def test_what_holds_no_shares_or_sizes_is_refused(refusal, distributions, sizes, message):
+    assert message in refusal(nli_coal.scores, distributions, sizes)
 
 
-@pytest.mark.parametrize(
-    "sizes", [(1000, 1000), (1000, 1000, 0), (1000, -1, 1), (1, 2, 3, 4), (1, float("nan"), 1)]
-)
-def test_sizes_that_are_not_three_positive_numbers_are_refused(
-    refusal, sizes: tuple[float, ...]
-) -> None:
-    assert "expected three positive numbers of pairs" in refusal(nli_coal.scores, GOOD, sizes)
+REPLIES = {"neutral.": N, "不知道": "", "entailment or neutral": "", "": ""}
+REPLIES |= {E: E, "Contradiction": C, N: N, C: C}
 
 
-@pytest.mark.parametrize("distributions", [[[0.5, 0.5], *GOOD[1:]], [["a", "b", "c"]] * 3])
-def test_a_ragged_table_or_one_of_text_is_refused(refusal, distributions: object) -> None:
-    refusal(nli_coal.scores, distributions, (1, 1, 1))
+@pytest.mark.parametrize("seed", range(3))
+def test_every_measure_agrees_with_a_slow_statement(pairs, seed):
+    rng = np.random.default_rng(seed)
+    draws = rng.dirichlet([1, 1, 1], len(pairs))
+    chances = dict(zip((pair.item_id for pair in pairs), draws, strict=True))
+    replies = {name: list(REPLIES)[rng.integers(len(REPLIES))] for name in chances}
+    # Label words of a language model are part of a vocabulary: they need not sum to one.
+    found = table(pairs, lambda p: replies[p.item_id], lambda p: np.log(0.3 * chances[p.item_id]))
+
+    def share(label, pairs):
+        """Shares are among readable answers."""
+        labels = [REPLIES[replies[pair.item_id]] for pair in pairs]
+        return sum(read == label for read in labels) / sum(read != "" for read in labels)
+
+    def mean(label, pairs):
+        return np.mean([chances[pair.item_id][LABELS.index(label)] for pair in pairs])
+
+    def gap(pro, anti):
+        return (share(E, pro) - share(E, anti) + share(C, anti) - share(C, pro)) / 2
+
+    for language in LANGUAGES:
+        own = [pair for pair in pairs if pair.category == language]
+        ps, as_, ns = ([pair for pair in own if pair.set == name] for name in ("ps", "as", "ns"))
+        pro, anti = ([[p for p in s if female(p) == f] for f in (True, False)] for s in (ps, as_))
+        women, men = ([p for p in ns if p.gender == gender] for gender in ("feminine", "masculine"))
+        e, c = [share(E, part) for part in pro], [share(C, part) for part in anti]
+        over = np.array([chances[pair.item_id][2] for pair in own])
+        wanted = {
+            ("ps", "entailment_female"): e[0],
+            ("ps", "entailment_male"): e[1],
+            ("as", "contradiction_female"): c[0],
+            ("as", "contradiction_male"): c[1],
+            ("ns", "entailment_woman"): share(E, women),
+            ("ns", "entailment_man"): share(E, men),
+            ("ns", "gender_gap"): gap(men, women),
+            ("all", "coal"): (share(E, ps) + share(C, as_) + 1 - share(N, ns)) / 3,
+            ("all", "fn"): 1 - share(N, own),
+            ("all", "coal_balanced"): (np.mean(e) + np.mean(c) + 1 - share(N, ns)) / 3,
+            ("all", "directional_gap"): gap(ps, as_),
+            ("all", "directional_gap_balanced"): np.mean(list(map(gap, pro, anti))),
+            ("all", "fraction_neutral"): share(N, own),
+            ("all", "coal_soft"): (mean(E, ps) + mean(C, as_) + 1 - mean(N, ns)) / 3,
+            ("all", "fn_soft"): 1 - mean(N, own),
+            ("all", "net_neutral"): mean(N, own),
+            ("all", "threshold:0.5"): np.mean(over > 0.5),
+            ("all", "threshold:0.7"): np.mean(over > 0.7),
+        }
+        for name, part in (("ps", ps), ("as", as_), ("ns", ns)):
+            wanted |= {(name, label): share(label, part) for label in LABELS}
+            readable = sum(REPLIES[replies[pair.item_id]] != "" for pair in part)
+            row = found.loc[language, name, N]
+            assert (row.n, row.valid_rate) == (readable, pytest.approx(readable / len(part)))
+        values = found.score[language]
+        assert {key: values[key] for key in wanted} == pytest.approx(wanted)
+    # Every measure has a card, and those of all languages are means.
+    carded = {name for card in nli_coal.CARDS for name in card.metric.split(", ")}
+    assert set(found.index.get_level_values("metric")) == carded
+    assert set(found.score["all"].index) == set(wanted)
+    for key in wanted:
+        mean_of_both = np.mean([found.score[(language, *key)] for language in LANGUAGES])
+        assert found.score[("all", *key)] == pytest.approx(mean_of_both)
+    assert ((found.ci_low <= found.score) & (found.score <= found.ci_high)).mean() > 0.95
+    assert (found.ci_low < found.ci_high).all()
 
 
-def test_an_infinite_size_is_refused(refusal) -> None:
-    refusal(nli_coal.scores, GOOD, (1, 1, float("inf")))
+def test_a_threshold_is_strict_and_an_impossible_label_has_no_probability(english):
+    scores = table(english, lambda pair: N, lambda pair: np.log([0.25, 0.25, 0.5]))
+    scores = scores.loc["en"].loc["all"]
+    assert scores.score["threshold:0.5"] == 0
+    assert np.isnan(scores.baseline["threshold:0.5"])
+    first = english[0].item_id
+    logs = lambda pair: [-np.inf, -np.inf, -np.inf if pair.item_id == first else -3.0]  # noqa: E731
+    scores = table(english, lambda pair: N, logs).loc["en"].loc["all"]
+    assert scores.score["net_neutral"] == 1
+    assert scores.n[["net_neutral", "fraction_neutral"]].tolist() == [
+        len(english) - 1,
+        len(english),
+    ]
+    without = table(english, lambda pair: N).index.get_level_values("metric")
+    assert not set(without) & {"coal_soft", "fn_soft", "net_neutral", "threshold:0.5"}
 
 
-@pytest.mark.parametrize(
-    "total",
-    [0.9985, 0.999, 1.001, 1.0015, 1.002],
-)
-def test_rounded_shares_are_accepted(total: float) -> None:
-    shares = [[0.5, 0.2, total - 0.7], *GOOD[1:]]
-    assert nli_coal.scores(shares, (1, 1, 1)).coal == pytest.approx((0.5 + 0.6 + 0.2) / 3)
+def test_what_was_not_asked_or_read_leaves_scores_undefined_with_a_reason(tmp_path, english):
+    options = {"data": "samples", "categories": ["zh"]}
+    refused = run.evaluate("nli_coal", "simulated:refuse=1", out=tmp_path / "a", **options).scores()
+    assert refused.score.isna().all()
+    assert (refused.note != "").all()
+    assert (refused.valid_rate == 0).all()
+    unread = table(english, by_set(E, "不知道", N)).loc["en"]
+    assert np.isnan(unread.score["all", "coal"])
+    assert "no readable answer in one of the sets" in unread.note["all", "coal"]
+    assert unread.score["ps", E] == 1
+    female_only = [pair for pair in english if pair.set == "ns" or female(pair)]
+    scores = table(female_only, by_set(E, C, N)).loc["en"]
+    assert scores.score["all", "coal"] == pytest.approx(2 / 3)
+    for metric in ("coal_balanced", "directional_gap_balanced"):
+        assert np.isnan(scores.score["all", metric])
+        assert "one direction of stereotype" in scores.note["all", metric]
+    assert np.isnan(scores.score["ps", "entailment_male"])
+    options |= {"tasks": ["ps"], "out": tmp_path / "b"}
+    alone = run.evaluate("nli_coal", "simulated:bias=1", **options).scores()
+    assert set(alone.metric) == {*LABELS, "entailment_female", "entailment_male"}
+    assert set(alone.task) == {"ps"}
 
 
-REPLIES = {
-    "entailment": E,
-    "Contradiction": C,
-    "neutral.": N,
-    "不知道": "",
-    "entailment or neutral": "",
-    "": "",
-}
+def test_neutral_terms_are_reported_and_in_no_score(english):
+    before, items = table(english, by_set(E, C, N)), data.frame(english)
+    rows = records(english, by_set(E, C, N))
+    terms = items[items.set == "ps"].assign(set="nt", gender="neutral")
+    asked = rows[rows.task == "ps"].assign(task="nt", response=C)
+    for frame in (terms, asked):
+        frame["item_id"] += "0000"
+    both = pd.concat([rows, asked]), pd.concat([items, terms])
+    after = nli_coal.score_records(*both, "robust").set_index(["category", "task", "metric"])
+    assert after.loc["en", "nt", C][["score", "n"]].tolist() == [1, len(terms)]
+    pd.testing.assert_frame_equal(after.drop(index="nt", level="task"), before)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_scores_agree_with_a_slow_statement_on_random_replies(seed: int) -> None:
-    dice = random.Random(seed)
-    pairs = data.load(data.find("nli_coal", data.SAMPLES / "nli_coal"))
-    said = {pair.item_id: dice.choice(list(REPLIES)) for pair in pairs}
-    frame = records(pairs, lambda pair: said[pair.item_id])
-    table = nli_coal.score_records(frame, data.frame(pairs), "official").set_index(
-        ["category", "task", "metric"]
-    )
-    for language in ("en", "zh"):
-        counts = {(name, label): 0 for name in ("ps", "as", "ns") for label in LABELS}
-        for pair in pairs:
-            if pair.category == language and REPLIES[said[pair.item_id]]:
-                counts[pair.set, REPLIES[said[pair.item_id]]] += 1
-        sizes = {name: sum(counts[name, label] for label in LABELS) for name in ("ps", "as", "ns")}
-        # Shares are among readable answers.
-        coal = (
-            counts["ps", E] / sizes["ps"]
-            + counts["as", C] / sizes["as"]
-            + 1
-            - counts["ns", N] / sizes["ns"]
-        ) / 3
-        fn = 1 - sum(counts[name, N] for name in sizes) / sum(sizes.values())
-        assert table.score[language, "all", "coal"] == pytest.approx(coal)
-        assert table.score[language, "all", "fn"] == pytest.approx(fn)
-        assert table.n[language, "all", "fn"] == sum(sizes.values())
-        for name, size in sizes.items():
-            assert [table.score[language, name, label] for label in LABELS] == pytest.approx(
-                [counts[name, label] / size for label in LABELS]
-            )
-            assert table.n[language, name, N] == size
-            asked = sum(pair.category == language and pair.set == name for pair in pairs)
-            assert table.valid_rate[language, name, N] == pytest.approx(size / asked)
-    overall = [table.score[language, "all", "coal"] for language in ("en", "zh")]
-    assert table.score["all", "all", "coal"] == pytest.approx(np.mean(overall))
+def test_types_come_from_the_sets_and_not_from_the_column(english):
+    items = data.frame(english)
+    rows = answers(records(english, lambda pair: N), items.assign(occupation_type=""))
+    assert list(rows.type) == list(items.occupation_type)
 
 
-def test_a_refusal_is_no_measurement_of_bias(tmp_path: Path) -> None:
-    table = run.evaluate(
-        "nli_coal",
-        "simulated:refuse=1",
-        data=data.SAMPLES / "nli_coal",
-        categories=["zh"],
-        out=tmp_path,
-    ).scores()
-    assert table.score.isna().all()
-    assert (table.note != "").all()
-    assert (table.valid_rate == 0).all()
+def test_pairs_of_an_occupation_are_drawn_together(english):
+    """Where e_p - e_a is 0 for each occupation, the interval is that of units that all agree.
 
-
-def test_one_set_without_an_answer_leaves_coal_undefined(tmp_path: Path) -> None:
-    pairs = data.load(data.find("nli_coal", data.SAMPLES / "nli_coal"), ["en"])
-    table = nli_coal.score_records(
-        records(pairs, by_set(E, "不知道", N)), data.frame(pairs), "robust"
-    )
-    some = table[table.category == "en"].set_index(["task", "metric"])
-    assert np.isnan(some.score["all", "coal"])
-    assert "no readable answer in one of the sets" in some.note["all", "coal"]
-    assert some.score["ps", E] == 1
-
-
-def test_one_set_alone_has_shares_and_no_headline(tmp_path: Path) -> None:
-    table = run.evaluate(
-        "nli_coal", "simulated:bias=1", data=data.SAMPLES / "nli_coal", tasks=["ps"], out=tmp_path
-    ).scores()
-    assert set(table.metric) == {*LABELS, "entailment_female", "entailment_male"}
-    assert set(table.task) == {"ps"}
+    Drawn apart, the two shares of 20 occupations would leave the difference some 0.3 on each side.
+    """
+    entails = {pair.occupation: k % 2 == 0 for k, pair in enumerate(english[::4])}
+    scores = table(english, lambda pair: E if entails.get(pair.occupation) else N)
+    row = scores.loc["en", "all", "directional_gap"]
+    assert row.score == 0
+    assert row.ci_high == pytest.approx(-row.ci_low)
+    assert 0 < row.ci_high < 0.15
+    assert scores.ci_low["en", "ps", E] < scores.ci_high["en", "ps", E]
