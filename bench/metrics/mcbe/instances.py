@@ -65,10 +65,12 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     rows: list[tuple[Any, ...]] = []
     printed: dict[tuple[str, str, int], official.Printed] = {}
     names = ("item_id", "request", "response", "error", "logprobs")
-    for (category, task), asked in records.groupby(["category", "task"], sort=False):
+    for key, asked in records.groupby(["category", "task"], sort=False):
+        category, task = map(str, key)
         # Without any reply there is no share of right ones.
         came = not asked.error.astype(bool).all()
-        for repeat, part in asked.groupby("repeat", sort=False):
+        for repeat in map(int, asked["repeat"].unique()):
+            part = asked[asked["repeat"] == repeat]
             by_item: dict[str, dict[str, Answer]] = {}
             for name, request, response, error, logprobs in zip(
                 *(part[name].tolist() for name in names), strict=True
