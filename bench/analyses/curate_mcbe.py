@@ -147,7 +147,7 @@ class Work:
             return None
         if self.annotators is None:
             return finish(rounds, *others)
-        key = digest([self.project.manifest.told, rounds.rows.to_dict("list")])[:8]
+        key = digest([self.project.manifest.texts, rounds.rows.to_dict("list")])[:8]
         place = curated(f"mcbe-{key}")
         return place if (place / MANIFEST).exists() else finish(rounds, out=place)
 

@@ -261,7 +261,7 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
         "name": f"{room.TITLE} (local copy)",
         "version": "unknown",
         "licence": room.LICENCE,
-        **manifest.told,
+        **manifest.texts,
     }
     languages = ", ".join(manifest.languages)
     source = Source(benchmark, folder, found, **texts, language=languages, labels=manifest.labels)

@@ -59,7 +59,7 @@ class Category(NamedTuple):
 class Manifest(NamedTuple):
     """A manifest: those of `TEXTS` that it has, codes of languages, and categories by name."""
 
-    told: dict[str, str]
+    texts: dict[str, str]
     languages: tuple[str, ...]
     categories: dict[str, Category]
 

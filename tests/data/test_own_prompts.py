@@ -38,9 +38,8 @@ def folder(tmp_path: Path) -> Path:
 
 def ask(folder: Path, out: Path, **options: object) -> run.Run:
     """Run the task that the prompts are for."""
-    return run.evaluate(
-        "mcbe", "simulated:bias=0.5", tasks=["bs"], limit=2, data=folder, out=out, **options
-    )
+    asked = {"tasks": ["bs"], "limit": 2, "data": folder, "out": out, **options}
+    return run.evaluate("mcbe", "simulated:bias=0.5", **asked)
 
 
 def test_a_data_set_is_asked_with_its_own_prompts_unless_others_are_chosen(
@@ -63,10 +62,7 @@ def test_a_data_set_is_asked_with_its_own_prompts_unless_others_are_chosen(
             prompts.load("mcbe", choice, folder)
     again = run.repeat(done, tmp_path / "again")
     assert again.about["asked"] == done.about["asked"]
-
-
-def test_other_prompts_in_the_folder_are_another_run(folder: Path, tmp_path: Path) -> None:
-    ask(folder, tmp_path / "run")
+    # Other prompts in the folder are another run.
     (folder / "prompts.toml").write_text(PROMPTS.replace("다음", "이"), "utf-8")
     with pytest.raises(AnotherRun, match="wording_hash"):
         ask(folder, tmp_path / "run")
@@ -122,21 +118,13 @@ def test_prompts_in_another_language_than_the_datas_are_reported_once(
     assert warning not in capsys.readouterr().err, "nothing is asked any more"
     with use_language("zh"):
         assert "韩语" in prompt_language_warning(done.about)
-
-
-@pytest.mark.parametrize(("languages", "task"), [("zh", "bs"), ("yue, zh", "bs"), ("ko", "pc")])
-def test_nothing_is_reported_where_prompts_fit_or_bare_sentences_are_read(
-    folder: Path, tmp_path: Path, languages: str, task: str
-) -> None:
-    (folder / "prompts.toml").unlink()
-    (folder / "dataset.toml").write_text(f'name = "Ours"\nlanguage = "{languages}"\n', "utf-8")
-    done = run.evaluate(
-        "mcbe", "simulated:bias=0.5", tasks=[task], limit=2, data=folder, out=tmp_path / "run"
-    )
-    assert prompt_language_warning(done.about) == ""
-    assert prompt_language_warning({"wording": {"version": "1"}, "data": {"name": "x"}}) == "", (
-        "an older run"
-    )
+    # Not where prompts fit or bare sentences are read, nor of a run without languages.
+    for languages, task in (("zh", "bs"), ("yue, zh", "bs"), ("ko", "pc")):
+        manifest = f'name = "Ours"\nlanguage = "{languages}"\n'
+        (folder / "dataset.toml").write_text(manifest, "utf-8")
+        done = ask(folder, tmp_path / f"{languages}-{task}", tasks=[task])
+        assert prompt_language_warning(done.about) == ""
+    assert prompt_language_warning({"wording": {"version": "1"}, "data": {"name": "x"}}) == ""
 
 
 def test_our_prompts_name_their_languages() -> None:
@@ -157,32 +145,23 @@ def test_copies_of_a_data_folder_keep_its_prompts(
         assert (copy / "prompts.toml").read_text("utf-8") == PROMPTS
         assert prompts.load("mcbe", None, copy).version == "ours-ko-1"
     assert "is asked with them unless --prompts is given" in capsys.readouterr().err
+    # Prompts that were put next to fetched data stay when the data are fetched again.
+    samples = fetch("mcbe", SAMPLES / "mcbe", tmp_path / "to").folder
+    (samples / "prompts.toml").write_text(PROMPTS, "utf-8")
+    fetch("mcbe", SAMPLES / "mcbe", samples)
+    assert prompts.load("mcbe", None, samples).version == "ours-ko-1"
     cbbq = tmp_path / "cbbq"
     shutil.copytree(SAMPLES / "cbbq" / "age", cbbq / "age")
     (cbbq / "dataset.toml").write_text(MANIFEST, "utf-8")
     (cbbq / "prompts.toml").write_text(PROMPTS, "utf-8")
     expand(data.find("cbbq", cbbq), tmp_path / "expanded", "csv")
     assert prompts.load("cbbq", None, tmp_path / "expanded").version == "ours-ko-1"
+    # The description of a data set names its prompts.
+    capsys.readouterr()
+    for place, count in ((folder, 1), (SAMPLES / "mcbe", 0)):
+        entry = data.find("mcbe", place).describe()
+        printing.data([entry | {"items": 1, "categories": {"age": 1}, "touched": []}], "table")
+        assert capsys.readouterr().out.count("ours-ko-1: ") == count
     (folder / "prompts.toml").write_text("version = ", "utf-8")
     with pytest.raises(BadInput, match=r"prompts\.toml: not TOML"):
         fetch("mcbe", folder, tmp_path / "other")
-
-
-def test_prompts_that_were_put_next_to_fetched_data_stay_when_the_data_are_fetched_again(
-    tmp_path: Path,
-) -> None:
-    source = shutil.copytree(SAMPLES / "mcbe", tmp_path / "from")
-    target = fetch("mcbe", source, tmp_path / "to").folder
-    (target / "prompts.toml").write_text(PROMPTS, "utf-8")
-    fetch("mcbe", source, target)
-    assert prompts.load("mcbe", None, target).version == "ours-ko-1"
-
-
-def test_the_description_of_a_data_set_names_its_prompts(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for place, count in ((folder, 1), (SAMPLES / "mcbe", 0)):
-        entry = data.find("mcbe", place).describe()
-        entry |= {"items": 1, "categories": {"age": 1}, "touched": []}
-        printing.data([entry], "table")
-        assert capsys.readouterr().out.count("ours-ko-1: ") == count

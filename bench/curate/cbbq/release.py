@@ -162,7 +162,7 @@ def manifest_text(project: Project, scenarios: Collection[Scenario]) -> str:
     }
     if categories == manifest.categories:
         return read_text(project.folder / MANIFEST)
-    return to_toml({**manifest.told, **manifest_tables(manifest._replace(categories=categories))})
+    return to_toml({**manifest.texts, **manifest_tables(manifest._replace(categories=categories))})
 
 
 def _clear(place: Path, keep: Collection[Path]) -> None:

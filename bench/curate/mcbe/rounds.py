@@ -504,7 +504,7 @@ def finish(*projects: Rounds, out: str | Path = "") -> Path:
             raise BadInput(f"{project.folder}: is not done; it waits for {rounds.waits}")
         says = {
             **dict.fromkeys(dataset.TEXTS),
-            **project.manifest.told,
+            **project.manifest.texts,
             "language": project.manifest.languages,
             f"categories.{project.category}": project.manifest.categories,
         }
@@ -518,7 +518,7 @@ def finish(*projects: Rounds, out: str | Path = "") -> Path:
     if all(rounds.rows.empty for rounds in projects):
         count = sum(len(rounds.drafts) for rounds in projects)
         raise BadInput(f"{first.folder}: all {count} drafts were left out, so there is no set")
-    version = first.manifest.told.get("version", "1")
+    version = first.manifest.texts.get("version", "1")
     place = Path(out).expanduser() if out else first.folder / f"dataset-{version}"
     files = _files(projects)
     if (place / MANIFEST).exists():
@@ -566,5 +566,5 @@ def _files(projects: Sequence[Rounds]) -> dict[str, str]:
         rows = pd.concat(tables[category])[list(mcbe.COLUMNS)]
         files[f"{category}.csv"] = as_csv(rows.assign(score=rows.score.astype(float)))
     files[LOG] = _as_lines(lines)
-    files[MANIFEST] = to_toml({**manifest.told, **dataset.manifest_tables(manifest)})
+    files[MANIFEST] = to_toml({**manifest.texts, **dataset.manifest_tables(manifest)})
     return files

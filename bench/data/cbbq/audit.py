@@ -261,15 +261,15 @@ def _condition(
             yield _refused(path, folder, error)
     expanded = [place / f"{condition}{suffix}" for suffix in (".csv", ".json")]
     expanded = [path for path in expanded if path.is_file()]
-    here = templates[before:]
-    if expanded and not here:
+    readable = templates[before:]
+    if expanded and not readable:
         yield from _in_instances(expanded[0], folder, questions)
     else:
-        for template in here:
+        for template in readable:
             if template.target is None:
                 reason = unknown_target(template.place, template.group, category)
                 yield _refused(template.path, folder, reason)
-        cases = _cases(here, folder)
+        cases = _cases(readable, folder)
         rows = [row for case in cases for row in case.rows]
         questions += map(ASKED, rows)
         yield from chain.from_iterable(map(_row_faults, cases))
@@ -285,7 +285,7 @@ def _condition(
     labels: dict[Asked, list[str]] = defaultdict(list)
     for *text, label in questions:
         labels[tuple(text)].append(label)
-    opposite = [found for found in labels.values() if len(set(found)) > 1]
+    opposite = [given for given in labels.values() if len(set(given)) > 1]
     if opposite:
         detail = f"{len(opposite):,} prompts"
         yield _odd(file, "opposite_labels", detail, "label", sum(map(len, opposite)))
@@ -300,14 +300,14 @@ def _in_instances(path: Path, folder: Path, questions: list[Asked]) -> Iterator[
         return
     questions += map(ASKED, rows)
     # A fault is reported once for each cell that has it.
-    found: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
+    by_cell: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
     for k, (row, (question, reason)) in enumerate(zip(rows, read_questions, strict=True), start=1):
         checks = {LabelCheck(question.label, reason): 1}
         case = Case(file, k, category, row, [(row["ans0"], row["ans1"])], checks)
         cells = itemgetter("question_index", "question", "bias_targeted_groups")(row)
         for finding in _row_faults(case):
-            found[finding.fault, finding.column, *cells].append(finding)
-    for first, *more in found.values():
+            by_cell[finding.fault, finding.column, *cells].append(finding)
+    for first, *more in by_cell.values():
         count = f" (and {len(more):,} more of the same question)" if more else ""
         yield first._replace(what=first.what + count, items=1 + len(more))
     polarities = [row["question_polarity"] for row in rows]
@@ -318,7 +318,7 @@ def _in_instances(path: Path, folder: Path, questions: list[Asked]) -> Iterator[
 
 
 def _cases(templates: Sequence[Template], folder: Path) -> list[Case]:
-    targets = Counter(one.target for one in templates if one.target is not None)
+    targets = Counter(template.target for template in templates if template.target is not None)
     most_common = targets.most_common(1)[0][0] if targets else None
     cases = []
     for template, checks in zip(templates, check_labels(templates), strict=True):

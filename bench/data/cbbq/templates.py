@@ -232,11 +232,10 @@ def names(cell: str) -> list[str]:
     cell = cell.strip()
     if not (cell.startswith("[") and cell.endswith("]")):
         raise ValueError("expected names in square brackets, like [甲, 乙]")
-    found = [re.sub(r"\s", "", name) for name in cell[1:-1].split(",")]
-    wrong = next((name for name in found if not re.fullmatch(r"\w+", name)), None)
-    if wrong is not None:
-        raise ValueError(f"{wrong!r} is not a name of letters and digits")
-    return found
+    listed = [re.sub(r"\s", "", name) for name in cell[1:-1].split(",")]
+    if wrong := [name for name in listed if not re.fullmatch(r"\w+", name)]:
+        raise ValueError(f"{wrong[0]!r} is not a name of letters and digits")
+    return listed
 
 
 def repaired(text: str) -> str:
@@ -374,7 +373,7 @@ def named_option(group: str, options: Options) -> int | None:
 
     None where no option does, both do, or groups of the row contradict each other.
     """
-    found: set[int] = set()
+    named: set[int] = set()
     for part in SEPARATORS.split(group):
         word = part.strip()
         while (shorter := GENERIC.sub("", word)) != word and (len(shorter) > 1 or shorter in SHORT):
@@ -385,10 +384,10 @@ def named_option(group: str, options: Options) -> int | None:
         for k, mine in enumerate(mentions):
             other = mentions[1 - k]
             if 1 in mine and -1 not in mine and not {1, None} & other:
-                found.add(1 - k if denied else k)
+                named.add(1 - k if denied else k)
             elif -1 in mine and not {1, None} & mine and not {-1, None} & other:
-                found.add(k if denied else 1 - k)
-    return found.pop() if len(found) == 1 else None
+                named.add(k if denied else 1 - k)
+    return named.pop() if len(named) == 1 else None
 
 
 @lru_cache(maxsize=1 << 16)
