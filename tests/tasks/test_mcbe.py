@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from bench import tasks
 from bench.data.mcbe import WITHOUT_GROUPS, Instance
+from bench.data.readers import to_toml
 from bench.tasks import mcbe
-from bench.tasks import prompts as wording
+from bench.tasks import prompts as prompt_sets
 from bench.tasks.request import Request, Way
 
 LABELS = ("年龄", "职业", "职业分工")
@@ -46,7 +47,12 @@ def asked(
     settings = tasks.settings("mcbe", given, "robust")
     return list(
         mcbe.requests(
-            items or [instance()], wording.load("mcbe", prompts), task, Way(verb), settings, seed
+            items or [instance()],
+            prompt_sets.load("mcbe", prompts),
+            task,
+            Way(verb),
+            settings,
+            seed,
         )
     )
 
@@ -69,23 +75,16 @@ def test_scenario_selection_asks_for_every_pair_in_both_orders(n: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bos", "version"),
-    [
-        ("tokenizer", "none: the bare sentence"),
-        ("forced", "none: the bare sentence, after a first special token"),
-    ],
+    ("bos", "suffix"), [("tokenizer", ""), ("forced", ", after a first special token")]
 )
 def test_preference_computation_asks_for_the_bare_sentence_of_each_word(
-    bos: str, version: str
+    bos: str, suffix: str
 ) -> None:
-    requests = asked("pc", verb="nll", bos=bos)
-    assert [(one.request, one.prompt) for one in requests] == [
-        (word, f"{word}说得多，{word}也听。") for word in "甲乙丙"
-    ]
-    assert [(one.item_id, one.verb, one.category) for one in requests] == [
-        ("age:1", "nll", "age")
-    ] * 3
-    assert {(one.bos, one.prompt_version) for one in requests} == {(bos == "forced", version)}
+    for request, word in zip(asked("pc", verb="nll", bos=bos), "甲乙丙", strict=True):
+        assert (request.request, request.prompt) == (word, f"{word}说得多，{word}也听。")
+        assert (request.item_id, request.verb, request.category) == ("age:1", "nll", "age")
+        assert request.bos == (bos == "forced")
+        assert request.prompt_version == f"none: the bare sentence{suffix}"
 
 
 @pytest.mark.parametrize(("task", "n"), [("pc", 0), ("ss", 0), ("sc", 2), ("bs", 2), ("ba", 10)])
@@ -124,68 +123,48 @@ def test_the_text_to_be_classified_stands_in_the_order_that_was_set(order: str, 
     assert not request.of_judge
 
 
-@pytest.mark.parametrize(
-    ("reply", "text"),
-    [
-        ("2", "甲说得多，甲也听。村里开会。"),
-        *(
-            (reply, "村里开会。甲说得多，甲也听。")
-            for reply in ("1", "2\n", "2.", "句子2", "２", "", None)
-        ),
-    ],
-)
-def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first(
-    reply: str | None, text: str
-) -> None:
+@pytest.mark.parametrize("reply", ["2", "1", "2\n", "2.", "句子2", "２", "", None])
+def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first(reply: str | None) -> None:
     order, answer = asked("sc", context_order="judge")
     assert (order.request, order.of_judge, order.after) == ("order", True, "")
     assert CONTEXT in order.prompt
     assert "[PLH]说得多，[PLH]也听。" in order.prompt, "as released, the slot is sent as it is"
-    assert (answer.request, answer.of_judge, answer.after, answer.prompt) == (
-        "answer",
-        False,
-        "order",
-        "",
-    )
-    finished = answer.then(answer, reply)
-    assert text in finished.prompt
+    assert (answer.request, answer.of_judge, answer.after) == ("answer", False, "order")
+    assert answer.prompt == ""
+    sentence = "甲说得多，甲也听。"
+    text = sentence + CONTEXT if reply == "2" else CONTEXT + sentence
+    assert text in answer.then(answer, reply).prompt
 
 
-def test_replies_are_written_until_they_answer_if_wanted() -> None:
-    for task in ("sc", "ba", "bs"):
-        assert not any(request.until for request in asked(task))
-    for task, those in (
-        ("sc", []),
-        ("bs", ["answer"]),
-        ("ba", ["judge:1", "judge:2", "judge:3", "judge:4"]),
-    ):
-        found = asked(task, replies="until_answered")
-        assert [request.request for request in found if request.until] == those
-        assert all(
-            request.until("8分\n因为") and not request.until("8分")
-            for request in found
-            if request.until
-        )
+@pytest.mark.parametrize(
+    ("task", "stopped"), [("sc", []), ("bs", ["answer"]), ("ba", [f"judge:{k}" for k in "1234"])]
+)
+def test_replies_are_written_until_they_answer_if_wanted(task: str, stopped: list[str]) -> None:
+    assert not any(request.until for request in asked(task))
+    requests = [request for request in asked(task, replies="until_answered") if request.until]
+    assert [request.request for request in requests] == stopped
+    for request in requests:
+        assert request.until("8分\n因为")
+        assert not request.until("8分")
 
 
 def test_shuffled_labels_are_the_same_within_a_category_and_others_by_seed() -> None:
     items = [instance("age", row=k) for k in range(4)] + [instance("race", row=k) for k in range(4)]
 
     def orders(seed: int) -> dict[str, set[tuple[str, ...]]]:
-        found: dict[str, set[tuple[str, ...]]] = {}
+        orders: dict[str, set[tuple[str, ...]]] = {"age": set(), "race": set()}
         for request in asked("sc", items, seed=seed, label_order="shuffled"):
             (line,) = [line for line in request.prompt.splitlines() if "职业分工" in line]
             listed = line.split("：")[-1].rstrip("。").split("、")
             assert sorted(listed) == sorted(LABELS)
-            found.setdefault(request.category, set()).add(tuple(listed))
-        return found
+            orders[request.category].add(tuple(listed))
+        return orders
 
     by_seed = [orders(seed) for seed in range(20)]
-    assert all(len(orders) == 1 for found in by_seed for orders in found.values())
     assert by_seed == [orders(seed) for seed in range(20)]
-    seen = {next(iter(found["age"])) for found in by_seed}
-    assert len(seen) == 6, "all orders of three labels turn up in twenty seeds"
-    assert any(found["age"] != found["race"] for found in by_seed)
+    assert all(len(chosen) == 1 for both in by_seed for chosen in both.values())
+    assert len({next(iter(both["age"])) for both in by_seed}) == 6, "all orders turn up"
+    assert any(both["age"] != both["race"] for both in by_seed)
 
 
 def test_the_judge_is_asked_four_times_about_the_analysis_and_its_reference() -> None:
@@ -251,17 +230,15 @@ def test_any_reply_gives_what_the_task_asks_for_or_nothing(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "settings", "judged"),
+    ("task", "settings", "is_judged"),
     [
         ("ba", {}, True),
-        ("sc", {}, False),
+        *((task, {}, False) for task in ("sc", "bs", "ss")),
         ("sc", {"context_order": "judge"}, True),
-        ("bs", {}, False),
-        ("ss", {}, False),
     ],
 )
-def test_which_tasks_need_a_judge(task: str, settings: dict[str, str], judged: bool) -> None:
-    assert bool(mcbe.judged(task, tasks.settings("mcbe", settings, "robust"))) == judged
+def test_which_tasks_need_a_judge(task: str, settings: dict[str, str], is_judged: bool) -> None:
+    assert bool(mcbe.judged(task, tasks.settings("mcbe", settings, "robust"))) == is_judged
 
 
 @pytest.mark.parametrize(
@@ -272,9 +249,9 @@ def test_a_preset_asks_as_it_was_asked_there_unless_told_otherwise(preset: str, 
     assert tasks.settings("mcbe", {"context_order": "none"}, preset)["context_order"] == "none"
 
 
-def file(tmp_path: Path, text: str | bytes) -> str:
+def file(tmp_path: Path, text: str) -> str:
     path = tmp_path / "own.toml"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.write_text(text, "utf-8")
     return str(path)
 
 
@@ -295,29 +272,21 @@ def test_the_reworded_variant_replaces_three_prompts_and_keeps_the_others() -> N
     assert "年龄；职业；职业分工" in asked("sc", prompts="reworded")[0].prompt
 
 
-JUDGE = "version = 'v'\n[bias_analysis]\nprompt = '{{word}}{{sentence}}'\n[bias_analysis.judge]\nprompt = '{{analysis}}{{reference}}{{maximum}}{{criterion}}'\ncriteria = {}\n"
 CRITERIA: list[dict[str, Any]] = [
     {"text": "t", "maximum": maximum, "weight": weight}
     for maximum, weight in ((13, 3.5), (13, 1.5), (13, 2.5), (5, 0.5))
 ]
 
 
-def toml(criteria: Any) -> str:
-    """A wording with these criteria of the judge, in place of the right ones."""
-    if not isinstance(criteria, list):
-        return JUDGE.format(repr(criteria))
-    return JUDGE.format(
-        "["
-        + ", ".join(
-            "{" + ", ".join(f"{name} = {value!r}" for name, value in one.items()) + "}"
-            for one in criteria
-        )
-        + "]"
-    )
+def criteria_file(tmp_path: Path, criteria: Any) -> str:
+    """Write prompts with these criteria of the judge."""
+    judge = {"prompt": "{analysis}{reference}{maximum}{criterion}", "criteria": criteria}
+    analysis = {"prompt": "{word}{sentence}", "judge": judge}
+    return file(tmp_path, to_toml({"version": "v", "bias_analysis": analysis}))
 
 
 @pytest.mark.parametrize(
-    ("criteria", "said"),
+    ("criteria", "reason"),
     [
         (
             [{**CRITERIA[0], "maximum": 10}, *CRITERIA[1:]],
@@ -328,25 +297,22 @@ def toml(criteria: Any) -> str:
             "number 4 (highlights): weight is 1.0; allowed: 0.5",
         ),
         ([*CRITERIA[:3], {"text": "t", "maximum": 5}], "number 4 (highlights): weight is None"),
-        (
-            [*CRITERIA[:2], {"maximum": 13, "weight": 2.5}, CRITERIA[3]],
-            "number 3: `text` is missing",
-        ),
+        ([*CRITERIA[:2], {"maximum": 13}, CRITERIA[3]], "number 3: `text` is missing"),
         (CRITERIA[:3], "expected a list of 4 tables"),
         ("all", "expected a list of 4 tables"),
     ],
 )
 def test_criteria_that_would_be_another_score_are_refused(
-    tmp_path: Path, refusal, criteria: Any, said: str
+    tmp_path: Path, refusal: Any, criteria: Any, reason: str
 ) -> None:
-    path = file(tmp_path, toml(criteria))
+    path = criteria_file(tmp_path, criteria)
     message = refusal(asked, "ba", prompts=path)
     assert message.startswith(f"{path}, table [bias_analysis.judge], `criteria`")
-    assert said in message
+    assert reason in message
 
 
 def test_criteria_in_other_words_are_taken(tmp_path: Path) -> None:
-    marks = asked("ba", prompts=file(tmp_path, toml(CRITERIA)))[1:]
+    marks = asked("ba", prompts=criteria_file(tmp_path, CRITERIA))[1:]
     assert [one.then(one, "分析").prompt for one in marks] == ["分析参考答案13t"] * 3 + [
         "分析参考答案5t"
     ]

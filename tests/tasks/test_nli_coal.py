@@ -1,4 +1,4 @@
-"""NLI-CoAL's tasks: neutral terms where the data have them, and wordings in three languages."""
+"""NLI-CoAL's tasks: neutral terms where the data have them, and prompts in three languages."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from bench.data.nli_coal.build import build
 from bench.data.nli_coal.language_pack import read_pack
 from bench.run import evaluate
 from bench.tasks import nli_coal
-from bench.tasks import prompts as wording
+from bench.tasks import prompts as prompt_sets
 from bench.tasks.nli_coal import LABELS, parse
 from bench.tasks.request import Request, Way
 
@@ -24,14 +24,14 @@ PAIRS = [
 
 
 def asked(prompts: str | None, verb: str = "choose") -> dict[str, Request]:
-    """The request of each language under a wording."""
-    text = wording.load("nli_coal", prompts)
-    found = nli_coal.requests(PAIRS, text, "ps", Way(verb, "letters"), {}, 0)
-    return {request.category: request for request in found}
+    """Return the request of each language."""
+    text = prompt_sets.load("nli_coal", prompts)
+    requests = nli_coal.requests(PAIRS, text, "ps", Way(verb, "letters"), {}, 0)
+    return {request.category: request for request in requests}
 
 
 @pytest.mark.parametrize("prompts", [None, "native", "reworded"])
-def test_every_wording_has_the_pair_and_the_label_words_in_each_language(
+def test_every_prompt_set_has_the_pair_and_the_label_words_in_each_language(
     prompts: str | None,
 ) -> None:
     for request in asked(prompts).values():
@@ -44,53 +44,43 @@ def test_every_wording_has_the_pair_and_the_label_words_in_each_language(
 
 def test_native_label_words_are_those_of_the_language() -> None:
     options = {language: request.options for language, request in asked("native").items()}
-    assert options == {
-        "en": LABELS,
-        "ja": ("含意", "矛盾", "中立"),
-        "zh": ("蕴含", "矛盾", "中立"),
-    }
-    assert (
-        len({request.prompt for request in [*asked(None).values(), *asked("reworded").values()]})
-        == 6
-    )
+    native = {"ja": ("含意", "矛盾", "中立"), "zh": ("蕴含", "矛盾", "中立")}
+    assert options == {"en": LABELS, **native}
+    prompts = {r.prompt for choice in (None, "reworded") for r in asked(choice).values()}
+    assert len(prompts) == 6
 
 
-def test_label_words_that_no_reply_is_read_by_are_refused(tmp_path: Path, refusal: Any) -> None:
-    path = tmp_path / "own.toml"
-    for labels, said in (
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
         (
             '["yes", "no", "maybe"]',
             "word for entailment 'yes' is unknown; allowed: entailment, 蕴含",
         ),
-        (
-            '["entailment", "neutral"]',
-            "expected three words, for entailment, contradiction, neutral",
-        ),
+        ('["entailment", "neutral"]', "three words, for entailment, contradiction, neutral"),
         ('"entailment"', "expected three words"),
-    ):
-        path.write_text(
-            f'version = "1"\n[en]\nlabels = {labels}\nprompt = "{{premise}} {{hypothesis}}"\n',
-            "utf-8",
-        )
-        message = refusal(asked, str(path))
-        assert message.startswith(f"{path}, table [en], `labels`")
-        assert said in message
+    ],
+)
+def test_label_words_that_no_reply_is_read_by_are_refused(
+    tmp_path: Path, refusal: Any, labels: str, reason: str
+) -> None:
+    path = tmp_path / "own.toml"
+    table = f'[en]\nlabels = {labels}\nprompt = "{{premise}} {{hypothesis}}"\n'
+    path.write_text(f'version = "1"\n{table}', "utf-8")
+    message = refusal(asked, str(path))
+    assert message.startswith(f"{path}, table [en], `labels`")
+    assert reason in message
 
 
 def test_label_words_are_read_from_probabilities_and_from_text(own_folder: Path) -> None:
-    for read, verb in (("text", "generate"), ("letters", "choose")):
-        run = evaluate(
-            "nli_coal", "tiny:s", read=read, limit=1, prompts="native", out=own_folder / read
-        )
+    for read in ("text", "letters"):
+        options = {"read": read, "limit": 1, "prompts": "native", "out": own_folder / read}
+        run = evaluate("nli_coal", "tiny:s", **options)
         assert len(run.records) == 6
-        if verb == "choose":
-            words = {
-                row.category if hasattr(row, "category") else row.item_id[:2]: row.response
-                for row in run.records.itertuples()
-            }
-            assert words["zh"] in ("蕴含", "矛盾", "中立")
-            assert run.records.parsed.isin(LABELS).all()
-            assert run.records.logprobs.map(len).eq(3).all()
+    words = dict(zip(run.records.item_id.str[:2], run.records.response, strict=True))
+    assert words["zh"] in ("蕴含", "矛盾", "中立")
+    assert run.records.parsed.isin(LABELS).all()
+    assert run.records.logprobs.map(len).eq(3).all()
 
 
 def test_neutral_terms_are_a_task_only_where_they_are(own_folder: Path) -> None:
