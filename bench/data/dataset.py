@@ -21,7 +21,9 @@ a key `wording`: then `bench fetch` put the official prompts there.
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bench.benchmarks import module
@@ -257,7 +259,9 @@ class NameConflict(NamedTuple):
 
 # Names that are not the release's, of the data sets and runs that were opened; the last ones count.
 # Where data sets that are shown together differ, `differing_names` finds it, and pages say so.
-_own_names: dict[tuple[str, str], CategoryName] = {}
+_own_names: ContextVar[Mapping[tuple[str, str], CategoryName]] = ContextVar(
+    "own_names", default=MappingProxyType({})
+)
 
 
 def remember_names(benchmark: str, description: Any) -> None:
@@ -268,8 +272,8 @@ def remember_names(benchmark: str, description: Any) -> None:
         description: the data's part of `run.json`, with `labels` by category and language and
             `language`; what is not a label is left out, because runs can come from anywhere.
     """
-    for category, name in _labelled(description).items():
-        _own_names[benchmark, category] = name
+    names = {(benchmark, category): name for category, name in _labelled(description).items()}
+    _own_names.set({**_own_names.get(), **names})
 
 
 def native_name(benchmark: str, category: str) -> str:
@@ -305,7 +309,7 @@ def differing_names(sets: Iterable[tuple[str, Any]]) -> list[NameConflict]:
 
 
 def _name(benchmark: str, category: str) -> CategoryName:
-    return _own_names.get((benchmark, category)) or _released_name(benchmark, category)
+    return _own_names.get().get((benchmark, category)) or _released_name(benchmark, category)
 
 
 def _released_name(benchmark: str, category: str) -> CategoryName:

@@ -29,8 +29,8 @@ CITY = '\n[categories.city_life]\nen = "City life"\nzh = "城市"\ntarget = "NAM
 
 
 @pytest.fixture(autouse=True)
-def no_names_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset, "_own_names", {})
+def no_names_of_other_tests() -> None:
+    dataset._own_names.set({})
 
 
 def mcbe_folder(folder: Path, manifest: str = HEAD + SPORT, name: str = "sport") -> Path:
@@ -73,7 +73,7 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> 
     assert set(scores.category) == {"sport", "age", "all"}
     assert scores[(scores.category == "sport") & scores.score.notna()].task.nunique() > 3
     shutil.rmtree(folder)
-    dataset._own_names.clear()
+    dataset._own_names.set({})
     Run.open(tmp_path / "run")
     assert style.label("mcbe", "sport") == "体育 (Sports clubs)"
 
@@ -83,7 +83,7 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> 
     odd_labels = {"sport": 3, "x": {"en": "$x$"}, "y": {"en": ["z"]}}
     for description in (old, old | {"labels": 3}, old | {"labels": odd_labels}):
         path.write_text(json.dumps(done.about | {"data": description}), "utf-8")
-        dataset._own_names.clear()
+        dataset._own_names.set({})
         assert len(Run.open(done.folder).scores())
         assert style.label("mcbe", "sport") == "sport"
 
