@@ -38,7 +38,7 @@ def opened(
     demo: Sequence[str] = (),
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Run]:
-    """The runs that an analysis is about, in the order in which they are named.
+    """Open the runs that an analysis is about, in the order in which they are named.
 
     Args:
         runs: folders of runs, or patterns of them; folders without a run that match are ignored.
@@ -55,14 +55,14 @@ def opened(
     if not runs:
         given = {name: {"data": OWN_SAMPLES, **(options or {}).get(name, {})} for name in wanted}
         return [run for name in wanted for run in evaluate_all(name, demo, **given[name])]
-    found = [Run.open(folder) for one in runs for folder in run_folders(str(one))]
+    named = [Run.open(folder) for pattern in runs for folder in run_folders(str(pattern))]
     kept = [
         run
-        for run in found
+        for run in named
         if run.benchmark in wanted and (not models or {run.model, run.label} & set(models))
     ]
     if not kept:
-        have = ", ".join(dict.fromkeys(f"{run.label} on {run.benchmark}" for run in found))
+        have = ", ".join(dict.fromkeys(f"{run.label} on {run.benchmark}" for run in named))
         raise NoRuns(
             f"no run of {', '.join(models) or 'any model'} on {', '.join(wanted)}: there is "
             f"{have or 'none in ' + ', '.join(map(str, runs))}"

@@ -35,7 +35,7 @@ class Available(NamedTuple):
     `inflation` is how much more a mean over categories varies for their unequal sizes.
     """
 
-    rests_on: Sample
+    sample: Sample
     requests: float
     inflation: float
 
@@ -68,14 +68,25 @@ def planned(
         BadInput: a difference, power or budget out of range, more than two runs, or other runs.
     """
     name = resolve(benchmark)
-    _check(name, difference, power, runs, budget_requests)
+    if not (math.isfinite(difference) and difference > 0):
+        raise BadInput(f"--difference {difference}: expected a number above 0, like 0.05")
+    if not 0.5 <= power < 1:
+        raise BadInput(f"--power {power}: expected a number from 0.5 to below 1, like 0.8")
+    if budget_requests is not None and budget_requests < 1:
+        raise BadInput(f"--budget-requests {budget_requests}: has to be at least 1")
+    if len(runs) > 2:
+        raise BadInput(f"--from: {len(runs)} runs are given; give one, or two to compare")
+    for run in runs:
+        if run.benchmark != name:
+            raise BadInput(f"--from {run.folder}: is a run of {run.benchmark}, not of {name}")
+    analyses.same_data(runs, "--from")
     available = _available(name, runs, data)
     rows = []
     for headline in module("metrics", name).HEADLINES:
         if headline.task not in available:
             continue
         have = available[headline.task]
-        most, strata = have.rests_on.units, have.rests_on.strata
+        most, strata = have.sample.units, have.sample.strata
         for comparison, models in ((PAIRED, 2), (ALONE, 1)):
             sd, source = _spread(headline, comparison, runs, have)
             if sd == 0:
@@ -97,27 +108,6 @@ def planned(
                 row["budget_shown"] = detectable(sd, row["budget_units"], strata, power)
             rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _check(
-    benchmark: str,
-    difference: float,
-    power: float,
-    runs: Sequence[Run],
-    budget_requests: int | None,
-) -> None:
-    if not (math.isfinite(difference) and difference > 0):
-        raise BadInput(f"--difference {difference}: expected a number above 0, like 0.05")
-    if not 0.5 <= power < 1:
-        raise BadInput(f"--power {power}: expected a number from 0.5 to below 1, like 0.8")
-    if budget_requests is not None and budget_requests < 1:
-        raise BadInput(f"--budget-requests {budget_requests}: has to be at least 1")
-    if len(runs) > 2:
-        raise BadInput(f"--from: {len(runs)} runs are given; give one, or two to compare")
-    for run in runs:
-        if run.benchmark != benchmark:
-            raise BadInput(f"--from {run.folder}: is a run of {run.benchmark}, not of {benchmark}")
-    analyses.same_data(runs, "--from")
 
 
 def _available(benchmark: str, runs: Sequence[Run], data: str) -> dict[str, Available]:
@@ -158,17 +148,15 @@ def _spread(
         return sd * (math.sqrt(2) if comparison == PAIRED else 1), EVEN_ODDS
     place = (ALL, headline.task, headline.metric)
     used = runs if comparison == PAIRED else runs[:1]
-    left = [
-        run.replicates(like=[other for other in used if other is not run], draw=leave_one_out)
-        for run in used
-    ]
+    both = used if len(used) > 1 else ()
+    left = [run.replicates(like=both, draw=leave_one_out) for run in used]
     source = ", ".join(run.label for run in used)
     if not all(place in scores for scores in left):
         return np.nan, source
-    values, rests_on = deviations(left[0], place), left[0].samples[place]
+    values, sample = deviations(left[0], place), left[0].samples[place]
     if len(left) == 2:
         values = values - deviations(left[1], place)
-    sd = spread(values, rests_on.units - rests_on.strata)
+    sd = spread(values, sample.units - sample.strata)
     if comparison == PAIRED and len(left) == 1:
         return sd * math.sqrt(2), f"{source}, twice"
     return sd, source

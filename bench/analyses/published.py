@@ -59,8 +59,8 @@ def published(benchmark: str, path: str | Path = "") -> pd.DataFrame:
             table.loc[row - 1, "benchmark"] = resolve(cells["benchmark"])
         except BadInput as error:
             raise BadInput(f"{path}, row {row}, column `benchmark`: {error}") from None
-    numbers = table[["score", "billions"]].apply(pd.to_numeric)
-    table = table.assign(score=numbers.score, billions=numbers.billions)
+    for column in ("score", "billions"):
+        table[column] = pd.to_numeric(table[column])
     own = table[table.benchmark == resolve(benchmark)]
     return own.drop(columns="benchmark").reset_index(drop=True)
 
@@ -85,17 +85,31 @@ def compare_with_published(
     printed = published(runs[0].benchmark, path).rename(
         columns={"model": "published_model", "score": "published", "setting": "published_setting"}
     )
-    own = scores[scores.preset == scores.preset.iloc[0]]
-    parts = []
+    own, parts = scores[scores.preset == scores.preset.iloc[0]], []
     for run, label in zip(runs, labels(runs), strict=True):
+        names = [_plain(name) for name in (run.label, run.model)]
         same_model = [
-            _is_model(run, checkpoint or name)
-            for checkpoint, name in zip(printed.checkpoint, printed.published_model, strict=True)
+            any(re.match(rf"{re.escape(wanted)}(?![a-z0-9])", name) for name in names if wanted)
+            for wanted in map(
+                _plain, printed.checkpoint.where(printed.checkpoint != "", printed.published_model)
+            )
         ]
+        asked, source = run.about["asked"], run.about["data"]
+        repeats = asked["repeats"]
+        setting = (
+            f"{source['name']} {source['version']}; prompts {asked['prompts']}; {repeats} "
+            f"{'repeat' if repeats == 1 else 'repeats'}; preset {own.preset.iloc[0]}"
+        )
         part = own[own.model == label].merge(printed[same_model], on=PLACE)
-        parts.append(part.assign(own_setting=_setting(run, str(own.preset.iloc[0]))))
+        parts.append(part.assign(own_setting=setting))
     table = pd.concat(parts, ignore_index=True)
     return table.assign(difference=table.score - table.published)[COMPARED]
+
+
+def _plain(name: str) -> str:
+    """Return the last part of a model's Hub id or path, as names are compared."""
+    last = re.split(r"[/\\]", name.partition("@")[0])[-1]
+    return last.lower().replace("_", "-").removeprefix("openai:")
 
 
 def published_summary(compared: pd.DataFrame, runs: Sequence[Run], path: str | Path = "") -> str:
@@ -134,29 +148,3 @@ def compare_data_sizes(items: pd.DataFrame, path: str | Path = "") -> pd.DataFra
     table = counts.join(wide.add_prefix("published_")).reset_index()
     columns = [f"{part}{of}" for of in ("templates", "questions") for part in ("", "published_")]
     return table[["category", *columns]].astype(dict.fromkeys(columns, "Int64"))
-
-
-def _is_model(run: Run, name: str) -> bool:
-    """Say whether a run is of a model, by their names."""
-    wanted = _plain(name)
-    return bool(wanted) and any(
-        re.match(rf"{re.escape(wanted)}(?![a-z0-9])", _plain(own)) for own in (run.label, run.model)
-    )
-
-
-def _plain(name: str) -> str:
-    return (
-        re.split(r"[/\\]", name.partition("@")[0])[-1]
-        .lower()
-        .replace("_", "-")
-        .removeprefix("openai:")
-    )
-
-
-def _setting(run: Run, preset: str) -> str:
-    asked, data = run.about["asked"], run.about["data"]
-    repeats = asked["repeats"]
-    return (
-        f"{data['name']} {data['version']}; prompts {asked['prompts']};"
-        f" {repeats} {'repeat' if repeats == 1 else 'repeats'}; preset {preset}"
-    )

@@ -19,6 +19,8 @@ from bench.figures.style import (
     WIDTH,
     cell_texts,
     colours,
+    forest,
+    forest_axis,
     heatmap_figure,
     label,
     legend_below,
@@ -66,8 +68,8 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
 def _dots(ax: Axes, headline: Headline, rows: pd.DataFrame) -> None:
     """Draw the panel of a headline, one line per model, the most biased at the top."""
     palette = colours(list(rows.index))
-    ascending = headline.biased_is_high
-    rows = rows.loc[rows.score.sort_values(ascending=ascending, na_position="first").index]
+    ascending = not headline.biased_is_high
+    rows = rows.loc[rows.score.sort_values(ascending=ascending, na_position="last").index]
     for y, (model, row) in enumerate(rows.iterrows()):
         colour = palette[str(model)]
         if isinstance(row.baseline_of, str) and row.baseline_of:
@@ -79,40 +81,25 @@ def _dots(ax: Axes, headline: Headline, rows: pd.DataFrame) -> None:
         if not np.isnan(row.bound_low):
             bounds = [row.bound_low, row.bound_high]
             ax.plot(bounds, [y, y], color=colour, lw=0.8, marker="|", ms=5)
-        if not np.isnan(row.ci_low):
-            ends = [row.ci_low, row.ci_high]
-            ax.plot(ends, [y, y], color=colour, lw=2.5, solid_capstyle="round", alpha=0.6)
         fill = "white" if row.valid_rate < LOW_VALIDITY else colour
-        ax.plot(row.score, y, "o", ms=6, color=colour, mfc=fill, zorder=3)
-    small: dict[str, Any] = {
-        "color": FAINT,
-        "fontsize": "x-small",
-        "va": "top",
-        "textcoords": "offset points",
-    }
-    place: dict[str, Any]
+        forest(ax, rows.loc[[model]], [y], colour, mfc=fill)
+    small: dict[str, Any] = {"color": FAINT, "fontsize": "x-small", "va": "top"}
+    small["textcoords"] = "offset points"
     baseline = rows.baseline[rows.baseline_of == ""].dropna()
     if len(baseline):
-        ax.axvline(baseline.iloc[0], color=FAINT, ls="--", lw=1, zorder=0)
         who = _(headline.baseline).removeprefix("a ").removeprefix("the ")
-        place = {"xycoords": ("data", "axes fraction"), "xytext": (2, -2)}
-        ax.annotate(who, (baseline.iloc[0], 1.0), **place, **small)
+        at = (baseline.iloc[0], 1.0)
+        ax.annotate(who, at, xycoords=("data", "axes fraction"), xytext=(2, -2), **small)
     if rows.bound_low.notna().any():
-        text = _("thin: whatever the unreadable answers were")
-        place = {"xycoords": "axes fraction", "xytext": (0, -2), "ha": "right"}
-        ax.annotate(text, (1.0, 1.0), **place, **small)
+        text, at = _("thin: whatever the unreadable answers were"), (1.0, 1.0)
+        ax.annotate(text, at, xycoords="axes fraction", xytext=(0, -2), ha="right", **small)
     low, high = headline.limits
     ax.set_xlim(low - 0.03 * (high - low), high + 0.03 * (high - low))
-    ax.set_yticks(range(len(rows)), list(rows.index))
-    ax.set_ylim(-0.6, len(rows) - 0.4)
+    forest_axis(ax, [str(name) for name in rows.index], float([*baseline, np.nan][0]))
     ax.set_title(_(headline.title))
-    worse = _(headline.worse)
-    if headline.biased_is_high:
-        ax.set_xlabel(f"{worse} →", loc="right", fontsize="small")
-    else:
-        ax.set_xlabel(f"← {worse}", loc="left", fontsize="small")
-    ax.grid(axis="y", visible=False)
-    sns.despine(ax=ax, left=True)
+    worse, right = _(headline.worse), headline.biased_is_high
+    text = f"{worse} →" if right else f"← {worse}"
+    ax.set_xlabel(text, loc="right" if right else "left", fontsize="small")
 
 
 def by_category(scores: pd.DataFrame, benchmark: str) -> Iterator[tuple[str, Figure]]:
@@ -141,7 +128,7 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     texts, starred = cell_texts(wide, rows, "category", 2 if headline.limits[1] <= 1 else 0)
     title = _(headline.title)
     white = _("white: {who}", who=_(headline.baseline)) if len(baseline) else ""
-    fig = heatmap_figure(
+    return heatmap_figure(
         wide,
         texts,
         centre,
@@ -152,23 +139,6 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
         below=[white, starred],
         height=max(2.6, 1.4 + 0.04 * max(map(len, wide.columns)) + 0.28 * len(wide)),
     )
-    means = wide.mean(axis=1).dropna()
-    extremes = _("No category has a number")
-    if len(means):
-        ends = {"first": means.idxmax(), "last": means.idxmin()}
-        extremes = _("Highest on average in {first}, lowest in {last}", **ends)
-    fig.set_label(
-        _(
-            "Heatmap, {n} categories by {models} models: {title}. {extremes}; the numbers are in "
-            "the "
-            "table by category.",
-            n=len(wide),
-            models=len(wide.columns),
-            title=title,
-            extremes=extremes,
-        )
-    )
-    return fig
 
 
 def score_and_validity(
@@ -210,17 +180,8 @@ def score_and_validity(
     name = metric if metric != "score" else _("score ({task})", task=task)
     axes[0].set(ylabel=name, ylim=(low - 0.04 * (high - low), high + 0.04 * (high - low)))
     legend_below(fig, axes[0])
-    known = rows.position.dropna()
-    fig.set_label(
-        _(
-            "{title} of each category against readable answers (mean {share}) and {position} "
-            "({told}), a colour a model.",
-            title=_(headline.title),
-            share=f"{rows.valid_rate.fillna(0).mean():.0%}",
-            position=_(POSITIONS[position]),
-            told=_("mean {value}", value=f"{known.mean():.2f}") if len(known) else _("no number"),
-        )
-    )
+    columns_text = _(", ").join(columns.values())
+    fig.set_label(_("{title}: {sentence}.", title=_(headline.title), sentence=columns_text))
     return fig
 
 

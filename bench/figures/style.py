@@ -82,18 +82,14 @@ def fonts() -> list[str]:
 @cache
 def _system_font() -> str | None:
     """Return the name of an installed font with all of Chinese, or None."""
-    if not _installed().intersection(SYSTEM_FONTS):
+    manager = font_manager.fontManager
+    if not {font.name for font in manager.ttflist}.intersection(SYSTEM_FONTS):
         # matplotlib keeps its list of fonts from one day to the next: some may be newer.
-        listed = {font.fname for font in font_manager.fontManager.ttflist}
-        for path in set(font_manager.findSystemFonts()) - listed:
+        for path in set(font_manager.findSystemFonts()) - {font.fname for font in manager.ttflist}:
             with suppress(Exception):  # whatever a broken file provokes
-                font_manager.fontManager.addfont(path)
-    installed = _installed()
+                manager.addfont(path)
+    installed = {font.name for font in manager.ttflist}
     return next((name for name in SYSTEM_FONTS if name in installed), None)
-
-
-def _installed() -> set[str]:
-    return {font.name for font in font_manager.fontManager.ttflist}
 
 
 def style() -> None:
@@ -239,12 +235,6 @@ def line_styles(models: Sequence[str]) -> dict[str, str]:
     return {model: DASHES[k // COLOURS % len(DASHES)] for k, model in enumerate(models)}
 
 
-def diverging_norm(centre: float, limits: tuple[float, float]) -> mpl.colors.Normalize:
-    """Make colours neutral at `centre` and strongest at the limits."""
-    low, high = limits
-    return mpl.colors.TwoSlopeNorm(min(max(centre, low + 1e-6), high - 1e-6), low, high)
-
-
 def heatmap(
     ax: Axes,
     values: pd.DataFrame,
@@ -258,6 +248,8 @@ def heatmap(
     asked: np.ndarray | bool = True,
 ) -> None:
     """Draw a heatmap that is white at `centre`; a gap where something was asked is hatched."""
+    low, high = limits
+    centre = min(max(centre, low + 1e-6), high - 1e-6)
     sns.heatmap(
         values.astype(float),
         ax=ax,
@@ -265,9 +257,9 @@ def heatmap(
         fmt="",
         annot_kws={"size": size},
         cmap=palette,
-        norm=diverging_norm(centre, limits),
-        vmin=limits[0],
-        vmax=limits[1],
+        norm=mpl.colors.TwoSlopeNorm(centre, low, high),
+        vmin=low,
+        vmax=high,
         linewidths=1,
         linecolor="white",
         cbar=colour_bar,
