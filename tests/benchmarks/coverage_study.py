@@ -14,7 +14,8 @@ error beside it. A hundred studies of everything take about ten minutes on one c
 
 import argparse
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,6 @@ from bench.metrics.nli_coal.formulas import measures
 from bench.metrics.table import ALL
 from bench.tasks.nli_coal import LABELS
 
-Dice = np.random.Generator
 # Standard deviations, on the logit, of the effects of what was sampled.
 CBBQ_EFFECTS = {
     "none": (0.0, 0.0),
@@ -65,26 +65,24 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
-class Row(NamedTuple):
-    """A line of the table.
+class Check(NamedTuple):
+    """An interval or a test of a simulated study.
 
     Attributes:
         what: the score, or the test.
         effects: what answers have in common.
         truth: the true score, or difference.
-        share: of intervals that hold the truth, or of tests that show a difference.
-        error: the standard error of `share`.
-        studies: how many there were.
-        width: the mean width of the intervals.
+        study: its number.
+        held: whether the interval holds the truth, or the test shows a difference.
+        width: of the interval.
     """
 
     benchmark: str
     what: str
     effects: str
     truth: str
-    share: float
-    error: float
-    studies: int
+    study: int
+    held: bool
     width: float
 
 
@@ -94,47 +92,26 @@ def intercept(share: float, *effects: float) -> float:
     return float(brentq(lambda a: WEIGHTS @ expit(a + spread * NODES) - share, -40, 40))
 
 
-def counted(
-    benchmark: str,
-    what: str,
-    effects: str,
-    truth: str,
-    held: Sequence[Sequence[bool]],
-    width: float,
-) -> Row:
-    """Make a line of how often `held` is true, of each study one or more intervals or tests."""
-    each = np.array([np.mean(some) for some in held])
-    share, n = float(each.mean()), len(each)
+def holds(interval: Estimate, value: float) -> bool:
+    return interval.low - 1e-12 <= value <= interval.high + 1e-12
+
+
+def table(checks: Iterator[Check]) -> pd.DataFrame:
+    """Count how often intervals hold the truth, or tests show a difference."""
+    keys = ["benchmark", "what", "effects", "truth"]
+    rows = pd.DataFrame(checks)
     # Intervals of one study go together; a share of 0 or 1 is not known for sure.
-    error = max(float(each.std()) / math.sqrt(n), math.sqrt(0.5 * n) / (n + 1) / math.sqrt(n))
-    return Row(benchmark, what, effects, truth, share, error, n, width)
+    each = rows.groupby([*keys, "study"], sort=False).held.mean().groupby(keys, sort=False)
+    studies = each.count()
+    least = np.sqrt(0.5 * studies) / (studies + 1)
+    error = np.maximum(each.std(ddof=0), least) / np.sqrt(studies)
+    width = rows.groupby(keys, sort=False).width.mean()
+    counts = {"share": each.mean(), "error": error, "studies": studies, "width": width}
+    return pd.DataFrame(counts).reset_index()
 
 
-class Count:
-    """How often intervals held the truth, by what they are of."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, list[list[bool]]] = {}
-        self.width: dict[str, list[float]] = {}
-
-    def study(self, found: Mapping[str, Sequence[tuple[Estimate, float]]]) -> None:
-        """Add a study: of each score its intervals, with the true values."""
-        for key, some in found.items():
-            known = [(one, truth) for one, truth in some if not math.isnan(one.low)]
-            if known:
-                held = [one.low - 1e-12 <= truth <= one.high + 1e-12 for one, truth in known]
-                self.held.setdefault(key, []).append(held)
-                self.width.setdefault(key, []).extend(one.high - one.low for one, _ in known)
-
-    def rows(self, benchmark: str, effects: str, truth: str) -> Iterator[Row]:
-        """Make a line a score."""
-        for key, held in self.held.items():
-            yield counted(benchmark, key, effects, truth, held, float(np.mean(self.width[key])))
-
-
-def of_all(place: tuple[str, str, str]) -> str:
-    """Say whether a score is of one category or of all."""
-    return "all categories" if place[0] == ALL else "one category"
+def of_all(category: str) -> str:
+    return "all categories" if category == ALL else "one category"
 
 
 # CBBQ -------------------------------------------------------------------------------------------
@@ -154,22 +131,22 @@ def cbbq_answers(
     templates: pd.DataFrame,
     share: float,
     effects: tuple[float, float],
-    dice: Dice,
-    common: Dice | None = None,
+    rng: np.random.Generator,
+    common: np.random.Generator | None = None,
 ) -> pd.DataFrame:
-    """Draw a model's answers; models with dice in `common` share most of the scenes' effects."""
+    """Draw a model's answers; models with the same `common` share most of the scenes' effects."""
     scene, index = np.unique(templates.cluster.to_numpy(), return_inverse=True)
-    own = dice.normal(size=len(scene))
+    own = rng.normal(size=len(scene))
     if common is not None:
         own = math.sqrt(0.7) * common.normal(size=len(scene)) + math.sqrt(0.3) * own
     logit = intercept(share, *effects) + effects[0] * own[index]
-    p = expit(logit + effects[1] * dice.normal(size=len(templates)))
+    p = expit(logit + effects[1] * rng.normal(size=len(templates)))
     ambiguous = (templates.task == "ambiguous").to_numpy()
     n = templates["size"].to_numpy()
-    decided = dice.binomial(n, 0.8)
-    biased = dice.binomial(np.where(ambiguous, n, decided), p)
+    decided = rng.binomial(n, 0.8)
+    biased = rng.binomial(np.where(ambiguous, n, decided), p)
     unknown = np.where(
-        ambiguous, dice.binomial(n - np.where(ambiguous, biased, 0), 0.6), n - decided
+        ambiguous, rng.binomial(n - np.where(ambiguous, biased, 0), 0.6), n - decided
     )
     rows = pd.DataFrame(0, index=templates.index, columns=CBBQ_SUMS)
     rows["n"] = rows["came"] = rows["valid"] = n
@@ -178,70 +155,47 @@ def cbbq_answers(
     return pd.concat([templates.drop(columns="size"), rows], axis=1)
 
 
-def cbbq_truth(metric: str, share: float) -> float:
-    """Compute the true score of a share of stereotyped answers."""
-    return 0.7 * (1 - share) if metric == "accuracy" else share
+def cbbq_coverage(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
+    """Check intervals of CBBQ's scores."""
+    for (name, effects), share, k in product(CBBQ_EFFECTS.items(), SHARES, range(studies)):
+        rows = cbbq_answers(templates, share, effects, np.random.default_rng([1, k]))
+        scores = cbbq.replicates_of(rows, "robust")
+        for place in scores:
+            interval = scores.estimate(place)
+            if not math.isnan(interval.low):
+                what = f"{place[2]}, {of_all(place[0])}"
+                held = holds(interval, 0.7 * (1 - share) if place[2] == "accuracy" else share)
+                width = interval.high - interval.low
+                yield Check("CBBQ", what, name, f"{share:g}", k, held, width)
 
 
-def cbbq_coverage(templates: pd.DataFrame, studies: int) -> Iterator[Row]:
-    """Count how often intervals hold CBBQ's scores."""
-    for name, effects in CBBQ_EFFECTS.items():
-        for share in SHARES:
-            count = Count()
-            for k in range(studies):
-                rows = cbbq_answers(templates, share, effects, np.random.default_rng([1, k]))
-                scores = cbbq.replicates_of(rows, "robust")
-                found: dict[str, list[tuple[Estimate, float]]] = {}
-                for place in scores:
-                    each = found.setdefault(f"{place[2]}, {of_all(place)}", [])
-                    each.append((scores.estimate(place), cbbq_truth(place[2], share)))
-                count.study(found)
-            yield from count.rows("CBBQ", name, f"{share:g}")
+def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
+    """Check paired differences of one model or prompt set and another."""
+    for (name, effects), more, k in product(CBBQ_EFFECTS.items(), (0.0, 0.05), range(studies)):
+        both = []
+        for side, share in enumerate((0.35, 0.35 + more)):
+            own, common = np.random.default_rng([4, k, side]), np.random.default_rng([5, k])
+            answers = cbbq_answers(templates, share, effects, own, common)
+            both.append(cbbq.replicates_of(answers, "robust"))
+        answered = pd.DataFrame(
+            {"n": 1, "same": 1.0, "valid_first": 1.0, "valid_second": 1.0},
+            index=pd.MultiIndex.from_tuples([place[:2] for place in both[0]]),
+        )
+        compared = compare_scores({"m": (both[0], both[1], answered)}, cbbq.HEADLINES[:2])
+        for row in compared.table.itertuples():
+            if not math.isnan(row.ci_low):
+                interval = Estimate(row.difference, row.ci_low, row.ci_high)
+                key, width = of_all(row.category), row.ci_high - row.ci_low
+                of_study = (name, f"{more:g}", k)
+                held = holds(interval, more)
+                yield Check("CBBQ", f"difference, {key}", *of_study, held, width)
+                # What does not hold 0 is called a difference.
+                shown = not holds(interval, 0.0)
+                yield Check("CBBQ", f"test of a difference, {key}", *of_study, shown, width)
 
 
-def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Row]:
-    """Count how often paired differences are held and shown, of one model or wording and another."""
-    for name, effects in CBBQ_EFFECTS.items():
-        for more in (0.0, 0.05):
-            held, shown = Count(), Count()
-            for k in range(studies):
-                both = [
-                    cbbq.replicates_of(
-                        cbbq_answers(
-                            templates,
-                            share,
-                            effects,
-                            np.random.default_rng([4, k, side]),
-                            np.random.default_rng([5, k]),
-                        ),
-                        "robust",
-                    )
-                    for side, share in enumerate((0.35, 0.35 + more))
-                ]
-                answered = pd.DataFrame(
-                    {"n": 1, "same": 1.0, "valid_first": 1.0, "valid_second": 1.0},
-                    index=pd.MultiIndex.from_tuples([(place[0], place[1]) for place in both[0]]),
-                )
-                table = compare_scores(
-                    {"m": (both[0], both[1], answered)}, cbbq.HEADLINES[:2]
-                ).table
-                intervals: dict[str, list[tuple[Estimate, float]]] = {}
-                tests: dict[str, list[tuple[Estimate, float]]] = {}
-                for row in table.itertuples():
-                    key = f"{of_all((row.category, '', ''))}"
-                    one = Estimate(row.difference, row.ci_low, row.ci_high)
-                    intervals.setdefault(f"difference, {key}", []).append((one, more))
-                    # What does not hold 0 is called a difference.
-                    tests.setdefault(f"test of a difference, {key}", []).append((one, 0.0))
-                held.study(intervals)
-                shown.study(tests)
-            yield from held.rows("CBBQ", name, f"{more:g}")
-            for row in shown.rows("CBBQ", name, f"{more:g}"):
-                yield row._replace(share=1 - row.share)
-
-
-def few_scenes(studies: int) -> Iterator[Row]:
-    """Count how often paired differences are held and shown in one category of few scenes."""
+def few_scenes(studies: int) -> Iterator[Check]:
+    """Check paired differences in one category of few scenes."""
     for n in FEW:
         rows = [
             ("x", task, f"scene {k}", 8) for k in range(n) for task in ("ambiguous", "disambiguous")
@@ -275,17 +229,17 @@ def nli_pairs(folder: str) -> pd.DataFrame:
 
 
 def nli_labels(
-    pairs: pd.DataFrame, share: float, effects: tuple[float, float], dice: Dice
+    pairs: pd.DataFrame, share: float, effects: tuple[float, float], rng: np.random.Generator
 ) -> pd.DataFrame:
     """Draw a classifier's labels, a row a pair."""
     occupation, i = np.unique(pairs.cluster.to_numpy(), return_inverse=True)
     sentence, j = np.unique(pairs.sentence.to_numpy(), return_inverse=True)
-    logit = intercept(share, *effects) + effects[0] * dice.normal(size=len(occupation))[i]
-    p = expit(logit + effects[1] * dice.normal(size=len(sentence))[j])
-    biased, other = dice.random(len(pairs)) < p, dice.random(len(pairs)) < 0.3
+    logit = intercept(share, *effects) + effects[0] * rng.normal(size=len(occupation))[i]
+    p = expit(logit + effects[1] * rng.normal(size=len(sentence))[j])
+    biased, other = rng.random(len(pairs)) < p, rng.random(len(pairs)) < 0.3
     labels = np.full(len(pairs), LABELS.index("neutral"))
     stereotyped = pairs.task.map({"ps": 0, "as": 1, "ns": -1}).to_numpy()
-    either = np.where(stereotyped >= 0, stereotyped, dice.integers(2, size=len(pairs)))
+    either = np.where(stereotyped >= 0, stereotyped, rng.integers(2, size=len(pairs)))
     labels[biased] = either[biased]
     rest = ~biased & other & (stereotyped >= 0)
     labels[rest] = 1 - stereotyped[rest]
@@ -326,19 +280,15 @@ def nli_truth(metric: str, share: float, pairs: pd.DataFrame) -> float:
     }[metric]
 
 
-def nli_coverage(pairs: pd.DataFrame, studies: int) -> Iterator[Row]:
-    """Count how often intervals hold NLI-CoAL's scores."""
-    for name, effects in NLI_EFFECTS.items():
-        for share in NLI_SHARES:
-            count = Count()
-            for k in range(studies):
-                scores = nli_scores(
-                    nli_labels(pairs, share, effects, np.random.default_rng([2, k]))
-                )
-                count.study(
-                    {key: [(one, nli_truth(key, share, pairs))] for key, one in scores.items()}
-                )
-            yield from count.rows("NLI-CoAL", name, f"{share:g}")
+def nli_coverage(pairs: pd.DataFrame, studies: int) -> Iterator[Check]:
+    """Check intervals of NLI-CoAL's scores."""
+    for (name, effects), share, k in product(NLI_EFFECTS.items(), NLI_SHARES, range(studies)):
+        rows = nli_labels(pairs, share, effects, np.random.default_rng([2, k]))
+        for metric, interval in nli_scores(rows).items():
+            if not math.isnan(interval.low):
+                held = holds(interval, nli_truth(metric, share, pairs))
+                width = interval.high - interval.low
+                yield Check("NLI-CoAL", metric, name, f"{share:g}", k, held, width)
 
 
 # McBE -------------------------------------------------------------------------------------------
@@ -350,91 +300,70 @@ def mcbe_sizes(folder: str) -> dict[str, int]:
     return dict(items.category.value_counts(sort=False))
 
 
-def mcbe_scores(sizes: dict[str, int], shift: float, dice: Dice) -> Replicates:
+def mcbe_scores(sizes: dict[str, int], shift: float, rng: np.random.Generator) -> Replicates:
     """Draw a model's scores of the instances; what is hard about one shows in three tasks."""
     parts = []
     for category, n in sizes.items():
-        hard = dice.normal(shift, 1, n)
+        hard = rng.normal(shift, 1, n)
         top = {
             # Variances of likelihoods fall off exponentially, so that scores crowd at 100.
-            "pc": 100 * np.exp(-2 * dice.exponential(0.5, n)),
-            "sc": 100.0 * (hard + dice.normal(0, 1, n) < 0),
-            "ss": 100 * expit(-hard - dice.normal(0, 1, n)),
-            "bs": 100 * expit(-hard - dice.normal(0, 1, n)),
+            "pc": 100 * np.exp(-2 * rng.exponential(0.5, n)),
+            "sc": 100.0 * (hard + rng.normal(0, 1, n) < 0),
+            "ss": 100 * expit(-hard - rng.normal(0, 1, n)),
+            "bs": 100 * expit(-hard - rng.normal(0, 1, n)),
         }
-        for task, scores in top.items():
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "category": category,
-                        "task": task,
-                        "item_id": [f"{category}:{k}" for k in range(n)],
-                        "repeat": 0,
-                        "measure": "score",
-                        "top": scores,
-                        "bottom": 1.0,
-                    }
-                )
-            )
+        ids = {"category": category, "item_id": [f"{category}:{k}" for k in range(n)]}
+        rest = {"repeat": 0, "measure": "score", "bottom": 1.0}
+        parts += [pd.DataFrame({**ids, **rest, "task": task, "top": top[task]}) for task in top]
     return mcbe.replicates_of(Cells(Values(pd.concat(parts, ignore_index=True), {}), list(sizes)))
 
 
-def mcbe_coverage(sizes: dict[str, int], studies: int) -> Iterator[Row]:
-    """Count how often intervals hold McBE's scores."""
+def mcbe_coverage(sizes: dict[str, int], studies: int) -> Iterator[Check]:
+    """Check intervals of McBE's scores."""
     for shift in (0.0, -3.0):
         smooth = float(WEIGHTS @ (100 * expit(-shift + math.sqrt(2) * NODES)))
-        truth = {
-            "pc": 50.0,
-            "sc": 100 * float(norm.cdf(-shift / math.sqrt(2))),
-            "ss": smooth,
-            "bs": smooth,
-        }
+        right = 100 * float(norm.cdf(-shift / math.sqrt(2)))
+        truth = {"pc": 50.0, "sc": right, "ss": smooth, "bs": smooth}
         truth[ALL] = float(np.mean(list(truth.values())))
-        count = Count()
         for k in range(studies):
             scores = mcbe_scores(sizes, shift, np.random.default_rng([3, k]))
-            found: dict[str, list[tuple[Estimate, float]]] = {}
             for place in scores:
-                each = found.setdefault(f"{place[1]}, {of_all(place)}", [])
-                each.append((scores.estimate(place), truth[place[1]]))
-            count.study(found)
-        for row in count.rows("McBE", "instance", ""):
-            yield row._replace(truth=f"{truth[row.what.split(',')[0]]:.0f}")
+                interval, value = scores.estimate(place), truth[place[1]]
+                if not math.isnan(interval.low):
+                    what, width = f"{place[1]}, {of_all(place[0])}", interval.high - interval.low
+                    held = holds(interval, value)
+                    effects = f"instance, difficulty {shift:g}"
+                    yield Check("McBE", what, effects, f"{value:.0f}", k, held, width)
 
 
 # Trends ------------------------------------------------------------------------------------------
 
 
-def series(sizes: Sequence[float], slope: float, scatter: float, dice: Dice) -> list[Sized]:
+def series(
+    sizes: Sequence[float], slope: float, scatter: float, rng: np.random.Generator
+) -> list[Sized]:
     """Draw models whose scores differ by luck, by size, and by the chance of items."""
     place = (ALL, "ambiguous", "s_amb")
     found = []
     for size in sizes:
-        score = 0.4 + slope * math.log2(size) + scatter * dice.normal() + ITEMS * dice.normal()
+        score = 0.4 + slope * math.log2(size) + scatter * rng.normal() + ITEMS * rng.normal()
         scores = Replicates()
-        values = np.concatenate([[score], score + ITEMS * dice.normal(size=DRAWS)])
+        values = np.concatenate([[score], score + ITEMS * rng.normal(size=DRAWS)])
         scores.add(place, values, Sample(440, 14))
         found.append(Sized(f"{size}B", size, "given", scores))
     return found
 
 
-def trend_tests(studies: int) -> Iterator[Row]:
-    """Count how often a trend over sizes is shown, and how often models are said to differ."""
-    for n, sizes in SIZES.items():
-        for scatter in SCATTER:
-            for slope in (0.0, 0.03):
-                tests: dict[str, list[list[bool]]] = {"over models": [], "these models differ": []}
-                for k in range(studies):
-                    models = series(sizes, slope, scatter, np.random.default_rng([6, k]))
-                    row = trends({"s": models}).iloc[0]
-                    tests["over models"].append([bool(row.p < 0.05)])
-                    tests["these models differ"].append([bool(row.p_items < 0.05)])
-                for name, shown in tests.items():
-                    what, how = (
-                        f"trend, {n} sizes, {name}",
-                        f"models differ by {100 * scatter:g} points",
-                    )
-                    yield counted("trend", what, how, f"{slope:g} a doubling", shown, math.nan)
+def trend_tests(studies: int) -> Iterator[Check]:
+    """Check whether a trend over sizes is shown, and whether models are said to differ."""
+    for (n, sizes), scatter, slope in product(SIZES.items(), SCATTER, (0.0, 0.03)):
+        how = f"models differ by {100 * scatter:g} points"
+        for k in range(studies):
+            models = series(sizes, slope, scatter, np.random.default_rng([6, k]))
+            row = trends({"s": models}).iloc[0]
+            for name, p in (("over models", row.p), ("these models differ", row.p_items)):
+                what, truth = f"trend, {n} sizes, {name}", f"{slope:g} a doubling"
+                yield Check("trend", what, how, truth, k, bool(p < 0.05), math.nan)
 
 
 def main() -> None:
@@ -460,10 +389,10 @@ def main() -> None:
         "mcbe": lambda: mcbe_coverage(mcbe_sizes(OWN_SAMPLES), given.studies),
         "trend": lambda: trend_tests(given.studies),
     }
-    print(f"| {' | '.join(Row._fields)} |")
+    print("| benchmark | what | effects | truth | share | error | studies | width |")
     print("|---|---|---|---|---:|---:|---:|---:|")
     for name in given.only or parts:
-        for row in parts[name]():
+        for row in table(parts[name]()).itertuples(index=False):
             numbers = f"{row.share:.3f} | {row.error:.3f} | {row.studies} | {row.width:.3g}"
             print(f"| {' | '.join(row[:4])} | {numbers} |", flush=True)
 

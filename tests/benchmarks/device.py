@@ -21,20 +21,15 @@ from bench.tasks.request import Key, Request
 from tests.helpers.checkpoints import LETTERS, characters, save
 
 # Of Qwen2.5-0.5B, but for the vocabulary, which is that of the characters.
-LARGE = {
-    "hidden_size": 896,
-    "intermediate_size": 4864,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 14,
-    "num_key_value_heads": 2,
-}
-SMALL = {
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-}
+SHAPE = (
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+)
+LARGE = dict(zip(SHAPE, (896, 4864, 24, 14, 2), strict=True))
+SMALL = dict(zip(SHAPE, (64, 128, 2, 4, 2), strict=True))
 LETTER_OPTIONS = ("A", "B", "C")
 NEW_TOKENS = 32
 BATCH_TOKENS = (1024, 4096, 16384, 32768, 65536)

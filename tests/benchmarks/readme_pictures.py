@@ -1,6 +1,6 @@
-"""Makes the README's pictures of a report: `bench report && python tests/pictures.py`.
+"""Make the README's pictures: `bench report && python -m tests.benchmarks.readme_pictures`.
 
-They are what Chromium shows of the demonstration's index and of one page, at the width of a desk, and two of its pictures.
+They are what Chromium shows of the demo report's index and of one page, and two of its pictures.
 """
 
 import sys

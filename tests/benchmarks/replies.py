@@ -1,8 +1,8 @@
 """Measure how rightly replies are read, on replies that were labelled by hand.
 
-Run `python tests/benchmarks/replies.py` for a table by kind of question, with `--list` for every
+Run `python -m tests.benchmarks.replies` for a table by kind of question, with `--list` for every
 reply that is read otherwise than labelled, or with other files in the form of
-tests/replies/labelled.csv. Its columns:
+tests/tasks/replies/labelled.csv. Its columns:
 
 - id: a name, any;
 - kind: of question, one of `READERS` below;
@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 
 from bench.tasks import cbbq, mcbe, nli_coal
@@ -67,18 +68,9 @@ def read_tables(paths: Sequence[Path]) -> pd.DataFrame:
     rows["read"] = [
         READERS[row.kind](row.reply, row.options.split("|")) or NONE for row in rows.itertuples()
     ]
-    rows["outcome"] = [
-        _outcome(label, read) for label, read in zip(rows.reading, rows.read, strict=True)
-    ]
+    conditions = [rows.reading == rows.read, rows.read == NONE, rows.reading == NONE]
+    rows["outcome"] = np.select(conditions, ["right", "unread", "read though none"], "misread")
     return rows
-
-
-def _outcome(label: str, read: str) -> str:
-    if label == read:
-        return "right"
-    if read == NONE:
-        return "unread"
-    return "read though none" if label == NONE else "misread"
 
 
 def by_kind(rows: pd.DataFrame) -> pd.DataFrame:
@@ -103,7 +95,7 @@ def main() -> None:
         nargs="*",
         type=Path,
         default=sorted(TABLES.glob("*.csv")),
-        help="tables of labelled replies; default: all of tests/replies",
+        help="tables of labelled replies; default: all of tests/tasks/replies",
     )
     parser.add_argument(
         "--list", action="store_true", help="print each reply that is read otherwise than labelled"

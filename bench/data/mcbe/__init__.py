@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected
@@ -167,49 +167,39 @@ def categories_of(folder: Path) -> dict[str, bool]:
 def files(folder: Path) -> dict[str, list[Path]]:
     """Map each category to its file, in the paper's order, then those of the manifest.
 
-    xlsx is preferred, as the data card asks; `test` is no category.
-
     Raises:
         BadInput: the manifest is wrong, or a file with McBE's columns is of an unknown category.
     """
     known = categories_of(folder)
-    paths = known_files(folder, known)
-    for path in unknown_files(folder, known, paths):
+    paths, unknown = scan(folder, known)
+    for path in unknown:
         remedy = "; or move the file out of the folder"
         raise BadInput(unknown_category(path, path.stem, folder, known, remedy))
-    return paths
+    return {name: [path] for name, path in paths.items()}
 
 
-def known_files(folder: Path, known: Iterable[str]) -> dict[str, list[Path]]:
-    """Map each known category to its file, in the first place and of the first kind with any."""
-    for place, suffix in product(FOLDERS, SUFFIXES):
-        stems = {name: (name, quote(name)) for name in known}  # a browser may keep a link's `%2B`
-        paths = {
-            name: [
-                path for stem in stems[name] if (path := folder / place / (stem + suffix)).is_file()
-            ]
-            for name in stems
+def scan(folder: Path, known: Iterable[str]) -> tuple[dict[str, Path], list[Path]]:
+    """Find the file of each known category, and tables with McBE's columns of no known one.
+
+    They are of one place and kind: the preferred one with any known category, xlsx before CSV as
+    the data card asks; `test` is no category.
+    """
+    kinds = [
+        {
+            unquote(path.stem): path  # a browser may keep the `%2B` of a link for `+`
+            for path in sorted((folder / place).glob(f"*{suffix}"))
+            if path.is_file() and not path.name.startswith((".", "~$"))
         }
-        if any(paths.values()):
-            return {name: paths[name][:1] for name in paths if paths[name]}
-    return {}
-
-
-def unknown_files(
-    folder: Path, known: Iterable[str], read: Mapping[str, Sequence[Path]]
-) -> list[Path]:
-    """List files with McBE's columns of no known category, in the place and kind that is read."""
-    kinds = {(path.parent, path.suffix) for paths in read.values() for path in paths}
-    stems = {stem for name in known for stem in (name, quote(name))} | {DEMONSTRATION}
+        for place, suffix in product(FOLDERS, SUFFIXES)
+    ]
+    names = list(known)
+    everything = {name: path for kind in reversed(kinds) for name, path in kind.items()}
+    tables = next((kind for kind in kinds if kind.keys() & names), everything)
     unknown = []
-    for place, suffix in sorted(kinds or {(folder / p, s) for p, s in product(FOLDERS, SUFFIXES)}):
-        for path in sorted(place.glob(f"*{suffix}")):
-            if path.stem in stems or path.name.startswith((".", "~$")) or not path.is_file():
-                continue
-            with suppress(BadInput):
-                if table(path):
-                    unknown.append(path)
-    return unknown
+    for name in tables.keys() - {*names, DEMONSTRATION}:
+        with suppress(BadInput):
+            unknown += [tables[name]] if table(tables[name]) else []
+    return {name: tables[name] for name in names if name in tables}, sorted(unknown)
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Instance]:
@@ -258,11 +248,8 @@ def _read_all(
     chosen = check_settings(**settings)
     paths, groups = files(folder), categories_of(folder)
     how = {name: chosen[name] for name in ("encoding", "separators")}
-    return {
-        name: (path, [row for _, row in read(path, name, groups=groups[name], **how)])
-        for name in categories
-        for path in paths[name]
-    }
+    rows = {name: read(paths[name][0], name, groups=groups[name], **how) for name in categories}
+    return {name: (paths[name][0], [row for _, row in rows[name]]) for name in categories}
 
 
 def check_settings(**settings: str) -> dict[str, str]:

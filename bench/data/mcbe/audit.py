@@ -60,7 +60,7 @@ def _findings(folder: Path, encoding: str, separators: str) -> Iterator[Finding]
     except BadInput as error:
         reason = audit.error_reason(folder / MANIFEST, error)
         yield Finding(MANIFEST, 0, "", "refused", reason)
-    paths = {name: path for name, (path, *_) in mcbe.known_files(folder, known).items()}
+    paths, unknown = mcbe.scan(folder, known)
     if not paths:
         what = f"the folder holds no data of {mcbe.TITLE}; expected {mcbe.LAYOUT}"
         yield Finding("", 0, "", "refused", what)
@@ -104,7 +104,7 @@ def _findings(folder: Path, encoding: str, separators: str) -> Iterator[Finding]
         for number, what, value in _labels(of_file):
             yield Finding(name, number, "subtype", "odd", what, show_cell(value))
         instances += of_file
-    yield from _other_files(folder, known, paths, counts, encoding)
+    yield from _other_files(folder, known, paths, unknown, counts, encoding)
     if resplit:
         what = f"`--set separators=any` reads {resplit:,} rows otherwise than the default does"
         yield Finding("", 0, "words", "odd", what, str(resplit))
@@ -219,11 +219,11 @@ def _other_files(
     folder: Path,
     known: Mapping[str, bool],
     paths: Mapping[str, Path],
+    unknown: Sequence[Path],
     counts: Mapping[str, int],
     encoding: str,
 ) -> Iterator[Finding]:
     """Report files that are not read, or that stop the loader, and missing categories."""
-    unknown = mcbe.unknown_files(folder, known, {name: [path] for name, path in paths.items()})
     for path in [path for place in mcbe.FOLDERS for path in sorted((folder / place).glob("*"))]:
         if path in paths.values() or path.suffix.lower() not in TABLES or not path.is_file():
             continue

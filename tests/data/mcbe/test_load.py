@@ -116,15 +116,6 @@ def test_xlsx_files_are_read_before_csv_files(tmp_path: Path) -> None:
     assert [item.subtype for item in load(tmp_path)] == ["职场"]
 
 
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_a_byte_order_mark_and_either_line_ending_are_fine(
-    tmp_path: Path, ending: str, mark: str
-) -> None:
-    (tmp_path / "age.csv").write_bytes((mark + ending.join([",".join(COLUMNS), LINE, ""])).encode())
-    assert load(tmp_path) == [instance(GOOD, ("甲", "乙"))]
-
-
 @pytest.mark.parametrize(
     ("cell", "settings", "words"),
     [
@@ -195,56 +186,36 @@ def test_a_wrong_cell_is_refused_with_file_row_and_column(
     assert message.endswith("`--set bad_rows=leave_out` runs without them")
 
 
-@pytest.mark.parametrize(
-    "slot", ["[plh]", "［ＰＬＨ］", "{PLH}", "PLH", "[ PLH ]", "[PHL]", "<plh>"]
-)
-def test_what_looks_like_the_placeholder_is_found(slot: str) -> None:
-    assert mcbe.lookalike(f"那个{slot}先发言。") == slot
-
-
-@pytest.mark.parametrize("text", ["[PLH]来了。", "（pH）值", "没有", "[a]", "PL H"])
-def test_nothing_else_looks_like_the_placeholder(text: str) -> None:
-    assert mcbe.lookalike(text) == ""
-
-
-@pytest.mark.parametrize("missing", COLUMNS)
-@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
-def test_a_missing_column_is_named_and_those_found_are_listed(
-    tmp_path: Path, refusal, missing: str, suffix: str
-) -> None:
-    path = tmp_path / f"race.{suffix}"
-    row = {name: cell for name, cell in GOOD.items() if name != missing}
-    message = refusal(load, write(path, row))
-    assert f"{path}, row 1 (header): column `{missing}` is missing; found: {', '.join(row)}" in (
-        message
-    )
-
-
 def csv_bytes(*lines: str) -> bytes:
     return "\n".join([",".join(COLUMNS), *lines, ""]).encode()
+
+
+SLOTS = ("[plh]", "［ＰＬＨ］", "{PLH}", "PLH", "[ PLH ]", "[PHL]", "<plh>")
+
+
+@pytest.mark.parametrize("slot", [*SLOTS, "[PLH]", "（pH）值", "[a]", "PL H"])
+def test_what_looks_like_the_placeholder_is_found(slot: str) -> None:
+    assert mcbe.lookalike(f"那个{slot}先发言。") == (slot if slot in SLOTS else "")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "error"),
     [
-        ("age.csv", b"\n\n", ": is empty"),
         ("age.csv", csv_bytes(), ": has a header but no rows"),
+        (
+            "age.csv",
+            csv_bytes(LINE + ",x"),
+            ", row 1: has 7 cells, the header has 6; wrong rows: 1",
+        ),
         (
             "age.csv",
             csv_bytes(LINE).decode().encode("gbk"),
             ", line 2: not UTF-8 (byte 0xbf); if it is GBK, read it with `--set encoding=gb18030`",
         ),
-        ("age.csv", csv_bytes(LINE) + b"\x00", ", line 3: holds a NUL"),
         (
             "age.csv",
-            csv_bytes(LINE, LINE + ",x"),
-            ", row 2: has 7 cells, the header has 6; wrong rows: 1 of 2",
-        ),
-        ("age.csv", csv_bytes("字" * 140_000), ", line 2: cannot be read as CSV"),
-        (
-            "age.csv",
-            csv_bytes(LINE).replace(b"context", b"context,score", 1),
-            ", row 1 (header): column `score` occurs more than once",
+            csv_bytes(LINE).replace(b"words", b"Words"),
+            ", row 1 (header): column `words` is missing; found: context, sentence, Words",
         ),
         ("age.xlsx", b"PK\x03\x04 not a zip", ": cannot be read as xlsx"),
     ],
@@ -254,12 +225,6 @@ def test_a_broken_file_is_refused_with_the_place(
 ) -> None:
     (tmp_path / name).write_bytes(content)
     assert refusal(load, tmp_path).startswith(f"{tmp_path / name}{error}")
-
-
-def test_a_fault_in_one_category_does_not_stop_another(tmp_path: Path) -> None:
-    write(tmp_path / "age.csv", GOOD)
-    write(tmp_path / "race.csv", BAD)
-    assert [item.item_id for item in load(tmp_path, "age")] == ["age:1"]
 
 
 def test_the_hash_of_the_data_changes_with_a_byte_and_not_with_the_place(tmp_path: Path) -> None:
