@@ -252,24 +252,21 @@ def _groups(text: str, mentions: Sequence[Mention]) -> list[list[Mention]]:
     """Put mentions together that are joined: A和B; A, B or C."""
     groups: list[list[Mention]] = []
     for mention in mentions:
-        between = text[groups[-1][-1].end : mention.start] if groups else None
-        if (
-            between is not None
-            and len(between) <= WINDOW
-            and (
-                not between.strip(" ")
-                or _JOINING.fullmatch(between)
-                or (
-                    _COMMA.fullmatch(between)
-                    and _COMMA_AFTER.match(text, mention.end)
-                    and not _DENYING.search(_clause_before(text, groups[-1][0].start))
-                )
-            )
-        ):
+        if groups and _joined(text, groups[-1], mention):
             groups[-1].append(mention)
         else:
             groups.append([mention])
     return groups
+
+
+def _joined(text: str, group: Sequence[Mention], mention: Mention) -> bool:
+    between = text[group[-1].end : mention.start]
+    if len(between) > WINDOW:
+        return False
+    if not between.strip(" ") or _JOINING.fullmatch(between):
+        return True
+    is_listed = _COMMA.fullmatch(between) and _COMMA_AFTER.match(text, mention.end)
+    return bool(is_listed) and not _DENYING.search(_clause_before(text, group[0].start))
 
 
 def _unlisted(text: str, mentions: Sequence[Mention], letters: str) -> list[Mention]:

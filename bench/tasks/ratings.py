@@ -204,13 +204,10 @@ def _value(text: str, found: re.Match[str] | None, maximum: float) -> float | No
 
 
 def _marks(text: str, found: re.Match[str], rank: int) -> bool:
-    """Whether a match of `_VALUE` is number `rank` of a list."""
-    end = found.end("number")
-    return (
-        found["number"] == str(rank)
-        and _MARKER_LEFT.match(text, found.start()) is not None
-        and _MARKER_RIGHT.match(text, end) is not None
-    )
+    """Tell whether a match of `_VALUE` is number `rank` of a list."""
+    left = _MARKER_LEFT.match(text, found.start())
+    right = _MARKER_RIGHT.match(text, found.end("number"))
+    return found["number"] == str(rank) and bool(left and right)
 
 
 def _levels(text: str, maximum: float) -> set[int]:
@@ -222,14 +219,9 @@ def _levels(text: str, maximum: float) -> set[int]:
     scale: list[tuple[float, int]] = []
     for level in _LEVEL.finditer(text):
         value = _number(level["number"])
-        if not scale:
-            ordered = value in (0, 1, maximum)
-        elif len(scale) == 1:
-            ordered = value != scale[0][0]
-        else:
-            ordered = (value > scale[-1][0]) == (scale[1][0] > scale[0][0]) and value != scale[-1][
-                0
-            ]
+        ordered = value != scale[-1][0] if scale else value in (0, 1, maximum)
+        if len(scale) > 1:
+            ordered &= (value > scale[-1][0]) == (scale[1][0] > scale[0][0])
         if ordered:
             scale.append((value, level.start("number")))
     return {place for _, place in scale} if len(scale) > 1 else set()
@@ -295,19 +287,17 @@ def _first(text: str, maximum: float, passed: set[int]) -> tuple[float, int] | N
 
 def _chinese(text: str, maximum: float) -> float:
     """Return the first Chinese numeral with 分, alone or after a verb; NaN if there is none."""
-    alone = _CHINESE_ALONE.fullmatch(text)
-    if alone:
+    if alone := _CHINESE_ALONE.fullmatch(text):
         return _numeral(alone, maximum)
-    for found in _CHINESE.finditer(text):
-        if not _GIVEN.match(text, found.start()) or not _ENDED.match(text, found.end()):
-            continue
+    values = (
+        _numeral(found, maximum)
+        for found in _CHINESE.finditer(text)
+        if _GIVEN.match(text, found.start())
+        and _ENDED.match(text, found.end())
         # 十分 also means "very".
-        if found[0] == "十分" and not _GIVEN_TEN.match(text, found.start()):
-            continue
-        value = _numeral(found, maximum)
-        if not math.isnan(value):
-            return value
-    return math.nan
+        and (found[0] != "十分" or _GIVEN_TEN.match(text, found.start()))
+    )
+    return next((value for value in values if not math.isnan(value)), math.nan)
 
 
 def _numeral(found: re.Match[str], maximum: float) -> float:
