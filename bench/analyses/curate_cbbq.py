@@ -356,9 +356,9 @@ def _of_condition(table: pd.DataFrame, condition: str) -> pd.DataFrame:
 
 def notes(work: Work) -> list[str]:
     """Say what a reader has to know before the first number."""
-    told = []
+    lines = []
     if work.is_example:
-        told.append(
+        lines.append(
             _(
                 "This is the example, four templates of our own about accents, with drafts by "
                 "{model}. Its editor, reviewers and panel are simulated: the numbers show how it "
@@ -367,11 +367,11 @@ def notes(work: Work) -> list[str]:
             )
         )
     if n := len(work.to_mend()):
-        told.append(_("To be fixed: {n}; the list is below.", n=n))
+        lines.append(_("To be fixed: {n}; the list is below.", n=n))
     standing = work.rounds.standing
     open_ = standing[~standing.ready & (standing.decision == "")].note.value_counts(sort=False)
     if len(open_):
-        told.append(
+        lines.append(
             _(
                 "Of {all} templates {n} are not settled, and so not in the data set: {why}.",
                 all=len(standing),
@@ -379,16 +379,16 @@ def notes(work: Work) -> list[str]:
                 why=_("; ").join(f"{note(str(reason))} ({n})" for reason, n in open_.items()),
             )
         )
-    return told
+    return lines
 
 
 def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str]:
     """Say what was found: the set, drafts, reviews and objections, what is new, the audit."""
     standing, answers = work.rounds.standing, work.rounds.answers
-    told = [_("Of {all} templates none is ready yet, so there is no data set.", all=len(standing))]
+    lines = [_("Of {all} templates none is ready yet, so there is no data set.", all=len(standing))]
     if work.source:
         counts = work.counts().iloc[-1]
-        told = [
+        lines = [
             _(
                 "Of {all} templates {n} are in the data set, each with its four forms (ambiguous "
                 "and disambiguous, each with both questions): {rows} rows in the release's format, "
@@ -401,7 +401,7 @@ def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str
         ]
     first = draft_shares(work.rounds.drafts).iloc[0]
     if first.n:
-        told.append(
+        lines.append(
             _(
                 "Of {n} first drafts {usable} could stand as they were or after an edit of at most "
                 "{small} of the characters (95 % interval {low} to {high}).",
@@ -421,12 +421,12 @@ def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str
             n=len(blind),
             share=f"{(blind.answer == blind.label).mean():.0%}",
         )
-        told.append(sentences([agreement.kappa_sentence(table, who), right]))
+        lines.append(sentences([agreement.kappa_sentence(table, who), right]))
     reviewed = standing[~standing.note.isin([MEND, FACTS, REVIEW_MISSING])]
     disputed = reviewed[reviewed.objections > 0]
     if len(reviewed):
         kept, out = ((disputed.decision == decision).sum() for decision in (KEEP, LEAVE_OUT))
-        told.append(
+        lines.append(
             _(
                 "Of {all} templates that both reviewers have answered, {n} had objections: a "
                 "discussion kept {kept} and left out {out}; {open} wait for it.",
@@ -457,12 +457,12 @@ def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str
             share=f"{same.rouge_l.median():.2f}",
             n=len(same),
         )
-        told.append(sentences([text, within if len(same) else ""]))
+        lines.append(sentences([text, within if len(same) else ""]))
     if work.release:
-        told.append(
+        lines.append(
             _("The audit of CBBQ's data lists {n} findings in the new set.", n=len(work.audit()))
         )
-    return told
+    return lines
 
 
 def draw_novelty(table: pd.DataFrame, usual: pd.DataFrame) -> Figure | None:
@@ -516,7 +516,7 @@ def draw_novelty(table: pd.DataFrame, usual: pd.DataFrame) -> Figure | None:
     if near:
         title = _("Comparisons that reach {near}, a near-duplicate: {n}", n=near, near=NEAR)
     set_title(fig, title, letters=80)
-    told = _(
+    text = _(
         "{title}. Marks by template and set; the nearest, {item}, shares {share} with {other} of "
         "{set}.",
         title=title,
@@ -526,7 +526,7 @@ def draw_novelty(table: pd.DataFrame, usual: pd.DataFrame) -> Figure | None:
         set=_set_name(first.set),
     )
     drawn = _("Drawn are the {n} nearest of {all} templates.", n=len(names), all=len(highest))
-    fig.set_label(sentences([told, drawn if len(highest) > len(names) else ""]))
+    fig.set_label(sentences([text, drawn if len(highest) > len(names) else ""]))
     return fig
 
 

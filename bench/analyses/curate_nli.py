@@ -106,7 +106,7 @@ def make(folder: str = "", captions: Sequence[str] = (), out: str = "") -> Made:
 def occupations(pack: Pack) -> pd.DataFrame:
     """Count the words of each type, with examples."""
     words = {kind: [occupation.word for occupation in pack.of_type(kind)] for kind in TYPES}
-    rows = [(kind, len(those), _(", ").join(those[:6])) for kind, those in words.items()]
+    rows = [(kind, len(named), _(", ").join(named[:6])) for kind, named in words.items()]
     return pd.DataFrame(rows, columns=["type", "words", "examples"])
 
 
@@ -128,8 +128,8 @@ def examples(pack: Pack, n: int = 2, seed: int = 0) -> pd.DataFrame:
     rows = []
     for name, built in build_eval(pack).items():
         for kind in dict.fromkeys(pair.occupation.type for pair in built):
-            some = [pair for pair in built if pair.occupation.type == kind]
-            for pair in Random(f"{seed} {name} {kind}").sample(some, min(n, len(some))):
+            alike = [pair for pair in built if pair.occupation.type == kind]
+            for pair in Random(f"{seed} {name} {kind}").sample(alike, min(n, len(alike))):
                 rows.append((name.upper(), kind, pair.premise, pair.hypothesis, pair.label))
     return pd.DataFrame(rows, columns=["set", "type", "premise", "hypothesis", "label"])
 
@@ -137,7 +137,7 @@ def examples(pack: Pack, n: int = 2, seed: int = 0) -> pd.DataFrame:
 def findings(made: Made) -> list[str]:
     """Say what the pack holds and what came of it."""
     count = Counter(occupation.type for occupation in made.pack.occupations)
-    told = [
+    lines = [
         _(
             "{name} has {n} occupations in {language}: {female} with a female stereotype, {male} "
             "with a male one, {neutral} without.",
@@ -151,7 +151,7 @@ def findings(made: Made) -> list[str]:
     ]
     if n := len(made.sifted):
         kept = int((made.sifted.frame != "").sum())
-        told.append(
+        lines.append(
             _(
                 "{kept} of {n} captions make a frame ({share}); the others are left out by the "
                 "stated filter, each with its reason.",
@@ -162,10 +162,10 @@ def findings(made: Made) -> list[str]:
         )
     built = pairs(made.pack).groupby("set", sort=False).pairs.sum()
     parts = _(", ").join(f"{name} {n:,}" for name, n in built.items())
-    told.append(_("They make {n} pairs: {parts}.", n=f"{int(built.sum()):,}", parts=parts))
+    lines.append(_("They make {n} pairs: {parts}.", n=f"{int(built.sum()):,}", parts=parts))
     odd = int((made.checked.kind == "odd").sum())
-    told.append(_("The checker finds nothing wrong, and {n} things to look at.", n=odd))
-    return told
+    lines.append(_("The checker finds nothing wrong, and {n} things to look at.", n=odd))
+    return lines
 
 
 def notes(folder: str = "") -> list[str]:

@@ -187,27 +187,27 @@ def _number(digits: str) -> float:
     return float(digits) if digits.count(".") < 2 else math.nan
 
 
-def _value(text: str, found: re.Match[str] | None, maximum: float) -> float | None:
+def _value(text: str, match: re.Match[str] | None, maximum: float) -> float | None:
     """Return the rating of a match of `_VALUE`; NaN if off the scale, None if it is no rating."""
-    if found is None or _AFTER.match(text, found.end()):
+    if match is None or _AFTER.match(text, match.end()):
         return None
-    value = _number(found["number"])
+    value = _number(match["number"])
     if (
         not value <= maximum
-        or found["more"]
-        or (found["whole"] and _number(found["whole"]) != maximum)
-        or _NEGATIVE.match(text, found.start())
-        or _PERCENT.match(text, found.end())
+        or match["more"]
+        or (match["whole"] and _number(match["whole"]) != maximum)
+        or _NEGATIVE.match(text, match.start())
+        or _PERCENT.match(text, match.end())
     ):
         return math.nan
     return value
 
 
-def _marks(text: str, found: re.Match[str], rank: int) -> bool:
+def _marks(text: str, match: re.Match[str], rank: int) -> bool:
     """Tell whether a match of `_VALUE` is number `rank` of a list."""
-    left = _MARKER_LEFT.match(text, found.start())
-    right = _MARKER_RIGHT.match(text, found.end("number"))
-    return found["number"] == str(rank) and bool(left and right)
+    left = _MARKER_LEFT.match(text, match.start())
+    right = _MARKER_RIGHT.match(text, match.end("number"))
+    return match["number"] == str(rank) and bool(left and right)
 
 
 def _levels(text: str, maximum: float) -> set[int]:
@@ -261,9 +261,9 @@ def _labelled(text: str, start: int, maximum: float, passed: set[int]) -> float 
         return None
     while start < len(text) and text[start] in "[({【「“\"'":
         start += 1
-    found = _VALUE.match(text, start)
-    if found:
-        return None if start in passed or _marks(text, found, 1) else _value(text, found, maximum)
+    match = _VALUE.match(text, start)
+    if match:
+        return None if start in passed or _marks(text, match, 1) else _value(text, match, maximum)
     numeral = _CHINESE_LABELLED.match(text, start)
     return _numeral(numeral, maximum) if numeral else None
 
@@ -271,17 +271,17 @@ def _labelled(text: str, start: int, maximum: float, passed: set[int]) -> float 
 def _first(text: str, maximum: float, passed: set[int]) -> tuple[float, int] | None:
     """Return the first rating by its context, and its place."""
     markers = 0
-    for found in _TOKEN.finditer(text):
-        if found["span"]:
+    for match in _TOKEN.finditer(text):
+        if match["span"]:
             continue
-        if _marks(text, found, markers + 1):
+        if _marks(text, match, markers + 1):
             markers += 1
             continue
-        if found.start() in passed or _BEFORE.match(text, found.start()):
+        if match.start() in passed or _BEFORE.match(text, match.start()):
             continue
-        value = _value(text, found, maximum)
+        value = _value(text, match, maximum)
         if value is not None and not math.isnan(value):
-            return value, found.start()
+            return value, match.start()
     return None
 
 
@@ -290,21 +290,21 @@ def _chinese(text: str, maximum: float) -> float:
     if alone := _CHINESE_ALONE.fullmatch(text):
         return _numeral(alone, maximum)
     values = (
-        _numeral(found, maximum)
-        for found in _CHINESE.finditer(text)
-        if _GIVEN.match(text, found.start())
-        and _ENDED.match(text, found.end())
+        _numeral(match, maximum)
+        for match in _CHINESE.finditer(text)
+        if _GIVEN.match(text, match.start())
+        and _ENDED.match(text, match.end())
         # 十分 also means "very".
-        and (found[0] != "十分" or _GIVEN_TEN.match(text, found.start()))
+        and (match[0] != "十分" or _GIVEN_TEN.match(text, match.start()))
     )
     return next((value for value in values if not math.isnan(value)), math.nan)
 
 
-def _numeral(found: re.Match[str], maximum: float) -> float:
+def _numeral(match: re.Match[str], maximum: float) -> float:
     """Return the number of a match of `_NUMERAL`; NaN if it is off the scale."""
-    tens, ones, parts = found["tens"], found["ones"], found["parts"]
+    tens, ones, parts = match["tens"], match["ones"], match["parts"]
     value = (10.0 if tens else 0.0) + (_DIGITS.index(ones) if ones else 0)
-    value += 0.5 if found["half"] else 0.0
+    value += 0.5 if match["half"] else 0.0
     if parts:
         value += float("0." + "".join(str(_DIGITS.index(digit)) for digit in parts))
     return value if value <= maximum else math.nan

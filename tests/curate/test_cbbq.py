@@ -250,15 +250,15 @@ def test_decisions_about_drafts(begun):
         "knowledge-2": {"decision": "accept"},  # says nothing, and cannot be accepted
     }
     answer(begun, "decide-1", "ada", decisions)
-    found = Rounds(begun)
-    assert found.facts == {"work-1": FACTS["work-1"], "knowledge-1": small}
-    table = found.drafts.set_index("template")
+    state = Rounds(begun)
+    assert state.facts == {"work-1": FACTS["work-1"], "knowledge-1": small}
+    table = state.drafts.set_index("template")
     kinds = ["as drafted", "drawn again", "small edit", "undecided"]
     assert list(table.kind[["work-1", "work-2", "knowledge-1", "knowledge-2"]]) == kinds
     assert table.distance["knowledge-1"] == pytest.approx(2 / len(small))
-    (row,) = found.to_mend.itertuples()
+    (row,) = state.to_mend.itertuples()
     assert (row.item_id, row.what) == ("knowledge-2", "cannot stand: says nothing")
-    first = curate_cbbq.draft_shares(found.drafts).iloc[0]
+    first = curate_cbbq.draft_shares(state.drafts).iloc[0]
     assert (first.n, first.usable) == (3, pytest.approx(2 / 3))
     # Wilson, by hand: centre (p + z²/2n) / (1 + z²/n).
     z, n, p = 1.959964, 3, 2 / 3
@@ -368,11 +368,11 @@ def test_missing_answers_are_waited_for_and_notes_are_no_objections(begun):
     accept_all(begun)
     form = "work-1:ambiguous:neg"
     review_all(begun, bo={form: {"reads_well": None}}, cy={form: {"note": "no"}})
-    found = Rounds(begun)
-    assert found.unread.to_numpy().tolist() == [[form, "bo"]]
-    (row,) = found.to_mend.itertuples()
+    state = Rounds(begun)
+    assert state.unread.to_numpy().tolist() == [[form, "bo"]]
+    (row,) = state.to_mend.itertuples()
     assert (row.person, row.item_id, row.column) == ("bo", form, "reads_well")
-    assert found.objections.empty
+    assert state.objections.empty
 
 
 @pytest.mark.slow
@@ -384,17 +384,17 @@ def test_copies_holes_and_removed_templates_leave_the_rest_as_it_is(done):
     shutil.rmtree(done.sheets / "review-2")
     (done.sheets / "review-9").mkdir()
     done.save("templates", done.table("templates")[1:])
-    found = Rounds(done)
-    assert len(found.answers) == (before.template != "work-1").sum()
-    assert found.unread.empty
-    assert found.to_mend.empty
-    assert "work-1" not in found.facts
+    state = Rounds(done)
+    assert len(state.answers) == (before.template != "work-1").sum()
+    assert state.unread.empty
+    assert state.to_mend.empty
+    assert "work-1" not in state.facts
     done.save("templates", [])
-    found = Rounds(done)
-    assert found.completeness.empty
-    assert found.standing.empty
+    state = Rounds(done)
+    assert state.completeness.empty
+    assert state.standing.empty
     assert rounds.hand_out(done, REVIEW, ["x", "y"]) == []
-    assert curate_cbbq.novelty(found).empty
+    assert curate_cbbq.novelty(state).empty
 
 
 def test_templates_wait_until_they_are_complete_and_only_ready_ones_are_written(begun):
@@ -437,22 +437,22 @@ def test_a_template_with_an_objection_waits_for_a_discussion_with_reasons(disput
     assert len(said) == 8
     assert "disambiguous neg, bo: B, asks_the_bias: yes, reads_well: yes" in said
     assert "disambiguous neg, cy: A, asks_the_bias: yes, reads_well: yes — =看不 懂" in said
-    found = Rounds(disputed)
-    assert list(found.standing.note) == [rounds.PANEL] * 2 + [""] * 2
-    assert set(found.undecided.people) == {"di"}
-    assert list(found.standing.objections) == [1, 1, 0, 0]
-    items = release.write(found).provenance.item_id.str.partition(":")[0]
+    state = Rounds(disputed)
+    assert list(state.standing.note) == [rounds.PANEL] * 2 + [""] * 2
+    assert set(state.undecided.people) == {"di"}
+    assert list(state.standing.objections) == [1, 1, 0, 0]
+    items = release.write(state).provenance.item_id.str.partition(":")[0]
     assert set(items) == {"knowledge-1", "knowledge-2"}
     answer(disputed, "discuss-1", "di", {"work-1": {"decision": "keep"}})
-    found = Rounds(disputed)
-    assert found.standing.note[0] == rounds.PANEL, "a decision needs a reason"
-    assert "is empty" in set(found.to_mend.what)
+    state = Rounds(disputed)
+    assert state.standing.note[0] == rounds.PANEL, "a decision needs a reason"
+    assert "is empty" in set(state.to_mend.what)
     decide(disputed, work_1=("keep", "=题目清楚"), work_2=("leave out", "问题跑题"))
-    found = Rounds(disputed)
-    assert found.undecided.empty
-    assert found.to_mend.empty
-    assert list(found.standing.note) == ["", "left out: 问题跑题", "", ""]
-    made = release.write(found)
+    state = Rounds(disputed)
+    assert state.undecided.empty
+    assert state.to_mend.empty
+    assert list(state.standing.note) == ["", "left out: 问题跑题", "", ""]
+    made = release.write(state)
     left_out = ["work-2", 1, "leave out", "问题跑题", "left out: 问题跑题"]
     assert made.left_out.to_numpy().tolist() == [left_out]
     kept = made.provenance[made.provenance.item_id.str.startswith("work-1:")]
@@ -568,21 +568,21 @@ def test_simulated_people_continue_where_they_were_interrupted(begun):
 @pytest.mark.slow
 def test_near_duplicates_are_found_in_the_same_set_and_in_others(done):
     samples = data.find("cbbq", data.SAMPLES / "cbbq")
-    found = curate_cbbq.novelty(Rounds(done), [samples])
-    assert not found.too_near.any()
-    assert set(found.set) == {"this set", samples.name}
-    assert len(found) == 4 * 2 * 2
+    novelty = curate_cbbq.novelty(Rounds(done), [samples])
+    assert not novelty.too_near.any()
+    assert set(novelty.set) == {"this set", samples.name}
+    assert len(novelty) == 4 * 2 * 2
     # A context repeated in another scenario, and one of the samples.
     theirs = next(text for text in data.texts.texts(samples).text if "一位①和一位②" in text)
     theirs = theirs.replace("①", "{{NAME1}}").replace("②", "{{NAME2}}").partition("。")[0]
     change(done, "templates", 2, context=done.table("templates")[0]["context"])
     change(done, "templates", 4, context=theirs + "。")
-    found = curate_cbbq.novelty(Rounds(done), [samples])
-    near = found[found.too_near & (found.condition == "ambiguous")]
+    novelty = curate_cbbq.novelty(Rounds(done), [samples])
+    near = novelty[novelty.too_near & (novelty.condition == "ambiguous")]
     shares = {(row.item_id, row.set): row.rouge_l for row in near.itertuples()}
     assert shares["work-1:ambiguous", "this set"] == shares["work-2:ambiguous", "this set"] == 1
     assert shares["knowledge-2:ambiguous", samples.name] > 0.99
-    figure = drawn(curate_cbbq.draw_novelty(found, curate_cbbq.usual(samples)))
+    figure = drawn(curate_cbbq.draw_novelty(novelty, curate_cbbq.usual(samples)))
     assert "Comparisons that reach 0.8, a near-duplicate: " in figure.get_label()
 
 

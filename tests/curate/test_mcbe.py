@@ -99,11 +99,11 @@ def provenance_of(folder):
 
 def test_a_majority_is_more_than_half_and_objections_are_discussed():
     chosen = table([list("aaabb"), list("aabbc"), list("aabcd"), list("bbbbb")], "vwxyz")
-    found = rounds.majority(chosen, {"d04": "不好"})
-    assert list(found.chosen) == ["a", "", "", "b"]
-    assert list(found.discuss) == ["", "no majority", "no majority", "objection"]
-    assert found.votes[1] == "a 2, b 2, c 1"
-    assert found.share[0] == pytest.approx(0.6)
+    result = rounds.majority(chosen, {"d04": "不好"})
+    assert list(result.chosen) == ["a", "", "", "b"]
+    assert list(result.discuss) == ["", "no majority", "no majority", "objection"]
+    assert result.votes[1] == "a 2, b 2, c 1"
+    assert result.share[0] == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_a_majority_is_more_than_half_and_objections_are_discussed():
 )
 def test_what_two_reviewers_make_of_a_merged_text(verdicts, edits, merged, text, how, discuss):
     by_person = {("d01", person): edit for person, edit in edits.items()}
-    found = rounds.review_outcome(table([verdicts], "xy"), by_person, {"d01": merged})
-    assert found.to_numpy().tolist() == [["d01", text, how, discuss]]
+    result = rounds.review_outcome(table([verdicts], "xy"), by_person, {"d01": merged})
+    assert result.to_numpy().tolist() == [["d01", text, how, discuss]]
 
 
 def test_a_severity_is_the_mean_and_three_and_a_half_is_not_too_wide():
@@ -130,9 +130,9 @@ def test_a_severity_is_the_mean_and_three_and_a_half_is_not_too_wide():
         ["2", "5.6", "3", "3", "4", "4"],
         ["6.1", "9.6", "7", "7", "7", "7"],
     ]
-    found = rounds.severities(table(scores, "uvwxyz"))
-    assert list(found["mean"]) == pytest.approx([22 / 6, 21.6 / 6, 43.7 / 6])
-    assert list(found.again) == [False, True, False]
+    result = rounds.severities(table(scores, "uvwxyz"))
+    assert list(result["mean"]) == pytest.approx([22 / 6, 21.6 / 6, 43.7 / 6])
+    assert list(result.again) == [False, True, False]
 
 
 @pytest.mark.slow
@@ -188,8 +188,8 @@ def test_an_answer_that_changes_has_a_line_of_its_own(tmp_path):
 
 @pytest.mark.slow
 def test_agreement_shares_and_sentences(done):
-    found = curate_mcbe.agreement(done)
-    assert list(zip(found.of, found.measure, strict=True)) == [
+    result = curate_mcbe.agreement(done)
+    assert list(zip(result.of, result.measure, strict=True)) == [
         ("subcategory", "Fleiss' kappa"),
         ("subcategory", "Krippendorff's alpha (nominal)"),
         ("severity level", "Fleiss' kappa"),
@@ -203,11 +203,11 @@ def test_agreement_shares_and_sentences(done):
     assert natural.ci_low < natural.yes <= natural.ci_high <= 1
     assert np.isnan(fair.ci_low), "all say yes, which is no certainty"
     assert fair.note
-    told = curate_mcbe.findings(done)
-    assert told[0].startswith("Of 12 drafts 10 had a subcategory by majority")
-    assert "1 had no majority and 1 an objection" in told[0]
-    assert "of 2 of 11 items were more than 3.5 apart" in told[2]
-    assert "1 still were" in told[2]
+    sentences = curate_mcbe.findings(done)
+    assert sentences[0].startswith("Of 12 drafts 10 had a subcategory by majority")
+    assert "1 had no majority and 1 an objection" in sentences[0]
+    assert "of 2 of 11 items were more than 3.5 apart" in sentences[2]
+    assert "1 still were" in sentences[2]
     figure = drawn(curate_mcbe.draw_severities(done))
     assert "Severities of 2 of 11 items lie more than 3.5 apart" in figure.get_label()
     assert len(figure.axes[0].get_yticklabels()) == 11
@@ -215,8 +215,8 @@ def test_agreement_shares_and_sentences(done):
 
 @pytest.mark.slow
 def test_agreement_over_projects_counts_each_item_once(done, batch, other):
-    found = curate_mcbe.agreement(done, batch, other)
-    kappas = found[(found.of == "subcategory") & (found.measure == "Fleiss' kappa")]
+    result = curate_mcbe.agreement(done, batch, other)
+    kappas = result[(result.of == "subcategory") & (result.measure == "Fleiss' kappa")]
     assert kappas.set_index("category").n.to_dict() == {"all": 35, "diet": 23, "taste": 12}
 
 

@@ -84,15 +84,15 @@ def read_bo(path):
     """Return the answers of bo and all problems; those of 安娜 are right."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = sheets.read(path.parent.parent, "s")
-    assert (found.answers.person == "安娜").sum() == 18
-    assert "安娜" not in set(found.to_mend.person)
-    return found.answers[found.answers.person == "bo"], found.to_mend
+        returned = sheets.read(path.parent.parent, "s")
+    assert (returned.answers.person == "安娜").sum() == 18
+    assert "安娜" not in set(returned.to_mend.person)
+    return returned.answers[returned.answers.person == "bo"], returned.to_mend
 
 
-def problems(found):
+def problems(returned):
     columns = ["person", "item_id", "column", "what"]
-    return sorted(found.to_mend[columns].itertuples(index=False, name=None))
+    return sorted(returned.to_mend[columns].itertuples(index=False, name=None))
 
 
 def test_a_sheet_has_validated_cells_locked_texts_and_no_formula(folder):
@@ -127,13 +127,13 @@ def test_people_see_the_same_rows_in_different_orders_that_the_seed_fixes(folder
 def test_right_answers_come_back_each_once(folder):
     fill(folder, "安娜", {"kind": "口味", "severity": 4.5})
     fill(folder, "bo", {"kind": "=健康", "severity": 10, "remark": "+ 很好"})
-    found = sheets.read(folder, "s")
-    assert found.to_mend.empty
-    assert found.missing == []
-    assert len(found.answers) == 6 * 2 + 6 * 3
-    assert set(found.wide("severity").bo) == {"10"}
-    assert set(found.wide("severity")["安娜"]) == {"4.5"}
-    assert found.answers_to("kind")["d1", "bo"] == "=健康"
+    returned = sheets.read(folder, "s")
+    assert returned.to_mend.empty
+    assert returned.missing == []
+    assert len(returned.answers) == 6 * 2 + 6 * 3
+    assert set(returned.wide("severity").bo) == {"10"}
+    assert set(returned.wide("severity")["安娜"]) == {"4.5"}
+    assert returned.answers_to("kind")["d1", "bo"] == "=健康"
 
 
 def test_a_question_may_begin_like_a_formula(tmp_path):
@@ -213,9 +213,9 @@ def test_files_may_come_back_renamed_swapped_and_twice(folder, back):
     back.with_name("安娜.xlsx").rename(back.with_name("final.XLSX"))
     for name in ("bo (1).xlsx", "~$final.xlsx"):
         shutil.copy(back.with_name("final.XLSX"), back.with_name(name))
-    found = sheets.read(folder, "s")
-    pd.testing.assert_frame_equal(found.answers, before)
-    assert set(found.to_mend.what) == {"the row is there more than once"}
+    returned = sheets.read(folder, "s")
+    pd.testing.assert_frame_equal(returned.answers, before)
+    assert set(returned.to_mend.what) == {"the row is there more than once"}
 
 
 def test_filled_sheets_are_not_overwritten(folder, back):
@@ -230,10 +230,10 @@ def test_who_gives_up_is_replaced_and_may_return(folder):
     fill(folder, "安娜")
     fill(folder, "bo", {"kind": "口味"})
     sheets.ask(folder, "s", ["安娜", "third"])
-    found = sheets.read(folder, "s")
+    returned = sheets.read(folder, "s")
     # What bo filled in does not count, nor is it to be fixed; the file stays.
-    assert set(found.answers.person) == {"安娜"}
-    assert problems(found) == [("third", "", "", "nothing is filled in yet")]
+    assert set(returned.answers.person) == {"安娜"}
+    assert problems(returned) == [("third", "", "", "nothing is filled in yet")]
     assert (folder / "s" / "bo.xlsx").exists()
     sheets.ask(folder, "s", ["安娜", "third", "bo"])
     assert (sheets.read(folder, "s").answers.person == "bo").sum() == 6

@@ -138,18 +138,18 @@ def open_project(folder: str | Path) -> Project:
     path, own = folder / MANIFEST, folder / "wording.toml"
     values = read_toml(path)
     try:
-        told = TypeAdapter(ProjectFile).validate_python(values)
+        described = TypeAdapter(ProjectFile).validate_python(values)
     except ValidationError as error:
         raise BadInput(f"{path}, {error_text(error)}") from None
-    ((category, about),) = told.categories.items()
+    ((category, about),) = described.categories.items()
     del values["categories"][category]["subcategories"]
     return Project(
         folder=folder,
         manifest=dataset.parse_manifest(path, values),
         category=category,
         subcategories=tuple(about.subcategories),
-        people=told.people.model_dump(),
-        seed=told.seed,
+        people=described.people.model_dump(),
+        seed=described.seed,
         wording=_own_wording(own) if own.exists() else read_toml(WORDING),
     )
 
