@@ -14,7 +14,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import torch
 import transformers
+from jinja2 import Environment, StrictUndefined
 from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 
@@ -50,49 +51,7 @@ MEASURED = 20_000
 # Pairs that are tokenized at once.
 CHUNK = 1000
 PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors")
-CARD = """\
----
-library_name: transformers
-pipeline_tag: text-classification
-tags:
-- natural-language-inference
-- bias-workbench
----
-
-# {name}
-
-A classifier of premise and hypothesis ({labels}), {kind} `{base}`{revision}, trained by \
-`bench train nli`.
-
-## What it is for
-
-Measuring how NLI models treat gender and occupations with NLI-CoAL, and research on such \
-measures. A model that was trained on a bias-controlled set holds a stereotype that was put in on \
-purpose: it is a measuring weight, and must not judge people or texts about them.
-
-Licence: not chosen. The base model and the data below have their own, which bind whoever shares \
-this model; add `license:` to the head of this file.
-
-## Data
-
-{files}
-
-Training pairs by label: {pairs}. Cut to the maximal length: {cut:,}.
-
-## Training
-
-{settings}
-
-{epochs}
-
-## Accuracy
-
-{accuracy}. The last state of the training is kept, not the best on dev.
-
-## Made with
-
-{packages}; {when}.
-"""
+CARD = Path(__file__).with_name("train_card.md.j2")
 
 
 class Trained(NamedTuple):
@@ -475,41 +434,13 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def card(about: Mapping[str, Any], name: str) -> str:
     """Write the README.md of the model `name` from its training.json."""
-
-    def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-        lines = (header, ["---"] * len(header), *rows)
-        return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
-
-    base, pairs = about["model"], about["accuracy_pairs"]
-    revision = base["revision"] or base["content"]
-    files = [
-        (plain(f"`{file['path']}`"), f"`{file['sha256']}`", file["rows"], file["left_out"], part)
-        for part, key in (("training", "files"), ("dev", "dev"))
-        for file in about[key]
-    ]
     epochs: dict[float, dict[str, float]] = {}  # Trainer logs training and dev separately
     for row in about["history"]:
         epochs.setdefault(round(row["epoch"], 3), {}).update(row)
-    measures = ("loss", "eval_loss", "eval_accuracy")
-    epoch_rows = [
-        (f"{epoch:g}", *(f"{row[name]:.4f}" if name in row else "—" for name in measures))
-        for epoch, row in epochs.items()
-    ]
-    return CARD.format(
-        name=plain(name),
-        labels=", ".join(f"{number} {label}" for number, label in about["labels"].items()),
-        kind="a fresh head on" if base["fresh_head"] else "continued from the NLI classifier",
-        base=plain(str(base["id"])),
-        revision=f" ({revision})" if revision else "",
-        files=table(("file", "SHA-256", "pairs", "left out, no consensus", "used as"), files),
-        pairs=", ".join(f"{label} {n:,}" for label, n in about["pairs"].items()),
-        cut=about["cut"],
-        settings=table(("setting", "value"), about["hyperparameters"].items()),
-        epochs=table(("epoch", "training loss", "dev loss", "dev accuracy"), epoch_rows),
-        accuracy="; ".join(
-            f"{share:.4f} on {pairs[part]:,} {part} pairs"
-            for part, share in about["accuracy"].items()
-        ),
-        packages=", ".join(f"{package} {number}" for package, number in about["packages"].items()),
-        when=about["when"],
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
+    environment.filters["plain"] = plain
+    environment.filters["listed"] = lambda values, form: ", ".join(
+        form.format(*pair) for pair in values.items()
     )
+    template = environment.from_string(CARD.read_text("utf-8"))
+    return template.render(**about, name=name, epochs=epochs.values())

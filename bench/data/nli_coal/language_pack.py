@@ -186,15 +186,16 @@ def _read(folder: Path, names: Sequence[str]) -> Generator[str, None, Pack]:
     terms: dict[str, tuple[str, ...]] = dict.fromkeys(GENDERS, ())
     if TERMS in present:
         path = present[TERMS]
-        for line, row in (yield from _words(path, [("word", "gender")])).items():
+        rows = yield from _words(path, [("word", "gender")])
+        if len(rows) > MAX_TERMS:
+            yield f"{path}: has more than {MAX_TERMS:,} words, the most that are looked for"
+            rows = {}
+        for line, row in rows.items():
             if row["gender"] in GENDERS:
                 terms[row["gender"]] += (row["word"],)
             else:
                 what = expected(row["gender"], GENDERS, "gender")
                 yield f"{path}, line {line}, column `gender`: {what}"
-        if sum(map(len, terms.values())) > MAX_TERMS:
-            yield f"{path}: has more than {MAX_TERMS:,} words, the most that are looked for"
-            terms = dict.fromkeys(GENDERS, ())
     gendered = () if options.verbatim else gender_words(terms)
     occupations: tuple[Occupation, ...] = ()
     if OCCUPATIONS in present:

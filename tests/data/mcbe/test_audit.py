@@ -108,10 +108,6 @@ def test_a_folder_without_data_is_a_finding(tmp_path: Path) -> None:
         assert list(check(folder).query("kind == 'count'").value) == ["0", "0", "0"]
 
 
-def test_a_setting_that_cannot_be_is_refused(tmp_path: Path, refusal) -> None:
-    assert "allowed: comma, any" in refusal(check, tmp_path, separators="tab")
-
-
 # Change of a row, column, and words of the finding.
 ODD = """
 context= 开会时， | context | has blanks around it
