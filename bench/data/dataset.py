@@ -72,21 +72,13 @@ class Manifest(NamedTuple):
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a data folder; it is empty if there is none.
-
-    Raises:
-        BadInput: it cannot be read, or has a value that is not allowed; with the key.
-    """
+    """Read the manifest of a data folder; it is empty if there is none."""
     path = folder / MANIFEST
     return parse_manifest(path, read_toml(path)) if path.is_file() else Manifest({}, (), {})
 
 
 def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
-    """Check the values of the manifest `path`.
-
-    Raises:
-        BadInput: one of them is not allowed; with the key.
-    """
+    """Check the values of the manifest `path`; an error names the key."""
 
     def check(key: str, value: Any, is_allowed: bool, allowed: str) -> None:
         if not is_allowed:
@@ -149,11 +141,7 @@ def manifest_tables(manifest: Manifest) -> dict[str, Any]:
 
 
 def own_prompts(folder: Path) -> Path | None:
-    """Return the file of a data set's own prompts, if it has one.
-
-    Raises:
-        BadInput: the manifest cannot be read.
-    """
+    """Return the file of a data set's own prompts, if it has one."""
     path = folder / PROMPTS_FILE
     if not path.exists() or not (folder / MANIFEST).is_file():
         return None
@@ -165,12 +153,7 @@ def unknown_category(
 ) -> str:
     """Say that the data in `place` are of a category that nobody knows, and how to add it.
 
-    Args:
-        place: the file or folder of the category.
-        name: its name.
-        folder: the data folder, whose manifest can add categories.
-        known: the known categories.
-        remedy: another remedy, which begins with a comma.
+    The manifest of `folder` can add it; another `remedy` begins with a comma.
     """
     known = list(known)
     if error := category_name_error(name):
@@ -267,10 +250,8 @@ _own_names: ContextVar[Mapping[tuple[str, str], CategoryName]] = ContextVar(
 def remember_names(benchmark: str, description: Any) -> None:
     """Use the names of categories in the description of a data set from now on.
 
-    Args:
-        benchmark: its name.
-        description: the data's part of `run.json`, with `labels` by category and language and
-            `language`; what is not a label is left out, because runs can come from anywhere.
+    The description is the data's part of `run.json`, with `labels` by category and language and
+    `language`; what is not a label is left out, because runs can come from anywhere.
     """
     names = {(benchmark, category): name for category, name in _labelled(description).items()}
     _own_names.set({**_own_names.get(), **names})

@@ -16,11 +16,7 @@ SCRIPT_BYTES = 2**20
 
 
 def read_script(path: Path, remedy: str) -> bytes:
-    """Read a script.
-
-    Raises:
-        BadInput: it cannot be read.
-    """
+    """Read a script; errors end with the remedy."""
     try:
         if path.exists() and not path.is_file():  # a pipe may never end
             raise BadInput(f"{path}: cannot be read (it is not a file)")
@@ -30,11 +26,7 @@ def read_script(path: Path, remedy: str) -> bytes:
 
 
 def parse_script(path: Path, raw: bytes, remedy: str, encoding: str = "UTF-8") -> ast.Module:
-    """Return the syntax tree of a script with the bytes `raw`, whatever encoding it declares.
-
-    Raises:
-        BadInput: not in this encoding, or not Python.
-    """
+    """Return the syntax tree of a script with the bytes `raw`, whatever encoding it declares."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return ast.parse(raw.decode(encoding).removeprefix("\ufeff"))

@@ -157,8 +157,7 @@ class Loaded(NamedTuple):
 def files(folder: Path) -> dict[str, list[Path]]:
     """Map each category to its files: templates of both polarities, else an expanded csv or json.
 
-    Raises:
-        BadInput: an unknown category, one polarity without the other, or a wrong manifest.
+    An unknown category, or one polarity without the other, is refused.
     """
     known = categories_of(folder)
     by_category: dict[str, list[Path]] = {}
@@ -196,12 +195,6 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Quest
 
     Ambiguous ones come first, and negative templates before non-negative ones. A question keeps the
     number (`example_id`) that it has in the released expansion, whatever is left out before it.
-
-    Args:
-        settings: those of `SETTINGS` that are not at their default.
-
-    Raises:
-        BadInput: a missing column, or an empty or impossible cell; with file and row.
     """
     return _load(folder, categories, settings).questions
 

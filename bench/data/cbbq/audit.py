@@ -128,7 +128,6 @@ PLACE = re.compile(
 )
 # All that a model sees of a question, and its label.
 ASKED = itemgetter("context", "question", "ans0", "ans1", "ans2", "label")
-
 NAMES = itemgetter("name1", "name2", "swapped")
 
 # Templates by condition and polarity, questions by condition, and distinct questions.
@@ -141,10 +140,9 @@ class Case:
     """A row of a file and what the rules need.
 
     Attributes:
-        options: the first two options of each of its questions.
-        checks: the label checks of its questions, counted.
+        rows: its questions, as in an expanded file.
+        checks: their label checks, counted.
         template: None for a row of an expanded file.
-        rows: the questions of the template, as in an expanded file.
         usual: the option that names its group in the category.
     """
 
@@ -152,10 +150,9 @@ class Case:
     row: int
     category: str
     cells: Row
-    options: Sequence[tuple[str, str]]
+    rows: Sequence[Row]
     checks: Mapping[LabelCheck, int]
     template: Template | None = None
-    rows: Sequence[Row] = ()
     usual: int | None = None
 
     def odd(
@@ -168,7 +165,7 @@ class Case:
     ) -> Finding:
         """Report a cell; `value` is the cell and `questions` all of the row unless given."""
         value = show_cell(self.cells[column] if value is None else value)
-        count = len(self.options) if questions is None else questions
+        count = len(self.rows) if questions is None else questions
         return _odd(self.file, fault, detail, column, count)._replace(row=self.row, value=value)
 
 
@@ -302,8 +299,7 @@ def _in_instances(path: Path, folder: Path, questions: list[Asked]) -> Iterator[
     # A fault is reported once for each cell that has it.
     by_cell: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
     for k, (row, (question, reason)) in enumerate(zip(rows, read_questions, strict=True), start=1):
-        checks = {LabelCheck(question.label, reason): 1}
-        case = Case(file, k, category, row, [(row["ans0"], row["ans1"])], checks)
+        case = Case(file, k, category, row, [row], {LabelCheck(question.label, reason): 1})
         cells = itemgetter("question_index", "question", "bias_targeted_groups")(row)
         for finding in _row_faults(case):
             by_cell[finding.fault, finding.column, *cells].append(finding)
@@ -313,7 +309,7 @@ def _in_instances(path: Path, folder: Path, questions: list[Asked]) -> Iterator[
     polarities = [row["question_polarity"] for row in rows]
     if len(set(polarities)) == 1:
         yield _odd(file, "one_polarity", polarities[0], "question_polarity", len(rows))
-    elif late := polarities[polarities.index("non_neg") :].count("neg"):
+    elif polarities and (late := polarities[polarities.index("non_neg") :].count("neg")):
         yield _odd(file, "polarity_order", "", "question_polarity", late)
 
 
@@ -329,10 +325,9 @@ def _cases(templates: Sequence[Template], folder: Path) -> list[Case]:
             template.record,
             template.category,
             template.cells,
-            [(row["ans0"], row["ans1"]) for row in rows],
+            rows,
             Counter(checks[row["swapped"] == "True"] for row in rows),
             template,
-            rows,
             next((option for option in usual if option is not None), None),
         )
         cases.append(case)
@@ -371,9 +366,10 @@ def _row_faults(case: Case) -> Iterator[Finding]:
     # Other languages than Chinese end a question with their own sign.
     if not question.endswith("？" if CHINESE.search(question) else ("？", "?")):
         yield case.odd("question_mark", "question", value=question)
-    if equal := [first for first, second in case.options if first == second]:
+    options = [(row["ans0"], row["ans1"]) for row in case.rows]
+    if equal := [first for first, second in options if first == second]:
         yield case.odd("options_equal", "ans0", "", equal[0], len(equal))
-    if within := [f"{a} ~ {b}" for a, b in case.options if a != b and (a in b or b in a)]:
+    if within := [f"{a} ~ {b}" for a, b in options if a != b and (a in b or b in a)]:
         detail = "a reply that quotes one holds both"
         yield case.odd("option_in_option", "ans0", detail, within[0], len(within))
 

@@ -110,11 +110,7 @@ def _check(
 
 
 def required_target(template: Template) -> int:
-    """Return the option of a template that names the stereotyped group.
-
-    Raises:
-        BadInput: nothing tells it.
-    """
+    """Return the option of a template that names the stereotyped group; refuse one without."""
     if template.target is None:
         raise unknown_target(template.place, template.group, template.category)
     return template.target

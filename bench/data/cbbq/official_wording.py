@@ -64,11 +64,7 @@ def choices(tables: Iterable[str]) -> tuple[str, ...]:
 
 
 def find(folder: Path, above: bool = False) -> Path | None:
-    """Find the folder that holds the models' folders: in `folder` or in a folder inside it.
-
-    Args:
-        above: look next to `folder` too.
-    """
+    """Find the folder of the models' folders: in `folder`, inside it, or next to it (`above`)."""
     inside = sorted(path for path in folder.iterdir() if path.is_dir())
     for place in [folder, *inside, *([folder.parent] if above else [])]:
         for scripts in (place, *(place / name for name in FOLDERS)):
@@ -80,13 +76,8 @@ def find(folder: Path, above: bool = False) -> Path | None:
 def read(scripts: Path) -> str:
     """Write the prompts of the scripts as TOML; damaged scripts are reported and skipped.
 
-    The version is the release's, with `+changed` where a prompt is not the released one.
-
-    Args:
-        scripts: the folder that holds the models' folders.
-
-    Raises:
-        BadInput: a script is missing, not Python, or not built as the release's.
+    The version is the release's, with `+changed` where a prompt is not the released one. A script
+    that is missing, not Python, or not built as the release's is refused.
     """
     tables: dict[str, dict[str, str | bool]] = {}
     damaged: list[str] = []

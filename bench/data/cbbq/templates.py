@@ -7,6 +7,8 @@ ones to the byte, faults included.
 The stereotyped group is the option whose texts name what is in the column `bias_targeted_groups`.
 Where no option does, the slot that `target` names in dataset.toml counts, and in a category of the
 release the slot in which the release has the group.
+
+What is wrong in a file raises `BadInput` with the file, the row and the column.
 """
 
 import re
@@ -152,10 +154,8 @@ def read(
 ) -> Iterator[Template]:
     """Read the templates of a file, in its order.
 
-    Raises:
-        BadInput: a missing column, or an empty or impossible cell, with file, row and column. With
-            `strict` also a misspelt placeholder, a name in both lists, or a polarity or category
-            other than the file's.
+    With `strict`, a misspelt placeholder, a name in both lists, and a polarity or category other
+    than the file's are refused too.
     """
     polarity = next(polarity for polarity, name in FILES.items() if name == path.name)
     declared = declared_option(path, category)
@@ -200,14 +200,9 @@ def read(
 
 
 def checked(place: str, row: Row, condition: str, columns: Sequence[str], category: str) -> int:
-    """Check that every cell holds something possible, and return the label.
+    """Check that every cell of the row in `place` holds something possible, and return the label.
 
-    Args:
-        place: the file and the row.
-        category: that of the file's folder, which may be one that the release does not have.
-
-    Raises:
-        BadInput: with file, row and column.
+    The category is that of the file's folder, which may be one that the release does not have.
     """
     for column in columns:
         if not row[column].strip():
@@ -406,11 +401,7 @@ def _mention(word: str, text: str) -> int | None:
 
 
 def declared_option(path: Path, category: str) -> int | None:
-    """Read the option that dataset.toml declares for a category, from the path of a file of it.
-
-    Raises:
-        BadInput: the manifest is wrong.
-    """
+    """Read the option that dataset.toml declares for a category, from the path of a file of it."""
     folder = path.parents[2]
     if folder.name == "data" and not (folder / dataset.MANIFEST).is_file():
         folder = folder.parent
