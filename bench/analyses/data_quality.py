@@ -41,6 +41,8 @@ from bench.figures.style import (
     characters,
     colours,
     fonts,
+    forest,
+    forest_axis,
     label,
     legend_below,
     legend_height,
@@ -369,25 +371,20 @@ def annotations(
 
 def notes(sets: Sequence[DataSet], rated: Sequence[Annotations]) -> list[str]:
     """Say which data are samples, and which annotators are simulated."""
-    samples = [data.title for data in sets if data.source.is_sample]
     texts = []
-    if samples:
-        texts.append(
-            _(
-                "The data for {names} are this package's own samples. They are not the benchmark's "
-                "items, and say nothing about its data; “bench fetch” brings these, and the "
-                "parameter data takes another folder.",
-                names=_(", ").join(samples),
-            )
+    if samples := [data.title for data in sets if data.source.is_sample]:
+        text = _(
+            "The data for {names} are this package's own samples, which say nothing about the "
+            "benchmark's; see the parameter data.",
+            names=_(", ").join(samples),
         )
+        texts.append(text)
     if any(not np.isnan(own.known) for own in rated):
-        texts.append(
-            _(
-                "Annotators called simulated are no people: they give the right topic at a known "
-                "rate, to show what kappa makes of it. The parameter annotations takes a file of "
-                "yours."
-            )
+        text = _(
+            "Simulated annotators are no people: they give the right topic at a known rate; see "
+            "the parameter annotations."
         )
+        texts.append(text)
     return texts
 
 
@@ -397,20 +394,13 @@ def _panels(height: float, columns: int = 1, **options: Any) -> tuple[Figure, Se
     return fig, fig.subplots(1, columns, squeeze=False, **options)[0]
 
 
-def _name_rows(ax: Axes, labels: Sequence[str]) -> None:
-    """Name the rows of a panel, the first at y = 0."""
-    ax.set_yticks(range(len(labels)), labels)
+def _intervals(ax: Axes, rows: pd.DataFrame, scores: pd.Series, benchmark: str) -> None:
+    """Draw values with their intervals, one category per row."""
+    rows = rows.assign(score=scores)
+    forest(ax, rows, np.arange(len(rows)), colours([""])[""], ms=5)
+    forest_axis(ax, [_("all") if name == ALL else label(benchmark, name) for name in rows.category])
+    ax.set_ylim(-0.6, len(rows) - 0.4)
     ax.tick_params(axis="y", labelsize="small")
-    ax.grid(axis="y", visible=False)
-    sns.despine(ax=ax, left=True)
-
-
-def _intervals(ax: Axes, rows: pd.DataFrame, value: str, colour: Any) -> None:
-    """Draw values with their intervals, one row each."""
-    for y, row in enumerate(rows.to_dict("records")):
-        interval = [row["ci_low"], row["ci_high"]]
-        ax.plot(interval, [y, y], color=colour, lw=2.5, alpha=0.6, solid_capstyle="round")
-        ax.plot(row[value], y, "o", ms=5, color=colour, zorder=3)
 
 
 def plot_coverage(data: DataSet, by: str) -> Figure:
@@ -431,8 +421,9 @@ def plot_coverage(data: DataSet, by: str) -> Figure:
             name if can_show(name) else _("row {n} of the table", n=k)
             for k, name in enumerate(short, start=1)
         ]
-    _name_rows(ax, labels)
-    ax.set(ylim=(len(shown) - 0.4, -0.6), xlim=(0, shown.texts.max() * 1.1))
+    forest_axis(ax, labels)
+    ax.tick_params(axis="y", labelsize="small")
+    ax.set_xlim(0, shown.texts.max() * 1.1)
     more = len(counted) - len(shown)
     others = _("; {n} more are in the table", n=f"{more:,}") if more else ""
     ax.set_xlabel(f"{rows}{others}", fontsize="small")
@@ -450,8 +441,8 @@ def plot_overlap(data: DataSet) -> Figure:
     """Draw how alike texts are: pairs by ROUGE-L, and the mean of each category."""
     table, histogram = data.diversity.table.set_index("category"), data.diversity.histogram
     means = table["mean"]
-    order = list(table.drop([ALL, ACROSS])["mean"].sort_values(na_position="first").index)
-    fig, (left, right) = _panels(max(2.8, 1.2 + 0.24 * len(order)), 2, width_ratios=(1, 0.8))
+    rows = table.drop([ALL, ACROSS]).sort_values("mean", na_position="first").reset_index()
+    fig, (left, right) = _panels(max(2.8, 1.2 + 0.24 * len(rows)), 2, width_ratios=(1, 0.8))
     palette = colours(["within", ACROSS])
     across = not np.isnan(means[ACROSS])
     edges = [*histogram.low, histogram.high.iloc[-1]]
@@ -464,12 +455,9 @@ def plot_overlap(data: DataSet) -> Figure:
     left.yaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
     left.legend(frameon=False, fontsize="x-small", loc="upper right")
     sns.despine(ax=left)
-    _intervals(right, table.loc[order], "mean", palette["within"])
+    _intervals(right, rows, rows["mean"], data.benchmark)
     if across:
         right.axvline(means[ACROSS], color=palette[ACROSS], ls="--", lw=1.2, zorder=0)
-    _name_rows(right, [label(data.benchmark, name) for name in order])
-    sns.despine(ax=right, left=False)
-    right.set_ylim(-0.6, len(order) - 0.4)
     right.set_xlabel(_("mean within the category"), size="small")
     right.set_xlim(0, 1.08 * float(np.nanmax([table.ci_high.max(), means.max(), 0.01])))
     title = _("Two texts of a category share {mean} on average", mean=f"{means[ALL]:.2f}")
@@ -517,7 +505,7 @@ def plot_kappas(rated: Annotations, benchmark: str) -> Figure:
     kappas = rated.kappas.sort_values("kappa", na_position="first", kind="stable")
     kappas = pd.concat([kappas[kappas.category != ALL], kappas[kappas.category == ALL]])
     fig, (ax,) = _panels(1.2 + 0.25 * len(kappas))
-    _intervals(ax, kappas, "kappa", colours(["kappa"])["kappa"])
+    _intervals(ax, kappas, kappas.kappa, benchmark)
     for y in np.flatnonzero(kappas.kappa.isna()):
         centre: Any = {"va": "center", "ha": "center", "fontsize": "small"}
         ax.text(0.5, float(y), _("undefined"), color=FAINT, **centre)
@@ -535,8 +523,7 @@ def plot_kappas(rated: Annotations, benchmark: str) -> Figure:
         axis = _("; ").join([axis, line])
     ax.set_xlabel(axis, fontsize="small")
     low = float(np.nanmin([0.0, kappas.ci_low.min(), kappas.kappa.min()]))
-    ax.set(xlim=(low - 0.04, 1.04), ylim=(-0.6, len(kappas) - 0.4))
-    _name_rows(ax, [_("all") if c == ALL else label(benchmark, c) for c in kappas.category])
+    ax.set_xlim(low - 0.04, 1.04)
     ax.grid(visible=False)
     defined = kappas.kappa.dropna()
     title = _("No kappa is defined")
@@ -598,9 +585,9 @@ def plot_shared(pair: Pair) -> Figure:
     )
     axes[2].set_xlabel(axis, fontsize="x-small")
     for ax in axes:
+        forest_axis(ax, [label(benchmark, name) for name in order])
         ax.tick_params(labelsize="x-small")
-        _name_rows(ax, [label(benchmark, name) for name in order])
-    axes[0].set_ylim(len(order) - 0.4, -0.6)
+        ax.tick_params(axis="y", labelsize="small")
     place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "x-small"}
     columns = 1 if max(map(len, texts)) > 40 else 3
     fig.legend(*axes[0].get_legend_handles_labels(), ncols=columns, **place)

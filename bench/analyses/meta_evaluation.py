@@ -153,7 +153,6 @@ def evaluate(
     data: str | Path | None = None,
     cache: str | Path | None = None,
     assignment: str = "word",
-    keep_models: bool = False,
     carried: bool = True,
 ) -> pd.DataFrame:
     """Score models of known bias: one row per model and measure.
@@ -166,7 +165,6 @@ def evaluate(
         cache: the folder that keeps answers; default: in the user's cache.
         assignment: who is against the stereotype at a rate below 1; see
             `bench.data.nli_coal.build`.
-        keep_models: keep the trained models, too.
         carried: use results that the package carries, where they are of the very same model.
 
     Returns:
@@ -196,14 +194,8 @@ def evaluate(
             every = [pair for pairs in asked.values() for pair in pairs]
             questions = [(pair.id, pair.premise, pair.hypothesis) for pair in every]
             for rate in rates:
-                rows = build_controlled(
-                    pack,
-                    rate,
-                    "train",
-                    start=start,
-                    frames_per_word=number,
-                    assignment=assignment,
-                )
+                options: Any = {"start": start, "frames_per_word": number}
+                rows = build_controlled(pack, rate, "train", assignment=assignment, **options)
                 content = [[(row.premise, row.hypothesis, row.label) for row in rows], questions]
                 ideal = _expected(rows, asked[ns_words])
                 for seed in seeds:
@@ -215,9 +207,7 @@ def evaluate(
                         about: dict[str, Any] = {"learner": dict(described)}
                         about |= {"language": pack.language, "pack": pack.name}
                         about |= {"rate": rate, "seed": seed}
-                        given, about, source = _model(
-                            learner, pack, rows, every, about, place, keep_models
-                        )
+                        given, about, source = _model(learner, pack, rows, every, about, place)
                         scores = _scores(asked[ns_words], given)
                         who = (pack.language, rate, seed, ns_words, learner.name)
                         accuracy = about["train_accuracy"]
@@ -329,22 +319,13 @@ def training_frames(pack: Pack) -> tuple[int, int]:
 
 def _pairs(pack: Pack, sets: Mapping[str, Sequence[Row]]) -> list[Pair]:
     """Return rows as the benchmark's items; no measure uses the pairs with neutral terms."""
-    return [
-        Pair(
-            pack.language,
-            int(row.id or 0),
-            name,
-            row.premise,
-            row.hypothesis,
-            row.occupation.word,
-            row.occupation.type,
-            row.gender,
-            row.term,
-            pack.frames[row.frame] or SLOT,
-        )
-        for name in SETS
-        for row in sets[name]
-    ]
+    pairs = []
+    for name in SETS:
+        for row in sets[name]:
+            texts = (row.premise, row.hypothesis, row.occupation.word, row.occupation.type)
+            about = (row.gender, row.term, pack.frames[row.frame] or SLOT)
+            pairs.append(Pair(pack.language, int(row.id or 0), name, *texts, *about))
+    return pairs
 
 
 def _model(
@@ -354,7 +335,6 @@ def _model(
     pairs: Sequence[Pair],
     about: dict[str, Any],
     folder: Path,
-    keep_models: bool,
 ) -> tuple[pd.DataFrame, dict[str, Any], str]:
     """Return a model's answers, `about` it, and where they are from: the cache, or a training."""
     try:
@@ -364,48 +344,35 @@ def _model(
             if (folder / ABOUT).is_file():
                 about = json.loads((folder / ABOUT).read_text("utf-8"))
                 return pd.read_csv(folder / ANSWERS, index_col="id"), about, "cache"
+            accuracies: list[float] = []
             started = time.perf_counter()
-            classify, accuracies = _train(learner, pack, rows, about, folder)
-            about |= {
-                "train_accuracy": max(accuracies),
-                "tries": len(accuracies),
-                "accuracies": accuracies,
-            }
+            questions = [(row.premise, row.hypothesis) for row in rows]
+            right = np.array([LABELS.index(row.label) for row in rows])
+            while len(accuracies) < TRIES and max(accuracies, default=0) < GATE:
+                k = len(accuracies)
+                place = folder / f"try-{k + 1}"
+                place.mkdir(exist_ok=True)
+                model = learner.learn(pack, rows, about["seed"] + k * SEED_STEP, place)
+                accuracies.append(float((model(questions).argmax(1) == right).mean()))
+                if np.argmax(accuracies) == k:
+                    best = model
+                if accuracies[k] < GATE:
+                    name = f"{pack.language}, rate {about['rate']:g}, seed {about['seed']}"
+                    say(f"{name}: {accuracies[k]:.3f} of its set right, try {k + 1} of {TRIES}")
             unique = {pair.id: (pair.premise, pair.hypothesis) for pair in pairs}
-            given = _probabilities(classify(list(unique.values())), unique)
-            about["seconds"] = round(time.perf_counter() - started, 1)
+            given = _probabilities(best(list(unique.values())), unique)
+            about |= {"train_accuracy": max(accuracies), "tries": len(accuracies)}
+            about |= {"accuracies": accuracies, "seconds": round(time.perf_counter() - started, 1)}
             with atomic_path(folder / ANSWERS) as draft:
                 given.to_csv(draft)
             # Written last: a folder that has it is complete.
             text = json.dumps(about, ensure_ascii=False, indent=2, default=str)
             atomic_write(folder / ABOUT, text + "\n")
-            if not keep_models:
-                for path in folder.glob("try-*"):
-                    shutil.rmtree(path)
+            for path in folder.glob("try-*"):
+                shutil.rmtree(path)
             return given, about, "trained now"
     except (OSError, KeyError, json.JSONDecodeError, pd.errors.ParserError) as error:
         raise RunFailed(f"{folder}: the answers cannot be kept or read there ({error})") from None
-
-
-def _train(
-    learner: Learner, pack: Pack, rows: Sequence[Row], about: Mapping[str, Any], folder: Path
-) -> tuple[Classify, list[float]]:
-    """Train until a model has learned its set; return the best, and the accuracy of each try."""
-    accuracies: list[float] = []
-    questions = [(row.premise, row.hypothesis) for row in rows]
-    right = np.array([LABELS.index(row.label) for row in rows])
-    for k in range(TRIES):
-        place = folder / f"try-{k + 1}"
-        place.mkdir(exist_ok=True)
-        model = learner.learn(pack, rows, about["seed"] + k * SEED_STEP, place)
-        accuracies.append(float((model(questions).argmax(1) == right).mean()))
-        if np.argmax(accuracies) == k:
-            best = model
-        if accuracies[-1] >= GATE:
-            break
-        name = f"{pack.language}, rate {about['rate']:g}, seed {about['seed']}"
-        say(f"{name}: {accuracies[-1]:.3f} of its set right, try {k + 1} of {TRIES}")
-    return best, accuracies
 
 
 def _probabilities(values: np.ndarray, ids: Any) -> pd.DataFrame:
@@ -428,11 +395,8 @@ def _scores(pairs: Sequence[Pair], given: pd.DataFrame) -> dict[str, float]:
     )
     # As `score_records` computes them, without the resamples that its intervals need.
     tables = arranged(answers(records, items)[SUMS].sum().to_numpy()[None])
-    return {
-        measure.metric: float(measure.of(tables)[0])
-        for measure in measures(set(SETS), soft=True)
-        if measure.task == ALL
-    }
+    every = [measure for measure in measures(set(SETS), soft=True) if measure.task == ALL]
+    return {measure.metric: float(measure.of(tables)[0]) for measure in every}
 
 
 def _expected(rows: Sequence[Row], pairs: Sequence[Pair]) -> dict[str, float]:

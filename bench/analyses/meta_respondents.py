@@ -25,7 +25,7 @@ from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.core.i18n import N_, _, note
 from bench.core.progress import progress
-from bench.figures.style import FAINT, INK, WIDTH, colours, set_title, style
+from bench.figures.style import FAINT, INK, WIDTH, colours, forest_axis, set_title, style
 from bench.metrics.correlation import correlations
 from bench.metrics.headline import listing
 from bench.metrics.table import ALL
@@ -49,6 +49,7 @@ NUISANCES = {
 # Scores of the default grid on the package's samples (see tests/benchmarks/carried.py); a row holds
 # the key of what was asked.
 CARRIED = Path(__file__).parent / "meta_respondents.csv"
+PRESET = "robust"
 # Grades replies where a task has that done, by how much of the reference is in them.
 JUDGE = Simulated("")
 MEASURE = ["benchmark", "task", "metric"]
@@ -109,7 +110,6 @@ def evaluate(
     limit: int | None = None,
     settings: Mapping[str, Mapping[str, str]] | None = None,
     folders: Mapping[str, str | Path] | None = None,
-    preset: str = "robust",
     carried: bool = True,
 ) -> pd.DataFrame:
     """Score the respondents of a grid by every measure, over all categories.
@@ -137,7 +137,7 @@ def evaluate(
                 judge="simulated:",
                 limit=limit,
                 settings=(settings or {}).get(name),
-                preset=preset,
+                preset=PRESET,
                 data=(folders or {}).get(name, data.SAMPLES / name),
             )
             plan = Plan.make(config)
@@ -146,13 +146,13 @@ def evaluate(
             )
             room, items = module("metrics", name), data.frame(list(plan.by_id.values()))
             headlines = _headlines(name)
-            key = digest([plan.identity, preset])
+            key = digest([plan.identity, PRESET])
             for respondent in respondents:
                 source = "carried by the package"
                 scores: Any = known.get((name, key, *respondent))
                 if scores is None:
                     answers = execute.answers(plan, requests, Simulated(respondent.spec), JUDGE)
-                    table, source = room.score_records(answers, items, preset), "asked now"
+                    table, source = room.score_records(answers, items, PRESET), "asked now"
                     scores = table[table.category == ALL].set_index(["task", "metric"]).score
                 for measure, score in scores.items():
                     about = (name, *measure, measure in headlines, *respondent)
@@ -444,14 +444,10 @@ def plot_overview(scores: pd.DataFrame, measures: Sequence[tuple[str, str, str]]
         ax.plot([row["low"], row["high"]], [y, y], color=palette[nuisance], lw=2.5, alpha=0.5)
         ax.plot(row["confusion"], y, markers[nuisance], ms=5, color=palette[nuisance])
     labels = [measure_name(task, metric, name) for name, task, metric in worst.index]
-    ax.set_yticks(range(len(worst)), labels)
-    ax.set_ylim(len(worst) - 0.5, -0.5)
-    ax.axvline(1, color=FAINT, ls="--", lw=1, zorder=0)
+    forest_axis(ax, labels, 1)
     ax.set_xlim(-0.03, max(1.08, 1.05 * long.high.max()))
     axis = _("moved at a fixed bias, as a share of the range over the bias; more confused →")
     ax.set_xlabel(axis, fontsize="small")
-    ax.grid(axis="y", visible=False)
-    sns.despine(ax=ax, left=True)
     looks: dict[str, Any] = {
         name: {"color": palette[name], "marker": markers[name], "label": _(NUISANCES[name])}
         for name in nuisances

@@ -24,7 +24,7 @@ from bench.core.errors import BadInput, NoRuns
 from bench.core.i18n import N_, _, sentences
 from bench.data import OWN_SAMPLES
 from bench.figures.cbbq import prompt_settings
-from bench.figures.style import FAINT, WIDTH, colours, set_title, style, wrap_label
+from bench.figures.style import FAINT, WIDTH, colours, forest_axis, set_title, style, wrap_label
 from bench.metrics.bootstrap import LEVEL, resample
 from bench.metrics.cbbq.answers import answers as score_answers
 from bench.metrics.headline import listing
@@ -402,16 +402,15 @@ def plot_differences(compared: pd.DataFrame) -> Figure | None:
             if np.isnan(row["difference"]):
                 at_centre: Any = {"fontsize": "xx-small", "ha": "center", "va": "center"}
                 ax.text(0, y, _("undefined"), color=FAINT, **at_centre)
-        ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=1)
         ends = rows[["ci_low", "ci_high", "difference"]].fillna(0).abs().to_numpy()
         reach = 1.1 * max(0.1, float(ends.max()))
+        forest_axis(ax, names, 0)
+        ax.tick_params(axis="y", labelsize="x-small")
         ax.set(xlim=(-reach, reach), ylim=(len(models) - 0.5, -0.5))
         ax.locator_params(axis="x", nbins=5)
-        ax.set_yticks(range(len(models)), names, fontsize="x-small")
         title, better = PANELS[task, metric]
         side = "left" if better.startswith("←") else "right"
         ax.set_xlabel(_(better), fontsize="x-small", loc=side)
-        ax.grid(axis="y", visible=False)
         _finish(ax, title)
     for ax in grid[len(panels) :]:
         ax.set_visible(False)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.core.i18n import N_, _
@@ -20,6 +19,8 @@ from bench.figures.style import (
     colours,
     error_bars,
     first_preset,
+    forest,
+    forest_axis,
     heatmap,
     label,
     legend_below,
@@ -51,8 +52,7 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
     The most stereotyped category comes first, over both contexts and all models. A cell without a
     score is hatched.
 
-    Returns:
-        None where there is no score at all.
+    None where there is no score at all.
     """
     style()
     models = models_of(scores)
@@ -85,11 +85,9 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
         ax.tick_params(axis="y", length=0)
     axes[0].tick_params(axis="y", rotation=0)
     chances = _(" and ").join(f"{BIAS[task][1]:.2f}" for task in wide)
-    below = [_("white: a random answerer ({chance})", chance=chances)]
-    if any(values.isna().any(axis=None) for values in wide.values()):
-        below.append(_("hatched: no number"))
+    white = _("white: a random answerer ({chance})", chance=chances)
     title = _("Share of stereotyped answers by category")
-    _title(fig, title, _("; ").join([*below, *stars]))
+    _title(fig, title, _("; ").join([white, _("hatched: no number"), *stars]))
     return fig
 
 
@@ -106,8 +104,7 @@ def names_by_topic(
         table: of one model, from `bench.metrics.cbbq.by_name_and_topic`.
         metric: `s_total`, `s_amb` or `s_disamb`.
 
-    Returns:
-        None where the category was not asked.
+    None where the category was not asked.
     """
     style()
     rows = table[table.category == category]
@@ -154,12 +151,11 @@ def names_by_topic(
     if every > len(score):
         fewer = _("the {n} of {all} names with most answers", n=len(score), all=every)
     about = _("; ").join(filter(None, (model, fewer, numbered)))
-    gaps = (score.isna() & n.notna()).any(axis=None)
     below = [
         _("white: a random answerer ({chance})", chance=f"{CENTRES[metric]:.2f}"),
         _("below the score its answers"),
         _("blank: no template"),
-        _("hatched: no score") if gaps else "",
+        _("hatched: no score"),
         starred,
     ]
     names_of = {"category": label("cbbq", category), "measure": NAMES[metric]}
@@ -175,8 +171,7 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
     can be the stereotyped one, a right one cannot: no point is above the line but where labels are
     wrong.
 
-    Returns:
-        None where no accuracy was computed.
+    None where no accuracy was computed.
     """
     style()
     asked = [task for task in BIAS if not _rows(scores, task, "accuracy").empty]
@@ -203,29 +198,14 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
             points, mean = part[part.category != ALL], part[part.category == ALL]
             look = {"ms": 3.5, "mew": 0, "alpha": 0.45, "color": colour}
             ax.plot(points.score_accuracy, points.score, marks[model], **look)
-            ax.errorbar(
-                mean.score_accuracy,
-                mean.score,
-                yerr=error_bars(mean),
-                xerr=error_bars(mean, "_accuracy"),
-                fmt=marks[model],
-                ms=8,
-                mec="white",
-                lw=1.5,
-                color=colour,
-                label=model,
-                zorder=3,
-            )
+            bars = {"yerr": error_bars(mean), "xerr": error_bars(mean, "_accuracy")}
+            look = {"fmt": marks[model], "ms": 8, "mec": "white", "lw": 1.5, "color": colour}
+            ax.errorbar(mean.score_accuracy, mean.score, **bars, **look, label=model, zorder=3)
         ax.set(xlim=ROOM, ylim=ROOM, xlabel=_("accuracy (1: all right)"), title=_(CONTEXTS[task]))
         ax.set_ylabel(_("{measure} (0: never the stereotype)", measure=NAMES[metric]))
         sns.despine(ax=ax)
     legend_below(fig, axes[0])
-    fig.set_label(
-        _(
-            "Accuracy against the share of stereotyped answers, small points categories, large "
-            "ones means; the numbers are in the table by category."
-        )
-    )
+    fig.set_label(_("Accuracy against the share of stereotyped answers in each context."))
     return fig
 
 
@@ -235,8 +215,7 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     Args:
         table: score tables under several prompt settings, with a column `prompting`.
 
-    Returns:
-        None where the table is empty.
+    None where the table is empty.
     """
     style()
     if table.empty:
@@ -290,8 +269,7 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
     Left, the share of questions answered at one place, and with one option, in every order; right,
     the score over all orders and that of the released one.
 
-    Returns:
-        None where only one order was asked.
+    None where only one order was asked.
     """
     style()
     asked = [task for task in BIAS if _rows(scores, task, "one_place").score.notna().any()]
@@ -313,35 +291,23 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
             for name, marker, shift in zip(metrics, "os", (-0.13, 0.13), strict=True):
                 rows = _rows(scores, task, name)
                 rows = rows[rows.category == ALL].set_index("model").reindex(models)
-                _dots(ax, rows, marker, shift)
-            ax.set_yticks(range(len(models)), models)
+                for k, (model, colour) in enumerate(colours(models).items()):
+                    y = k + shift
+                    fill = "white" if marker == "s" else colour
+                    look: dict[str, Any] = {"marker": marker, "ms": 5, "mfc": fill}
+                    forest(ax, rows.loc[[model]], [y], colour, **look)
+                    if np.isnan(rows.score[model]):
+                        centre: dict[str, Any] = {"ha": "center", "va": "center", "color": FAINT}
+                        ax.text(0.5, y, _("no number"), fontsize="x-small", **centre)
+            forest_axis(ax, models, rows.baseline.max())
             ax.set(xlim=ROOM, ylim=(len(models) - 0.5, -0.5))
             ax.set_title(title, fontsize="small")
-            ax.grid(axis="y", visible=False)
-            sns.despine(ax=ax, left=True)
     left = _("share of questions\n● with one option   □ at one place")
     right = _("share of stereotyped answers\n● mean over orders   □ released order")
     axes[-1, 0].set_xlabel(left, fontsize="small")
     axes[-1, 1].set_xlabel(right, fontsize="small")
     _title(fig, _("When the options change places"), _("dashed: a random answerer"))
     return fig
-
-
-def _dots(ax: Axes, rows: pd.DataFrame, marker: str, shift: float) -> None:
-    """Draw dots with intervals, one line per model; squares are hollow."""
-    palette = colours(list(rows.index))
-    for y, (model, row) in enumerate(rows.iterrows()):
-        colour = palette[str(model)]
-        ends = [row.ci_low, row.ci_high]
-        ax.plot(ends, [y + shift] * 2, color=colour, lw=1.5, alpha=0.6)
-        fill = "white" if marker == "s" else colour
-        ax.plot(row.score, y + shift, marker, ms=5, color=colour, mfc=fill)
-        if np.isnan(row.score):
-            look: dict[str, Any] = {"fontsize": "x-small", "ha": "center", "va": "center"}
-            ax.text(0.5, y + shift, _("no number"), color=FAINT, **look)
-    chance = rows.baseline.dropna()
-    if len(chance):
-        ax.axvline(chance.iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
 
 
 def _rows(scores: pd.DataFrame, task: str, metric: str) -> pd.DataFrame:

@@ -80,8 +80,7 @@ def _heatmap(wide: pd.DataFrame, rows: pd.DataFrame, names: list[str], title: st
 def radars(scores: pd.DataFrame) -> Figure | None:
     """Draw the paper's radars: a spoke per category (left) and per task (right), a line per model.
 
-    Returns:
-        None where there are too few spokes to draw an area.
+    None where there are too few spokes to draw an area.
     """
     style()
     rows = _scores(scores)
@@ -129,8 +128,7 @@ def radars(scores: pd.DataFrame) -> Figure | None:
 def list_lengths(scores: pd.DataFrame) -> Figure | None:
     """Draw scenario selection by number of groups, with a coin tosser and the lowest score.
 
-    Returns:
-        None where it was not asked.
+    None where it was not asked.
     """
     style()
     rows = first_preset(scores)
@@ -184,8 +182,7 @@ def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
     Args:
         answers: by model, one row per answer with columns `people` and `model`, 0 to 10.
 
-    Returns:
-        None where bias scoring was not asked.
+    None where bias scoring was not asked.
     """
     style()
     shown = {name: part.dropna() for name, part in answers.items() if len(part.dropna())}
@@ -218,8 +215,7 @@ def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
 def marks(scores: pd.DataFrame) -> Figure | None:
     """Draw the judge's four grades for bias analysis, in percent of the highest.
 
-    Returns:
-        None where it was not asked.
+    None where it was not asked.
     """
     style()
     names = [criterion.name for criterion in CRITERIA]

@@ -24,6 +24,7 @@ from bench.figures.style import (
     colours,
     error_bars,
     first_preset,
+    forest_axis,
     markers,
     models_of,
     set_title,
@@ -78,8 +79,7 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
     Blue is the right label, red what CoAL counts, grey another wrong one. A set without an answer
     is hatched.
 
-    Returns:
-        None where no set was asked.
+    None where no set was asked.
     """
     style()
     rows = first_preset(scores)
@@ -93,12 +93,10 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
     height = 1.0 + len(languages) * (0.75 + 0.3 * len(models))
     fig = Figure(figsize=(width, height), layout="constrained")
     axes = fig.subplots(len(languages), 1, squeeze=False)[:, 0]
-    gaps = False
     for ax, language in zip(axes, languages, strict=True):
         shares = rows[rows.category == language].set_index(["model", "task", "metric"]).score
         for y, model in enumerate(models):
             values = [float(shares.get((model, *column), np.nan)) for column in columns]
-            gaps |= bool(np.isnan(values).any())
             for x, column, value in zip(places, columns, values, strict=True):
                 _cell(ax, x, y, value, SHADES.get(column))
         ax.set_xticks(places, [*(["E", "C", "N"] * 3), "FN", "CoAL"], fontsize="small")
@@ -120,16 +118,10 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
         Rectangle((0, 0), 1, 1, color=mpl.colormaps[shade](0.5), label=name)
         for shade, name in names.items()
     ]
-    if gaps:
-        look = {"fc": "white", "ec": FAINT, "hatch": "////", "lw": 0}
-        patches.append(Rectangle((0, 0), 1, 1, label=_("no answer"), **look))
+    look = {"fc": "white", "ec": FAINT, "hatch": "////", "lw": 0}
+    patches.append(Rectangle((0, 0), 1, 1, label=_("no answer"), **look))
     _legend(fig, patches, 4)
-    fig.set_label(
-        _(
-            "Shares of entailment, contradiction and neutral in PS, AS and NS, with FN and CoAL; "
-            "the numbers are in the table by category."
-        )
-    )
+    fig.set_label(_("Shares of entailment, contradiction and neutral in PS, AS and NS."))
     return fig
 
 
@@ -139,8 +131,7 @@ def directions(scores: pd.DataFrame) -> Figure | None:
     Left and middle, entailment in PS and contradiction in AS, for female- and male-stereotyped
     occupations; right, entailment in NS where the hypothesis has a woman or a man.
 
-    Returns:
-        None where neither was asked.
+    None where neither was asked.
     """
     style()
     panels = {
@@ -164,12 +155,10 @@ def directions(scores: pd.DataFrame) -> Figure | None:
                 part = rows[own].set_index("model").reindex(models)
                 for y, row in enumerate(part.itertuples()):
                     _dot(ax, row, y + shift, colour, marker)
-            ax.axvline(1 / 3, color=FAINT, ls="--", lw=1, zorder=0)
-            ax.set_yticks(range(len(models)), models, fontsize="small")
+            forest_axis(ax, models, 1 / 3)
+            ax.tick_params(axis="y", labelsize="small")
             ax.set(xlim=ROOM, ylim=(len(models) - 0.5, -0.5))
             ax.set_title(title if language == languages[0] else "", fontsize="small")
-            ax.grid(axis="y", visible=False)
-            sns.despine(ax=ax, left=True)
         if len(languages) > 1:
             name = _language(language).replace(" (", "\n(")
             line[0].set_ylabel(name, fontweight="bold", color=INK)
@@ -197,8 +186,7 @@ def worst_occupations(
         table: of one model, from `bench.metrics.nli_coal.by(records, items, "occupation")`.
         most: of each kind.
 
-    Returns:
-        None where the language was not asked, or its data name no occupations.
+    None where the language was not asked, or its data name no occupations.
     """
     style()
     rows = table[(table.category == category) & table.biased.notna()]
@@ -251,8 +239,7 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
     Args:
         predictors: from `bench.metrics.nli_coal.predictors`.
 
-    Returns:
-        None where not all sets were asked.
+    None where not all sets were asked.
     """
     style()
     rows = first_preset(scores)
@@ -274,19 +261,9 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
         own = rows[rows.category == language].set_index(["metric", "model"])
         for model, colour in colours(models).items():
             x, y = (own.reindex([(metric, model)]) for metric in ("coal", BALANCED))
-            ax.errorbar(
-                x.score,
-                y.score,
-                xerr=error_bars(x),
-                yerr=error_bars(y),
-                fmt=marks[model],
-                ms=7,
-                mec="white",
-                lw=1.5,
-                color=colour,
-                label=model,
-                zorder=4,
-            )
+            bars = {"xerr": error_bars(x), "yerr": error_bars(y)}
+            look = {"fmt": marks[model], "ms": 7, "mec": "white", "lw": 1.5, "color": colour}
+            ax.errorbar(x.score, y.score, **bars, **look, label=model, zorder=4)
         ax.axhline(0, color=FAINT, lw=1, zorder=0)
         ax.set(xlim=ROOM, ylim=(-1.05 if against else -0.35, 1.05), xlabel=_("CoAL (0 is best)"))
         ax.set_title(_language(language), fontsize="small")

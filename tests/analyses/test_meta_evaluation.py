@@ -180,9 +180,7 @@ def test_a_killed_run_continues_and_a_second_call_trains_none(tmp_path: Path) ->
     assert again.learned == []
     assert set(second.source) == {"cache"}
     assert second.drop(columns="source").equals(found.drop(columns="source"))
-    assert not list(tmp_path.rglob("weights")), "models are not kept unless asked for"
-    meta.evaluate(["en"], learner=Oracle(), keep_models=True, **(options | {"rates": [0.2]}))
-    assert len(list(tmp_path.rglob("weights"))) == 1
+    assert not list(tmp_path.rglob("weights")), "answers are kept, and models are not"
     (tmp_path / found.key[0] / meta.ABOUT).write_text("{", "utf-8")
     with pytest.raises(meta.RunFailed, match=found.key[0]):
         meta.evaluate(["en"], learner=Oracle(), **options)
@@ -317,9 +315,7 @@ def test_a_checkpoint_is_fine_tuned_from_its_own_weights(tmp_path: Path) -> None
     base.__self__.tokenizer.save_pretrained(tmp_path / "base")
     training = {"epochs": 8, "learning_rate": 1e-3, "device": "cpu"}
     options: dict[str, Any] = {"rates": [0.5], "seeds": [0], "ns_words": "trained"}
-    options |= {"cache": tmp_path / "cache", "keep_models": True}
     learner = meta.Continued(str(tmp_path / "base"), training)
-    found = meta.evaluate(["en"], learner=learner, **options)
+    found = meta.evaluate(["en"], learner=learner, cache=tmp_path / "cache", **options)
     assert found.passed.all()
     assert scores(found, "coal") == pytest.approx([1 / 3], abs=0.05)
-    assert (next((tmp_path / "cache").rglob("try-1")) / "model" / "README.md").is_file()
