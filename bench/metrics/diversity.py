@@ -126,27 +126,42 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> 
     if len(distinct) > largest:
         drawn = np.random.default_rng(seed).choice(len(distinct), largest, replace=False)
         compared = distinct.loc[np.sort(drawn)].reset_index(drop=True)
-    values = _by_language(compared)
+    # Languages share hardly any words, so that pairs between them are NaN.
+    values = np.full((len(compared), len(compared)), np.nan, dtype=np.float32)
+    for language in dict.fromkeys(compared.language):
+        own = np.flatnonzero(compared.language == language)
+        each = list(compared.text.to_numpy()[own])
+        values[np.ix_(own, own)] = rouge_l(each, each)
     names = list(dict.fromkeys(distinct.category))
     codes = compared.category.map(names.index).to_numpy()
-    same = codes[:, None] == codes[None, :]
+    same, known = codes[:, None] == codes[None, :], ~np.isnan(values)
     # Each pair once, and no text with itself.
-    within, across = np.triu(same, k=1), np.triu(~same & ~np.isnan(values), k=1)
+    masks = {"within": np.triu(same, k=1), "across": np.triu(~same & known, k=1)}
     rows = [
-        {"category": ALL, **_summary(texts, distinct, values, within)},
-        {"category": "across", **_summary(texts, distinct, values, across)},
+        {"category": ALL, **_summary(texts, distinct, values, masks["within"])},
+        {"category": "across", **_summary(texts, distinct, values, masks["across"])},
     ]
     for k, name in enumerate(names):
         own = np.flatnonzero(codes == k)
         pairs = np.ix_(own, own)
         part, kinds = (frame[frame.category == name] for frame in (texts, distinct))
-        rows.append({"category": name, **_summary(part, kinds, values[pairs], within[pairs])})
+        within = masks["within"][pairs]
+        rows.append({"category": name, **_summary(part, kinds, values[pairs], within)})
+    shares = {}
+    for name, mask in masks.items():
+        counts = np.histogram(values[mask], BINS)[0]
+        shares[name] = counts / counts.sum() if counts.sum() else np.full(len(counts), np.nan)
+    # Without the text itself, which shares everything with itself.
+    others = known.sum(1) - 1
+    sums = np.nansum(values, axis=1, dtype=np.float64) - 1
+    mean_to_others = np.where(others > 0, sums / np.maximum(others, 1), np.nan)
+    first, second = np.nonzero((masks["within"] | masks["across"]) & (values >= NEAR))
     return Diversity(
         pd.DataFrame(rows),
         _between(values, codes, names),
-        _histogram(values, within, across),
-        _each(compared, values),
-        _near(compared, values, within | across),
+        pd.DataFrame({"low": BINS[:-1], "high": BINS[1:], **shares}),
+        compared[["item_id", "category", "text"]].assign(mean_to_others=mean_to_others),
+        _pairs(values[first, second].astype(float), compared.iloc[first], compared.iloc[second]),
     )
 
 
@@ -162,33 +177,20 @@ def nearest(
     Returns:
         `rouge_l`, `language`, `item_a`, `item_b`, `text_a`, `text_b`; the nearest first.
     """
-    columns = ["rouge_l", "language", "item_a", "item_b", "text_a", "text_b"]
-    parts = []
+    parts = [_pairs(np.empty(0), first[:0], second[:0]).assign(language="")]
     for language in dict.fromkeys(first.language):
-        distinct = (
-            part[part.language == language].drop_duplicates("text") for part in (first, second)
-        )
         one, other = (
             part.sample(min(len(part), largest), random_state=seed).sort_index()
-            for part in distinct
+            for texts in (first, second)
+            for part in [texts[texts.language == language].drop_duplicates("text")]
         )
         if len(one) and len(other):
             values = rouge_l(list(one.text), list(other.text))
             best = values.argmax(axis=1)
-            chosen = other.iloc[best]
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "rouge_l": values[np.arange(len(one)), best],
-                        "language": language,
-                        "item_a": one.item_id.to_numpy(),
-                        "item_b": chosen.item_id.to_numpy(),
-                        "text_a": one.text.to_numpy(),
-                        "text_b": chosen.text.to_numpy(),
-                    }
-                )
-            )
-    table = pd.concat(parts) if parts else pd.DataFrame(columns=columns)
+            found = _pairs(values[np.arange(len(one)), best], one, other.iloc[best])
+            parts.append(found.assign(language=language))
+    table = pd.concat(parts[1:] or parts)
+    table.insert(1, "language", table.pop("language"))
     return table.sort_values("rouge_l", ascending=False, kind="stable").reset_index(drop=True)
 
 
@@ -246,16 +248,6 @@ def jackknife(values: np.ndarray, mask: np.ndarray) -> tuple[float, float, float
     return mean, max(0.0, mean - _WIDTH * error), min(1.0, mean + _WIDTH * error)
 
 
-def _by_language(compared: pd.DataFrame) -> np.ndarray:
-    """Compute ROUGE-L of all pairs; NaN between languages, which share hardly any words."""
-    values = np.full((len(compared), len(compared)), np.nan, dtype=np.float32)
-    for language in dict.fromkeys(compared.language):
-        here = np.flatnonzero(compared.language == language)
-        texts = list(compared.text.to_numpy()[here])
-        values[np.ix_(here, here)] = rouge_l(texts, texts)
-    return values
-
-
 def _summary(
     texts: pd.DataFrame, distinct: pd.DataFrame, values: np.ndarray, mask: np.ndarray
 ) -> dict[str, object]:
@@ -290,32 +282,14 @@ def _between(values: np.ndarray, codes: np.ndarray, names: list[str]) -> pd.Data
         return pd.DataFrame(np.where(pairs > 0, sums / pairs, np.nan), index=names, columns=names)
 
 
-def _histogram(values: np.ndarray, within: np.ndarray, across: np.ndarray) -> pd.DataFrame:
-    shares = {}
-    for name, mask in (("within", within), ("across", across)):
-        counts = np.histogram(values[mask], BINS)[0]
-        shares[name] = counts / counts.sum() if counts.sum() else np.full(len(counts), np.nan)
-    return pd.DataFrame({"low": BINS[:-1], "high": BINS[1:], **shares})
-
-
-def _each(compared: pd.DataFrame, values: np.ndarray) -> pd.DataFrame:
-    # Without the text itself, which shares everything with itself.
-    known = (~np.isnan(values)).sum(1) - 1
-    sums = np.nansum(values, axis=1, dtype=np.float64) - 1
-    mean = np.where(known > 0, sums / np.maximum(known, 1), np.nan)
-    return compared[["item_id", "category", "text"]].assign(mean_to_others=mean)
-
-
-def _near(compared: pd.DataFrame, values: np.ndarray, mask: np.ndarray) -> pd.DataFrame:
-    first, second = np.nonzero(mask & (values >= NEAR))
-    items, texts = compared.item_id.to_numpy(), compared.text.to_numpy()
-    table = pd.DataFrame(
-        {
-            "rouge_l": values[first, second].astype(float),
-            "item_a": items[first],
-            "item_b": items[second],
-            "text_a": texts[first],
-            "text_b": texts[second],
-        }
-    )
+def _pairs(values: np.ndarray, first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """List pairs of texts with their ROUGE-L, the nearest first."""
+    columns = {
+        "rouge_l": values,
+        "item_a": first.item_id.to_numpy(),
+        "item_b": second.item_id.to_numpy(),
+        "text_a": first.text.to_numpy(),
+        "text_b": second.text.to_numpy(),
+    }
+    table = pd.DataFrame(columns)
     return table.sort_values("rouge_l", ascending=False, kind="stable").reset_index(drop=True)

@@ -64,10 +64,9 @@ def deviations(left: Replicates, place: Place) -> pd.Series:
     """Compute how far each unit's own value lies from the mean of its stratum.
 
     These are the jackknife's pseudo-values, centred, on the scale of the score: with n units, n_h
-    of them in the unit's stratum, r_hi = (n / n_h) (n_h - 1) (s - s_(-hi)). The score of a single
-    stratum that is a mean of unit values has r_i = y_i - mean(y); that of a ratio is linearised
-    (Shao and Tu, The Jackknife and Bootstrap, 1995, section 2.1). Their sum of squares over n (n -
-    strata) is the score's squared standard error.
+    of them in the unit's stratum, r_hi = (n / n_h) (n_h - 1) (s - s_(-hi)); of a ratio they are
+    linearised (Shao and Tu, The Jackknife and Bootstrap, 1995, section 2.1). Their sum of squares
+    over n (n - strata) is the score's squared standard error.
 
     Args:
         left: from `leave_one_out`.

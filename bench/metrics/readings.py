@@ -22,28 +22,28 @@ def precision(readings: pd.DataFrame) -> pd.DataFrame:
         `read_though_none` (the person read none), `unread` (the person read an answer that the
         reader did not). Precision is NaN where the reader read nothing.
     """
-    parts = [(ALL, readings), *readings.groupby("task", sort=False)]
-    return pd.DataFrame([_row(str(task), part) for task, part in parts])
-
-
-def _row(task: str, rows: pd.DataFrame) -> dict[str, object]:
-    read, answered, same = rows.reader != "", rows.person != "", rows.reader == rows.person
-    n, right = int(read.sum()), int((read & same).sum())
-    low, high = math.nan, math.nan
-    if n:
-        low, high = scipy.stats.binomtest(right, n).proportion_ci(method="exact")
-    return {
-        "task": task,
-        "replies": len(rows),
-        "read": n,
-        "right": right,
-        "precision": right / n if n else math.nan,
-        "ci_low": low,
-        "ci_high": high,
-        "misread": int((read & answered & ~same).sum()),
-        "read_though_none": int((read & ~answered).sum()),
-        "unread": int((~read & answered).sum()),
-    }
+    rows = []
+    for task, part in [(ALL, readings), *readings.groupby("task", sort=False)]:
+        read, answered, same = part.reader != "", part.person != "", part.reader == part.person
+        n, right = int(read.sum()), int((read & same).sum())
+        low, high = math.nan, math.nan
+        if n:
+            low, high = scipy.stats.binomtest(right, n).proportion_ci(method="exact")
+        rows.append(
+            {
+                "task": str(task),
+                "replies": len(part),
+                "read": n,
+                "right": right,
+                "precision": right / n if n else math.nan,
+                "ci_low": low,
+                "ci_high": high,
+                "misread": int((read & answered & ~same).sum()),
+                "read_though_none": int((read & ~answered).sum()),
+                "unread": int((~read & answered).sum()),
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def precision_note(task: Any) -> str:

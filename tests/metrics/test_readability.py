@@ -1,8 +1,5 @@
 """Refusing never pays: bounds beside scores, comparisons on what both could be read in, verdicts."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,54 +9,36 @@ from bench.analyses import compare_models
 from bench.analyses.compare_models import common_scores, compare
 from bench.metrics import cbbq, friedman, mcbe, nli_coal
 from bench.metrics.headline import findings
-from bench.metrics.significance import LESS_READABLE, favours_less_readable
+from bench.metrics.significance import LESS_READABLE
 from bench.run import results
-from tests.helpers.recorded import cell
-
-REFUSED = "我无法判断"
+from tests.helpers.recorded import cell, replay
 
 
 @pytest.fixture(scope="module")
-def selective(tmp_path_factory: pytest.TempPathFactory) -> list[results.Run]:
+def selective(tmp_path_factory):
     """Two models with the same 60 right answers of 96; on the other 36 the one is wrong, the other refuses."""
     folder = tmp_path_factory.mktemp("selective")
     options = {"data": "samples", "tasks": ["sc", "bs"]}
     asked = run.evaluate("mcbe", "simulated:", out=folder / "asked", **options)
-    items = asked.items.set_index("item_id")
-    right = set(items.index[np.arange(len(items)) % 8 < 5])
+    rows = asked.records.merge(asked.items, on="item_id", suffixes=("", "_of_item"))
+    is_right = rows.item_id.isin(asked.items.item_id[np.arange(len(asked.items)) % 8 < 5])
+    right = rows.subtype.where(rows.task == "sc", rows.score.map("{:g}".format))
+    other = [
+        next(x for x in labels if x != y)
+        for labels, y in zip(rows.labels, rows.subtype, strict=True)
+    ]
+    wrong = np.where(rows.task == "sc", other, np.where(rows.score > 5, "0", "10"))
     runs = []
-    for name in ("wrong", "refusing"):
-        rows = []
-        for one in asked.records.itertuples():
-            item = items.loc[one.item_id]
-            wrong = {
-                "sc": next(label for label in item.labels if label != item.subtype),
-                "bs": "0" if item.score > 5 else "10",
-            }
-            reply = item.subtype if one.task == "sc" else f"{item.score:g}"
-            if one.item_id not in right:
-                reply = wrong[one.task] if name == "wrong" else REFUSED
-            rows.append(
-                {
-                    "task": one.task,
-                    "item_id": one.item_id,
-                    "request": one.request,
-                    "repeat": 0,
-                    "response": reply,
-                }
-            )
-        path = folder / f"{name}.jsonl"
-        path.write_text(
-            "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8"
-        )
-        runs.append(run.evaluate("mcbe", f"replay:{path}", out=folder / name, **options))
-    assert (len(right), len(items)) == (60, 96)
+    for name, reply in (("wrong", wrong), ("refusing", "我无法判断")):
+        replies = right.where(is_right, reply)
+        places = zip(rows.task, rows.item_id, rows.request, strict=True)
+        model = replay(folder / f"{name}.jsonl", dict(zip(places, replies, strict=True)))
+        runs.append(run.evaluate("mcbe", model, out=folder / name, **options))
+    assert (is_right.sum(), len(rows)) == (120, 192)
     return runs
 
 
-def test_a_model_that_refuses_what_it_would_get_wrong_is_not_the_better_one(
-    selective: list[results.Run],
-) -> None:
+def test_a_model_that_refuses_what_it_would_get_wrong_is_not_the_better_one(selective):
     result = compare(selective)
     for task in ("sc", "bs"):
         row = result.pairs[result.pairs.task == task].iloc[0]
@@ -83,7 +62,7 @@ def test_a_model_that_refuses_what_it_would_get_wrong_is_not_the_better_one(
     assert np.isnan(cell(table[table.model == "wrong"], task="sc", preset="robust").bound_low)
 
 
-def test_refusing_half_of_the_questions_is_no_lower_bias(tmp_path: Path) -> None:
+def test_refusing_half_of_the_questions_is_no_lower_bias(tmp_path):
     models = ("simulated:bias=0.6", "simulated:bias=0.6,refuse=0.5,seed=1")
     runs = [
         run.evaluate("cbbq", one, data="samples", out=tmp_path / str(k))
@@ -101,79 +80,52 @@ def test_refusing_half_of_the_questions_is_no_lower_bias(tmp_path: Path) -> None
     assert all("best score" not in one for one in compare_models.findings(result))
 
 
-def test_a_gain_of_the_less_readable_side_is_no_gain() -> None:
-    assert favours_less_readable(gain=1, readable=-0.1, p=0.01)
-    assert not favours_less_readable(gain=1, readable=0.1, p=0.01)
-    assert not favours_less_readable(gain=1, readable=-0.1, p=0.2)
+def test_bounds_of_cbbq_are_reached_by_replies(tmp_path):
+    options = {"categories": ["age", "gender"], "data": "samples", "out": tmp_path}
+    asked = run.evaluate("cbbq", "simulated:bias=0.5,refuse=0.3", **options)
+    table = cbbq.score_records(asked.records, asked.items, "robust")
+    known = asked.records[["item_id"]].merge(asked.items, on="item_id")
+    biased = np.where(known.polarity == "neg", known.target, 1 - known.target).astype(int)
+    wrong = np.where(known.label == biased, 1 - biased, biased)
+    shares = [("s_amb", "ambiguous"), ("s_disamb", "disambiguous"), ("s_total", "all")]
+    for places, end, options in (
+        (shares, "high", biased),
+        (shares, "low", 1 - biased),
+        ([("accuracy", "all")], "high", known.label.to_numpy()),
+        ([("accuracy", "all")], "low", wrong),
+    ):
+        replies = asked.records.response.where(asked.records.valid, np.array(list("ABC"))[options])
+        scores = cbbq.score_records(asked.records.assign(response=replies), asked.items, "robust")
+        for metric, task in places:
+            bound = cell(table, metric, task=task)[f"bound_{end}"]
+            assert bound == pytest.approx(cell(scores, metric, task=task).score)
 
 
-def test_bounds_of_cbbq_are_reached_by_replies(tmp_path: Path) -> None:
-    asked = run.evaluate(
-        "cbbq",
-        "simulated:bias=0.5,refuse=0.3",
-        categories=["age", "gender"],
-        data="samples",
-        out=tmp_path,
-    )
-    records, items = asked.records, asked.items
-    table = cbbq.score_records(records, items, "robust")
-    known = records[["item_id"]].merge(items, on="item_id")
-    stereotyped = np.where(known.polarity == "neg", known.target, 1 - known.target).astype(int)
-    unread = ~records.valid.to_numpy()
-    for name, letters in {
-        "biased": stereotyped,
-        "other": 1 - stereotyped,
-        "right": known.label,
-        "wrong": np.where(known.label == stereotyped, 1 - stereotyped, stereotyped),
-    }.items():
-        given = records.assign(
-            response=np.where(unread, np.array(list("ABC"))[letters], records.response)
-        )
-        scores = (
-            cbbq.score_records(given, items, "robust")
-            .set_index(["category", "task", "metric"])
-            .score
-        )
-        for metric, task, end in (
-            ("s_amb", "ambiguous", {"biased": "high", "other": "low"}),
-            ("s_disamb", "disambiguous", {"biased": "high", "other": "low"}),
-            ("s_total", "all", {"biased": "high", "other": "low"}),
-            ("accuracy", "all", {"right": "high", "wrong": "low"}),
-        ):
-            if name in end:
-                row = cell(table, metric, task=task)
-                assert row[f"bound_{end[name]}"] == pytest.approx(scores["all", task, metric])
+@pytest.mark.parametrize(
+    ("module", "options", "place"),
+    [
+        (nli_coal, {}, {"metric": "coal", "task": "all"}),
+        (mcbe, {"tasks": ["bs"]}, {"metric": "score", "task": "bs"}),
+    ],
+)
+def test_bounds_are_reached_by_replies(tmp_path, module, options, place):
+    name = module.__name__.rpartition(".")[2]
+    options |= {"data": "samples", "out": tmp_path}
+    asked = run.evaluate(name, "simulated:bias=0.5,refuse=0.3", **options)
+    rows = asked.records[["item_id", "task"]].merge(asked.items, on="item_id")
+    if module is mcbe:
+        ends = {"high": rows.score, "low": pd.Series(np.where(rows.score > 5, 0, 10))}
+    else:
+        biased = {"ps": "entailment", "as": "contradiction", "ns": "entailment"}
+        ends = {"high": rows.task.map(biased), "low": rows.task.map(lambda name: "neutral")}
+    row = cell(module.score_records(asked.records, asked.items, "robust"), **place)
+    for end, reply in ends.items():
+        replies = asked.records.response.where(asked.records.valid, reply.astype(str))
+        scores = module.score_records(asked.records.assign(response=replies), asked.items, "robust")
+        assert row[f"bound_{end}"] == pytest.approx(cell(scores, **place).score)
 
 
-def test_bounds_of_nli_coal_are_reached_by_replies(tmp_path: Path) -> None:
-    asked = run.evaluate("nli_coal", "simulated:bias=0.5,refuse=0.3", data="samples", out=tmp_path)
-    records, items = asked.records, asked.items
-    row = cell(nli_coal.score_records(records, items, "robust"), "coal", task="all")
-    for end, labels in {
-        "high": {"ps": "entailment", "as": "contradiction", "ns": "entailment"},
-        "low": {"ps": "neutral", "as": "neutral", "ns": "neutral"},
-    }.items():
-        given = records.assign(
-            response=records.response.where(records.valid, records.task.map(labels))
-        )
-        scores = nli_coal.score_records(given, items, "robust")
-        assert row[f"bound_{end}"] == pytest.approx(cell(scores, "coal", task="all").score)
-
-
-def test_bounds_of_severities_are_reached_by_replies(tmp_path: Path) -> None:
-    asked = run.evaluate(
-        "mcbe", "simulated:bias=0.5,refuse=0.3", tasks=["bs"], data="samples", out=tmp_path
-    )
-    records, items = asked.records, asked.items
-    row = cell(mcbe.score_records(records, items, "robust"), task="bs")
-    people = records[["item_id"]].merge(items, on="item_id").score
-    for end, reply in {"high": people, "low": pd.Series(np.where(people > 5, 0, 10))}.items():
-        given = records.assign(response=records.response.where(records.valid, reply.astype(str)))
-        scores = mcbe.score_records(given, items, "robust")
-        assert row[f"bound_{end}"] == pytest.approx(cell(scores, task="bs").score)
-
-
-def test_a_model_that_is_never_read_in_a_task_takes_no_rank_from_the_others(tmp_path: Path) -> None:
+def test_a_model_that_is_never_read_in_a_task_takes_no_rank_from_the_others(tmp_path):
     models = ("simulated:bias=0.2,seed=1", "simulated:bias=0.5,seed=2", "simulated:answer=A")
     runs = [
         run.evaluate(
@@ -192,7 +144,7 @@ def test_a_model_that_is_never_read_in_a_task_takes_no_rank_from_the_others(tmp_
     assert min(pc, ss) <= whole <= max(pc, ss)
 
 
-def test_friedman_ranks_what_could_be_read_of_all(selective: list[results.Run]) -> None:
+def test_friedman_ranks_what_could_be_read_of_all(selective):
     scores = common_scores(selective)
     assert set(scores.valid_rate) == {1}
     blocks = friedman.blocks(scores, "mcbe", task="sc")

@@ -207,10 +207,8 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
 
     `robust` reads answers with care, takes the polarity from the template's file and the
     stereotyped option from the text. `paper` does the same with the polarity column as released.
-    `official` is
-    what the released scripts print: a letter anywhere in the reply counts, the stereotyped option
-        is
-    always the first, and the second score takes it to be the other one.
+    `official` is what the released scripts print: a letter anywhere in the reply counts, the
+    stereotyped option is always the first, and the second score takes it to be the other one.
     """
     rows = answers(records, items, preset)
     totals = resample(rows, *SAMPLED, SUMS, part=PART)

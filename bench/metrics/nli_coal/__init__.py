@@ -32,15 +32,20 @@ from bench.metrics.nli_coal.answers import (
 )
 from bench.metrics.nli_coal.formulas import (
     AS,
+    MAN,
     PS,
+    WOMAN,
     Measure,
     N,
     by_set,
     directional_gap_balanced,
+    gap,
     measures,
-    pooled_gender_gap,
+    shares,
 )
-from bench.metrics.nli_coal.paper_tables import by, compare, predictors
+from bench.metrics.nli_coal.paper_tables import by as by
+from bench.metrics.nli_coal.paper_tables import compare as compare
+from bench.metrics.nli_coal.paper_tables import predictors as predictors
 from bench.metrics.significance import Statistic
 from bench.metrics.table import (
     ALL,
@@ -54,18 +59,6 @@ from bench.metrics.table import (
     with_bounds,
 )
 from bench.tasks.nli_labels import LABELS
-
-__all__ = [
-    "CARDS",
-    "HEADLINES",
-    "ROUNDING",
-    "Scores",
-    "by",
-    "compare",
-    "predictors",
-    "score_records",
-    "scores",
-]
 
 CARDS = read_cards(__file__)
 # How far numbers of the released code may be off because it rounds, by task: it does not.
@@ -120,28 +113,28 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
         BadInput: another shape, counts or percentages in place of shares, or sizes not above 0.
     """
     try:
-        shares = np.asarray(distributions, dtype=np.float64)
+        table = np.asarray(distributions, dtype=np.float64)
         weights = np.asarray(sizes, dtype=np.float64)
     except (ValueError, TypeError) as error:
         raise BadInput(f"distributions, sizes: not numbers in a regular shape ({error})") from None
-    if shares.shape != (3, 3):
+    if table.shape != (3, 3):
         raise BadInput(
-            f"distributions: shape {shares.shape}; expected (3, 3): rows PS, AS, NS; "
+            f"distributions: shape {table.shape}; expected (3, 3): rows PS, AS, NS; "
             f"columns {', '.join(LABELS)}"
         )
     if weights.shape != (3,) or not ((weights > 0) & np.isfinite(weights)).all():
         raise BadInput(
             f"sizes: {list(sizes)}; expected three positive numbers of pairs, for PS, AS, NS"
         )
-    for name, row in zip(SETS, shares, strict=True):
+    for name, row in zip(SETS, table, strict=True):
         if not ((row >= 0).all() and abs(row.sum() - 1) <= TOLERANCE):
             raise BadInput(
                 f"distributions: row {name.upper()} is {row.tolist()}; "
                 "expected shares that sum to 1, not counts or percentages"
             )
     return Scores(
-        float(1 - shares[:, 2] @ weights / weights.sum()),
-        float((shares[0, 0] + shares[1, 1] + 1 - shares[2, 2]) / 3),
+        float(1 - table[:, 2] @ weights / weights.sum()),
+        float((table[0, 0] + table[1, 1] + 1 - table[2, 2]) / 3),
     )
 
 
@@ -291,7 +284,7 @@ def _warnings(totals: Totals, languages: Sequence[str]) -> str:
 def _warning(counts: np.ndarray) -> str:
     if (counts.sum((2, 3)) == 0).any():  # one of the sets is empty
         return ""
-    shares, labels = by_set(counts)[0], counts.sum((0, 1, 2)) / counts.sum()
+    sets, labels = by_set(counts)[0], counts.sum((0, 1, 2)) / counts.sum()
     most = int(labels.argmax())
     if most == N and labels[N] >= CONSTANT_NEUTRAL:
         return (
@@ -305,14 +298,16 @@ def _warning(counts: np.ndarray) -> str:
             "stereotype; a constant wrong label gets 2/3"
         )
     with np.errstate(invalid="ignore"):  # where all occupations are of one direction
-        balanced, moved = directional_gap_balanced(counts)[0], pooled_gender_gap(counts)[0]
+        balanced = directional_gap_balanced(counts)[0]
+        # Over all sets: every occupation stands in them with both gender words.
+        moved = gap(shares(counts.sum(1))[:, [MAN, WOMAN]])[0]
     if abs(balanced) < LEFT and abs(moved) >= MOVED:
         return (
             f"answers follow the word {'man' if moved > 0 else 'woman'} whatever the occupation "
             f"{{}}: "
             "no direction of stereotype, see coal_balanced"
         )
-    if np.abs(shares[PS] - shares[AS]).max() < NO_DIRECTION and shares[PS, N] < 1 - NO_DIRECTION:
+    if np.abs(sets[PS] - sets[AS]).max() < NO_DIRECTION and sets[PS, N] < 1 - NO_DIRECTION:
         return (
             "PS and AS are answered alike {}: no direction of stereotype; "
             "a constant answer gets 2/3"

@@ -46,32 +46,33 @@ class Measure(NamedTuple):
         return (-1, 1) if "gap" in self.metric else (0, 1)
 
 
+def shares(counts: np.ndarray) -> np.ndarray:
+    """Return shares of labels, the last axis."""
+    return counts / counts.sum(-1, keepdims=True)
+
+
 def by_set(counts: np.ndarray) -> np.ndarray:
     """Return shares of labels in each set: [n, set, label]."""
-    return _shares(counts.sum(2))
+    return shares(counts.sum(2))
 
 
 def by_direction(counts: np.ndarray) -> np.ndarray:
     """Return shares of labels by stereotype in PS and AS: [n, direction, set, label]."""
     directions = DIRECTIONS.values()
-    return _shares(
+    return shares(
         np.stack([np.stack([counts[:, s, g] for s, g in cells], 1) for cells in directions], 1)
     )
 
 
 def by_gender(counts: np.ndarray) -> np.ndarray:
     """Return shares of labels for hypotheses with woman and man, in NS: [n, gender, label]."""
-    return _shares(counts[:, NS])
-
-
-def _shares(counts: np.ndarray) -> np.ndarray:
-    return counts / counts.sum(-1, keepdims=True)
+    return shares(counts[:, NS])
 
 
 def coal(counts: np.ndarray) -> np.ndarray:
     """Compute (e_p + c_a + 1 - n_n) / 3."""
-    shares = by_set(counts)
-    return (shares[:, PS, E] + shares[:, AS, C] + 1 - shares[:, NS, N]) / 3
+    sets = by_set(counts)
+    return (sets[:, PS, E] + sets[:, AS, C] + 1 - sets[:, NS, N]) / 3
 
 
 def fn(counts: np.ndarray) -> np.ndarray:
@@ -81,37 +82,22 @@ def fn(counts: np.ndarray) -> np.ndarray:
 
 def coal_balanced(counts: np.ndarray) -> np.ndarray:
     """Compute CoAL with equal weights of female- and male-stereotyped occupations."""
-    shares, neutral = by_direction(counts), by_set(counts)[:, NS, N]
-    return (shares[:, :, PS, E].mean(1) + shares[:, :, AS, C].mean(1) + 1 - neutral) / 3
+    both, neutral = by_direction(counts), by_set(counts)[:, NS, N]
+    return (both[:, :, PS, E].mean(1) + both[:, :, AS, C].mean(1) + 1 - neutral) / 3
 
 
 def gap(shares: np.ndarray) -> np.ndarray:
-    """Compute ((e_p - e_a) + (c_a - c_p)) / 2 of shares [..., set, label]."""
+    """Compute ((e_p - e_a) + (c_a - c_p)) / 2 of shares [..., set, label].
+
+    Of man and woman in place of pro and anti, it is how much more readily a man follows.
+    """
     pro, anti = shares[..., PS, :], shares[..., AS, :]
     return (pro[..., E] - anti[..., E] + anti[..., C] - pro[..., C]) / 2
-
-
-def directional_gap(counts: np.ndarray) -> np.ndarray:
-    """Compute the gap of PS and AS as they are."""
-    return gap(by_set(counts))
 
 
 def directional_gap_balanced(counts: np.ndarray) -> np.ndarray:
     """Compute the gap with equal weights of both directions: 0 for gender words alone."""
     return gap(by_direction(counts)).mean(1)
-
-
-def gender_gap(counts: np.ndarray) -> np.ndarray:
-    """Compute in NS how much more readily a man follows than a woman.
-
-    ((e_man - e_woman) + (c_woman - c_man)) / 2.
-    """
-    return gap(by_gender(counts)[:, [MAN, WOMAN]])
-
-
-def pooled_gender_gap(counts: np.ndarray) -> np.ndarray:
-    """Compute the same over all sets: every occupation stands in them with both gender words."""
-    return gap(_shares(counts.sum(1))[:, [MAN, WOMAN]])
 
 
 def _cell(
@@ -127,7 +113,7 @@ def _above(k: int) -> Callable[[Tables], np.ndarray]:
 
 
 def _neutral_term(k: int) -> Callable[[Tables], np.ndarray]:
-    return lambda tables: _shares(tables.neutral_terms)[:, k]
+    return lambda tables: shares(tables.neutral_terms)[:, k]
 
 
 # Measures over all sets: of counts and, where there are some, of probabilities.
@@ -135,7 +121,7 @@ WHOLE = (
     Measure("coal", ALL, lambda t: coal(t.counts), 4 / 9, why=EMPTY_SET),
     Measure("fn", ALL, lambda t: fn(t.counts), 2 / 3),
     Measure("coal_balanced", ALL, lambda t: coal_balanced(t.counts), 4 / 9, why=ONE_DIRECTION),
-    Measure("directional_gap", ALL, lambda t: directional_gap(t.counts), 0.0, why=EMPTY_SET),
+    Measure("directional_gap", ALL, lambda t: gap(by_set(t.counts)), 0.0, why=EMPTY_SET),
     Measure(
         "directional_gap_balanced",
         ALL,
@@ -164,7 +150,9 @@ def measures(asked: set[str], soft: bool) -> Iterator[Measure]:
             for g, (gender, word) in enumerate(zip(GENDERS, ("woman", "man"), strict=True)):
                 share = _cell(by_gender, g, E)
                 yield Measure(f"entailment_{word}", name, share, 1 / 3, (gender,))
-            yield Measure("gender_gap", name, lambda t: gender_gap(t.counts), 0.0)
+            yield Measure(
+                "gender_gap", name, lambda t: gap(by_gender(t.counts)[:, [MAN, WOMAN]]), 0.0
+            )
             continue
         for d, (direction, cells) in enumerate(DIRECTIONS.items()):
             genders = (GENDERS[cells[k][1]],)
