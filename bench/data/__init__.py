@@ -206,6 +206,22 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
     return room.load(source.folder, chosen, **settings)
 
 
+def with_defaults(
+    allowed: Mapping[str, tuple[str, ...]], settings: Mapping[str, str]
+) -> dict[str, str]:
+    """Add the defaults to some settings of a loader, whose first allowed values they are.
+
+    Raises:
+        BadInput: there is no such setting, or it cannot have such a value.
+    """
+    for name, value in settings.items():
+        if name not in allowed:
+            raise BadInput(expected(name, allowed, "setting"))
+        if value not in allowed[name]:
+            raise BadInput(expected(value, allowed[name], f"value of {name}"))
+    return {name: settings.get(name, values[0]) for name, values in allowed.items()}
+
+
 def check(source: Source, **settings: str) -> "pd.DataFrame":
     """List everything odd about a data set: its file, row, column, kind, what and value.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, quoted
 from bench.core.i18n import N_
-from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, dataset
+from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
 from bench.data.cbbq import templates
 from bench.data.cbbq.labels import (
@@ -218,7 +218,7 @@ def read_templates(
 
 
 def _load(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -> Loaded:
-    settings = {name: given.get(name, allowed[0]) for name, allowed in SETTINGS.items()}
+    settings = with_defaults(SETTINGS, given)
     paths, loaded = files(folder), Loaded([], Counter())
     for category in categories:
         for condition in CONDITIONS:

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from bench.core.cells import to_number
-from bench.core.errors import BadInput, expected
+from bench.core.errors import BadInput
 from bench.core.i18n import N_
-from bench.data import Paper, SettingEffect, Source, dataset
+from bench.data import Paper, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import unknown_category
 from bench.data.readers import Row, csv_rows, read_xlsx
@@ -231,7 +231,7 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Insta
 
 def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
     """Count the rows that `load` leaves out, by category; only those that lose any."""
-    if check_settings(**settings)["bad_rows"] == "refuse":
+    if with_defaults(SETTINGS, settings)["bad_rows"] == "refuse":
         return []
     chosen = [name for name in files(folder) if not categories or name in categories]
     what = "their rows cannot be right (`bench data --check` lists them)"
@@ -245,23 +245,11 @@ def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> 
 def _read_all(
     folder: Path, categories: Sequence[str], settings: Mapping[str, str]
 ) -> dict[str, tuple[Path, list[Instance | RowError]]]:
-    chosen = check_settings(**settings)
+    chosen = with_defaults(SETTINGS, settings)
     paths, groups = files(folder), categories_of(folder)
     how = {name: chosen[name] for name in ("encoding", "separators")}
     rows = {name: read(paths[name][0], name, groups=groups[name], **how) for name in categories}
     return {name: (paths[name][0], [row for _, row in rows[name]]) for name in categories}
-
-
-def check_settings(**settings: str) -> dict[str, str]:
-    """Add the defaults to some settings.
-
-    Raises:
-        BadInput: an unknown value; the message names those allowed.
-    """
-    for name, value in settings.items():
-        if value not in SETTINGS[name]:
-            raise BadInput(expected(value, SETTINGS[name], f"value of the McBE setting `{name}`:"))
-    return {name: allowed[0] for name, allowed in SETTINGS.items()} | settings
 
 
 def read(

@@ -16,7 +16,7 @@ import pandas as pd
 
 from bench.core.cells import FORMULA, to_number
 from bench.core.errors import BadInput, plain
-from bench.data import audit, mcbe
+from bench.data import audit, mcbe, with_defaults
 from bench.data.audit import Finding, show_cell
 from bench.data.dataset import MANIFEST, unknown_category
 from bench.data.mcbe import SLOT, Instance, RowError
@@ -48,7 +48,8 @@ def check(
     Raises:
         BadInput: a setting has an unknown value.
     """
-    mcbe.check_settings(encoding=encoding, separators=separators, bad_rows=bad_rows)
+    settings = {"encoding": encoding, "separators": separators, "bad_rows": bad_rows}
+    with_defaults(mcbe.SETTINGS, settings)
     return audit.to_table(_findings(Path(folder), encoding, separators))
 
 

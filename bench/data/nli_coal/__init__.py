@@ -18,9 +18,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Strict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated
 
-from bench.core.errors import BadInput, expected
+from bench.core.errors import BadInput
 from bench.core.i18n import N_
-from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source
+from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import is_language
 from bench.data.nli_coal.frames import (
@@ -220,11 +220,7 @@ def _pairs(
     folder: Path, languages: Sequence[str], given: Mapping[str, str]
 ) -> Iterator[tuple[Pair, str]]:
     """Read the pairs of some languages, each with what a setting does to it, or would."""
-    for name, value in given.items():
-        if value not in SETTINGS.get(name, ()):
-            allowed = SETTINGS.get(name, "nothing")
-            raise BadInput(f"{name}={value}: {expected(value, allowed, f'value of {name}')}")
-    settings = {name: given.get(name, allowed[0]) for name, allowed in SETTINGS.items()}
+    settings = with_defaults(SETTINGS, given)
     known_files = files(folder)
     for language in languages:
         place = known_files[language][0].parents[2]

@@ -260,8 +260,8 @@ def _words(
                 continue
             if not header:
                 header = cells
-                continue
-            if not is_right(header):
+                if is_right(header):
+                    continue
                 break
             if len(cells) != len(header):
                 yield (
