@@ -325,24 +325,21 @@ def _status(command: Callable[[], Any]) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
+        from bench import tasks
+
         text = " ".join(message().split())
-        say(f"bench: {text}{_setting_hint(text)}")
+        for name in names():
+            for setting, value in tasks.settings(name, {}, "robust").items():
+                if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", text):
+                    text += (
+                        f"; {setting} is a setting of {name}, given like --set {setting}={value}"
+                    )
+        say(f"bench: {text}")
         return 2
     # Some versions of typer raise, others return.
     if status == INTERRUPTED:
         say(f"bench: interrupted; {CONTINUES}")
     return status
-
-
-def _setting_hint(message: str) -> str:
-    """Return how to give an unknown option that is a benchmark's setting."""
-    from bench import tasks
-
-    for name in names():
-        for setting, value in tasks.settings(name, {}, "robust").items():
-            if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", message):
-                return f"; {setting} is a setting of {name}, given like --set {setting}={value}"
-    return ""
 
 
 def _check_format(name: str, formats: tuple[str, ...] = FORMATS) -> None:

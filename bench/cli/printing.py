@@ -42,7 +42,12 @@ def data(sources: list[dict[str, Any]], format: str) -> None:
     if format == "json":
         _print_json(sources)
         return
+    from bench.tasks import prompts
+
     for source in sources:
+        folder = Path(source["folder"])
+        file = own_prompts(folder)
+        wording = file and f"{prompts.load(source['benchmark'], None, folder).label}: {file}"
         title, n = module("data", source["benchmark"]).TITLE, len(source["categories"])
         categories = "category" if n == 1 else "categories"
         print(f"{title}: {source['items']:,} items in {n} {categories}")
@@ -51,7 +56,7 @@ def data(sources: list[dict[str, Any]], format: str) -> None:
             ("found", f"{source['found']}: {source['folder']}"),
             ("version", f"{source['name']}, {source['version']}, sha256 {source['sha256'][:12]}"),
             ("licence", source["licence"]),
-            ("wording", _own_prompts(source["benchmark"], Path(source["folder"]))),
+            ("wording", wording),
             ("items", counts),
             ("note", source["note"]),
         ]
@@ -62,14 +67,6 @@ def data(sources: list[dict[str, Any]], format: str) -> None:
         for key, value in rows:
             if value:
                 _show(f"  {key:8} {value}")
-
-
-def _own_prompts(benchmark: str, folder: Path) -> str:
-    """Return the prompt set that a data set brings, "" if it brings none."""
-    from bench.tasks import prompts
-
-    file = own_prompts(folder)
-    return f"{prompts.load(benchmark, None, folder).label}: {file}" if file else ""
 
 
 def scores(runs: list[Any], preset: str | None, format: str) -> None:
@@ -184,11 +181,7 @@ def readings(run: Any, sheet: Path) -> None:
 
 
 def written(files: "Sequence[WrittenFile]", unit: str) -> None:
-    """Print which files were written, with how many rows, and whether they are the released ones.
-
-    Args:
-        unit: what a row is, in the plural.
-    """
+    """Print which files were written, with how many `unit`, and whether they are as released."""
     for file in files:
         release = ", as released" if file.as_released else ", not as released"
         release = release if file.as_released or file.released else ""

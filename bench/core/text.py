@@ -61,9 +61,7 @@ def as_json(document: str) -> str:
 def language_of(text: str, languages: Sequence[str] = ()) -> str:
     """Return the code of a text's language by its letters, for reading it aloud.
 
-    Args:
-        text: the text.
-        languages: those of the data, for letters that several share; default: zh and en.
+    `languages` are those of the data, for letters that several share; default: zh and en.
     """
     hangul, kana, han = (len(letters.findall(text)) for letters in (HANGUL, KANA, HAN))
     if hangul > kana + han:

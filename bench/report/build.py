@@ -102,10 +102,15 @@ class Making:
     def make(self, jobs: int) -> Made:
         """Ask the models, and make each page as soon as its runs are there."""
         not_begun = list(self.given)
+
+        def end_kernels() -> None:
+            logging.disable()  # of errors of kernels that are ended here
+            kernels.end_kernels()
+
         try:
             with (
                 # Kernels are processes, so threads are enough.
-                processes.waiting(os.cpu_count() or 1, _end_kernels) as pool,
+                processes.waiting(os.cpu_count() or 1, end_kernels) as pool,
                 study_runs.asking(self.plan, self.folder, jobs, self._events.put),
             ):
                 while len(self.made) < len(self.given) or self._asked():
@@ -267,11 +272,6 @@ def analysed(plan: Study, name: str) -> list[str]:
     if name in OVER_VARIANTS:
         return [variant.key for variant in plan.variants]
     return plan.first_variants
-
-
-def _end_kernels() -> None:
-    logging.disable()  # of errors of kernels that are ended here
-    kernels.end_kernels()
 
 
 def _page(

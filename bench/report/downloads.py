@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 import yaml
@@ -54,27 +54,25 @@ def saved(folder: Path) -> list[Saved]:
 
 def bibtex(benchmarks: Sequence[str]) -> str:
     """Return the papers of benchmarks, and the workbench, as BibTeX."""
-    papers = [_entry(module("data", name).PAPER) for name in benchmarks]
+    entries = []
+    for paper in (module("data", name).PAPER for name in benchmarks):
+        family = paper.authors[0].split()[-1].lower()
+        word = re.sub(r"\W", "", paper.title.split()[0]).lower()
+        fields = {
+            "author": " and ".join(paper.authors),
+            # In braces, so that styles keep the capitals.
+            "title": f"{{{paper.title}}}",
+            "booktitle": paper.venue,
+            "year": paper.year,
+            "url": paper.url,
+        }
+        lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
+        entries.append(f"@inproceedings{{{family}{paper.year}{word},\n{lines}\n}}\n")
     own = (
         "@software{bias_workbench,\n  author = {{bias-workbench authors}},\n"
         f"  title = {{{TITLE}}},\n  version = {{{__version__}}}\n}}\n"
     )
-    return "\n".join([*papers, own])
-
-
-def _entry(paper: Paper) -> str:
-    family = paper.authors[0].split()[-1].lower()
-    word = re.sub(r"\W", "", paper.title.split()[0]).lower()
-    fields = {
-        "author": " and ".join(paper.authors),
-        # In braces, so that styles keep the capitals.
-        "title": f"{{{paper.title}}}",
-        "booktitle": paper.venue,
-        "year": paper.year,
-        "url": paper.url,
-    }
-    lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
-    return f"@inproceedings{{{family}{paper.year}{word},\n{lines}\n}}\n"
+    return "\n".join([*entries, own])
 
 
 def in_words(paper: Paper) -> str:
@@ -83,28 +81,20 @@ def in_words(paper: Paper) -> str:
 
 
 def model_index(runs: Sequence[Run]) -> str:
-    """Return a model's defined headline scores as metadata of a Hugging Face model card.
-
-    Args:
-        runs: of one model, one per benchmark.
-    """
-    results = [result for run in runs for result in _results(run)]
-    return yaml.safe_dump(
-        {"model-index": eval_results_to_model_index(runs[0].model, results)},
-        sort_keys=False,
-        allow_unicode=True,
-    )
-
-
-def _results(run: Run) -> list[EvalResult]:
-    about, scores = run.about, run.scores()
-    task = next((name for verb, name in HUB_TASKS.items() if verb in about["verbs"]), "other")
+    """Return the defined headline scores of a model's runs as metadata of a model card."""
     results = []
-    for headline in module("metrics", run.benchmark).HEADLINES:
-        rows = headline_rows(scores, headline)
-        for row in rows[(rows.category == ALL) & rows.score.notna()].to_dict("records"):
-            results.append(
-                EvalResult(
+    for run in runs:
+        about, scores = run.about, run.scores()
+        task = next((name for verb, name in HUB_TASKS.items() if verb in about["verbs"]), "other")
+        for headline in module("metrics", run.benchmark).HEADLINES:
+            rows = headline_rows(scores, headline)
+            for row in rows[(rows.category == ALL) & rows.score.notna()].to_dict("records"):
+                numbers = {
+                    name: round(float(row[name]), 6)
+                    for name in ("ci_low", "ci_high", "valid_rate", "baseline")
+                    if not math.isnan(row[name])
+                }
+                result = EvalResult(
                     task_type=task,
                     dataset_type=run.benchmark,
                     dataset_name=about["data"]["name"],
@@ -113,44 +103,31 @@ def _results(run: Run) -> list[EvalResult]:
                     metric_type=f"{headline.task}_{headline.metric}",
                     metric_name=headline.title,
                     metric_value=round(float(row["score"]), 6),
-                    metric_args=_context(row, about),
+                    metric_args={
+                        "n": int(row["n"]),
+                        **numbers,
+                        "preset": row["preset"],
+                        "prompts": about["asked"]["prompts"],
+                        "note": row["note"],
+                        "measured_by": f"bias-workbench {__version__}",
+                    },
                 )
-            )
-    return results
-
-
-def _context(row: dict[Any, Any], about: dict[str, Any]) -> dict[str, Any]:
-    """Return what a score needs next to it."""
-    numbers = {
-        name: round(float(row[name]), 6)
-        for name in ("ci_low", "ci_high", "valid_rate", "baseline")
-        if not math.isnan(row[name])
-    }
-    wording = {"preset": row["preset"], "prompts": about["asked"]["prompts"], "note": row["note"]}
-    return {
-        "n": int(row["n"]),
-        **numbers,
-        **wording,
-        "measured_by": f"bias-workbench {__version__}",
-    }
+                results.append(result)
+    content = {"model-index": eval_results_to_model_index(runs[0].model, results)}
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
 def write(
     folder: Path, benchmarks: Sequence[str], runs: Sequence[Run], headlines: pd.DataFrame
 ) -> list[str]:
-    """Write the index's table, the references, and one file of metadata per model.
-
-    Returns:
-        The paths of the metadata from the index.
-    """
+    """Write the index's table, the references, and metadata; return the metadata's paths."""
     export.write_table(headlines, folder / "tables" / "index", "headlines")
     export.write_text(folder / "references.bib", bibtex(benchmarks))
-    place = folder / "model-index"
     by_model: dict[str, list[Run]] = {}
     for run in runs:
         # Simulated respondents have no model card.
         if not run.model.startswith("simulated:"):
-            by_model.setdefault(run.model, []).append(run)
-    for model, of_model in by_model.items():
-        export.write_text(place / f"{path_slug(model)}.yml", model_index(of_model))
-    return [f"model-index/{path_slug(model)}.yml" for model in by_model]
+            by_model.setdefault(f"model-index/{path_slug(run.model)}.yml", []).append(run)
+    for path, of_model in by_model.items():
+        export.write_text(folder / path, model_index(of_model))
+    return list(by_model)

@@ -54,13 +54,12 @@ class Trouble(NamedTuple):
 def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> Trouble | None:
     """Execute a notebook with parameters into `target`.
 
-    The kernel works in the folder of `target` and imports from where this process does.
-
-    Returns:
-        Why it did not run to its end; None if it did.
+    The kernel works in the folder of `target` and imports from where this process does. Return why
+    it did not run to its end; None if it did.
     """
     check_parameters(source, parameters)
     imports = [os.path.abspath(folder) for folder in sys.path]
+    listing = {"listing": _opened_runs(target.resolve())}
     trouble = None
     with explain_write_errors(target), atomic_path(target) as draft:
         try:
@@ -72,7 +71,7 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
                 progress_bar=False,
                 execution_timeout=CELL_TIMEOUT,
                 coalesce_streams=True,
-                kernel_manager_class=kernels.listing_opened_runs(_opened_runs(target.resolve())),
+                kernel_manager_class=type("ListingKernel", (kernels.OwnKernel,), listing),
                 resources={"metadata": {"path": str(target.parent)}},
                 extra_arguments=[
                     "--log-level=CRITICAL",
@@ -133,11 +132,7 @@ def drop_blank_outputs(book: nbformat.NotebookNode) -> None:
 
 
 def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> Fingerprint:
-    """Describe what an executed notebook rests on: while it stays the same, so does the page.
-
-    Args:
-        runs: folders of the runs that its parameters name.
-    """
+    """Describe what an executed notebook rests on: while it stays the same, so does the page."""
     cells = [cell.source for cell in nbformat.read(source, as_version=4).cells]
     return {
         "notebook": _digest(json.dumps(cells).encode()),

@@ -42,11 +42,6 @@ class OwnKernel(AsyncKernelManager):
         await super().start_kernel(env=env, **options)
 
 
-def listing_opened_runs(listing: Path) -> type[OwnKernel]:
-    """Make a kernel class that lists the folders of the runs that it opens in a file."""
-    return type("ListingKernel", (OwnKernel,), {"listing": listing})
-
-
 class ForkedKernel(LocalProvisioner):
     """Starts a kernel by a fork instead of a new Python."""
 

@@ -123,10 +123,7 @@ def top_sentences(
 ) -> list[tuple[str, str]]:
     """Choose up to five findings, each a sentence and the name of its page.
 
-    The first of each page, then the second of each benchmark.
-
-    Args:
-        analyses: findings of the analyses' pages, by name of the page.
+    The first of each page, then the second of each benchmark; `analyses` has findings by page.
     """
     sources = []
     for variant in shown:

@@ -152,13 +152,7 @@ def _is_error(output: nbformat.NotebookNode) -> bool:
 
 
 class Picture(NamedTuple):
-    """A picture of the index.
-
-    Attributes:
-        source: its PNG as a data URI.
-        alt: its alternative text.
-        width: in pixels of the page.
-    """
+    """A picture of the index: its PNG as a data URI, its description, its width in pixels."""
 
     source: str
     alt: str
@@ -214,9 +208,6 @@ class Site:
         Args:
             left_out: reasons of analyses without a page.
             waiting: names of pages that are not there yet.
-
-        Returns:
-            The path of the index.
         """
         plan, folder = self._plan, self._folder
         asked = list(dict.fromkeys(cell.model.label for cell in cells if cell.state == ASKED))

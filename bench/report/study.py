@@ -68,10 +68,8 @@ class StudyModel:
     """A model of a study.
 
     Attributes:
-        model: as in the command's --model.
         name: its name in tables; empty for a short form of `model`.
         folder: name of the folder of its runs, different for each model.
-        options: options of its runs alone.
         key: environment variable with the key of its host; empty for the study's.
     """
 
@@ -89,12 +87,9 @@ class StudyModel:
 
 @dataclass(frozen=True)
 class Variant:
-    """A benchmark as a study asks it.
+    """A benchmark as a study asks it; without a name if there is one way only.
 
-    Attributes:
-        name: empty if the benchmark is asked in one way only.
-        options: options of its runs.
-        page: whether it has its own page; if not, only analyses show it.
+    If it has no `page`, only analyses show it.
     """
 
     benchmark: str
@@ -116,12 +111,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Analysis:
-    """An analysis of a study.
-
-    Attributes:
-        parameters: of its notebook.
-        variants: names of the variants that it is about; None for its default.
-    """
+    """The parameters of an analysis, and the names of its variants; None for its default."""
 
     parameters: Mapping[str, Any]
     variants: tuple[str, ...] | None = None

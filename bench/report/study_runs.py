@@ -73,22 +73,17 @@ def cells(plan: Study) -> list[Cell]:
 
 @contextmanager
 def asking(plan: Study, folder: Path, jobs: int, settled: Callable[[Cell], None]) -> Iterator[None]:
-    """Ask every model every benchmark in the background of a block.
+    """Ask every model every benchmark in the background of a block, `jobs` models concurrently.
 
-    Args:
-        jobs: number of models that are asked concurrently.
-        settled: is called from threads with each cell when its state is known.
+    `settled` is called from threads with each cell when its state is known.
     """
+    quick = ("simulated", "replay", "predictions")
     threads = max(1, (os.cpu_count() or 1) // jobs)
     with processes.waiting(jobs, lambda: processes.end(NAME)) as pool:
-        for model in sorted(plan.models, key=_takes_long):
+        # What need not be loaded comes first, which fills the index early.
+        for model in sorted(plan.models, key=lambda m: split_kind(m.model)[0] not in quick):
             pool.submit(_ask_beside, plan, model, folder, threads, settled)
         yield
-
-
-def _takes_long(model: StudyModel) -> bool:
-    """Whether a model has to be loaded; others come first, which fills the index early."""
-    return split_kind(model.model)[0] not in ("simulated", "replay", "predictions")
 
 
 def _variants(plan: Study) -> list[Variant]:

@@ -85,7 +85,11 @@ def evaluate(
     Limits.of(config.limits)
     key_names.check(config.keys or {}, [config.model, config.judge])
     # A run that is continued keeps its settings: another preset only scores it otherwise.
-    recorded = like.about["asked"] if like else _recorded(config.out, config.benchmark)
+    before = like.about if like else {}
+    if not like and config.out and (Path(config.out) / records.RUN_JSON).is_file():
+        before = records.read_run_json(Path(config.out))
+    is_same = before.get("benchmark") == resolve(config.benchmark)
+    recorded: dict[str, Any] = before["asked"] if like or is_same else {}
     settings = {**recorded.get("settings", {}), **(config.settings or {})}
     model = hub.at_revision(config.model, config.revision)
     config = config.model_copy(update={"settings": settings, "model": model, "revision": None})
@@ -308,11 +312,3 @@ def path_slug(model: str) -> str:
 def curated(name: str) -> Path:
     """Return the default folder of a curated data set: `reports/curated/NAME`, next to the runs."""
     return places.reports() / "curated" / name
-
-
-def _recorded(out: str | Path | None, benchmark: str) -> dict[str, Any]:
-    """Return what was asked in the run in `out`; nothing if there is no run of the benchmark."""
-    if not out or not (Path(out) / records.RUN_JSON).is_file():
-        return {}
-    about = records.read_run_json(Path(out))
-    return dict(about["asked"]) if about["benchmark"] == resolve(benchmark) else {}

@@ -118,11 +118,7 @@ def execute_requests(
     judge: Lazy,
     refusal: str,
 ) -> None:
-    """Ask what is missing in the folder of a run, and write it.
-
-    Args:
-        refusal: why this process may not write there; empty if it may.
-    """
+    """Ask what is missing in a run's folder, and write it unless `refusal` says why not."""
     places = {id(request): place for place, request in enumerate(chain(*requests.stages))}
     stages = requests.shards(int(about["shard"]), about.get("order", "plan"))
     sizes = {number: len(shard) for stage in stages for number, shard in stage}

@@ -78,14 +78,9 @@ class Plan:
 
     @classmethod
     def make(cls, config: RunConfig, recorded: Mapping[str, Any] | None = None) -> "Plan":
-        """Plan a run.
-
-        Args:
-            recorded: what was asked in the run that this one continues or repeats.
-        """
+        """Plan a run; `recorded` is what was asked in the run that it continues or repeats."""
         for name in ("limit", "repeats", "max_new_tokens"):
-            value = getattr(config, name)
-            if value is not None and value < 1:
+            if (value := getattr(config, name)) is not None and value < 1:
                 raise BadInput(f"--{name.replace('_', '-')} {value}: has to be at least 1")
         benchmark, model, judge = resolve(config.benchmark), config.model, config.judge
         names = tasks.chosen(benchmark, config.tasks)
@@ -132,6 +127,14 @@ class Plan:
             affected = [task for task in names if effect.task in ("", task)]
             entries = unfit if effect.left_out else touched
             entries.extend({**entry, "task": task} for task in affected)
+        # The limit of tokens per reply; under `official` it is that of the released script.
+        max_new_tokens = config.max_new_tokens
+        if max_new_tokens is None:
+            released = tasks.released_limit(benchmark, text.label)
+            has_released = config.preset == "official"
+            if recorded:
+                has_released = recorded.get("max_new_tokens") == released
+            max_new_tokens = released if has_released else None
         label_names = config.labels_of(model)
         generation = config.generation.changed()
         asked = {
@@ -141,7 +144,7 @@ class Plan:
             "tasks": names,
             "settings": settings,
             **{name: getattr(config, name) for name in config.fields_with("asked")},
-            "max_new_tokens": _reply_limit(config, text.label, recorded),
+            "max_new_tokens": max_new_tokens,
             "prompts": text.label,
             "wording_hash": digest(text.tables),
             "data_sha256": source.sha256,
@@ -179,20 +182,10 @@ class Plan:
         return ids
 
     def foreign(self, requests: Sequence[Request]) -> dict[str, list[str]]:
-        """Return the languages of prompts that are not those of the data, by the data's language.
-
-        Args:
-            requests: of the model; only those with a prompt of the prompt set count.
-        """
+        """Return by the data's language those of the prompt set that differ from it."""
         version = self.wording.label
         asked = dict.fromkeys(r.category for r in requests if r.prompt_version == version)
         return wording.foreign(self.benchmark, self.wording, self.source.language, list(asked))
-
-    @property
-    def may_be_judged_later(self) -> bool:
-        """Whether a judge can be added to a run: no task is asked otherwise with one."""
-        judged, settings = module("tasks", self.benchmark).judged, self.asked["settings"]
-        return "needed" not in [judged(task, settings) for task in self.tasks]
 
     def requests(
         self,
@@ -268,18 +261,6 @@ class Plan:
                 "choose other --tasks or --categories"
             )
         return Requests(_stages(requests), ways, left_out)
-
-
-def _reply_limit(
-    config: RunConfig, prompt_version: str, recorded: Mapping[str, Any] | None
-) -> int | None:
-    """Return the limit of tokens per reply; under `official` it is that of the released script."""
-    if config.max_new_tokens is not None:
-        return config.max_new_tokens
-    released = tasks.released_limit(resolve(config.benchmark), prompt_version)
-    if recorded:
-        return released if recorded.get("max_new_tokens") == released else None
-    return released if config.preset == "official" else None
 
 
 def _stages(requests: Sequence[Request]) -> list[list[Request]]:

@@ -28,24 +28,17 @@ def start_server(modules: Sequence[str]) -> None:
         from multiprocessing import forkserver
 
         multiprocessing.get_context("forkserver").set_forkserver_preload(list(modules))
-        with uninterrupted(), _same_imports():
-            forkserver.ensure_running()
-
-
-@contextlib.contextmanager
-def _same_imports() -> Iterator[None]:
-    """Let a Python that is started in the block import what this one does.
-
-    By itself the server would look in the working folder first, which can have other packages.
-    """
-    before = dict(os.environ)
-    os.environ["PYTHONSAFEPATH"] = "1"
-    os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+        before = dict(os.environ)
+        # It imports what this process does; by itself it would look in the working folder first,
+        # which can have other packages.
+        os.environ["PYTHONSAFEPATH"] = "1"
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, sys.path))
+        try:
+            with uninterrupted():
+                forkserver.ensure_running()
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
 
 
 def start(name: str, target: Callable[..., None], *arguments: Any) -> BaseProcess:
@@ -90,14 +83,14 @@ def _begin(environment: Mapping[str, str], target: Callable[..., None], *argumen
     os.environ.update(environment)
     # Libraries shall start processes as if this one had not been forked.
     multiprocessing.set_start_method(None, force=True)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def end_with_parent() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     target(*arguments)
-
-
-def _end_with_parent() -> None:
-    if parent := multiprocessing.parent_process():
-        parent.join()
-        os._exit(1)
 
 
 @contextlib.contextmanager

@@ -34,12 +34,7 @@ Values = Mapping[str, str] | range
 
 
 class CheckedReadings(NamedTuple):
-    """What a filled-in sheet says.
-
-    Attributes:
-        precision: of the parser, see `bench.metrics.readings.precision`.
-        filled: rows that are filled in, of `rows`.
-    """
+    """What a filled-in sheet says: the parser's precision, and how many of `rows` are filled in."""
 
     precision: pd.DataFrame
     filled: int

@@ -87,8 +87,12 @@ def check_plan(about: Mapping[str, Any], plan: Plan, preset: str) -> None:
     # An older run lacks what was added later; these two are only there if they are not default.
     for name in [name for name in now if name in was or name in ("label_names", "generation")]:
         old, new = was.get(name), now.get(name)
-        if old == new or (name in ("model", "judge") and _may_be_the_same(old, new)):
+        if old == new:
             continue
+        if name in ("model", "judge") and None not in (old, new):
+            kinds = {scorers.split_kind(str(model))[0] for model in (old, new)}
+            if len(kinds) == 1 and kinds <= {"", *scorers.FILES}:
+                continue  # perhaps the same files, which are compared by their hash
         if name == "dtype":  # that of the loaded model is compared
             continue
         if doubt := file_hash.incomparable(old, new):
@@ -108,12 +112,6 @@ def check_plan(about: Mapping[str, Any], plan: Plan, preset: str) -> None:
             f"--from: {changed.replace('_', '-')} was {old}, now {new}; leave it out, or ask anew "
             "without --from"
         )
-
-
-def _may_be_the_same(old: Any, new: Any) -> bool:
-    """Return whether two models can be the same files, which are compared by their hash."""
-    kinds = {scorers.split_kind(str(model))[0] for model in (old, new)}
-    return None not in (old, new) and len(kinds) == 1 and kinds <= {"", *scorers.FILES}
 
 
 def check_scorer(about: Mapping[str, Any], role: str, described: Mapping[str, Any]) -> None:

@@ -31,11 +31,7 @@ KEYS = ["task", "item_id", "request", "repeat"]
 
 
 class Note(NamedTuple):
-    """A note on the headline score of a category and task.
-
-    Attributes:
-        gap: why there is no score, where the table has no such row; it then gets one.
-    """
+    """A note on a headline score; with a `gap`, why there is none, the table gets a row for it."""
 
     category: str
     task: str
@@ -96,8 +92,7 @@ class Run:
     def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
         """Compute the score table under a preset, by default the run's own.
 
-        Args:
-            common: the tasks that all compared models were asked, if these differ.
+        `common` are the tasks that all compared models were asked, if these differ.
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
@@ -285,11 +280,7 @@ class UnchangingRun(Run):
 
 
 def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True) -> pd.DataFrame:
-    """Join the score tables of several runs, with a column `model`.
-
-    Args:
-        beside: append the official rows that differ.
-    """
+    """Join the score tables of several runs; `beside` adds the official rows that differ."""
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import __version__, data, records
+from bench.benchmarks import module
 from bench.config import RunConfig
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
@@ -27,10 +28,9 @@ IDENTITY = ("id", "revision", "base", "dtype", "tokenizer_hash", "chat_template_
 def existing_run(
     folder: Path, plan: Plan, config: RunConfig, refusal: str
 ) -> dict[str, Any] | None:
-    """Return the `run.json` in `folder`, None if there is none.
+    """Return the `run.json` in `folder`, None if there is none; `BadInput` if it is another run's.
 
-    Args:
-        refusal: why this process may not write there; empty if it may.
+    `refusal` says why this process may not write there, "" if it may.
     """
     if not (folder / records.RUN_JSON).is_file():
         # A run that was killed before its run.json was written leaves its items alone.
@@ -44,7 +44,9 @@ def existing_run(
     about = records.read_run_json(folder)
     was = {"benchmark": about["benchmark"], **about["asked"]}
     now = {"benchmark": plan.benchmark, **plan.asked}
-    if plan.may_be_judged_later and now["judge"] and was.get("judge", "") is None:
+    judged = [module("tasks", plan.benchmark).judged(k, now["settings"]) for k in plan.tasks]
+    # Without a judge, a task that needs one is asked otherwise.
+    if "needed" not in judged and now["judge"] and was.get("judge", "") is None:
         # The judge's requests come after all others, so the shards stay as they are.
         was |= {"judge": now["judge"], "judge_content": now["judge_content"]}
     for role in ("model", "judge"):

@@ -71,29 +71,14 @@ def test_a_score_table_has_one_preset_and_official_rows_come_after_it(tmp_path: 
     pd.testing.assert_frame_equal(beside.iloc[: len(scores)], scores)
 
 
-@pytest.fixture(scope="module")
-def other_tasks(tmp_path_factory: pytest.TempPathFactory) -> list[results.Run]:
-    """Runs of two models, of which the second was asked fewer tasks."""
-    folder, tasks = tmp_path_factory.mktemp("runs"), (["pc", "sc", "bs"], ["sc", "bs"])
-    return [
-        run.evaluate(
-            "mcbe",
-            f"simulated:bias=0.5,seed={k}",
-            tasks=names,
-            limit=4,
-            data="samples",
-            out=folder / str(k),
-        )
-        for k, names in enumerate(tasks, start=1)
+def test_models_are_compared_over_the_tasks_that_all_were_asked(tmp_path: Path) -> None:
+    options = {"limit": 4, "data": "samples"}
+    runs = [
+        run.evaluate("mcbe", f"{MODEL}{k}", tasks=names, out=tmp_path / str(k), **options)
+        for k, names in enumerate((["pc", "sc", "bs"], ["sc", "bs"]))
     ]
-
-
-def test_models_are_compared_over_the_tasks_that_all_were_asked(
-    other_tasks: list[results.Run],
-) -> None:
-    table = results.table(other_tasks)
+    table, first = results.table(runs), runs[0].label
     assert headlines(table, "mcbe")[0].metric == "score_common"
-    first = other_tasks[0].label
     own = table[(table.model == first) & (table.preset == "robust")]
     common = own[(own.metric == "score") & own.task.isin(["sc", "bs"]) & (own.category != "all")]
     by_category = common.groupby("category").score.mean()
@@ -106,4 +91,4 @@ def test_models_are_compared_over_the_tasks_that_all_were_asked(
     assert list(findings(table, "mcbe").metric[:2]) == ["score_common", "score_common"]
     blocks = friedman.blocks(table, "mcbe").scores[first].loc[by_category.index]
     np.testing.assert_allclose(blocks, by_category)
-    assert headlines(results.table(other_tasks[:1]), "mcbe")[0].metric == "score"
+    assert headlines(results.table(runs[:1]), "mcbe")[0].metric == "score"

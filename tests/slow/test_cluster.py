@@ -2,11 +2,12 @@
 
 import os
 import pickle
+import re
 import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,28 @@ def assert_as_here(out: str = "far", **options: Any) -> None:
     assert_frame_equal(columns(out), columns("near"))
 
 
+def before_answers(monkeypatch: Any, call: Callable[[Any], None]) -> None:
+    """Call `call` with the requests before a simulated respondent answers them."""
+    original = Simulated.answer
+
+    def answer(respondent: Simulated, requests: Any) -> list[Answer]:
+        call(requests)
+        return original(respondent, requests)
+
+    monkeypatch.setattr(Simulated, "answer", answer)
+
+
+def after_shards(monkeypatch: Any, call: Callable[[Path], None]) -> None:
+    """Call `call` with the run's folder after each shard that is written."""
+    write = records.write_shard
+
+    def written(folder: Path, *arguments: Any) -> None:
+        write(folder, *arguments)
+        call(folder)
+
+    monkeypatch.setattr(records, "write_shard", written)
+
+
 @pytest.mark.parametrize("benchmark", ["cbbq", "mcbe", "nli_coal"])
 def test_the_records_are_those_of_a_run_here(scheduler: str, benchmark: str) -> None:
     options: dict[str, Any] = {"benchmark": benchmark}
@@ -115,16 +138,15 @@ def test_a_worker_loads_a_model_once_and_forgets_those_of_other_runs(
 
 
 def test_a_worker_with_several_threads_does_one_task_at_a_time(monkeypatch: Any) -> None:
-    running, most, original = [], [], Simulated.answer
+    running, most = [], []
 
-    def answer(respondent: Simulated, requests: Any) -> list[Answer]:
+    def watch(requests: Any) -> None:
         running.append(1)
         most.append(len(running))
         time.sleep(0.01)
         running.pop()
-        return original(respondent, requests)
 
-    monkeypatch.setattr(Simulated, "answer", answer)
+    before_answers(monkeypatch, watch)
     with started(1, threads_per_worker=4) as local:
         ask("far", scheduler=local.scheduler_address)
     assert max(most) == 1
@@ -241,22 +263,18 @@ def test_other_packages_are_reported_once_and_recorded(
 def test_a_shard_that_fails_is_named_and_the_others_are_kept(
     scheduler: str, monkeypatch: Any, raised: Exception, kind: type[Exception], message: str
 ) -> None:
-    original = Simulated.answer
     ask("near")
     bad = columns("near").item_id[40]
 
-    def answer(respondent: Simulated, requests: Any) -> list[Answer]:
+    def fail(requests: Any) -> None:
         if any(request.item_id == bad for request in requests):
             raise raised
-        return original(respondent, requests)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Simulated, "answer", answer)
-        with pytest.raises(kind) as failure:
+        before_answers(patch, fail)
+        place = rf"^shard \d+, worker {scheduler[:16]}.*{re.escape(message)}"
+        with pytest.raises(kind, match=place):
             ask("far", scheduler=scheduler)
-    assert str(failure.value).startswith("shard ")
-    assert f", worker {scheduler[:16]}" in str(failure.value)
-    assert message in str(failure.value)
     n_far, n_near = (len(list(Path(n, "records").glob("*.parquet"))) for n in ("far", "near"))
     assert 0 < n_far < n_near
     ask("far", scheduler=scheduler)
@@ -264,21 +282,15 @@ def test_a_shard_that_fails_is_named_and_the_others_are_kept(
 
 
 def test_an_interrupted_run_cancels_what_waits_on_the_cluster(monkeypatch: Any) -> None:
-    write, asked, original = records.write_shard, [], Simulated.answer
+    asked: list[int] = []
 
-    def answer(respondent: Simulated, requests: Any) -> list[Answer]:
-        asked.append(1)
-        time.sleep(0.05)
-        return original(respondent, requests)
-
-    def interrupted(*args: Any) -> None:
-        write(*args)
+    def interrupt(folder: Path) -> None:
         raise KeyboardInterrupt
 
     with started() as local:
         with monkeypatch.context() as patch:
-            patch.setattr(Simulated, "answer", answer)
-            patch.setattr(records, "write_shard", interrupted)
+            before_answers(patch, lambda requests: asked.append(1) or time.sleep(0.05))
+            after_shards(patch, interrupt)
             with pytest.raises(KeyboardInterrupt):
                 ask("far", scheduler=local.scheduler_address)
             time.sleep(0.4)
@@ -289,16 +301,11 @@ def test_an_interrupted_run_cancels_what_waits_on_the_cluster(monkeypatch: Any) 
 
 
 def test_a_run_whose_scheduler_is_lost_ends_and_continues(scheduler: str, monkeypatch: Any) -> None:
-    write, lost = records.write_shard, started(1)
-
-    def losing(*args: Any) -> None:
-        write(*args)
-        lost.close()
-
+    lost = started(1)
     with monkeypatch.context() as patch:
         patch.setattr(cluster, "EVERY", 0.2)
         patch.setattr(cluster, "CONNECT", 2)
-        patch.setattr(records, "write_shard", losing)
+        after_shards(patch, lambda folder: lost.close())
         with pytest.raises(RunFailed, match="the scheduler is gone; the same command continues"):
             ask("far", scheduler=lost.scheduler_address)
     ask("far", scheduler=scheduler)
@@ -306,20 +313,19 @@ def test_a_run_whose_scheduler_is_lost_ends_and_continues(scheduler: str, monkey
 
 
 def test_a_killed_worker_loses_nothing(monkeypatch: Any) -> None:
-    write, killed = records.write_shard, []
+    killed = []
     with started(processes=True) as local:
         client = local.get_client()
         client.register_plugin(clustered.Slow(0.05))
         pids = list(client.run(os.getpid).values())
 
-        def killing(folder: Path, number: int, rows: Any) -> None:
-            write(folder, number, rows)
+        def kill(folder: Path) -> None:
             if len(list((folder / "records").glob("*.parquet"))) == 4:
                 os.kill(pids[0], signal.SIGKILL)
                 killed.append(pids[0])
 
         with monkeypatch.context() as patch:
-            patch.setattr(records, "write_shard", killing)
+            after_shards(patch, kill)
             far = ask("far", scheduler=local.scheduler_address, limit=80)
         assert killed
         client.close()

@@ -15,23 +15,12 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = next(
-    (
-        found
-        for name in ("chromium", "chromium-browser", "google-chrome")
-        if (found := shutil.which(name))
-    ),
-    None,
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
 FLAGS = (
-    "--headless=new",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--remote-debugging-port=0",
-    "--remote-allow-origins=*",
+    *("--headless=new", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+    *("--remote-debugging-port=0", "--remote-allow-origins=*"),
 )
 
 
@@ -50,16 +39,14 @@ def visit(
     width: int = 1200,
     *,
     dark: bool = False,
-    paper: bool = False,
     keys: Sequence[str] = (),
     picture: Path | None = None,
     height: int = 900,
 ) -> Visit:
-    """Open a file, evaluate `script` in it, and tell what it logged and asked for; skips without a browser.
+    """Open a file, evaluate `script` in it, and return what it logged and asked for.
 
     Args:
         dark: as a reader's dark screen shows it.
-        paper: as it is printed; `picture` is then a PDF.
         keys: pressed one after the other before the script.
         picture: where to keep what is seen, PNG.
     """
@@ -77,12 +64,12 @@ def visit(
         )
         try:
             session = _Session(websocket.create_connection(_address(browser), timeout=300))
-            session.open(page.resolve().as_uri(), (width, height), dark, paper)
+            session.open(page.resolve().as_uri(), (width, height), dark)
             for key in keys:
                 session.press(key)
             session.evaluate(script)
             if picture:
-                session.keep(picture, paper)
+                session.keep(picture)
             return session.seen
         finally:
             browser.kill()
@@ -111,7 +98,7 @@ class _Session:
         self.line, self.number, self.seen, self.session = line, 0, Visit(), None
         self.loaded = False
 
-    def open(self, url: str, size: tuple[int, int], dark: bool, paper: bool) -> None:
+    def open(self, url: str, size: tuple[int, int], dark: bool) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
             "sessionId"
@@ -120,17 +107,10 @@ class _Session:
             self.call(f"{domain}.enable")
         width, height = size
         # A window has a least width; a screen that is made believe has none.
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **screen)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call(
-            "Emulation.setEmulatedMedia", media="print" if paper else "screen", features=[scheme]
-        )
+        self.call("Emulation.setEmulatedMedia", media="screen", features=[scheme])
         self.call("Page.navigate", url=url)
         while not self.loaded:
             self._note(json.loads(self.line.recv()))
@@ -149,13 +129,9 @@ class _Session:
         assert "exceptionDetails" not in answer, answer
         self.seen.value = answer["result"].get("value")
 
-    def keep(self, picture: Path, paper: bool) -> None:
-        found = (
-            self.call("Page.printToPDF")
-            if paper
-            else self.call("Page.captureScreenshot", format="png")
-        )
-        picture.write_bytes(base64.b64decode(found["data"]))
+    def keep(self, picture: Path) -> None:
+        shown = self.call("Page.captureScreenshot", format="png")
+        picture.write_bytes(base64.b64decode(shown["data"]))
 
     def call(self, method: str, **parameters):
         self.number += 1
