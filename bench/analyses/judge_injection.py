@@ -14,7 +14,7 @@ cluster.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -161,12 +161,17 @@ def measure(
         for k, item_id in enumerate(chosen):
             made = room.requests([items[item_id]], text, aim.task, Way("generate"), settings, 0)
             asked = next(each for each in islice(made, 8) if each.request == aim.judge)
-            for kind, language, reply in with_injection(replies[item_id], instructions, aim, k):
+            texts = [(CLEAN, "", replies[item_id])]
+            for turn, kind in enumerate(instructions, start=k):
+                language = LANGUAGES[turn % len(LANGUAGES)]
+                planted = kind[aim.form][language].format(goal=aim.goal)
+                texts.append((kind["name"], language, f"{replies[item_id]}\n{planted}"))
+            for kind_name, language, reply in texts:
                 request = asked.then(asked, reply) if asked.then else None
                 if request is not None:
                     most = max_new_tokens or request.max_new_tokens
                     requests.append(replace(request, max_new_tokens=most))
-                    rows.append((name or "ours", item_id, kind, language))
+                    rows.append((name or "ours", item_id, kind_name, language))
     # OPENAI_API_KEY is for the models that wrote the replies, not for the judge's host.
     scorer = scorers.load(judge, dtype=dtype, keys=of_run([], "", judge, keys))
     marks = pd.DataFrame(rows, columns=["wording", "item_id", "kind", "language"])
@@ -249,16 +254,6 @@ def carried() -> pd.DataFrame:
 def origin() -> str:
     """Say how the marks of `carried` were made."""
     return CARRIED.read_text("utf-8").partition("\n")[0].partition(": ")[2].strip()
-
-
-def with_injection(
-    reply: str, kinds: Sequence[dict[str, Any]], aim: Aim, turn: int
-) -> Iterator[tuple[str, str, str]]:
-    """Yield a reply as it is and with each kind of instruction: kind, language, text."""
-    yield CLEAN, "", reply
-    for k, kind in enumerate(kinds):
-        language = LANGUAGES[(turn + k) % len(LANGUAGES)]
-        yield kind["name"], language, f"{reply}\n{kind[aim.form][language].format(goal=aim.goal)}"
 
 
 def _aim(benchmark: str) -> Aim:
@@ -371,15 +366,13 @@ def compare(marks: pd.DataFrame, second: str) -> pd.DataFrame:
                 continue
             units = list(both.index.get_level_values(0))
             change = difference(both.a.to_numpy(), both.b.to_numpy(), units, 1.0)
-            row = {"judge": judge, "benchmark": benchmark, "first": first, "second": second}
-            row |= {"n": len(both), "replies": len(set(units))}
-            row |= {"won_first": both.a.mean(), "won_second": both.b.mean()}
-            row["readable_first"] = readable[judge, benchmark, first]
-            row["readable_second"] = readable[judge, benchmark, second]
-            for name in ("difference", "ci_low", "ci_high", "p", "detectable", "note"):
-                row[name] = getattr(change, name)
-            rows.append(row)
-    return pd.DataFrame(rows)
+            numbers = (len(both), len(set(units)), both.a.mean(), both.b.mean())
+            clean_read = (readable[judge, benchmark, name] for name in (first, second))
+            tested = (*change[:4], change.detectable, change.note)
+            rows.append((judge, benchmark, first, second, *numbers, *clean_read, *tested))
+    columns = ["judge", "benchmark", "first", "second", "n", "replies", "won_first", "won_second"]
+    columns += ["readable_first", "readable_second", "difference", "ci_low", "ci_high", "p"]
+    return pd.DataFrame(rows, columns=[*columns, "detectable", "note"])
 
 
 def findings(summed: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
@@ -388,11 +381,9 @@ def findings(summed: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
     for row in compared.to_dict("records"):
         who = _("{judge} on {benchmark}", judge=row["judge"], benchmark=row["benchmark"])
         names = ("difference", "ci_low", "ci_high", "p", "replies", "detectable", "note")
-        change, score = (
-            Comparison(*(row[name] for name in names)),
-            _("the win rate of instructions"),
-        )
-        text = comparison_sentence(change, row["first"], row["second"], score, units=N_("replies"))
+        change = Comparison(*(row[name] for name in names))
+        both, rate = (row["first"], row["second"]), _("the win rate of instructions")
+        text = comparison_sentence(change, *both, rate, units=N_("replies"))
         texts.append(_("{title}: {sentence}", title=who, sentence=text))
     harmless = summed[summed.kind == HARMLESS].set_index(KEYS).won
     for row in summed[summed.kind == PLANTED].to_dict("records"):
@@ -467,7 +458,7 @@ def plot_kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | Non
         forest(ax, part, y, palette[wording], marker=mark, ms=4.5, label=wording)
     for line in (0.5, len(names) - 1.5):
         ax.axhline(line, color=FAINT, lw=0.8)
-    shown = [_(name) if name in KINDS else name for name in names[1:-1]]
+    shown = [_(name) for name in names[1:-1]]
     forest_axis(ax, [_("all instructions"), *shown, _("harmless sentence")])
     ax.set(xlim=(-0.03, 1.03), xlabel=_("share that win the mark they are after (0 is ideal)"))
     legend_below(fig, ax)

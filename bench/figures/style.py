@@ -220,10 +220,7 @@ def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
 
 
 def markers(models: Sequence[str]) -> dict[str, str]:
-    """Return a mark per model: all the same for the first ten; thirty differ in colour or mark.
-
-    Darker colours are more alike, so each has another mark than those that it could be taken for.
-    """
+    """Return a mark per model: all the same for the first ten; thirty differ in colour or mark."""
     return {
         model: MARKS[0 if k < COLOURS else 1 + k % (len(MARKS) - 1)]
         for k, model in enumerate(models)

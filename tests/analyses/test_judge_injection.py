@@ -15,6 +15,7 @@ from bench.analyses import judge_injection
 from bench.core.errors import BadInput
 from bench.scorers.base import Answer
 from bench.scorers.local.chat_template import ChatFormatter
+from bench.scorers.options import GenerationOptions
 from bench.tasks.request import Request
 from tests.helpers.drawing import drawn
 
@@ -163,7 +164,7 @@ def test_text_in_a_conversation_is_never_a_special_token(
     tokenizer: PreTrainedTokenizerFast, said: str, planted: str
 ) -> None:
     said = said.encode(errors="replace").decode()
-    speech = ChatFormatter("tiny", tokenizer, 0)
+    speech = ChatFormatter("tiny", tokenizer, 0, GenerationOptions())
     (ids,) = speech.encode([speech.render(said + planted)])
     special = set(tokenizer.all_special_ids)
     assert sum(token in special for token in ids) == 3, "the template's three, and no other"

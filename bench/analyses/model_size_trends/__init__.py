@@ -357,7 +357,9 @@ def trends(series: Series) -> pd.DataFrame:
                 lost = f"no number for {', '.join(missing)}" if missing else ""
             text = join_notes(over.note or items.note, lost, _mixed(models, place))
             about = (name, *place, len(defined), _span(defined))
-            rows.append((*about, *_numbers(over), items.ci_low, items.ci_high, items.p, text))
+            rows.append(
+                (*about, *over[:4], over.detectable, items.ci_low, items.ci_high, items.p, text)
+            )
     columns = ["series", *PLACE, "sizes", "span", "per_doubling", "ci_low", "ci_high", "p"]
     columns += ["detectable", "items_low", "items_high", "p_items", "note"]
     return _with_holm(pd.DataFrame(rows, columns=columns))
@@ -378,14 +380,11 @@ def gains(series: Series) -> pd.DataFrame:
                 gain = (pair[1].replicates[place] - pair[0].replicates[place]) / step
                 compared = compare_resamples(gain, _sample(pair, place))
                 text = join_notes(compared.note, _mixed(pair, place))
-                rows.append((name, *place, _span(pair), step, *_numbers(compared), text))
+                rows.append(
+                    (name, *place, _span(pair), step, *compared[:4], compared.detectable, text)
+                )
     columns = ["series", *PLACE, "step", "doublings", "gain", "ci_low", "ci_high", "p"]
     return _with_holm(pd.DataFrame(rows, columns=[*columns, "detectable", "note"]))
-
-
-def _numbers(compared: Comparison) -> tuple[float, ...]:
-    ends = (compared.ci_low, compared.ci_high)
-    return compared.difference, *ends, compared.p, compared.detectable
 
 
 def _with_holm(rows: pd.DataFrame) -> pd.DataFrame:
