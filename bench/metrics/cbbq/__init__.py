@@ -320,7 +320,11 @@ def _scores(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:
             # A total has two denominators; what was asked stands for it.
             bottom = "probable" if measure.bottom == "p_decided" else measure.bottom
             n = len(part) if measure.task == ALL else int(part[bottom].sum())
-            note = _why_undefined(part, measure) if np.isnan(value.value) else constant
+            note = constant
+            if np.isnan(value.value):
+                unjudged = measure.needs == "marked" and not part.marked.any()
+                note = UNJUDGED if unjudged else measure.why
+                note = note if part.valid.any() else UNREADABLE
             valid = float((part.marked if measure.needs == "marked" else part.valid).mean())
             row = Score(
                 category,
@@ -444,9 +448,3 @@ def _by_letters(letters: pd.DataFrame, categories: Sequence[str], measure: Measu
         )
     defined = pd.Series(means).dropna().to_numpy()
     return float(defined.mean()) if len(defined) else math.nan
-
-
-def _why_undefined(rows: pd.DataFrame, measure: Measure) -> str:
-    if not rows.valid.any():
-        return UNREADABLE
-    return UNJUDGED if measure.needs == "marked" and not rows.marked.any() else measure.why

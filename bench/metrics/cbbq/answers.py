@@ -55,17 +55,14 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     )
     rows["part"] = rows.category + "|" + rows.task
     rows["chosen"] = _chosen(rows)
-    rows["shown"] = [
-        displayed(request, chosen) if chosen else ""
-        for request, chosen in zip(rows.request, rows.chosen, strict=True)
-    ]
     polarity = rows.polarity if preset == "robust" else rows.polarity_column
     target = rows.target if preset != "official" else 0
     biased = np.where(polarity == "neg", target, 1 - target).astype(int)
-    for column, options in zip(SHOWN, (biased, 1 - biased, rows.label.to_numpy(int)), strict=True):
+    options = [rows.chosen, *(LETTER[k] for k in (biased, 1 - biased, rows.label.to_numpy(int)))]
+    for column, letters in zip(["shown", *SHOWN], options, strict=True):
         rows[column] = [
-            displayed(request, LETTERS[option])
-            for request, option in zip(rows.request, options, strict=True)
+            displayed(request, letter) if letter else ""
+            for request, letter in zip(rows.request, letters, strict=True)
         ]
     rows["n"], rows["came"], rows["valid"] = 1, rows.error == "", rows.chosen != ""
     _count(rows, rows.chosen.to_numpy(), biased, "")
@@ -76,10 +73,21 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     in_order = ~rows.request.str.contains(":")
     for column in RELEASED:
         rows[column] = rows[column.removeprefix("released_")] & in_order
-    _count_audited(rows)
+    # By the audit's labels, where it has others; older runs have none.
+    audited = rows.get("label_audited", rows.label)
+    trusted = (audited >= 0) & bool((audited != rows.label).any())
+    for column in AUDITED[:-1]:
+        rows[column] = rows[column.removeprefix("audited_")].astype(bool) & trusted
+    rows["audited_correct"] = (rows.chosen == LETTER[audited.to_numpy(int)]) & trusted
     _count_probabilities(rows, biased)
     _count_explanations(rows, records)
-    _count_orders(rows)
+    rows[ORDERED] = False
+    if not in_order.all():
+        question = ["task", "item_id", "repeat"]
+        groups = rows.groupby(question, sort=False)
+        rows["ordered"] = ~rows.duplicated(question) & groups.valid.transform("all")
+        rows["one_place"] = rows.ordered & (groups.shown.transform("nunique") == 1)
+        rows["one_option"] = rows.ordered & (groups.chosen.transform("nunique") == 1)
     return rows
 
 
@@ -116,15 +124,6 @@ def _count_letters(rows: pd.DataFrame, biased: np.ndarray) -> None:
     line = np.arange(len(rows))
     rows["biased"], rows["reverse"] = has[line, biased], has[line, 1 - biased]
     rows["decided"] = has.sum(1)
-
-
-def _count_audited(rows: pd.DataFrame) -> None:
-    """Count the answers by the audit's labels, where it has others; older runs have none."""
-    audited = rows.get("label_audited", rows.label)
-    trusted = (audited >= 0) & bool((audited != rows.label).any())
-    for column in AUDITED[:-1]:
-        rows[column] = rows[column.removeprefix("audited_")].astype(bool) & trusted
-    rows["audited_correct"] = (rows.chosen == LETTER[audited.to_numpy(int)]) & trusted
 
 
 def _continued(rows: pd.DataFrame) -> pd.Series:
@@ -178,15 +177,3 @@ def _count_explanations(rows: pd.DataFrame, records: pd.DataFrame) -> None:
 def _order_keys(rows: pd.DataFrame) -> "zip[tuple[object, ...]]":
     order = rows.request.str.partition(":")[2]
     return zip(rows.task, rows.item_id, rows["repeat"], order, strict=True)
-
-
-def _count_orders(rows: pd.DataFrame) -> None:
-    """Tell whether answers to questions in several orders stay at a place or an option."""
-    rows[ORDERED] = False
-    if not rows.request.str.contains(":").any():
-        return
-    question = ["task", "item_id", "repeat"]
-    groups = rows.groupby(question, sort=False)
-    rows["ordered"] = ~rows.duplicated(question) & groups.valid.transform("all")
-    rows["one_place"] = rows.ordered & (groups.shown.transform("nunique") == 1)
-    rows["one_option"] = rows.ordered & (groups.chosen.transform("nunique") == 1)
