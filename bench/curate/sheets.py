@@ -376,7 +376,7 @@ def read(folder: Path, name: str) -> Returned:
     Not allowed, missing, doubled and foreign rows, changed texts and formulas are listed; every
     other answer is taken.
     """
-    sheet, place = load(folder, name), folder / name
+    sheet = load(folder, name)
     known = [load(folder, path.parent.name) for path in sorted(folder.glob(f"*/{RECORD}"))]
     owners = {
         key: (each.name, person, item)
@@ -386,7 +386,9 @@ def read(folder: Path, name: str) -> Returned:
     }
     rows: dict[str, dict[str, list[_Row]]] = {person: defaultdict(list) for person in sheet.people}
     problems: list[Problem] = []
-    for path in sorted(path for path in place.iterdir() if not path.name.startswith(TEMPORARY)):
+    for path in sorted((folder / name).iterdir()):
+        if path.name.startswith(TEMPORARY):
+            continue
         lines = _rows(path, sheet)
         if isinstance(lines, Problem):
             problems.append(lines)
@@ -399,14 +401,12 @@ def read(folder: Path, name: str) -> Returned:
             if (origin, owner) == (name, person):
                 rows[person][item].append(row)
                 continue
-            belongs = (
-                f"of the sheet {origin}, of {owner}" if origin else "of no sheet that is known"
-            )
-            belongs = f"of {owner}, and this file is {person}'s" if origin == name else belongs
+            belongs = f"of the sheet {origin}, of {owner}" if origin else "of no known sheet"
+            if origin == name:
+                belongs = f"of {owner}, and this file is {person}'s"
             what = f"is a row {belongs}; its answers are not taken"
-            problems.append(
-                Problem(person, row.file, row.number, item, "", what, row.key, SENT_ROW)
-            )
+            place = Problem(person, row.file, row.number, item if origin == name else "")
+            problems.append(place._replace(what=what, value=row.key, allowed=SENT_ROW))
     answers: list[tuple[str, ...]] = []
     broken = {problem.person for problem in problems if problem.row == 0}
     for person, items in rows.items():

@@ -36,6 +36,8 @@ EDITOR, REVIEWERS, PANEL = "editor", ("reviewer 1", "reviewer 2"), "panel"
 # After this many draws the editor writes the facts.
 PATIENCE = 3
 REFUSAL = "抱歉，我不能续写这段情境。"
+# From a row to its answers by question.
+Answer = Callable[[Mapping[str, str]], Mapping[str, Any]]
 # What a drafter's replies are, and how often.
 DRAFTS: Mapping[str, float] = {"right": 0.35, "slip": 0.3, "swapped": 0.2, "refusal": 0.15}
 # What a hasty writer drops or words differently.
@@ -204,43 +206,36 @@ def work(
                 f"simulated people know only the example's templates, not {scenario.name!r}"
             )
     write = write or partial(drafter, project.templates())
+
+    def decide(sheet: Sheet, _person: str) -> Answer:
+        number = sheet.name.removeprefix(f"{rounds.DECIDE}-")
+        drawn = [row for row in project.table("drafts") if row["round"] == number]
+        last = {row["template"] for row in drawn if int(row["draw"]) >= PATIENCE}
+        return partial(_decide, facts, last)
+
     for _ in range(PATIENCE):
         rounds.draw(project, write, model, seed)
-        rounds.hand_out(project, rounds.DECIDE, [EDITOR], seed)
-        draws = {
-            (row["template"], row["round"]): int(row["draw"]) for row in project.table("drafts")
-        }
-        for sheet, person in _unfilled(project, rounds.DECIDE):
-            number = sheet.name.removeprefix(f"{rounds.DECIDE}-")
-            last = {name for (name, at), draw in draws.items() if at == number and draw >= PATIENCE}
-            _fill(project, sheet, person, partial(_decide, facts, last))
-    rounds.hand_out(project, rounds.REVIEW, REVIEWERS, seed)
-    for sheet, person in _unfilled(project, rounds.REVIEW):
-        _fill(project, sheet, person, _reviewer(project, sheet, person, reliability, seed))
-    rounds.hand_out(project, rounds.DISCUSS, [PANEL], seed)
-    for sheet, person in _unfilled(project, rounds.DISCUSS):
-        _fill(project, sheet, person, _discuss)
+        _hand_out(project, rounds.DECIDE, [EDITOR], seed, decide)
+    review = partial(_reviewer, project, reliability, seed)
+    _hand_out(project, rounds.REVIEW, REVIEWERS, seed, review)
+    _hand_out(project, rounds.DISCUSS, [PANEL], seed, lambda *_: _discuss)
 
 
-def _unfilled(project: cbbq.Project, kind: str) -> list[tuple[Sheet, str]]:
-    """Return the sheets of a kind, and the people who have filled in nothing yet."""
-    rounds.resend(project)
-    back = [sheets.read(project.sheets, name) for name in rounds.sent(project, kind)]
-    return [
-        (each.sheet, person)
-        for each in back
-        for person in each.sheet.people
-        if person not in set(each.answers.person)
-    ]
-
-
-def _fill(
+def _hand_out(
     project: cbbq.Project,
-    sheet: Sheet,
-    person: str,
-    answer: Callable[[Mapping[str, str]], Mapping[str, Any]],
+    kind: str,
+    people: Sequence[str],
+    seed: int,
+    answer_of: Callable[[Sheet, str], Answer],
 ) -> None:
-    sheets.fill(project.sheets / sheet.name / f"{person}.xlsx", sheet, person, answer)
+    """Hand out the sheets of a kind, and fill in for people who have filled in nothing yet."""
+    rounds.hand_out(project, kind, people, seed)
+    rounds.resend(project)
+    for back in [sheets.read(project.sheets, name) for name in rounds.sent(project, kind)]:
+        for person in back.sheet.people:
+            if person not in set(back.answers.person):
+                path = project.sheets / back.sheet.name / f"{person}.xlsx"
+                sheets.fill(path, back.sheet, person, answer_of(back.sheet, person))
 
 
 def _decide(
@@ -262,8 +257,8 @@ def _decide(
 
 
 def _reviewer(
-    project: cbbq.Project, sheet: Sheet, person: str, reliability: float, seed: int
-) -> Callable[[Mapping[str, str]], dict[str, str]]:
+    project: cbbq.Project, reliability: float, seed: int, sheet: Sheet, person: str
+) -> Answer:
     items = [row["item_id"] for row in sheet.rows]
     truth = rounds.Rounds(project).forms.set_index("item_id").loc[items].reset_index()
     truth["topic"] = [rounds.LETTERS[label] for label in truth.label]

@@ -201,6 +201,7 @@ def test_rows_of_another_person_and_of_another_sheet_are_foreign(folder, back):
         "is a row of the sheet other, of bo; its answers are not taken",
         "is a row of 安娜, and this file is bo's; its answers are not taken",
     ]
+    assert (mend.item_id == "").sum() == 1, "the other sheet's item is none of this one"
     assert len(answers) == 18
 
 
