@@ -159,10 +159,9 @@ def provenance(sets: Sequence[DataSet]) -> pd.DataFrame:
 def overlaps(
     sets: Sequence[DataSet], others: Mapping[str, str] | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Compare the texts of all data sets; see `bench.metrics.diversity.overlaps`.
+    """Compare the texts of all data sets, and of `others`, folders by benchmark.
 
-    Args:
-        others: further folders, by benchmark.
+    See `bench.metrics.diversity.overlaps`.
     """
     texts = {data.title: data.texts for data in sets}
     for name, folder in (others or {}).items():
@@ -632,13 +631,8 @@ def missing_packages() -> str:
 def word_counts(texts: pd.DataFrame) -> pd.DataFrame:
     """Count the texts of each category that have a word, the most frequent first.
 
-    Common words, numbers, signs and single Chinese characters are left out.
-
-    Args:
-        texts: as `bench.data.texts.texts` returns them; only Chinese and English are counted.
-
-    Returns:
-        `category`, `word`, `texts`, and `of`, the number of distinct texts of the category.
+    Common words, numbers, signs and single Chinese characters are left out; `of` is the number of
+    distinct texts of the category.
 
     Raises:
         BadInput: the packages of the extra `words` are not installed.
@@ -702,9 +696,6 @@ def plot_clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
     """Draw a cloud per category: the larger a word, the more of its texts have it.
 
     None where no word was counted, or none of them can be shown.
-
-    Args:
-        counted: as `word_counts` returns it.
     """
     counted = counted[counted.word.map(can_show)]
     if counted.empty:

@@ -59,11 +59,7 @@ class View:
 
 
 def most_influential(runs: Sequence[Run], top: int = 5) -> pd.DataFrame:
-    """List the scenes, instances or occupations without which each run's scores change most.
-
-    Returns:
-        `benchmark` and `model`, and what `bench.metrics.influence.influence` has.
-    """
+    """List the scenes, instances or occupations without which each run's scores change most."""
     parts = []
     for run, name in zip(runs, labels(runs), strict=True):
         part = influence(run.records, run.items, run.benchmark, str(run.about["preset"]), top)

@@ -200,10 +200,7 @@ def origin(scores: pd.DataFrame) -> pd.DataFrame:
 def sensitivity(scores: pd.DataFrame) -> pd.DataFrame:
     """Compute how each measure follows the bias of respondents without a nuisance.
 
-    Returns:
-        `benchmark`, `task`, `metric`, `headline`, `range`, `slope`, `slope_low`, `slope_high` (the
-        lowest and highest of the seeds), `spearman`, `n` (respondents), and `note` where the
-        measure does not react.
+    `slope_low` and `slope_high` are of the seeds; `note` says why a measure does not react.
     """
     rows = []
     for name, cells in _cells(scores):
@@ -229,10 +226,8 @@ def sensitivity(scores: pd.DataFrame) -> pd.DataFrame:
 def confusion(scores: pd.DataFrame) -> pd.DataFrame:
     """Compute how far each nuisance moves a measure at a fixed bias, as a share of its range.
 
-    Returns:
-        `benchmark`, `task`, `metric`, `headline`, `nuisance`, `level` (the strongest), `confusion`,
-        `low`, `high` (the lowest and highest of the seeds), `at_no_bias`, `at_full_bias` (signed,
-        at the strongest level), `note`; NaN where the measure does not react, or is undefined.
+    `low` and `high` are of the seeds; `at_no_bias` and `at_full_bias` are signed, at the strongest
+    `level`. NaN where the measure does not react, or is undefined, with a `note`.
     """
     rows = []
     for name, cells in _cells(scores):
@@ -256,11 +251,9 @@ def confusion(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(scores: pd.DataFrame) -> pd.DataFrame:
-    """Put each measure's confusions next to its sensitivity: the least confused first.
+    """Put each measure's confusions, and the `worst` of them, next to its sensitivity.
 
-    Returns:
-        The columns of `sensitivity`, a column per nuisance, and `worst`, the largest of these.
-        Measures that do not react to the bias come last in their benchmark.
+    The least confused first; measures that do not react come last in their benchmark.
     """
     nuisances = _nuisances(scores)
     wide = confusion(scores).pivot_table("confusion", MEASURE, "nuisance", dropna=False)

@@ -203,13 +203,8 @@ def false_self_correction() -> dict[str, dict[str, pd.DataFrame]]:
 def compare(models: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
     """Compare each prompt setting with Q, for each model and measure.
 
-    Args:
-        models: the classified answers by model and prompt setting.
-
-    Returns:
-        `model`, `setting`, `category` (or `all`), `task`, `metric`, values `before` and `after`,
-        the fields of `bench.metrics.significance.Comparison`, `n` questions, and `p_holm`: adjusted
-        for the other models and settings, or for the other categories of one model and setting.
+    One row per `model`, `setting`, `category` (or `all`), `task` and `metric`. `p_holm` is adjusted
+    for the other models and settings, or for the other categories of one model and setting.
     """
     rows = []
     for model, settings in models.items():
@@ -438,9 +433,6 @@ def plot_answers(shares: pd.DataFrame) -> Figure | None:
     """Draw the shares of each kind of answer: one bar per model and setting, one panel per context.
 
     None where there are no answers.
-
-    Args:
-        shares: as `answer_shares` returns it.
     """
     if shares.empty:
         return None

@@ -57,11 +57,11 @@ def test_the_grid_has_every_bias_with_every_nuisance_at_every_level(refusal: Any
 @pytest.mark.slow
 def test_cbbq_of_whoever_says_a_always_is_how_often_the_stereotyped_person_stands_there() -> None:
     found = meta.evaluate(["cbbq"], limit=4, **ENDS)
-    items = data.frame(list(data.load(data.find("cbbq", data.SAMPLES / "cbbq"))))
-    ambiguous = items[items.condition == "ambiguous"].groupby("category", sort=False).biased
-    first = ambiguous.agg(
-        lambda biased: np.mean([b == 0 for b in data.spread_evenly(list(biased), 4)])
-    )
+    items = data.load(data.find("cbbq", data.SAMPLES / "cbbq"))
+    items = [item for item in items if item.condition == "ambiguous"]
+    stands_first = pd.Series([item.biased == 0 for item in items])
+    by_category = stands_first.groupby([item.category for item in items])
+    first = by_category.agg(lambda values: np.mean(data.spread_evenly(list(values), 4)))
     assert score(found, "s_amb", 0) == 0
     assert score(found, "s_amb", 1) == 1
     assert score(found, "s_amb", 0, "position") == pytest.approx(first.mean())
