@@ -132,9 +132,9 @@ def check(model: str, elsewhere: bool = False) -> None:
 
         parse(rest)
     elif kind == "tiny":
-        from bench.scorers.stand_ins.tiny_recipe import parse as parse_tiny
+        from bench.scorers.stand_ins import parse_recipe
 
-        parse_tiny(rest)
+        parse_recipe(rest)
     elif kind in FILES:
         if not as_path(rest).is_file():
             raise BadInput(f"{rest}: no such file of {FILES[kind]} (model {model})")
@@ -156,7 +156,7 @@ def content(model: str) -> str | None:
     """Hash the files of `model`; None for a name whose content is not on this machine."""
     kind, rest = split_kind(model)
     if kind == "tiny":
-        from bench.scorers.stand_ins.tiny_recipe import VERSION
+        from bench.scorers.stand_ins import VERSION
 
         return f"recipe {VERSION}"
     path = as_path(rest if kind in FILES else model)

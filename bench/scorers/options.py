@@ -23,18 +23,9 @@ NUMBERS: dict[str, tuple[Any, bool, float]] = {
 
 @dataclass(frozen=True)
 class GenerationOptions:
-    """How a language model generates replies. By default as the model itself does.
+    """How a language model generates replies, by default as the model itself does.
 
-    Attributes:
-        temperature: 0 decodes greedily. Default: that of the model's generation configuration or
-            of the server.
-        top_p: share of the probability mass to sample from. Default: as for the temperature.
-        system: text of a system message at the beginning of every conversation.
-        thinking_tokens: tokens for a thought before the reply, in addition to those of the reply;
-            0 switches thinking off. Default: thought and reply share the limit of the reply.
-        template_arguments: arguments of the chat template, like `{"enable_thinking": False}`; an
-            endpoint gets them as `chat_template_kwargs`.
-        request_fields: further fields of an endpoint's request, like `{"reasoning_effort": "low"}`.
+    `bench.config.RunConfig` says what each option is. 0 `thinking_tokens` switch thinking off.
     """
 
     temperature: float | None = None

@@ -1,6 +1,5 @@
 """Probabilities of an endpoint: those of the same checkpoint here, or not applicable."""
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -205,7 +204,7 @@ def test_a_missing_letter_is_bounded_and_without_any_there_is_no_answer(
     assert rows.logprobs.isna().all()
 
 
-def test_what_no_endpoint_can_do_is_refused_before_anything_is_sent(
+def test_what_an_endpoint_cannot_do_is_refused_before_anything_is_sent(
     serve: Serve, folder: str
 ) -> None:
     server = serve(Served(folder))
@@ -214,17 +213,13 @@ def test_what_no_endpoint_can_do_is_refused_before_anything_is_sent(
     with pytest.raises(BadInput, match="leave out --set bos=forced"):
         evaluate("mcbe", server.model, "pc", "bos", settings={"bos": "forced"})
     assert server.seen == []
-
-
-def test_without_probabilities_letters_are_not_applicable_and_text_is_read(serve: Serve) -> None:
-    server = serve(lambda asked: said("A"))
+    plain = serve(lambda asked: said("A"))
     reason = r"the server tells no probabilities of letters \(the server answered without"
     with pytest.raises(NotApplicable, match=reason):
-        evaluate("cbbq", server.model, "ambiguous", read="letters")
-    done = evaluate("cbbq", server.model, "ambiguous")
+        evaluate("cbbq", plain.model, "ambiguous", "letters", read="letters")
+    done = evaluate("cbbq", plain.model, "ambiguous", "text")
     assert set(done.records.response) == {"A"}
-    about = json.loads((done.folder / "run.json").read_text("utf-8"))
-    assert set(about["model"]["lacks"]) == {"choose", "nll"}
+    assert set(done.about["model"]["lacks"]) == {"choose", "nll"}
 
 
 OF_VLLM: list[tuple[Any, Any]] = [

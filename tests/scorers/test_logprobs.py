@@ -13,46 +13,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.scorers import load
-from bench.scorers.base import Tally
 from bench.scorers.local import logprobs
-from bench.scorers.local.device import Placement, placement
+from bench.scorers.local.device import placement
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.prefix_tree import Tree
 from tests.helpers.checkpoints import BERT, SHAPE, characters, merging, save
 
 VOCABULARY = 61
 GROUPED = {"num_key_value_heads": 2}
+CAPPED = {"head_dim": 8, "final_logit_softcapping": 3.0}
+OPT = {"word_embed_proj_dim": 32, "ffn_dim": 64}
+TIED = {"num_key_value_heads": 1, "tie_word_embeddings": True}
 # Architecture and shape; whether it can be computed by blocks, and by trees at all; and whether its
 # logits are the product of the last hidden state and the output matrix.
 MODELS: dict[str, tuple[str, dict[str, Any], bool, bool, bool]] = {
     "llama, grouped queries": ("Llama", GROUPED, True, True, True),
-    "qwen2, tied": (
-        "Qwen2",
-        {"num_key_value_heads": 1, "tie_word_embeddings": True},
-        True,
-        True,
-        True,
-    ),
+    "qwen2, tied": ("Qwen2", TIED, True, True, True),
     "qwen3": ("Qwen3", {**GROUPED, "head_dim": 8}, True, True, True),
     "phi, bias in the head": ("Phi", {}, True, True, True),
     "gpt-neox": ("GPTNeoX", {}, True, True, True),
     "gpt2": ("GPT2", {"n_positions": 512}, True, True, True),
-    "opt, positions offset": ("OPT", {"word_embed_proj_dim": 32, "ffn_dim": 64}, True, True, True),
+    "opt, positions offset": ("OPT", OPT, True, True, True),
     "mistral, a wide window": ("Mistral", {**GROUPED, "sliding_window": 400}, True, True, True),
-    "gemma2, attention and logits capped": (
-        "Gemma2",
-        {"head_dim": 8, "final_logit_softcapping": 3.0},
-        False,
-        True,
-        False,
-    ),
-    "gemma3, two kinds of layers": (
-        "Gemma3",
-        {"head_dim": 8, "sliding_window": 300},
-        True,
-        True,
-        True,
-    ),
+    "gemma2, attention and logits capped": ("Gemma2", CAPPED, False, True, False),
+    "gemma3": ("Gemma3", {"head_dim": 8, "sliding_window": 300}, True, True, True),
     "cohere, logits scaled": ("Cohere", {"logit_scale": 4.0}, True, True, False),
     "bloom, no positions": ("Bloom", {"n_layer": 2, "n_head": 4}, False, False, True),
     "mamba, no attention": ("Mamba", {"state_size": 4}, False, False, True),
@@ -73,14 +57,10 @@ def network(name: str, **more: Any) -> Any:
 
 def texts() -> list[list[int]]:
     """Texts that share beginnings of every length, single tokens, duplicates, and a lone one."""
-    rng = random.Random(0)
-    trunk = [rng.randrange(3, VOCABULARY) for _ in range(30)]
-    branches = [
-        trunk[:k] + [rng.randrange(3, VOCABULARY) for _ in range(rng.randrange(1, 9))]
-        for k in range(30)
-    ]
-    lone = [rng.randrange(3, VOCABULARY) for _ in range(50)]
-    return [*branches, branches[4], trunk[:1], trunk, lone]
+    rng, tokens = random.Random(0), range(3, VOCABULARY)
+    trunk = rng.choices(tokens, k=30)
+    branches = [trunk[:k] + rng.choices(tokens, k=rng.randrange(1, 9)) for k in range(30)]
+    return [*branches, branches[4], trunk[:1], trunk, rng.choices(tokens, k=50)]
 
 
 def reference(model: Any, ids: list[int]) -> np.ndarray:
@@ -133,9 +113,7 @@ def test_neither_the_stretch_nor_the_way_of_attending_matters(
 
 def test_texts_that_share_little_or_exceed_a_window_are_read_in_batches() -> None:
     rng = random.Random(1)
-    different = [
-        [rng.randrange(3, VOCABULARY) for _ in range(rng.randrange(2, 40))] for _ in range(20)
-    ]
+    different = [rng.choices(range(3, VOCABULARY), k=rng.randrange(2, 40)) for _ in range(20)]
     model = network("qwen2, tied")
     tested = reader(model)
     check(tested, [reference(model, ids) for ids in different], different)
@@ -214,31 +192,6 @@ def test_in_bfloat16_a_tree_is_as_near_to_float32_as_batches_are() -> None:
     assert off[0] < 1.5 * off[1]
 
 
-def test_nothing_waits_for_an_accelerator_before_the_end(monkeypatch: Any) -> None:
-    """On the meta device tensors have no values: reading one, or another device, fails."""
-    # transformers 5.0 asks whether autocast is on, which torch does not know of this device.
-    monkeypatch.setattr(torch, "is_autocast_enabled", lambda *_: False)
-    tested = object.__new__(LogprobReader)
-    tested.network = network("qwen2, tied").to(device="meta", dtype=torch.bfloat16)  # type: ignore[call-arg]
-    tested.where = Placement(torch.device("meta"), torch.bfloat16, 64, 16)
-    tested.padding, tested.tally, tested._tree_tokens, tested._batch_tokens = 0, Tally(), 16, 64
-    tested._separable, tested._trees, tested._by_block, tested._window = True, True, False, None
-    parts: list[tuple[Any, torch.Tensor]] = []
-
-    def split(new: Any, rows: list[Row]) -> list[np.ndarray]:
-        parts.extend(new)
-        return [np.zeros(len(row.reads)) for row in rows]
-
-    monkeypatch.setattr(logprobs, "_split", split)
-    wanted = rows(texts())
-    assert [len(values) for values in tested.read(wanted)] == [len(row.reads) for row in wanted]
-    assert {(values.device.type, values.dtype) for _, values in parts} == {("meta", torch.float32)}
-    n = sum(len(row.reads) for row in wanted)
-    assert sorted(np.concatenate([places for places, _ in parts])) == list(range(n))
-    (keys, values), *_ = tested.prefill(texts())
-    assert keys.shape == values.shape == (len(texts()), 1, max(map(len, texts())) - 1, 8)
-
-
 sequences = st.lists(st.lists(st.integers(0, 2), max_size=8), min_size=1, max_size=12)
 
 
@@ -302,26 +255,23 @@ def test_nll_is_the_models_own_loss_in_every_batch(tmp_path: Path) -> None:
     assert means[0] == means[-1]
 
 
-@pytest.mark.parametrize(("around", "first"), [("", "[CLS]"), ("[CLS] $A", None)])
+CLS_FIRST, OF_BYTES = characters("[CLS] $A"), merging(("t", "h"))
+
+
+@pytest.mark.parametrize(
+    ("coder", "first"), [(characters(), "[CLS]"), (CLS_FIRST, None), (OF_BYTES, "<|end|>")]
+)
 def test_bos_is_put_where_the_tokenizer_puts_none(
-    tmp_path: Path, around: str, first: str | None
+    tmp_path: Path, coder: Any, first: str | None
 ) -> None:
-    scorer = llama(tmp_path, characters(around))
-    before = [scorer.tokenizer.convert_tokens_to_ids(first)] if first else []
+    """A model without a token for the beginning uses that for the end."""
+    scorer = llama(tmp_path, coder)
+    before = [coder.convert_tokens_to_ids(first)] if first else []
     assert scorer.describe()["adds_bos"] == (first is None)
     for text, row in zip(TEXTS, scorer.token_logprobs(TEXTS, bos=True), strict=True):
-        expected = reference(scorer.network, before + scorer.tokenizer(text)["input_ids"])
+        expected = reference(scorer.network, before + coder(text)["input_ids"])
         np.testing.assert_allclose(row, expected, rtol=1e-4, atol=2e-5)
-        assert len(row) == len(scorer.tokenizer(text, add_special_tokens=False)["input_ids"])
-
-
-def test_a_model_without_bos_uses_its_token_for_the_end(tmp_path: Path) -> None:
-    tokenizer = merging(("t", "h"))
-    scorer = llama(tmp_path, tokenizer)
-    assert not scorer.describe()["adds_bos"]
-    (row,) = scorer.token_logprobs(["this"], bos=True)
-    ids = [tokenizer.eos_token_id, *tokenizer("this")["input_ids"]]
-    np.testing.assert_allclose(row, reference(scorer.network, ids), rtol=1e-4, atol=2e-5)
+        assert len(row) == len(coder(text, add_special_tokens=False)["input_ids"])
 
 
 def test_nothing_has_no_likelihood(tmp_path: Path) -> None:

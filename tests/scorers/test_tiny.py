@@ -17,9 +17,8 @@ from bench.report import study
 from bench.scorers import load
 from bench.scorers.local.checkpoint import tokenizer_identity
 from bench.scorers.local.device import placement
-from bench.scorers.stand_ins import tiny, tiny_nli
+from bench.scorers.stand_ins import SIZES, Recipe, corpus, parse_recipe, tiny, tiny_nli
 from bench.scorers.stand_ins.tiny import CARRIED, WEIGHTS, Tiny
-from bench.scorers.stand_ins.tiny_recipe import SIZES, Recipe, corpus, parse
 from bench.tasks.lessons import Lessons, biased_share
 
 
@@ -45,8 +44,8 @@ def test_a_wrong_recipe_is_refused(refusal: Any, spec: str, says: str) -> None:
 
 
 def test_a_recipe_has_one_name_and_one_corpus() -> None:
-    assert parse("s") == Recipe("s", 0.5, 0) == parse("s,seed=0,bias=0.50")
-    assert parse("l,bias=0.25,seed=7").name == "tiny:l,bias=0.25,seed=7"
+    assert parse_recipe("s") == Recipe("s", 0.5, 0) == parse_recipe("s,seed=0,bias=0.50")
+    assert parse_recipe("l,bias=0.25,seed=7").name == "tiny:l,bias=0.25,seed=7"
     recipe = Recipe("s", 0.5, 3)
     assert corpus(recipe) == corpus(recipe) != corpus(Recipe("s", 0.5, 4))
     same = corpus(Recipe("s", 0.0, 1)) == corpus(Recipe("s", 0.0, 2))

@@ -1,23 +1,27 @@
 """Endpoints that fail: every answer comes once, whatever breaks between, and none is lost."""
 
 import json
+import math
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bench import records, run
 from bench.core.errors import RunFailed
 from bench.report import study
 from bench.scorers import load
-from bench.scorers.endpoint import client
+from bench.scorers.endpoint import client, responses
 from tests.helpers.answering import Reply, Server, fault, prompt, request, said
 from tests.helpers.faults import KINDS, Faults
 
@@ -191,6 +195,54 @@ def test_a_judge_fails_and_continues_like_a_model(serve: Serve) -> None:
     refusing = serve(lambda body: fault(401, "who are you"))
     with pytest.raises(RunFailed, match=rf"the judge: http://.*{reason}"):
         evaluate("simulated:", "out", judge=refusing.model, **given)
+
+
+NAMES = [
+    "choices",
+    "logprobs",
+    "content",
+    "top_logprobs",
+    "token",
+    "logprob",
+    "token_logprobs",
+    "prompt_logprobs",
+    "usage",
+    "completion_tokens",
+    "message",
+    "finish_reason",
+    "text",
+    "type",
+    "tokens",
+    "error",
+    "detail",
+    "loc",
+]
+LEAVES = st.none() | st.booleans() | st.integers(-3, 3) | st.floats() | st.sampled_from(NAMES)
+BODIES = st.recursive(
+    LEAVES | st.text(max_size=4),
+    lambda part: st.lists(part, max_size=3) | st.dictionaries(st.sampled_from(NAMES), part),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=2000)
+@given(BODIES)
+def test_any_answer_is_read_or_refused(body: Any) -> None:
+    inside: Any = {"choices": [body], "usage": body}
+    for choice in (body, inside):
+        if isinstance(choice, dict):
+            with suppress(responses.Unanswered):
+                assert isinstance(responses.text_of(choice), str)
+            first = responses.first_tokens(choice)
+            values, bounded = responses.options(first, ["token", "content"])
+            assert len(values) in (0, 2)
+            assert bounded < 2
+            for how in ("echo", "prompt_logprobs"):
+                values = responses.prompt_logprobs(choice, how) or []
+                assert all(math.isfinite(value) for value in [*values, *first.values()])
+            responses.last_token(choice)
+    assert responses.token_count(inside, "completion_tokens") >= 0
+    assert all(isinstance(text, str) for text in responses.error_texts(body))
 
 
 def test_ctrl_c_ends_it_at_once_and_says_how_to_continue(serve: Serve) -> None:

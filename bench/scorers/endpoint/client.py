@@ -45,12 +45,10 @@ Send = Callable[[openai.AsyncOpenAI, int], Awaitable[T]]
 
 @dataclass(slots=True)
 class Usage:
-    """What an endpoint was sent, and what came back.
+    """What an endpoint was sent, and what came back; tokens are as the server counts them.
 
     Attributes:
-        requests: all that were sent.
-        resent: those of them that were sent after a failure.
-        prompt_tokens, reply_tokens: as the server counts them.
+        resent: requests that were sent after a failure.
         refused: replies refused by a content filter.
         bounded: probabilities of options that are upper bounds.
     """

@@ -104,8 +104,8 @@ class Causal(LocalModel):
         rows = [Row(ids, tuple(unique)) for ids, unique in reads.items()]
         values = {
             (row.ids, read): value
-            for row, found in zip(rows, self._reader.read(rows), strict=True)
-            for read, value in zip(row.reads, found, strict=True)
+            for row, row_values in zip(rows, self._reader.read(rows), strict=True)
+            for read, value in zip(row.reads, row_values, strict=True)
         }
         sums = [
             [sum(values[line.ids, read] for read in line.reads) for line in lines]

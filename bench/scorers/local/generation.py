@@ -74,10 +74,9 @@ class StopRule:
     """Ends replies before their last token.
 
     Attributes:
-        decode: decodes tokens.
         answer_tokens: limit of an answer, counted from the end of a thought.
-        thought_tokens: limit of a thought; None: thought and answer share that of the answer.
-        until: whether the text of a reply says enough; not called while a thought is open.
+        thought_tokens: limit of a thought; None: both share that of the answer.
+        until: whether a text says enough; not called while a thought is open.
     """
 
     decode: Callable[[Sequence[int]], str]

@@ -156,9 +156,9 @@ def _attend(
     out = torch.empty(tokens, heads, value.shape[-1], dtype=query.dtype)
     for block in _blocks.get():
         k, v = key[0].index_select(1, block.seen), value[0].index_select(1, block.seen)
-        some = query[:, :, block.first : block.last]
+        queries = query[:, :, block.first : block.last]
         # Heads that share keys are rows of one product.
-        scores = torch.matmul(some.flatten(1, 2), k.transpose(1, 2)).unflatten(1, (groups, -1))
+        scores = torch.matmul(queries.flatten(1, 2), k.transpose(1, 2)).unflatten(1, (groups, -1))
         shares = scores.add_(block.mask).softmax(-1)
         states = torch.matmul(shares.flatten(1, 2), v).unflatten(1, (groups, -1))
         out[block.first : block.last] = states.flatten(0, 1).transpose(0, 1)

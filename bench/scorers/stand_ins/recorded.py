@@ -82,8 +82,8 @@ class _Row(NamedTuple):
     def require(self, *names: str, hint: str = "") -> None:
         for name in names:
             if self.fields.get(name) in (None, ""):
-                found = hint or f"found: {plain(', '.join(map(str, self.fields)))[:80]}"
-                raise BadInput(f"{self.place}: {self.kind} `{name}` is missing; {found}")
+                problem = hint or f"found: {plain(', '.join(map(str, self.fields)))[:80]}"
+                raise BadInput(f"{self.place}: {self.kind} `{name}` is missing; {problem}")
 
     def text(self, name: str) -> str:
         value = self.fields.get(name, "")

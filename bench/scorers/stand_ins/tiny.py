@@ -36,8 +36,15 @@ from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement, threads
 from bench.scorers.local.logprobs import padded
 from bench.scorers.options import GenerationOptions
-from bench.scorers.stand_ins import tiny_nli
-from bench.scorers.stand_ins.tiny_recipe import SIZES, VERSION, Recipe, Size, corpus, parse
+from bench.scorers.stand_ins import (
+    SIZES,
+    VERSION,
+    Recipe,
+    Size,
+    corpus,
+    parse_recipe,
+    tiny_nli,
+)
 from bench.tasks.lessons import Chat, Lessons
 from bench.tasks.request import Turns
 
@@ -67,7 +74,7 @@ class Tiny(Model):
     def __init__(
         self, spec: str, where: Placement, generation: GenerationOptions | None = None
     ) -> None:
-        self.recipe, self.where = parse(spec), where
+        self.recipe, self.where = parse_recipe(spec), where
         self.generation = generation or GenerationOptions()
 
     def describe(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ sentences.
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -51,13 +51,8 @@ def train(
 ) -> BertForSequenceClassification:
     """Train a classifier until it gets nearly all `examples` right; its labels are `LABELS`.
 
-    Words that `examples` do not hold keep their random vectors, so its labels for them are
-    arbitrary, and differ from seed to seed.
-
-    Args:
-        coder: made by `tokenizer`.
-        words: the same labels for the bare words, occupation and gender word.
-        title: name for the progress bar.
+    `words` has the same labels for the bare words, occupation and gender word. Words that neither
+    holds keep their random vectors, so its labels for them are arbitrary.
     """
     rng = random.Random(seed)
     torch.manual_seed(seed)
@@ -80,8 +75,8 @@ def train(
         )
         for _ in range(epochs):
             right = 0
-            for batch in _batches([len(pair.ids) for pair in pairs], rng):
-                right += _step(network, optimizer, [pairs[i] for i in batch])
+            for batch in _batches(pairs, rng):
+                right += _step(network, optimizer, batch)
                 schedule.step()
                 bar.advance()
             if right >= RECIPE["enough"] * len(pairs):
@@ -172,13 +167,13 @@ def _step(network: Any, optimizer: torch.optim.Optimizer, batch: Sequence[_Pair]
     return int((logits.argmax(-1) == labels).sum())
 
 
-def _batches(lengths: Sequence[int], rng: random.Random) -> Iterator[list[int]]:
-    """Yield the positions of all pairs, once each, in batches of similar length."""
+def _batches(pairs: Sequence[_Pair], rng: random.Random) -> list[list[_Pair]]:
+    """Return all pairs, once each, in batches of similar length."""
     size = RECIPE["batch"]
-    order = rng.sample(range(len(lengths)), len(lengths))
+    order = rng.sample(pairs, len(pairs))
     batches = []
     for start in range(0, len(order), SORTED * size):
-        chunk = sorted(order[start : start + SORTED * size], key=lambda i: lengths[i])
+        chunk = sorted(order[start : start + SORTED * size], key=lambda pair: len(pair.ids))
         batches += [chunk[k : k + size] for k in range(0, len(chunk), size)]
     rng.shuffle(batches)
-    yield from batches
+    return batches
