@@ -145,12 +145,12 @@ def generalise(runs: Sequence[Run], preset: str = "") -> Study:
     for headline in module("metrics", runs[0].benchmark).HEADLINES:
         place = (ALL, headline.task, headline.metric)
         about = {"task": headline.task, "metric": headline.metric}
-        own_tables = {}
+        tables = {}
         for name, answers in every.items():
             if reason := _why_not(answers, place):
                 left_out.append((name, "", f"{headline.title}: {reason}"))
                 continue
-            own_tables[name] = table = crossed([answers], place)
+            tables[name] = table = crossed([answers], place)
             row: dict[str, Any] = {"model": name, **about, **interval(table, headline.limits)}
             row["items"] = table.rests_on.units
             row |= {facet: len(levels) for facet, levels in answers.levels.items()}
@@ -162,7 +162,6 @@ def generalise(runs: Sequence[Run], preset: str = "") -> Study:
             elif len({each.samples[place] for each in answers.scores}) > 1:
                 row["note"] = UNEVEN
             scores.append(row)
-        tables = own_tables
         known = [every[name] for name, t in tables.items() if not np.isnan(t.deviations).any()]
         asked = [(answers.levels, answers.scores[0].left_out) for answers in known]
         if len(known) > 1 and all(each == asked[0] for each in asked):
@@ -204,7 +203,7 @@ def _answers(runs: Sequence[Run], preset: str) -> tuple[Answers | None, str]:
     by_condition = records.groupby(list(CONDITIONS), sort=False)
     records = records[records.run == by_condition.run.transform("first")]
     conditions: list[Any] = list(by_condition.groups)
-    prompts, orders, seeds = (list(dict.fromkeys(each)) for each in zip(*conditions, strict=True))
+    prompts, orders, seeds = (list(records[name].unique()) for name in CONDITIONS)
     orders = [
         order
         for order in orders
@@ -224,17 +223,14 @@ def _answers(runs: Sequence[Run], preset: str) -> tuple[Answers | None, str]:
     records = records[items.isin(times.index[times == len(kept)])]
     if records.empty:
         return None, "no question was answered in every way"
-    room, parts = (
-        module("metrics", runs[0].benchmark),
-        dict(list(records.groupby(list(CONDITIONS)))),
-    )
+    parts = dict(list(records.groupby(list(CONDITIONS))))
+    replicates = module("metrics", runs[0].benchmark).replicates
     scores = [
-        room.replicates(parts[each], runs[parts[each].run.iloc[0]].items, preset, leave_one_out)
+        replicates(parts[each], runs[parts[each].run.iloc[0]].items, preset, leave_one_out)
         for each in kept
     ]
-    texts = (
-        records[~records.request.map(of_judge)].groupby(["task", WORDINGS]).prompt.agg(frozenset)
-    )
+    asked = records[~records.request.map(of_judge)]
+    texts = asked.groupby(["task", WORDINGS]).prompt.agg(frozenset)
     different = texts.groupby("task").nunique() == len(prompts)
     levels = dict(zip(CONDITIONS, (prompts, orders, seeds), strict=True))
     return Answers(levels, scores, set(different.index[different])), ""
