@@ -369,3 +369,12 @@ def test_an_unreadable_classification_is_wrong_and_the_readable_share_is_shown_n
         assert (row.score, row.n) == (pytest.approx(100 * right.mean()), len(rows))
         readable = cell(scores, "score_readable", preset=preset, task="sc")
         assert (readable.score, readable.n) == (100, rows.valid.sum())
+
+
+def test_one_severity_for_everything_is_a_habit(tmp_path):
+    options = {"tasks": ["bs"], "data": "samples", "out": tmp_path}
+    scores = run.evaluate("mcbe", "simulated:answer=5", **options).scores("robust")
+    age, overall = (cell(scores, task="bs", category=name) for name in ("age", "all"))
+    assert (age.by_habit, overall.by_habit) == (True, True)
+    assert age.note == "100% of the readable answers are 5, whatever is asked"
+    assert overall.note.startswith("100% of the readable answers are the same within a category")
