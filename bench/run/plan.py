@@ -15,7 +15,7 @@ from bench.benchmarks import module, resolve
 from bench.config import RunConfig
 from bench.core.errors import BadInput, NotApplicable
 from bench.scorers.base import digest
-from bench.tasks import prompts as wording
+from bench.tasks import prompts
 from bench.tasks.nli_labels import label_order
 from bench.tasks.request import Request, Way
 
@@ -67,7 +67,7 @@ class Plan:
 
     benchmark: str
     source: data.Source
-    wording: wording.PromptSet
+    prompt_set: prompts.PromptSet
     tasks: tuple[str, ...]
     named: bool
     items: dict[str, list[Any]]
@@ -92,7 +92,7 @@ class Plan:
         if not any(room.judged(task, settings) for task in names):
             judge = None
         source = data.find(benchmark, config.data)
-        text = wording.load(benchmark, config.prompts, source.folder)
+        prompt_set = prompts.load(benchmark, config.prompts, source.folder)
         of_data = tasks.of_data(benchmark, settings)
         items = data.load(source, config.categories, **of_data)
         # A task without items is asked only if it was named.
@@ -130,7 +130,7 @@ class Plan:
         # The limit of tokens per reply; under `official` it is that of the released script.
         max_new_tokens = config.max_new_tokens
         if max_new_tokens is None:
-            released = tasks.released_limit(benchmark, text.label)
+            released = tasks.released_limit(benchmark, prompt_set.label)
             has_released = config.preset == "official"
             if recorded:
                 has_released = recorded.get("max_new_tokens") == released
@@ -145,8 +145,8 @@ class Plan:
             "settings": settings,
             **{name: getattr(config, name) for name in config.fields_with("asked")},
             "max_new_tokens": max_new_tokens,
-            "prompts": text.label,
-            "wording_hash": digest(text.tables),
+            "prompts": prompt_set.label,
+            "wording_hash": digest(prompt_set.tables),
             "data_sha256": source.sha256,
             "model_content": scorers.content(model),
             "judge_content": scorers.content(judge) if judge else None,
@@ -157,7 +157,7 @@ class Plan:
         return cls(
             benchmark=benchmark,
             source=source,
-            wording=text,
+            prompt_set=prompt_set,
             tasks=tuple(names),
             named=bool(config.tasks),
             items=taken,
@@ -183,9 +183,9 @@ class Plan:
 
     def foreign(self, requests: Sequence[Request]) -> dict[str, list[str]]:
         """Return by the data's language those of the prompt set that differ from it."""
-        version = self.wording.label
+        version = self.prompt_set.label
         asked = dict.fromkeys(r.category for r in requests if r.prompt_version == version)
-        return wording.foreign(self.benchmark, self.wording, self.source.language, list(asked))
+        return prompts.foreign(self.benchmark, self.prompt_set, self.source.language, list(asked))
 
     def requests(
         self,
@@ -215,7 +215,7 @@ class Plan:
             judged = room.judged(task, settings)
             first = self.items[task][:1]
             needed = (
-                room.requests(first, self.wording, task, way, settings, asked["seed"])
+                room.requests(first, self.prompt_set, task, way, settings, asked["seed"])
                 if way
                 else ()
             )
@@ -252,7 +252,9 @@ class Plan:
             )
             for repeat, seed in enumerate(range(asked["seed"], asked["seed"] + asked["repeats"]))
             for task, way in ways.items()
-            for request in room.requests(self.items[task], self.wording, task, way, settings, seed)
+            for request in room.requests(
+                self.items[task], self.prompt_set, task, way, settings, seed
+            )
             if judge or not request.of_judge
         ]
         if not requests:

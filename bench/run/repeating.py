@@ -37,7 +37,7 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
 
     Whether code that comes with a model may run is never taken from a `run.json`.
     """
-    asked, wording, source = about["asked"], about.get("wording", {}), about.get("data", {})
+    asked, prompts, source = about["asked"], about.get("wording", {}), about.get("data", {})
     roles, start = {"model": about["model"], "judge": about.get("judge") or {}}, about.get("folder")
 
     def from_start(path: str | None) -> str | None:
@@ -55,7 +55,7 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
             return f"{kind}:{from_start(rest)}" if kind in scorers.FILES else str(model)
         return from_start(hub.at_commit(model, roles[role].get("revision")))
 
-    file, variant = wording.get("file"), wording.get("variant", "")
+    file, variant = prompts.get("file"), prompts.get("variant", "")
     if file and Path(file).is_file():
         variant = f"{file}#{variant}" if variant else file
     folder = from_start(source.get("folder"))

@@ -96,7 +96,7 @@ def begin_run(
     if isinstance(model, Predictions):
         model.cover(asked, plan.known)
     languages = dict.fromkeys(request.category for request in asked if request.verb == "classify")
-    text = plan.wording
+    prompt_set = plan.prompt_set
     about = {
         "benchmark": plan.benchmark,
         "asked": plan.asked,
@@ -117,13 +117,13 @@ def begin_run(
         "folder": str(Path.cwd()),  # what relative paths start from
         "data": plan.source.describe(),
         "wording": {
-            "version": text.version,
-            "variant": text.variant,
-            "source": text.source,
-            "language": ", ".join(text.languages),
+            "version": prompt_set.version,
+            "variant": prompt_set.variant,
+            "source": prompt_set.source,
+            "language": ", ".join(prompt_set.languages),
             "foreign": plan.foreign(asked),
-            "file": str(text.path.resolve()),
-            "unbiased_instruction": text.unbiased_instruction,
+            "file": str(prompt_set.path.resolve()),
+            "unbiased_instruction": prompt_set.unbiased_instruction,
         },
         "preset": config.preset,
         **({"name": config.name} if config.name else {}),
