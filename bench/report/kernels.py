@@ -27,7 +27,8 @@ NAME = "bench kernel"
 class OwnKernel(AsyncKernelManager):
     """Starts this Python as the kernel, which lists the runs that it opens in a file."""
 
-    listing: Path
+    # The file; without one, nothing is listed.
+    listing = Path(os.devnull)
 
     def _kernel_spec_manager_default(self) -> KernelSpecManager:
         return KernelSpecManager(kernel_dirs=[])

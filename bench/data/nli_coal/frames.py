@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, ConfigDict, StrictBool
 from pydantic.dataclasses import dataclass
-from pydantic_core import ErrorDetails
 
 from bench.core.errors import plain, quoted
 
@@ -44,7 +43,7 @@ Match = Literal["word", "substring"]
 OneLine = Annotated[str, checked(re.compile(r"(?=.*\S)[^\n]+").fullmatch, "a text on one line")]
 
 
-def explained(error: ErrorDetails) -> str:
+def explained(error: Mapping[str, Any]) -> str:
     """Say what is wrong with a value by an error of pydantic."""
     if error["type"] == "missing":
         return "is missing"
