@@ -138,7 +138,7 @@ def tables(result: Result) -> dict[str, pd.DataFrame]:
 
 
 def findings(result: Result) -> list[str]:
-    """Say whether the models differ, and what was left out.
+    """Say whether the models differ, which ranks first, and what was left out.
 
     The tests of pairs, the reasons and the ties are in the tables.
     """
@@ -156,6 +156,19 @@ def findings(result: Result) -> list[str]:
         )
     measure = titles[0] if len(titles) == 1 else _("scores of {n} tasks", n=len(titles))
     verdict = _("{measure}: {title} ({around}).", measure=measure, title=result.title, around=text)
+    leader = ""
+    if tested.p < ALPHA:
+        first = result.mean_ranks.iloc[0]
+        details = [_("1 is {best}", best=result.best)]
+        if pd.notna(first.ci_low):
+            low, high = f"{first.ci_low:.1f}", f"{first.ci_high:.1f}"
+            details.insert(0, _("95\u00a0% interval {low} to {high}", low=low, high=high))
+        leader = _(
+            "{model} has the first mean rank, {rank} ({details}).",
+            model=first.model,
+            rank=f"{first.mean_rank:.1f}",
+            details=_("; ").join(details),
+        )
     lost = _(
         "Left out for want of a score, see the table: {m} models, {n} {units}.",
         m=int((kinds == "model").sum()),
@@ -166,7 +179,7 @@ def findings(result: Result) -> list[str]:
     few = ""
     if 2.0 ** (1 - tested.blocks) * len(result.pairs) >= ALPHA:
         few = _("So few blocks are too few for Wilcoxon's test of {n} pairs.", n=len(result.pairs))
-    return [verdict, *filter(None, [few, lost if len(kinds) else ""])]
+    return [verdict, *filter(None, [leader, few, lost if len(kinds) else ""])]
 
 
 def critical_difference_diagram(result: Result) -> Figure:

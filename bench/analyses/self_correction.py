@@ -471,7 +471,7 @@ def plot_answers(shares: pd.DataFrame) -> Figure | None:
         _("{share} under {setting}", share=f"{share:.0%}", setting=setting)
         for setting, share in means.items()
     ]
-    title = _("Stereotyped answers: {shares}", shares=listing(stereotyped))
+    title = _("Stereotyped answers where ambiguous: {shares}", shares=listing(stereotyped))
     set_title(fig, title, letters=78)
     return fig
 

@@ -45,16 +45,17 @@ def spread(models: int, step: float, blocks: int = 8, seed: int = 0) -> np.ndarr
 
 
 def test_findings_are_never_stronger_than_the_test() -> None:
-    (clear,) = findings(result_of(spread(4, 0.2)))
+    clear, leader = findings(result_of(spread(4, 0.2)))
     assert clear.startswith("Ambiguous: share of stereotyped answers: 4 models differ over 8 cat")
     assert "(Friedman's Q = 24.0 with 3 degrees of freedom, p < 0.001; Kendall's W = 1.00)" in clear
+    assert "has the first mean rank, 1.0 (1 is least bias)." in leader
     (unclear,) = findings(result_of(spread(4, 0, seed=1)))
     assert "No difference between 4 models could be shown over 8 categories" in unclear
     # With one pair of models, the least p is 2 / 2^n: 0.0625 in five blocks, 0.031 in six.
     two, few = findings(result_of(spread(2, 0.2, 5)))
     assert "2 models, ranked over 5 categories (2 models: 3" in two
     assert "too few for Wilcoxon's test" in few
-    assert len(findings(result_of(spread(2, 0.2, 6)))) == 1
+    assert len(findings(result_of(spread(2, 0.2, 6)))) == 2
     scores = np.c_[spread(3, 0.2), np.full(8, math.nan)]
     scores[2, 1] = math.nan
     assert findings(result_of(scores))[-1].endswith("see the table: 1 models, 1 categories.")

@@ -489,15 +489,16 @@ def _one_pair(rows: pd.DataFrame, units: str) -> str:
 def _told_apart(rows: pd.DataFrame) -> str:
     """Say how many pairs differ, and what came of the others."""
     counts = rows.verdict.value_counts()
-    parts = [
-        _(
+    parts = []
+    if tested := int(rows.p_adjusted.notna().sum()):
+        text = _(
             "{n} of {all} pairs could be told apart in {what} (adjusted p < {p}).",
             n=counts.get(DIFFERENT, 0),
-            all=int(rows.p_adjusted.notna().sum()),
+            all=tested,
             what=metric_name(rows.task.iloc[0], rows.metric.iloc[0]),
             p=f"{1 - LEVEL:.2f}",
         )
-    ]
+        parts.append(text)
     if unread := counts.get(LESS_READABLE, 0):
         text = _("In {n} pairs, what differs is how often the models can be read.", n=unread)
         parts.append(text)
