@@ -55,7 +55,7 @@ def test_findings_are_never_stronger_than_the_test() -> None:
     two, few = findings(result_of(spread(2, 0.2, 5)))
     assert "2 models, ranked over 5 categories (2 models: 3" in two
     assert "too few for Wilcoxon's test" in few
-    assert len(findings(result_of(spread(2, 0.2, 6)))) == 2
+    assert len(findings(result_of(spread(2, 0.2, 6)))) == 1
     scores = np.c_[spread(3, 0.2), np.full(8, math.nan)]
     scores[2, 1] = math.nan
     assert findings(result_of(scores))[-1].endswith("see the table: 1 models, 1 categories.")
