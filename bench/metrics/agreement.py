@@ -177,6 +177,10 @@ def winner_consistency(
     """
     if ties not in TIES:
         raise BadInput(expected(ties, TIES, "way to count ties"))
+    marks = judgements[["judge", "human"]]
+    numbers = marks.apply(pd.to_numeric, errors="coerce")
+    if (np.isinf(numbers) | (numbers.isna() & marks.notna())).to_numpy().any():
+        raise BadInput("judgements: `judge` and `human` must be finite numbers, or empty")
     scores = judgements.groupby(["item_id", "model"])[["judge", "human"]]
     means = scores.mean().dropna().reset_index()
     pairs = means.merge(means, on="item_id", suffixes=("_a", "_b"))

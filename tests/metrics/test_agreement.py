@@ -77,6 +77,12 @@ def test_pairs_and_their_means_by_hand():
         assert consistency(same, by_pair=True).same_winner.all()
 
 
+@pytest.mark.parametrize("mark", [math.inf, "seven"])
+def test_marks_that_are_no_finite_numbers_are_refused(mark):
+    with pytest.raises(BadInput, match="finite numbers"):
+        consistency(BY_HAND.astype({"judge": object}).assign(judge=[mark, *BY_HAND.judge[1:]]))
+
+
 @pytest.mark.parametrize("ties", TIES)
 def test_a_rate_agrees_with_a_slow_loop(many, ties):
     scores = {(row.item_id, row.model): (row.judge, row.human) for row in many.itertuples()}
