@@ -268,7 +268,7 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
         ax.set(xlim=ROOM, ylim=(-1.05 if against else -0.35, 1.05), xlabel=_("CoAL (0 is best)"))
         ax.set_title(_language(language), fontsize="small")
         sns.despine(ax=ax)
-    title = _("A habit lies on the line of nought, whatever its CoAL; a stereotype lies above")
+    title = _("A habit is on the zero line, whatever its CoAL; a stereotype is above it")
     set_title(fig, title, alt=_("CoAL against the balanced directional gap."))
     axes[0].set_ylabel(_("directional gap, balanced\n(1: the stereotype; 0: none)"))
     _legend(fig, axes[0].get_legend_handles_labels()[0], 2, markerscale=0.7)

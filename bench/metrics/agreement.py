@@ -287,7 +287,7 @@ def cohen_kappa(
             result = inter_rater.cohens_kappa(table, values if weights else None, wt=weights)
         # The formula is for many items; a variance of 0 does not make a kappa certain.
         if not result.var_kappa > _ROUNDING:
-            why = "the formula gives its variance as nought, so there is no interval"
+            why = "the formula gives a variance of 0, so there is no interval"
             return Kappa(float(result.kappa), math.nan, math.nan, n, 2, why)
         interval = float(result.kappa_low), float(result.kappa_upp)
         return Kappa(float(result.kappa), *interval, n, 2, "")

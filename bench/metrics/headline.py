@@ -227,8 +227,8 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     if "simulated respondent" in kinds:
         texts.append(
             _(
-                "Models called simulated are no models: they answer by dice of known bias, as a "
-                "yardstick for the measures."
+                "Models called simulated are not models: they answer at random with a known bias, "
+                "to check the measures."
             )
         )
     sampled = [about["benchmark"] for about in abouts if "samples" in str(about["data"]["version"])]

@@ -109,7 +109,7 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
     rng.shuffle(rows)
     points = {c.name.replace("_", " "): c.maximum * c.weight for c in CRITERIA}
     question = _(
-        "How many points of 100 does the analysis get, held against the reference? {criteria}.",
+        "How many points of 100 does the analysis get, compared with the reference? {criteria}.",
         criteria=_(", ").join(f"{_(name)} {n:g}" for name, n in points.items()),
     )
     table = pd.DataFrame(rows)

@@ -420,7 +420,7 @@ def test_a_kappa_without_an_interval_says_why(raters, kappa, band, note):
     [
         ([[1, 1], [1, 1]], "all ratings are of one category"),
         ([[1, 1]] * 3, "all ratings are of one category"),
-        ([[1], [2]], "the formula gives its variance as nought"),
+        ([[1], [2]], "the formula gives a variance of 0"),
         ([[1], [2], [2]], "too few items, or too few of another category"),
     ],
 )
