@@ -2,9 +2,7 @@
 
 import json
 import shutil
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,14 +19,11 @@ def test_the_release_is_built_again_and_its_untrained_words_are_named(bench, sha
     lines = out.splitlines()
     first = "o/zh_v1.0/bias-eval-set_v1.0/all-words/1-prostereo_v1.0.json: 1,000 pairs, "
     assert (status, lines[0][:-41]) == (0, f"{first}as released (git blob ")
-    assert sum(", as released (git blob " in line for line in lines) == 8 + 4 + 2
     # Of the test sets the release has those at 0 and 1.
     others = [line.partition(":")[0].rpartition("/")[2] for line in lines if "released" not in line]
     assert others == ["test_r-3.json", "test_r-5.json"]
     assert lines[-1].endswith("in 16 files, 14 of which are the released ones to the byte")
-    note = "note: zh: 10 neutral words of the down-sampled NS are not trained as neutral"
-    assert err.startswith(note)
-    assert err.rstrip().endswith("--ns-words trained takes those that are")
+    assert err.startswith("note: zh: 10 neutral words of the down-sampled NS are not trained as")
     assert bench(f"{call} --ns-words trained")[2] == ""
 
 
@@ -46,47 +41,30 @@ def test_languages_of_a_release_can_be_chosen(bench, shared: Path) -> None:
     assert out.endswith("in 38 files, 24 of which are the released ones to the byte\n")
 
 
-def test_what_is_built_runs(bench) -> None:
-    status, out, err = bench(f"build nli-coal {EN} --pack {PACKS / 'zh'} --out o")
-    assert status == 0
-    assert [line[:58] for line in err.splitlines()] == [
-        f"note: {language}: 6 neutral words of the down-sampled NS are not t"
-        for language in ("en", "zh")
-    ]
-    assert "controlled" not in out
+def test_what_is_built_runs_and_is_fetched_with_its_pack(bench, user: Path) -> None:
+    status, out, err = bench(f"build nli-coal {EN} --pack {PACKS / 'zh'} --out o --rate .5")
+    assert (status, err.count("6 neutral words of the down-sampled NS are not trained")) == (0, 2)
     assert "5-neutral-terms_v0.1.json" in out
     call = "run nli_coal --model simulated:bias=1 --data o --limit 5 --format json"
     run = json.loads(bench(call)[1])["run"]
     assert run["asked"]["tasks"] == ["ps", "as", "ns", "nt"]
     assert run["data"]["note"].startswith("built from language packs; 0 of ")
-    _, out, _ = bench("data nli_coal --data o --set set=downsample --format json")
-    assert set(json.loads(out)[0]["categories"]) == {"en", "zh"}
-
-
-def test_all_rates_in_600_rows(bench) -> None:
-    call = f"build nli-coal {EN} --out o --rate all --split train --rows 600"
-    _, out, _ = bench(f"{call} --assign row --seed 2 --design full")
-    sets = [line for line in out.splitlines() if "/train/" in line]
-    assert len(sets) == 11
-    assert all(": 600 pairs (git blob " in line for line in sets)
-    path = Path("o/en_v0.1/bias-controlled-set_v0.1/train/train_r-3.json")
-    labels = Counter(json.loads(line)["label"] for line in path.read_text("utf-8").splitlines())
-    assert labels == {"entailment": 200, "contradiction": 200, "neutral": 200}
+    assert bench("fetch nli_coal --from o")[0] == 0
+    _, out, _ = bench("data nli_coal --format json")
+    assert json.loads(out)[0]["categories"].keys() == {"en", "zh"}
+    assert (user / "nli_coal/zh_v0.1/pack/frames.txt").is_file()
 
 
 def test_frames_are_made_of_captions(bench, shared: Path) -> None:
     captions = ["A man sleeps", "a woman sees a man", "A WOMAN reads.", "two dogs", "a man eats"]
-    Path("c1.txt").write_text("\n".join(captions[:3]), "utf-8")
-    Path("c2.txt").write_text("\n".join(captions[3:]), "utf-8")
-    call = f"build nli-coal {EN} --captions c1.txt --captions c2.txt --out o"
-    status, _, err = bench(call)
+    for name, lines in (("c1.txt", captions[:3]), ("c2.txt", captions[3:])):
+        Path(name).write_text("\n".join(lines), "utf-8")
+    status, _, err = bench(f"build nli-coal {EN} --captions c1.txt --captions c2.txt --out o")
     # The pack asks for 24 frames a word, and these make three.
     assert (status, err.count("\n")) == (2, 1)
-    message = "24 frames each (full) need lines 1 to 24 of frames.txt; line 4 is missing or empty"
-    assert message in err
+    assert "need lines 1 to 24 of frames.txt; line 4 is missing or empty" in err
     # Chinese: an id, one of the two words, no blank, no other word that tells a gender.
-    people = enumerate(["女人", "男人"] * 140)
-    lines = [f"{k}.jpg#0 一个{word}在第{k}街上走。" for k, word in people]
+    lines = [f"{k}.jpg#0 一个{'男女'[k % 2]}人在第{k}街上走。" for k in range(280)]
     lines += ["9.jpg#1 一个男人和他的狗。", "9.jpg#2 一个男人 坐着。", "9.jpg#3 男人和女人。"]
     Path("flickr.txt").write_text("\n".join(lines), "utf-8")
     folder = shared / "data/nli_coal/zh_v1.0"
@@ -107,26 +85,12 @@ def test_frames_are_made_of_captions(bench, shared: Path) -> None:
         (f"{EN} --rate 0.5;1", "--rate 0.5;1: expected numbers from 0 to 1"),
         (f"{EN} --rate 7", "rate 7.0: has to be from 0 to 1"),
         (f"{EN} --rate 1 --split valid", "split 'valid' is unknown; allowed: train, dev, test"),
-        (f"{EN} --rate 1 --assign dice", "'dice' is unknown; allowed: word, balanced, row"),
-        (
-            f"{EN} --rate 1 --rows 100",
-            "a frame makes 60 pairs of a controlled set, so it cannot have 100; give a multiple",
-        ),
-        (f"{EN} --rate 1 --rows 0", "cannot have 0; give a multiple"),
-        (f"{EN} --rate 1 --rows -1", "cannot have -1; give a multiple"),
+        (f"{EN} --rate 1 --rows 100", "a frame makes 60 pairs of a controlled set, so it cannot"),
         (f"{EN} --rate 1 --start 999", "need lines 1000 to 1023 of frames.txt"),
         (f"{EN} --split dev", "--split: is about bias-controlled sets; say at which rates"),
-        (f"{EN} --start 0", "--start: is about bias-controlled sets"),
-        (f"{EN} --assign row", "--assign: is about bias-controlled sets"),
-        (f"{EN} --design grid", "design 'grid' is unknown; allowed: window, full"),
-        (f"{EN} --ns-words some", "ns_words 'some' is unknown; allowed: shipped, trained"),
         (f"{EN} --captions no.txt", "no.txt: cannot be read"),
-        (
-            f"{EN} --pack {PACKS / 'zh'} --captions c",
-            "--captions: are of one language, and there are packs of en, zh",
-        ),
+        (f"{EN} --pack {PACKS / 'zh'} --captions c", "--captions: are of one language, and there"),
         ("--from x --check", "--check: is about language packs"),
-        (f"{EN} --check --format latex", "format 'latex' is unknown; allowed: table, csv, json"),
         ("--pack pack", "pack/frames.txt, line 2: has no slot [Sub] for the occupation"),
     ],
 )
@@ -135,26 +99,11 @@ def test_a_wrong_call_is_one_line_and_nothing_is_written(bench, words: str, mess
     Path("pack/frames.txt").write_text("the [Sub] sits.\nthe person sits.\n", "utf-8")
     status, out, err = bench(f"build nli-coal --out o {words}")
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("bench: ")
     assert message in err
     assert not Path("o").exists()
 
 
-def test_other_wrong_calls(bench) -> None:
-    message = "build cbbq: is not made of words and frames; allowed: nli-coal"
-    assert message in bench("build cbbq --out o")[2]
-    assert "--out: is missing" in bench(f"build nli-coal {EN}")[2]
-
-
-def test_built_sets_are_fetched_with_their_pack(bench, user: Path) -> None:
-    bench(f"build nli-coal --pack {PACKS / 'ja'} --out o --rate .5")
-    assert bench("fetch nli_coal --from o")[0] == 0
-    _, out, _ = bench("data nli_coal --format json")
-    assert json.loads(out)[0]["categories"].keys() == {"ja"}
-    assert (user / "nli_coal/ja_v0.1/pack/frames.txt").is_file()
-
-
-def test_a_pack_is_checked_and_nothing_is_built(bench: Any) -> None:
+def test_a_pack_is_checked_and_nothing_is_built(bench) -> None:
     status, out, _ = bench(f"build nli-coal {EN} --check")
     assert status == 0
     assert "pairs that are built: PS 480, AS 480, NS 768, NT 864" in out

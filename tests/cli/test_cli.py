@@ -15,17 +15,15 @@ from bench.benchmarks import names
 from bench.data import SAMPLES
 
 
-def scores(out: str, *keys: str) -> dict[Any, dict[str, Any]]:
+def rows_of(out: str, *keys: str) -> dict[Any, dict[str, Any]]:
     """Return the rows of JSON output, by their values in `keys`."""
-    rows = json.loads(out)["scores"]
-    return {tuple(row[key] for key in keys): row for row in rows}
+    return {tuple(row[key] for key in keys): row for row in json.loads(out)["scores"]}
 
 
 def test_json_output_is_one_object_with_null_for_what_is_undefined(bench) -> None:
     status, out, _ = bench("run cbbq --model simulated:answer=C --limit 5 --format json")
-    assert status == 0
-    assert set(json.loads(out)) == {"run", "scores"}
-    row = scores(out, "category", "metric", "preset")["all", "s_disamb", "robust"]
+    assert (status, set(json.loads(out))) == (0, {"run", "scores"})
+    row = rows_of(out, "category", "metric", "preset")["all", "s_disamb", "robust"]
     assert row["score"] is None
     assert "decides for one of the two people" in row["note"]
     assert list(row) == [
@@ -38,7 +36,7 @@ def test_json_output_is_one_object_with_null_for_what_is_undefined(bench) -> Non
 @pytest.mark.parametrize("bias", [0, 0.7, 1])
 def test_a_known_bias_is_found(bench, bias: float) -> None:
     _, out, _ = bench(f"run cbbq --model simulated:bias={bias},seed=0 --format json")
-    rows = scores(out, "category", "metric", "preset")
+    rows = rows_of(out, "category", "metric", "preset")
     row = rows["all", "s_amb", "robust"]
     assert row["n"] == 1080
     assert row["ci_low"] <= bias <= row["ci_high"]
@@ -58,9 +56,7 @@ def test_formats_agree_and_the_table_names_records_and_warns_of_samples(bench) -
     table = pd.read_csv(StringIO(out)).query("metric == 'coal' and category == 'all'")
     assert table.score.item() == 0
     assert bench(f"{call} --format csv")[1] == out
-    _, out, _ = bench(f"{call} --format latex")
-    assert out.startswith(r"\begin{tabular}")
-    assert r"\toprule" in out
+    assert bench(f"{call} --format latex")[1].startswith(r"\begin{tabular}")
 
 
 def test_score_reads_records_and_asks_no_model(bench, monkeypatch) -> None:
@@ -69,125 +65,92 @@ def test_score_reads_records_and_asks_no_model(bench, monkeypatch) -> None:
     status, out, _ = bench("score r --preset official --format json")
     assert status == 0
     # The released code takes a refusal for perfect fairness.
-    assert scores(out, "category", "task", "metric")["all", "ss", "score"]["score"] == 100
+    assert rows_of(out, "category", "task", "metric")["all", "ss", "score"]["score"] == 100
 
 
-def test_a_task_that_lacks_its_judge_is_left_out_and_reported(bench) -> None:
-    status, out, err = bench("run mcbe --model simulated: --limit 1 --format json")
-    reason = "it needs a judge; give --judge MODEL"
-    assert status == 0
-    assert f"mcbe, simulated:: task ba is left out: {reason}\n" in err
-    row = scores(out, "task")[("ba",)]
-    assert (row["category"], row["metric"], row["score"], row["n"]) == ("all", "score", None, 0)
-    assert row["note"] == f"not applicable: {reason}"
-    assert json.loads(out)["run"]["left_out"] == {"ba": reason}
-
-
-def test_a_judge_s_grades_are_scored(bench) -> None:
-    call = "run mcbe --model simulated: --limit 1 --tasks ba --judge simulated:answer=13"
-    _, out, err = bench(f"{call} --format json")
-    rows = scores(out, "category", "metric", "preset")
+def test_a_judge_s_grades_are_scored_and_its_task_is_left_out_without_it(bench) -> None:
+    call = "run mcbe --model simulated: --limit 1 --format json --tasks ba --judge"
+    _, out, err = bench(f"{call} simulated:answer=13")
+    rows = rows_of(out, "category", "metric", "preset")
     # 13 is off the scale of the fourth criterion, of which the released code knows nothing.
     assert rows["all", "score", "robust"]["score"] is None
     assert rows["all", "accuracy", "robust"]["score"] == 100
     assert rows["all", "score", "robust"]["valid_rate"] == 0.75
     assert rows["all", "score", "official"]["score"] == 13 * (3.5 + 1.5 + 2.5 + 0.5)
     assert "left out" not in err
+    status, out, err = bench("run mcbe --model simulated: --limit 1 --format json")
+    reason = "it needs a judge; give --judge MODEL"
+    assert status == 0
+    assert f"mcbe, simulated:: task ba is left out: {reason}\n" in err
+    row = rows_of(out, "task")[("ba",)]
+    assert (row["score"], row["n"], row["note"]) == (None, 0, f"not applicable: {reason}")
+    assert json.loads(out)["run"]["left_out"] == {"ba": reason}
 
 
 def test_official_numbers_say_where_they_were_asked_otherwise(bench) -> None:
     call = "run mcbe --model simulated:competence=0.5 --limit 2 --tasks sc --format json --out"
     bench(f"{call} r")
     _, out, _ = bench("score r --preset official --format json")
-    rows = [row for row in json.loads(out)["scores"] if row["metric"] == "score"]
+    notes = [row["note"] for row in json.loads(out)["scores"] if row["metric"] == "score"]
     note = "asked with context_order=context_first where this preset has judge"
-    assert rows
-    assert all(note in row["note"] for row in rows)
+    assert notes
+    assert all(note in text for text in notes)
     _, out, _ = bench(f"{call} again --set context_order=none --preset paper")
     assert json.loads(out)["run"]["asked"]["settings"]["context_order"] == "none"
     assert not any("context_order" in row["note"] for row in json.loads(out)["scores"])
 
 
 def test_data_shows_where_how_many_and_under_which_licence(bench) -> None:
-    status, out, _ = bench("data")
-    assert status == 0
+    _, out, _ = bench("data")
     counts = ("McBE: 96 items in 12 categories", "CBBQ: 2,160 items", "NLI-CoAL: 1,728 items")
     for text in (*counts, "samples of this package", "MIT"):
         assert text in out
-    _, out, _ = bench("data cbbq --format json")
-    assert json.loads(out)[0]["categories"]["gender"] == 160
+    assert json.loads(bench("data cbbq --format json")[1])[0]["categories"]["gender"] == 160
 
 
 def test_help_is_shown_without_a_command_and_names_every_setting(bench) -> None:
     status, out, _ = bench("")
     assert status == 2
     assert "report" in out
-    assert bench("--help")[0] == 0
-    _, out, _ = bench("run --help")
-    for name in names():
-        for setting in tasks.settings(name, {}, "robust"):
-            assert setting in out
+    status, out, _ = bench("run --help")
+    assert status == 0
+    assert all(setting in out for name in names() for setting in tasks.settings(name, {}, "robust"))
 
 
-# A call, and a part of the message.
+# What follows `--model simulated:`, unless it names a model itself, and a part of the message.
+BAD_RUNS = [
+    ("cbbq", "--modle simulated:", "--modle"),
+    ("cbqb", "", "benchmark 'cbqb' is unknown; allowed: mcbe, cbbq, nli_coal"),
+    ("cbbq", "--tasks disambiguos", "task of cbbq 'disambiguos' is unknown"),
+    ("cbbq", "--categories gendr", "category of cbbq 'gendr' is unknown"),
+    ("cbbq", "--preset best", "preset 'best' is unknown; allowed: robust"),
+    ("cbbq", "--format xml", "--format: format 'xml' is unknown"),
+    ("cbbq", "--read minds", "way to read answers 'minds' is unknown"),
+    ("cbbq", "--limit 0", "--limit 0: has to be at least 1"),
+    ("cbbq", "--data nowhere", "nowhere: no such folder (--data)"),
+    ("cbbq", "--prompts nowhere.toml", "nowhere.toml: no such file of prompts"),
+    ("cbbq", "--model simulated:bias=7", "bias=7 is outside 0 to 1"),
+    ("cbbq", "--model tiny:xxl", "size 'xxl' is unknown; allowed: s, m, l"),
+    ("cbbq", "--model ./no/such/model", "./no/such/model: no such model folder or file"),
+    ("cbbq", "--model replay:no.jsonl", "no.jsonl: no such file of recorded answers"),
+    ("nli-coal", "--model predictions:no.csv", "no.csv: no such file of predictions"),
+    ("nli-coal", "--label-names yes,no", "--label-names yes,no: expected entailment, contra"),
+    ("mcbe", "--set bos", "--set bos: expected NAME=VALUE"),
+    ("mcbe", "--set mood=1", "setting of mcbe 'mood' is unknown; allowed:"),
+    ("mcbe", "--set context_order=last", "value of context_order 'last' is unknown; allowed: co"),
+    ("mcbe", "--judge gpt:4", "model gpt:4: unknown kind 'gpt'"),
+    ("mcbe", "--tasks ss,ba", "it needs a judge; give --judge MODEL"),
+    ("mcbe", "--tasks sc --preset official", "MODEL, or --set context_order=context_first)"),
+    ("mcbe", "--prompts official", "`bench fetch mcbe` brings them"),
+    ("mcbe", "--prompts polite", "prompt set 'polite' is unknown; allowed: reworded"),
+]
 BAD_CALLS = [
     ("run cbbq", "--model"),
-    ("run cbqb --model simulated:", "benchmark 'cbqb' is unknown; allowed: mcbe, cbbq, nli_coal"),
-    ("run cbbq --model simulated: --tasks disambiguos", "task of cbbq 'disambiguos' is unknown"),
-    ("run cbbq --model simulated: --categories gendr", "category of cbbq 'gendr' is unknown"),
-    ("run cbbq --model simulated: --preset best", "preset 'best' is unknown; allowed: robust"),
-    ("run cbbq --model simulated: --format xml", "--format: format 'xml' is unknown"),
-    ("run cbbq --model simulated: --read minds", "way to read answers 'minds' is unknown"),
-    ("run cbbq --model simulated: --limit 0", "--limit 0: has to be at least 1"),
-    ("run cbbq --model simulated: --limit many", "--limit"),
-    ("run cbbq --model simulated: --data nowhere", "nowhere: no such folder (--data)"),
-    ("run cbbq --model simulated: --prompts nowhere.toml", "nowhere.toml: no such file of prompts"),
-    ("run cbbq --model simulated:bias=7", "bias=7 is outside 0 to 1"),
-    ("run cbbq --model simulated:mood=1", "parameter 'mood' is unknown"),
-    ("run cbbq --model tiny:xxl", "size 'xxl' is unknown; allowed: s, m, l"),
-    ("run cbbq --model ./no/such/model", "./no/such/model: no such model folder or file"),
-    ("run cbbq --model nothing.gguf", "nothing.gguf: no such model folder or file"),
-    ("run cbbq --model replay:nothing.jsonl", "nothing.jsonl: no such file of recorded answers"),
-    ("run cbbq --model gpt:4", "unknown kind 'gpt'"),
-    (
-        "run nli-coal --model predictions:no.csv",
-        "no.csv: no such file of predictions (model predictions:no.csv)",
-    ),
-    (
-        "run nli-coal --model simulated: --label-names yes,no",
-        "--label-names yes,no: expected entailment, contradiction, neutral, each once",
-    ),
-    (
-        "run nli-coal --model simulated: --set tokens=words",
-        "value of tokens 'words' is unknown; allowed: plain, tokenized",
-    ),
-    ("run cbbq --modle simulated:", "--modle"),
     ("score nowhere", "nowhere: holds no run"),
     ("report nowhere.yml", "nowhere.yml: no such study file"),
     ("data --data x", "--data: say which benchmark"),
     ("fly", "fly"),
-    ("run mcbe --model simulated: --set bos", "--set bos: expected NAME=VALUE"),
-    ("run mcbe --model simulated: --set mood=1", "setting of mcbe 'mood' is unknown; allowed:"),
-    (
-        "run mcbe --model simulated: --set context_order=last",
-        "value of context_order 'last' is unknown; allowed: context_first, sentence_first, none, judge",
-    ),
-    (
-        "run cbbq --model simulated: --set bos=forced",
-        "--set bos=forced: setting of cbbq 'bos' is unknown; allowed: expansion",
-    ),
-    ("run mcbe --model simulated: --max-new-tokens 0", "--max-new-tokens 0: has to be"),
-    ("run mcbe --model simulated: --judge gpt:4", "model gpt:4: unknown kind 'gpt'"),
-    ("run mcbe --model simulated: --tasks ss,ba", "it needs a judge; give --judge MODEL"),
-    (
-        "run mcbe --model simulated: --tasks sc --preset official",
-        "cannot do task sc of mcbe (it needs a judge; give --judge MODEL, or --set context_order=context_first)",
-    ),
-    ("run mcbe --model simulated: --prompts official", "`bench fetch mcbe` brings them"),
-    (
-        "run mcbe --model simulated: --prompts polite",
-        "prompt set 'polite' is unknown; allowed: reworded",
-    ),
+    *((f"run {name} --model simulated: {words}", message) for name, words, message in BAD_RUNS),
 ]
 
 
@@ -199,17 +162,12 @@ def test_a_wrong_call_is_one_line_and_status_2(bench, call: str, message: str) -
     assert message in err
 
 
+CBBQ = "cbbq/gender/ambiguous/templates_generate_neg.csv"
 # A file, a pattern in it and what replaces it, and the message.
 BROKEN = [
     ("mcbe/gender.csv", "subtype", "kind", "column `subtype` is missing"),
     ("mcbe/gender.csv", "女同事，男同事", "", "row 1, column `words`: is empty"),
-    ("mcbe/gender.csv", r"\[PLH\]", "谁", "row 1, column `sentence`: has no placeholder [PLH]"),
-    (
-        "cbbq/gender/ambiguous/templates_generate_neg.csv",
-        r"\{\{NAME1\}\}(.*?)\{\{NAME2\}\}",
-        r"甲\1乙",
-        "row 1, column `context`: has no placeholder",
-    ),
+    (CBBQ, r"\{\{NAME1\}\}(.*?)\{\{NAME2\}\}", r"甲\1乙", "row 1, column `context`: has no place"),
 ]
 
 
@@ -222,15 +180,6 @@ def test_broken_data_is_one_line_and_never_a_number(bench, name, old, new, messa
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert path.name in err
-
-
-def test_a_file_in_gbk_says_how_to_convert_it(bench) -> None:
-    text = "context,sentence,words,subtype,explanation,score\n办公室。,[PLH]很忙。,男人，女人,性格,无,1\n"
-    Path("gender.csv").write_bytes(text.encode("gbk"))
-    status, out, err = bench("run mcbe --model simulated: --data .")
-    assert (status, out) == (2, "")
-    assert "gender.csv, line 2: not UTF-8" in err
-    assert "iconv -f GB18030 -t UTF-8" in err
 
 
 def test_a_missing_answer_names_its_request(bench) -> None:

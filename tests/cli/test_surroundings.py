@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from bench import __main__
+from bench.analyses import data_quality
 from bench.core.errors import BadInput, RunFailed
+from bench.report.build import make
+from bench.scorers.local.device import placement
+from bench.scorers.stand_ins.tiny import Tiny
+
+VARIABLES = ("MPLCONFIGDIR", "IPYTHONDIR")
 
 
 @pytest.fixture
@@ -16,44 +22,29 @@ def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     place = tmp_path / "file"
     place.touch()
     monkeypatch.setenv("HOME", str(place / "home"))
-    for name in ("MPLCONFIGDIR", "IPYTHONDIR"):
+    for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: place / "cache")
     yield place
-    for name in ("MPLCONFIGDIR", "IPYTHONDIR"):
+    for name in VARIABLES:
         os.environ.pop(name, None)
 
 
-def test_without_a_home_matplotlib_and_ipython_get_a_temporary_folder(sealed: Path) -> None:
-    __main__._use_writable_folders()
-    assert Path(os.environ["MPLCONFIGDIR"]).is_dir()
-    assert Path(os.environ["IPYTHONDIR"]).is_dir()
-
-
-def test_a_home_that_can_be_written_is_used(sealed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(sealed.parent))
-    __main__._use_writable_folders()
+def test_without_a_home_matplotlib_and_ipython_get_a_temporary_folder(sealed, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("HOME", str(sealed.parent))
+        __main__._use_writable_folders()
     assert "MPLCONFIGDIR" not in os.environ
+    __main__._use_writable_folders()
+    assert all(Path(os.environ[name]).is_dir() for name in VARIABLES)
 
 
-def test_a_report_that_cannot_be_written_asks_for_another_folder(sealed: Path) -> None:
-    from bench.report.build import make
-
+def test_what_cannot_be_kept_says_where_it_may_lie(sealed, caplog) -> None:
     with pytest.raises(BadInput, match="--out"):
         make(None, str(sealed / "report"))
-
-
-def test_a_model_that_cannot_be_kept_says_where_the_cache_may_lie(sealed: Path) -> None:
-    from bench.scorers.local.device import placement
-    from bench.scorers.stand_ins.tiny import Tiny
-
     with pytest.raises(RunFailed, match="XDG_CACHE_HOME"):
         Tiny("s,seed=1", placement("cpu", None, None)).nll(["x"])
-
-
-def test_words_are_cut_without_a_cache(sealed: Path, caplog: pytest.LogCaptureFixture) -> None:
-    from bench.analyses import data_quality
-
+    # Words are cut without a cache.
     data_quality._segmenter.cache_clear()
     assert "护士" in data_quality._segmenter("zh")("护士照顾病人。")
     assert not caplog.records
