@@ -1,10 +1,12 @@
-"""Runs: the same records after a kill as without one, folders that are refused, and run.json."""
+"""Runs: what is asked in which order and of whom, kills, folders that are refused, run.json."""
 
 import json
 import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import pandas as pd
@@ -12,276 +14,260 @@ import pytest
 
 from bench import data, records, run, scorers
 from bench.core.errors import RunFailed
-from bench.scorers.stand_ins.simulated import Simulated
-from tests.helpers.recorded import columns, replay
+from bench.run import execute
+from bench.run.results import short_name
+from bench.scorers.base import Answer
+from bench.tasks.request import Request
+from tests.helpers.recorded import cell, columns
 
 MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"
-# How each test asks, so that a subprocess can ask the same: two categories, eight times over.
-ASK = f"""
-import os
-from bench import run, records
-run.SHARD = 64
-def ask(out, model={MODEL!r}, **options):
-    given = dict(tasks=["ss"], categories=["age", "race"], repeats=8, seed=3, data="samples")
-    return run.evaluate("mcbe", model, out=out, **{{**given, **options}})
-"""
-exec(ASK, namespace := {})
-ask = namespace["ask"]
+ASKED = {"tasks": ["ss"], "categories": ["age", "race"], "repeats": 4, "seed": 3, "data": "samples"}
+# The same in another process.
+ASK = f"from bench import run; run.evaluate('mcbe', {MODEL!r}, **{ASKED!r}, out="
 
 
 @pytest.fixture(autouse=True)
 def small_shards(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "SHARD", 64)
+    monkeypatch.setattr(run, "SHARD", 16)
 
 
-def small(
-    out: Path | str | None = "small", model: str = "simulated:bias=0.5", **options
-) -> run.Run:
-    given = {"tasks": ["ss"], "limit": 1, "categories": ["age"], **options}
-    return run.evaluate("mcbe", model, out=out, **given)
+def ask(out: str | None = "out", model: str = MODEL, **options) -> run.Run:
+    return run.evaluate("mcbe", model, out=out, **{**ASKED, **options})
 
 
-def shards(folder: Path | str) -> list[str]:
-    return sorted(path.stem for path in (Path(folder) / "records").glob("[0-9]*.parquet"))
+def test_a_path_of_windows_is_a_path_and_no_kind(refusal) -> None:
+    for path in (r"C:\models\qwen", "D:/models/qwen", r"c:\models\qwen.gguf"):
+        assert "no such model folder or file" in refusal(scorers.check, path)
+        assert short_name(path) == "qwen"
+    assert scorers.split_kind(r"replay:C:\answers.jsonl") == ("replay", r"C:\answers.jsonl")
+    assert "unknown kind 'C'" in refusal(scorers.check, "C:models")
 
 
-def python(script: str, **environment: str) -> int:
-    command, env = [sys.executable, "-c", ASK + script], {**os.environ, **environment}
-    return subprocess.run(command, env=env, capture_output=True, timeout=60).returncode
-
-
-# Where a process dies: before a shard, with a shard half written, before run.json.
-KILLS = {
-    """
-write_shard = records.write_shard
-def write(folder, number, rows):
-    if number == 3: os._exit(9)
-    write_shard(folder, number, rows)
-records.write_shard = write
-""": 3,
-    """
-from pathlib import Path
-write_bytes = Path.write_bytes
-def write(path, content):
-    if path.name.endswith('000003.parquet'):
-        write_bytes(path, content[:100])
-        os._exit(9)
-    write_bytes(path, content)
-Path.write_bytes = write
-""": 3,
-    "records.write_run_json = lambda *a: os._exit(9)\n": 0,
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kill", KILLS)
-def test_a_run_that_died_and_continued_has_the_records_of_one_that_did_not(kill: str) -> None:
-    assert python(kill + "ask('killed')") == 9
-    assert len(shards("killed")) == KILLS[kill]
-    ask("killed")
-    ask("undisturbed")
-    pd.testing.assert_frame_equal(columns("killed"), columns("undisturbed"))
-    assert shards("killed") == shards("undisturbed")
+@pytest.mark.skipif(os.name == "nt", reason="names of files are always Unicode on Windows")
+def test_names_and_output_are_utf8_whatever_the_platform_says() -> None:
+    command = "bench run cbbq --model simulated: --categories gender --limit 1 --out 输出"
+    encodings = {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    call, env = [sys.executable, "-m", *command.split()], os.environ | encodings
+    done = subprocess.run(call, env=env, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert "records: 输出" in (done.stdout + done.stderr).decode("utf-8")
+    assert Path("输出/run.json").is_file()
 
 
 @pytest.mark.slow
 def test_the_hash_seed_of_python_decides_no_order() -> None:
     for seed in ("1", "2"):
-        assert python(f"ask('seed{seed}')", PYTHONHASHSEED=seed) == 0
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", f"{ASK}'seed{seed}')"], env=env, check=True)
     pd.testing.assert_frame_equal(columns("seed1"), columns("seed2"))
 
 
-def test_a_missing_shard_is_asked_again_and_a_complete_run_loads_no_model(monkeypatch) -> None:
-    ask("out")
-    expected, stamp = columns("out"), records.shard_path(Path("out"), 0).stat().st_mtime_ns
-    with monkeypatch.context() as patch:
-        patch.setattr(scorers, "load", None)
-        pd.testing.assert_frame_equal(columns(ask("out").folder), expected)
-        # A judge that no task needs is no part of a run.
-        about = ask("out", judge="simulated:").about
-        assert (about["asked"]["judge"], about["judge"]) == (None, None)
-    records.shard_path(Path("out"), 2).unlink()
-    ask("out")
-    pd.testing.assert_frame_equal(columns("out"), expected)
-    assert records.shard_path(Path("out"), 0).stat().st_mtime_ns == stamp
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"model": "simulated:bias=1"}, "model was simulated:bias=0.6"),
-        ({"limit": 2}, "limit was None, now 2"),
-        ({"repeats": 2}, "repeats was 8, now 2"),
-        ({"seed": 0}, "seed was 3, now 0"),
-        ({"categories": ["age"]}, "categories was ['age', 'race'], now ['age']"),
-        ({"tasks": ["pc"]}, "tasks was ['ss'], now ['pc']"),
-        ({"read": "letters"}, "read was None, now letters"),
-        ({"max_new_tokens": 9}, "max_new_tokens was None, now 9"),
-        ({"settings": {"bos": "forced"}}, "bos was tokenizer, now forced"),
-    ],
-)
-def test_a_folder_of_another_run_is_refused(refusal, change: dict, message: str) -> None:
-    ask("out")
-    assert refusal(ask, "out", **change).startswith(f"out: holds another run ({message}")
-
-
-def test_other_data_or_prompts_of_the_same_name_are_another_run(refusal) -> None:
+def test_a_folder_of_something_else_is_refused(refusal) -> None:
+    prompts, table = Path("own.toml"), Path("age.csv")
     text = "version = 'v'\n[scenario_selection]\nprompt = '1 {sentence1} 2 {sentence2}'\n"
     header = "context,sentence,words,subtype,explanation,score\n"
-    Path("own.toml").write_text(text, "utf-8")
-    Path("age.csv").write_text(header + "开会，,[PLH]先说。,甲，乙,x,y,1\n", "utf-8")
-    small(prompts="own.toml", data=".")
-    Path("own.toml").write_text(text.replace("1 {", "a {"), "utf-8")
-    assert "wording_hash was" in refusal(small, prompts="own.toml", data=".")
-    Path("own.toml").write_text(text, "utf-8")
-    Path("age.csv").write_text(header + "开会，,[PLH]先走。,丙，丁,x,y,1\n", "utf-8")
-    assert "data_sha256 was" in refusal(small, prompts="own.toml", data=".")
-
-
-def test_a_model_of_another_revision_may_not_continue(refusal) -> None:
-    about = ask("out").about
-    records.write_run_json(Path("out"), {**about, "model": {**about["model"], "revision": "0"}})
-    records.shard_path(Path("out"), 1).unlink()
-    message = "out: was begun with another model (revision was 0, now 1)"
-    assert refusal(ask, "out").startswith(message)
-    assert shards("out")[:2] == ["000000", "000002"]
-
-
-def test_a_folder_that_holds_something_else_is_refused_and_an_empty_one_taken(refusal) -> None:
-    Path("out").mkdir()
-    Path("out/thesis.txt").write_text("x", "utf-8")
-    assert refusal(ask, "out") == "out: is not empty and holds no run; give another --out"
-    assert [path.name for path in Path("out").iterdir()] == ["thesis.txt"]
-    Path("small").mkdir()
-    assert len(small().records) > 0
-
-
-def test_a_replay_of_a_run_s_records_or_prompts_gives_its_answers(refusal) -> None:
-    rows = ask("first").records
-    for k, names in enumerate(
-        (["task", "item_id", "request", "repeat", "response"], ["prompt", "response"])
+    prompts.write_text(text, "utf-8")
+    table.write_text(header + "开会，,[PLH]先说。,甲，乙,x,y,1\n", "utf-8")
+    given = {"prompts": "own.toml", "data": ".", "categories": ["age"]}
+    ask(**given)
+    for change, message in (
+        ({"model": "simulated:bias=1"}, "model was simulated:bias=0.6"),
+        ({"tasks": ["ss", "pc"]}, "tasks was ['ss'], now ['pc', 'ss']"),
+        ({"max_new_tokens": 9}, "max_new_tokens was None, now 9"),
+        ({"settings": {"bos": "forced"}}, "bos was tokenizer, now forced"),
     ):
-        answers = rows[rows["repeat"] == 0][names]
-        answers.to_json(f"{k}.jsonl", orient="records", lines=True, force_ascii=False)
-        again = ask(f"again{k}", model=f"replay:{k}.jsonl", repeats=1, seed=3)
-        assert again.records.response.tolist() == answers.response.tolist()
-    item, request = rows.item_id[0], rows.request[0]
-    model = replay(Path("few.jsonl"), {("ss", item, request): "A"})
-    message = refusal(ask, "few", model=model)
-    assert message.startswith("few.jsonl: has no answer for task 'ss', item_id '")
-    assert message.endswith("', repeat 0")
+        error = refusal(ask, **{**given, **change})
+        assert error.startswith(f"out: holds another run ({message}")
+    prompts.write_text(text.replace("1 {", "a {"), "utf-8")
+    assert "wording_hash was" in refusal(ask, **given)
+    prompts.write_text(text, "utf-8")
+    table.write_text(header + "开会，,[PLH]先走。,丙，丁,x,y,1\n", "utf-8")
+    assert "data_sha256 was" in refusal(ask, **given)
+    assert refusal(ask, ".") == ".: is not empty and holds no run; give another --out"
 
 
 def test_a_limit_is_by_category_and_task_and_spread_over_templates() -> None:
     given = {"limit": 10, "categories": ["age", "gender"], "out": "out"}
     result = run.evaluate("cbbq", "simulated:bias=0.5", **given)
-    rows, items = result.records, result.items
+    rows = result.records
     assert Counter(zip(rows.category, rows.task, strict=True)) == {
         (name, task): 10 for name in ("age", "gender") for task in ("ambiguous", "disambiguous")
     }
-    assert set(items.item_id) == set(rows.item_id)
     # Ten templates per context, five of each polarity: one question of each.
-    assert items.groupby(["category", "condition"]).template.nunique().tolist() == [10] * 4
+    n_templates = result.items.groupby(["category", "condition"]).template.nunique()
+    assert n_templates.tolist() == [10] * 4
 
 
-def test_tasks_come_in_the_benchmark_s_order() -> None:
-    rows = small(tasks=["ss", "pc"], categories=["race", "age"], limit=2).records
-    assert list(dict.fromkeys(rows.task)) == ["pc", "ss"]
-    assert set(rows.category) == {"race", "age"}
-    assert rows.item_id.nunique() == 4
-
-
-def test_repeats_ask_everything_again_with_the_next_seed() -> None:
-    rows = ask("out").records
-    assert sorted(set(zip(rows.repeat, rows.seed, strict=True))) == [(k, 3 + k) for k in range(8)]
+def test_repeats_ask_everything_again_with_the_next_seed_in_the_order_of_tasks() -> None:
+    rows = ask(tasks=["ss", "pc"], limit=2).records
+    assert sorted(set(zip(rows.repeat, rows.seed, strict=True))) == [(k, 3 + k) for k in range(4)]
     parts = [part.reset_index(drop=True) for _, part in rows.groupby("repeat")]
+    assert list(dict.fromkeys(parts[0].task)) == ["pc", "ss"]
     names = ["item_id", "request", "prompt"]
     assert all(part[names].equals(parts[0][names]) for part in parts)
     assert parts[0].response.tolist() != parts[1].response.tolist()
 
 
-def test_run_json_says_all_that_the_design_lists() -> None:
-    about = json.loads((small(seed=2, repeats=3).folder / "run.json").read_text("utf-8"))
+def test_run_json_says_what_was_asked_of_what() -> None:
+    about = json.loads((ask(limit=1).folder / "run.json").read_text("utf-8"))
     asked, model = about["asked"], about["model"]
-    assert (about["benchmark"], about["preset"]) == ("mcbe", "robust")
-    described = ("simulated respondent", "simulated:bias=0.5", "1")
-    assert (model["kind"], model["id"], model["revision"]) == described
-    assert (about["data"]["name"], about["data"]["version"]) == ("McBE samples", "samples-1")
+    described = [about["benchmark"], about["preset"], about["data"]["name"], model["id"]]
+    assert described == ["mcbe", "robust", "McBE samples", MODEL]
     assert about["data"]["sha256"] == asked["data_sha256"] == data.find("mcbe").sha256
     assert about["wording"]["version"] == "bench-mcbe-3"
-    assert (asked["seed"], asked["repeats"], asked["limit"]) == (2, 3, 1)
+    assert (asked["seed"], asked["repeats"], asked["limit"]) == (3, 4, 1)
     assert {"bias-workbench", "python", "numpy", "pandas", "pyarrow"} <= set(about["packages"])
-    assert "git_commit" in about
     assert pd.Timestamp(about["when"]).tzinfo is not None
 
 
-def test_run_json_of_a_language_model_has_dtype_tokenizer_and_chat_template() -> None:
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    from tests.helpers import checkpoints
-
-    tokenizer = checkpoints.characters(chat=True)
-    checkpoints.save(Path("model"), LlamaForCausalLM, LlamaConfig, tokenizer)
-    about = small(model="./model", device="cpu", read="letters").about["model"]
-    assert (about["id"], about["dtype"], about["device"]) == ("./model", "float32", "cpu")
-    assert all(about[name] for name in ("kind", "revision", "tokenizer_hash", "chat_template_hash"))
-
-
-@pytest.mark.parametrize(
-    ("project", "reports"), [("bias-workbench", "reports"), ("other", "work/reports")]
-)
 def test_without_out_a_run_goes_to_the_reports_of_the_checkout_or_working_folder(
-    own_folder: Path, monkeypatch, capsys, project: str, reports: str
+    own_folder: Path, monkeypatch
 ) -> None:
-    (own_folder / "pyproject.toml").write_text(f'[project]\nname = "{project}"\n')
     (own_folder / "work").mkdir()
     monkeypatch.chdir(own_folder / "work")
-    first, again, other = small(None), small(None), small(None, seed=1)
-    assert first.folder == again.folder != other.folder
-    expected = own_folder / reports / "runs/simulated_bias=0.5"
-    assert first.folder.parent == other.folder.parent == expected
-    assert f"records go to {first.folder}\n" in capsys.readouterr().err
+    for project, reports in (("bias-workbench", "reports"), ("other", "work/reports")):
+        (own_folder / "pyproject.toml").write_text(f'[project]\nname = "{project}"\n')
+        first, again, other = ask(None), ask(None), ask(None, seed=1)
+        assert first.folder == again.folder != other.folder
+        assert first.folder.parent == own_folder / reports / "runs" / MODEL.replace(":", "_")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"limit": 0}, "--limit 0: has to be at least 1"),
-        ({"repeats": 0}, "--repeats 0: has to be at least 1"),
         ({"preset": "strict"}, "preset 'strict' is unknown"),
-        ({"max_new_tokens": 0}, "--max-new-tokens 0: has to be at least 1"),
         ({"settings": {"mood": "1"}}, "setting of mcbe 'mood' is unknown; allowed: encoding"),
         ({"settings": {"bos": "yes"}}, "value of bos 'yes' is unknown; allowed: tokenizer, forced"),
-        ({"judge": "simulated:bias=2"}, "bias=2 is outside 0 to 1"),
         ({"judge": "./no-such-judge"}, "no such model folder"),
         ({"tasks": ["ba"]}, "(it needs a judge; give --judge MODEL); tasks that remain: none"),
         ({"prompts": "official"}, "`bench fetch mcbe` brings them"),
         ({"tasks": ["sc9"]}, "task of mcbe 'sc9' is unknown"),
-        ({"categories": ["sport"]}, "category of mcbe 'sport' is unknown"),
         ({"categories": ["worldview"]}, "leaves nothing to ask"),
-        ({"model": ""}, "is empty"),
-        ({"model": "replay:no.jsonl"}, "no.jsonl: no such file"),
         ({"resources": {"GPU": 1}}, "--resources: says what workers of a cluster have to offer"),
     ],
 )
 def test_a_wrong_option_is_refused_before_anything_is_written(refusal, options, message) -> None:
-    assert message in refusal(ask, "out", **options)
+    assert message in refusal(ask, **options)
     assert not Path("out").exists()
 
 
-def test_a_model_that_breaks_ends_the_run_and_keeps_what_was_answered(monkeypatch) -> None:
-    original, calls = Simulated.answer, []
+# With a judge, in stages.
 
-    def answer(self: Simulated, requests: list) -> list:
-        calls.append(len(requests))
-        if len(calls) == 3:
-            raise RuntimeError("out of memory\nat line 1")
-        return original(self, requests)
+JUDGE = "simulated:competence=0.7,seed=9"
 
-    monkeypatch.setattr(Simulated, "answer", answer)
-    message = r"did not answer \(out of memory\); the same command continues"
-    with pytest.raises(RunFailed, match=message):
-        ask("out")
-    assert shards("out") == ["000000", "000001"]
-    ask("out")
-    pd.testing.assert_frame_equal(columns("out"), columns(ask("undisturbed").folder))
+
+def judged(out: str = "out", model: str = MODEL, **options) -> run.Run:
+    """Run the three tasks that can need a judge, who also chooses the order of texts."""
+    given = {"judge": JUDGE, "tasks": ["sc", "ba", "bs"], "categories": ["age", "worldview"]}
+    given |= {"limit": 2, "repeats": 2, "settings": {"context_order": "judge"}}
+    return run.evaluate("mcbe", model, out=out, **{**given, **options})
+
+
+class Stub:
+    """A respondent that keeps what it was asked, and refuses the item in `refuses`."""
+
+    verbs = ("generate",)
+    reads = ("text",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.asked: list[Request] = []
+        self.refuses = ""
+
+    def describe(self) -> dict[str, str]:
+        return {"kind": "stub", "id": self.name}
+
+    def answer(self, requests: Sequence[Request]) -> list[Answer]:
+        self.asked += requests
+        refused = Answer("", error="refused")
+        return [refused if r.item_id == self.refuses else Answer("5") for r in requests]
+
+
+@pytest.fixture
+def stubs(monkeypatch: pytest.MonkeyPatch) -> tuple[Stub, Stub]:
+    """Stubs in place of MODEL and JUDGE."""
+    model, judge = Stub("m"), Stub("j")
+    monkeypatch.setattr(scorers, "load", lambda name, *_, **__: {MODEL: model, JUDGE: judge}[name])
+    return model, judge
+
+
+def test_what_needs_a_reply_is_asked_after_it_and_about_it() -> None:
+    rows = judged().records
+    place = rows.assign(place=rows.index).set_index(["task", "item_id", "repeat", "request"]).place
+    after = {("sc", "answer"): "order", **{("ba", f"judge:{k}"): "answer" for k in range(1, 5)}}
+    for (*key, request), n in place.items():
+        if before := after.get((key[0], request)):
+            assert place[*key, before] < n
+    answers = rows[(rows.task == "ba") & (rows.request == "answer")]
+    replies = answers.set_index(["item_id", "repeat"]).response
+    grades = rows[rows.request.str.startswith("judge:")]
+    assert len(grades) == 4 * len(replies) == 32
+    assert all(replies[row.item_id, row.repeat] in row.prompt for row in grades.itertuples())
+
+
+def test_an_answer_that_did_not_come_is_not_graded(stubs) -> None:
+    model, judge = stubs
+    model.refuses = "age:1"
+    result = judged(tasks=["ba"], repeats=1)
+    rows = result.records.set_index(["item_id", "request"])
+    row = rows.loc["age:1", "judge:4"]
+    assert (row.error, row.response, row.prompt, row.valid) == (execute.NOT_ASKED, "", "", False)
+    assert "age:1" not in {request.item_id for request in judge.asked}
+    scores = result.scores()
+    # Grades of 5 of 13 in three criteria and of 5 of 5 in one, of three analyses.
+    assert cell(scores, preset="robust").score == pytest.approx(5 * (3.5 + 1.5 + 2.5 + 0.5))
+    assert cell(scores, category="age", preset="robust").valid_rate == 0.5
+
+
+def test_a_run_that_was_killed_at_any_shard_continues_as_if_it_was_not(monkeypatch) -> None:
+    write = records.write_shard
+    judged("undisturbed")
+    expected = columns("undisturbed")
+    of_judge = expected.request.str.startswith("judge")
+    assert [value for value, _ in groupby(of_judge)] == [False, True]
+    n_shards = len(list(Path("undisturbed/records").iterdir()))
+    assert n_shards >= 5
+    for last in range(n_shards):
+
+        def killed(folder: Path, number: int, rows: list, last: int = last) -> None:
+            if number == last:
+                raise KeyboardInterrupt
+            write(folder, number, rows)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(records, "write_shard", killed)
+            with pytest.raises(KeyboardInterrupt):
+                judged(f"killed{last}")
+        with monkeypatch.context() as patch:
+            patch.setattr(run, "SHARD", 5)  # the run keeps its own size of shards
+            judged(f"killed{last}")
+        pd.testing.assert_frame_equal(columns(f"killed{last}"), expected)
+
+
+def test_a_judge_that_fails_is_named_and_the_run_continues(stubs, monkeypatch) -> None:
+    model, judge = stubs
+
+    def fails(requests: Sequence[Request]) -> list[Answer]:
+        raise RuntimeError("out of memory\nat line 1")
+
+    message = r"the judge did not answer \(out of memory\); the same command"
+    with monkeypatch.context() as patch:
+        patch.setattr(judge, "answer", fails)
+        with pytest.raises(RunFailed, match=message):
+            judged(tasks=["ba"])
+    n_asked = len(model.asked)
+    judged(tasks=["ba"])
+    assert len(model.asked) == n_asked, "the analyses are on record"
+    assert len(judge.asked) == 4 * n_asked
+
+
+def test_another_model_or_judge_of_the_name_may_not_continue_a_run(refusal) -> None:
+    about = judged().about
+    for path in Path("out/records").iterdir():
+        path.unlink()
+    for role in ("model", "judge"):
+        records.write_run_json(Path("out"), {**about, role: {**about[role], "revision": "0"}})
+        assert refusal(judged).startswith(
+            f"out: was begun with another {role} (revision was 0, now 1"
+        )
