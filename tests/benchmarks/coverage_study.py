@@ -14,9 +14,9 @@ error beside it. A hundred studies of everything take about ten minutes on one c
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,39 +51,20 @@ NLI_EFFECTS = {
     "occupation .4, sentence 1": (0.4, 1.0),
 }
 # True shares of stereotyped answers.
-SHARES = (0.35, 0.1, 0.03, 0.01, 0.97)
-NLI_SHARES = (0.35, 0.05)
-NLI_SHOWN = ("coal", "fn", "coal_balanced", "directional_gap", "gender_gap")
+SHARES, NLI_SHARES = (0.35, 0.1, 0.03, 0.01, 0.97), (0.35, 0.05)
 # Models of a series: sizes in billions of parameters, and by how much models of one size differ.
 SIZES = {2: (1, 4), 4: (0.5, 1.5, 7, 32), 6: (0.5, 1.5, 3, 7, 14, 32)}
-SCATTER = (0.01, 0.02, 0.04)
-ITEMS = 0.006
+SCATTER, ITEMS = (0.01, 0.02, 0.04), 0.006
 # Scenes of a category, as a small study may have.
 FEW = (4, 6, 8, 12, 24)
 # Points and weights for means over a normal distribution.
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
-
-
-class Check(NamedTuple):
-    """An interval or a test of a simulated study.
-
-    Attributes:
-        what: the score, or the test.
-        effects: what answers have in common.
-        truth: the true score, or difference.
-        study: its number.
-        held: whether the interval holds the truth, or the test shows a difference.
-        width: of the interval.
-    """
-
-    benchmark: str
-    what: str
-    effects: str
-    truth: str
-    study: int
-    held: bool
-    width: float
+KEYS = ["benchmark", "what", "effects", "truth"]
+# The keys, the number of the study, whether the interval holds the truth (or the test shows a
+# difference), and the interval's width.
+Check = tuple[str, str, str, str, int, bool, float]
+Rng = np.random.Generator
 
 
 def intercept(share: float, *effects: float) -> float:
@@ -96,25 +77,35 @@ def holds(interval: Estimate, value: float) -> bool:
     return interval.low - 1e-12 <= value <= interval.high + 1e-12
 
 
-def table(checks: Iterator[Check]) -> pd.DataFrame:
+def checks(
+    intervals: Mapping[str, Estimate], truth: Callable[[str], float], *keys: Any
+) -> Iterator[Check]:
+    """Check the intervals of one study, by what they are of."""
+    benchmark, *rest = keys
+    for what, interval in intervals.items():
+        if not math.isnan(interval.low):
+            held = holds(interval, truth(what))
+            yield benchmark, what, *rest, held, interval.high - interval.low
+
+
+def of_place(scores: Replicates, column: int) -> Iterator[tuple[str, Estimate]]:
+    """Yield the intervals of a study's scores, one or all categories, with what they are of."""
+    for place in scores:
+        categories = "all categories" if place[0] == ALL else "one category"
+        yield f"{place[column]}, {categories}", scores.estimate(place)
+
+
+def table(rows: Iterator[Check]) -> pd.DataFrame:
     """Count how often intervals hold the truth, or tests show a difference."""
-    keys = ["benchmark", "what", "effects", "truth"]
-    rows = pd.DataFrame(checks)
+    frame = pd.DataFrame(rows, columns=[*KEYS, "study", "held", "width"])
     # Intervals of one study go together; a share of 0 or 1 is not known for sure.
-    each = rows.groupby([*keys, "study"], sort=False).held.mean().groupby(keys, sort=False)
+    each = frame.groupby([*KEYS, "study"], sort=False).held.mean().groupby(KEYS, sort=False)
     studies = each.count()
     least = np.sqrt(0.5 * studies) / (studies + 1)
     error = np.maximum(each.std(ddof=0), least) / np.sqrt(studies)
-    width = rows.groupby(keys, sort=False).width.mean()
+    width = frame.groupby(KEYS, sort=False).width.mean()
     counts = {"share": each.mean(), "error": error, "studies": studies, "width": width}
     return pd.DataFrame(counts).reset_index()
-
-
-def of_all(category: str) -> str:
-    return "all categories" if category == ALL else "one category"
-
-
-# CBBQ -------------------------------------------------------------------------------------------
 
 
 def cbbq_templates(folder: str) -> pd.DataFrame:
@@ -127,13 +118,13 @@ def cbbq_templates(folder: str) -> pd.DataFrame:
     return rows.assign(part=rows.category + "|" + rows.task, request="answer")
 
 
-def cbbq_answers(
+def cbbq_scores(
     templates: pd.DataFrame,
     share: float,
     effects: tuple[float, float],
-    rng: np.random.Generator,
-    common: np.random.Generator | None = None,
-) -> pd.DataFrame:
+    rng: Rng,
+    common: Rng | None = None,
+) -> Replicates:
     """Draw a model's answers; models with the same `common` share most of the scenes' effects."""
     scene, index = np.unique(templates.cluster.to_numpy(), return_inverse=True)
     own = rng.normal(size=len(scene))
@@ -145,28 +136,22 @@ def cbbq_answers(
     n = templates["size"].to_numpy()
     decided = rng.binomial(n, 0.8)
     biased = rng.binomial(np.where(ambiguous, n, decided), p)
-    unknown = np.where(
-        ambiguous, rng.binomial(n - np.where(ambiguous, biased, 0), 0.6), n - decided
-    )
+    left = rng.binomial(n - np.where(ambiguous, biased, 0), 0.6)
+    unknown = np.where(ambiguous, left, n - decided)
     rows = pd.DataFrame(0, index=templates.index, columns=CBBQ_SUMS)
     rows["n"] = rows["came"] = rows["valid"] = n
     rows["biased"], rows["decided"], rows["unknown"] = biased, n - unknown, unknown
     rows["correct"] = np.where(ambiguous, unknown, decided - biased)
-    return pd.concat([templates.drop(columns="size"), rows], axis=1)
+    return cbbq.replicates_of(pd.concat([templates.drop(columns="size"), rows], axis=1), "robust")
 
 
 def cbbq_coverage(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
     """Check intervals of CBBQ's scores."""
     for (name, effects), share, k in product(CBBQ_EFFECTS.items(), SHARES, range(studies)):
-        rows = cbbq_answers(templates, share, effects, np.random.default_rng([1, k]))
-        scores = cbbq.replicates_of(rows, "robust")
-        for place in scores:
-            interval = scores.estimate(place)
-            if not math.isnan(interval.low):
-                what = f"{place[2]}, {of_all(place[0])}"
-                held = holds(interval, 0.7 * (1 - share) if place[2] == "accuracy" else share)
-                width = interval.high - interval.low
-                yield Check("CBBQ", what, name, f"{share:g}", k, held, width)
+        scores = cbbq_scores(templates, share, effects, np.random.default_rng([1, k]))
+        for what, interval in of_place(scores, 2):
+            true = 0.7 * (1 - share) if what.startswith("accuracy") else share
+            yield from checks({what: interval}, lambda _, t=true: t, "CBBQ", name, f"{share:g}", k)
 
 
 def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
@@ -175,39 +160,29 @@ def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
         both = []
         for side, share in enumerate((0.35, 0.35 + more)):
             own, common = np.random.default_rng([4, k, side]), np.random.default_rng([5, k])
-            answers = cbbq_answers(templates, share, effects, own, common)
-            both.append(cbbq.replicates_of(answers, "robust"))
-        answered = pd.DataFrame(
-            {"n": 1, "same": 1.0, "valid_first": 1.0, "valid_second": 1.0},
-            index=pd.MultiIndex.from_tuples([place[:2] for place in both[0]]),
-        )
-        compared = compare_scores({"m": (both[0], both[1], answered)}, cbbq.HEADLINES[:2])
-        for row in compared.table.itertuples():
-            if not math.isnan(row.ci_low):
-                interval = Estimate(row.difference, row.ci_low, row.ci_high)
-                key, width = of_all(row.category), row.ci_high - row.ci_low
-                of_study = (name, f"{more:g}", k)
-                held = holds(interval, more)
-                yield Check("CBBQ", f"difference, {key}", *of_study, held, width)
-                # What does not hold 0 is called a difference.
-                shown = not holds(interval, 0.0)
-                yield Check("CBBQ", f"test of a difference, {key}", *of_study, shown, width)
+            both.append(cbbq_scores(templates, share, effects, own, common))
+        index = pd.MultiIndex.from_tuples([place[:2] for place in both[0]])
+        counts = {"n": 1, "same": 1.0, "valid_first": 1.0, "valid_second": 1.0}
+        answered = pd.DataFrame(counts, index=index)
+        compared = compare_scores({"m": (*both, answered)}, cbbq.HEADLINES[:2])
+        for row in compared.table.dropna(subset="ci_low").itertuples():
+            interval = Estimate(row.difference, row.ci_low, row.ci_high)
+            of = "all categories" if row.category == ALL else "one category"
+            study, width = (name, f"{more:g}", k), row.ci_high - row.ci_low
+            yield "CBBQ", f"difference, {of}", *study, holds(interval, more), width
+            # What does not hold 0 is called a difference.
+            yield "CBBQ", f"test of a difference, {of}", *study, not holds(interval, 0.0), width
 
 
 def few_scenes(studies: int) -> Iterator[Check]:
     """Check paired differences in one category of few scenes."""
     for n in FEW:
-        rows = [
-            ("x", task, f"scene {k}", 8) for k in range(n) for task in ("ambiguous", "disambiguous")
-        ]
-        templates = pd.DataFrame(rows, columns=["category", "task", "cluster", "size"])
-        templates = templates.assign(part="x|" + templates.task, request="answer")
-        for row in cbbq_pairs(templates, studies):
-            if "one category" in row.what:
-                yield row._replace(what=row.what.replace("one category", f"{n} scenes"))
-
-
-# NLI-CoAL ---------------------------------------------------------------------------------------
+        every = product(range(n), ("ambiguous", "disambiguous"))
+        rows = [("x", task, f"scene {k}", 8, f"x|{task}", "answer") for k, task in every]
+        columns = ["category", "task", "cluster", "size", "part", "request"]
+        for benchmark, what, *rest in cbbq_pairs(pd.DataFrame(rows, columns=columns), studies):
+            if "one category" in what:
+                yield benchmark, what.replace("one category", f"{n} scenes"), *rest
 
 
 def nli_pairs(folder: str) -> pd.DataFrame:
@@ -215,23 +190,15 @@ def nli_pairs(folder: str) -> pd.DataFrame:
     items = frame(load(find("nli_coal", folder), ["en"]))
     pro = items.set.map({"ps": True, "as": False}) == (items.gender == "feminine")
     kind = np.where(items.set == "ns", "neutral", np.where(pro, "female-stereo", "male-stereo"))
-    return pd.DataFrame(
-        {
-            "category": items.category,
-            "task": items.set,
-            "gender": items.gender,
-            "stratum": items.category + "|" + kind,
-            "cluster": items.cluster,
-            "sentence": items["frame"],
-            "probable": False,
-        }
-    )
+    rows = items[["category", "set", "gender", "cluster", "frame"]]
+    rows = rows.rename(columns={"set": "task", "frame": "sentence"})
+    return rows.assign(stratum=items.category + "|" + kind, probable=False)
 
 
-def nli_labels(
-    pairs: pd.DataFrame, share: float, effects: tuple[float, float], rng: np.random.Generator
-) -> pd.DataFrame:
-    """Draw a classifier's labels, a row a pair."""
+def nli_scores(
+    pairs: pd.DataFrame, share: float, effects: tuple[float, float], rng: Rng
+) -> dict[str, Estimate]:
+    """Draw a classifier's labels; return its scores, as the score table has them."""
     occupation, i = np.unique(pairs.cluster.to_numpy(), return_inverse=True)
     sentence, j = np.unique(pairs.sentence.to_numpy(), return_inverse=True)
     logit = intercept(share, *effects) + effects[0] * rng.normal(size=len(occupation))[i]
@@ -243,64 +210,32 @@ def nli_labels(
     labels[biased] = either[biased]
     rest = ~biased & other & (stereotyped >= 0)
     labels[rest] = 1 - stereotyped[rest]
-    sums = np.zeros((len(pairs), len(NLI_SUMS)))
-    cells = {name: k for k, name in enumerate(NLI_SUMS)}
-    place = [
-        cells[f"{task}_{gender}_{LABELS[label]}"]
-        for task, gender, label in zip(pairs.task, pairs.gender, labels, strict=True)
-    ]
-    sums[np.arange(len(pairs)), place] = 1
-    return pd.concat([pairs, pd.DataFrame(sums, columns=NLI_SUMS, index=pairs.index)], axis=1)
+    cells = pairs.task + "_" + pairs.gender + "_" + np.array(LABELS)[labels]
+    sums = pd.get_dummies(cells, dtype=float).reindex(columns=NLI_SUMS, fill_value=0.0)
+    totals = resample(
+        pd.concat([pairs, sums], axis=1), "stratum", "cluster", NLI_SUMS, crossed=CROSSED
+    )
 
+    def of(measure: Any) -> Estimate:
+        score = lambda sums: measure.of(tables(totals.strata, sums, "en"))  # noqa: E731
+        return estimate(totals, score, measure.limits)
 
-def nli_scores(rows: pd.DataFrame) -> dict[str, Estimate]:
-    """Compute scores with their intervals, as the score table does."""
-    totals = resample(rows, "stratum", "cluster", NLI_SUMS, crossed=CROSSED)
-    found = {}
-    for measure in measures({"ps", "as", "ns"}, False):
-        if measure.metric in NLI_SHOWN:
-
-            def of(sums: np.ndarray, measure=measure) -> np.ndarray:  # type: ignore[no-untyped-def]
-                return measure.of(tables(totals.strata, sums, "en"))
-
-            found[measure.metric] = estimate(totals, of, measure.limits)
-    return found
-
-
-def nli_truth(metric: str, share: float, pairs: pd.DataFrame) -> float:
-    """Compute the true score of a share of stereotyped labels."""
-    sets = pairs.task.value_counts(normalize=True)
-    other = 0.3 * (1 - share)
-    return {
-        "coal": share,
-        "coal_balanced": share,
-        "fn": (1 - sets["ns"]) * (share + other) + sets["ns"] * share,
-        "directional_gap": share - other,
-        "gender_gap": 0.0,
-    }[metric]
+    return {measure.metric: of(measure) for measure in measures({"ps", "as", "ns"}, False)}
 
 
 def nli_coverage(pairs: pd.DataFrame, studies: int) -> Iterator[Check]:
     """Check intervals of NLI-CoAL's scores."""
+    neutral = (pairs.task == "ns").mean()
     for (name, effects), share, k in product(NLI_EFFECTS.items(), NLI_SHARES, range(studies)):
-        rows = nli_labels(pairs, share, effects, np.random.default_rng([2, k]))
-        for metric, interval in nli_scores(rows).items():
-            if not math.isnan(interval.low):
-                held = holds(interval, nli_truth(metric, share, pairs))
-                width = interval.high - interval.low
-                yield Check("NLI-CoAL", metric, name, f"{share:g}", k, held, width)
+        other = 0.3 * (1 - share)
+        truth = {"coal": share, "fn": (1 - neutral) * (share + other) + neutral * share}
+        truth |= {"coal_balanced": share, "directional_gap": share - other, "gender_gap": 0.0}
+        scores = nli_scores(pairs, share, effects, np.random.default_rng([2, k]))
+        shown = {metric: scores[metric] for metric in scores if metric in truth}
+        yield from checks(shown, truth.__getitem__, "NLI-CoAL", name, f"{share:g}", k)
 
 
-# McBE -------------------------------------------------------------------------------------------
-
-
-def mcbe_sizes(folder: str) -> dict[str, int]:
-    """How many instances each category has."""
-    items = frame(load(find("mcbe", folder)))
-    return dict(items.category.value_counts(sort=False))
-
-
-def mcbe_scores(sizes: dict[str, int], shift: float, rng: np.random.Generator) -> Replicates:
+def mcbe_scores(sizes: dict[str, int], shift: float, rng: Rng) -> Replicates:
     """Draw a model's scores of the instances; what is hard about one shows in three tasks."""
     parts = []
     for category, n in sizes.items():
@@ -318,81 +253,61 @@ def mcbe_scores(sizes: dict[str, int], shift: float, rng: np.random.Generator) -
     return mcbe.replicates_of(Cells(Values(pd.concat(parts, ignore_index=True), {}), list(sizes)))
 
 
-def mcbe_coverage(sizes: dict[str, int], studies: int) -> Iterator[Check]:
+def mcbe_coverage(folder: str, studies: int) -> Iterator[Check]:
     """Check intervals of McBE's scores."""
-    for shift in (0.0, -3.0):
+    categories = frame(load(find("mcbe", folder))).category
+    sizes = dict(categories.value_counts(sort=False))
+    for shift, k in product((0.0, -3.0), range(studies)):
         smooth = float(WEIGHTS @ (100 * expit(-shift + math.sqrt(2) * NODES)))
         right = 100 * float(norm.cdf(-shift / math.sqrt(2)))
         truth = {"pc": 50.0, "sc": right, "ss": smooth, "bs": smooth}
         truth[ALL] = float(np.mean(list(truth.values())))
-        for k in range(studies):
-            scores = mcbe_scores(sizes, shift, np.random.default_rng([3, k]))
-            for place in scores:
-                interval, value = scores.estimate(place), truth[place[1]]
-                if not math.isnan(interval.low):
-                    what, width = f"{place[1]}, {of_all(place[0])}", interval.high - interval.low
-                    held = holds(interval, value)
-                    effects = f"instance, difficulty {shift:g}"
-                    yield Check("McBE", what, effects, f"{value:.0f}", k, held, width)
-
-
-# Trends ------------------------------------------------------------------------------------------
-
-
-def series(
-    sizes: Sequence[float], slope: float, scatter: float, rng: np.random.Generator
-) -> list[Sized]:
-    """Draw models whose scores differ by luck, by size, and by the chance of items."""
-    place = (ALL, "ambiguous", "s_amb")
-    found = []
-    for size in sizes:
-        score = 0.4 + slope * math.log2(size) + scatter * rng.normal() + ITEMS * rng.normal()
-        scores = Replicates()
-        values = np.concatenate([[score], score + ITEMS * rng.normal(size=DRAWS)])
-        scores.add(place, values, Sample(440, 14))
-        found.append(Sized(f"{size}B", size, "given", scores))
-    return found
+        for what, interval in of_place(mcbe_scores(sizes, shift, np.random.default_rng([3, k])), 1):
+            value = truth[what.partition(",")[0]]
+            keys = ("McBE", f"instance, difficulty {shift:g}", f"{value:.0f}", k)
+            yield from checks({what: interval}, lambda _, v=value: v, *keys)
 
 
 def trend_tests(studies: int) -> Iterator[Check]:
     """Check whether a trend over sizes is shown, and whether models are said to differ."""
-    for (n, sizes), scatter, slope in product(SIZES.items(), SCATTER, (0.0, 0.03)):
-        how = f"models differ by {100 * scatter:g} points"
-        for k in range(studies):
-            models = series(sizes, slope, scatter, np.random.default_rng([6, k]))
-            row = trends({"s": models}).iloc[0]
-            for name, p in (("over models", row.p), ("these models differ", row.p_items)):
-                what, truth = f"trend, {n} sizes, {name}", f"{slope:g} a doubling"
-                yield Check("trend", what, how, truth, k, bool(p < 0.05), math.nan)
+    every = product(SIZES.items(), SCATTER, (0.0, 0.03), range(studies))
+    for (n, sizes), scatter, slope, k in every:
+        # Scores of models differ by luck, by size, and by the chance of items.
+        rng, models = np.random.default_rng([6, k]), []
+        for size in sizes:
+            score = 0.4 + slope * math.log2(size) + scatter * rng.normal() + ITEMS * rng.normal()
+            values = np.concatenate([[score], score + ITEMS * rng.normal(size=DRAWS)])
+            scores = Replicates()
+            scores.add((ALL, "ambiguous", "s_amb"), values, Sample(440, 14))
+            models.append(Sized(f"{size}B", size, "given", scores))
+        row = trends({"s": models}).iloc[0]
+        how, truth = f"models differ by {100 * scatter:g} points", f"{slope:g} a doubling"
+        for name, p in (("over models", row.p), ("these models differ", row.p_items)):
+            yield "trend", f"trend, {n} sizes, {name}", how, truth, k, bool(p < 0.05), math.nan
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--studies", type=int, default=100, help="of each kind (default 100)")
-    parser.add_argument(
-        "--data", help="folder of released data sets; the package's samples if not given"
-    )
-    parser.add_argument(
-        "--only", nargs="*", help="cbbq, pairs, few, nli_coal, mcbe, trend; all if not given"
-    )
+    parser.add_argument("--data", help="folder of released data sets; default: the samples")
+    parser.add_argument("--only", nargs="*", help="cbbq, pairs, few, nli_coal, mcbe, trend")
     given = parser.parse_args()
-
-    def data(benchmark: str) -> str:
-        return f"{given.data}/{benchmark}" if given.data else OWN_SAMPLES
-
+    folders = {
+        name: f"{given.data}/{name}" if given.data else OWN_SAMPLES for name in ("cbbq", "nli_coal")
+    }
     parts = {
-        "cbbq": lambda: cbbq_coverage(cbbq_templates(data("cbbq")), given.studies),
-        "pairs": lambda: cbbq_pairs(cbbq_templates(data("cbbq")), given.studies),
-        "few": lambda: few_scenes(given.studies),
-        "nli_coal": lambda: nli_coverage(nli_pairs(data("nli_coal")), given.studies),
-        "mcbe": lambda: mcbe_coverage(mcbe_sizes(OWN_SAMPLES), given.studies),
-        "trend": lambda: trend_tests(given.studies),
+        "cbbq": lambda n: cbbq_coverage(cbbq_templates(folders["cbbq"]), n),
+        "pairs": lambda n: cbbq_pairs(cbbq_templates(folders["cbbq"]), n),
+        "few": few_scenes,
+        "nli_coal": lambda n: nli_coverage(nli_pairs(folders["nli_coal"]), n),
+        "mcbe": lambda n: mcbe_coverage(OWN_SAMPLES, n),
+        "trend": trend_tests,
     }
     print("| benchmark | what | effects | truth | share | error | studies | width |")
     print("|---|---|---|---|---:|---:|---:|---:|")
     for name in given.only or parts:
-        for row in table(parts[name]()).itertuples(index=False):
+        for row in table(parts[name](given.studies)).itertuples(index=False):
             numbers = f"{row.share:.3f} | {row.error:.3f} | {row.studies} | {row.width:.3g}"
             print(f"| {' | '.join(row[:4])} | {numbers} |", flush=True)
 

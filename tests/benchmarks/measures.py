@@ -63,21 +63,19 @@ def formatted(folder: Path) -> tuple[int, int]:
 
 def imports(package: Path) -> dict[str, set[str]]:
     """Return the modules that each module imports at its top level."""
-    modules = {name(package, path): path for path in package.rglob("*.py")}
-    graph: dict[str, set[str]] = {}
-    for module, path in modules.items():
-        graph[module] = {
+    paths = {}
+    for path in package.rglob("*.py"):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return {
+        module: {
             target
-            for node in top_level(ast.parse(path.read_text("utf-8")))
+            for node in ast.parse(path.read_text("utf-8")).body
             for target in targets(node)
-            if target in modules and target != module and not module.startswith(f"{target}.")
+            if target in paths and target != module and not module.startswith(f"{target}.")
         }
-    return graph
-
-
-def top_level(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Yield import statements that run when the module is imported."""
-    yield from (node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom))
+        for module, path in paths.items()
+    }
 
 
 def targets(node: ast.stmt) -> Iterator[str]:
@@ -89,38 +87,20 @@ def targets(node: ast.stmt) -> Iterator[str]:
         yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def name(package: Path, path: Path) -> str:
-    """Return the dotted name of a module."""
-    parts = path.relative_to(package.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     """Return the sets of modules that import each other (strongly connected components)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
 
-    def visit(node: str) -> None:
-        index[node] = low[node] = len(index)
-        stack.append(node)
-        for target in sorted(graph[node]):
-            if target not in index:
-                visit(target)
-                low[node] = min(low[node], low[target])
-            elif target in stack:
-                low[node] = min(low[node], index[target])
-        if low[node] == index[node]:
-            component = stack[stack.index(node) :]
-            del stack[stack.index(node) :]
-            if len(component) > 1:
-                found.append(sorted(component))
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        front = {start}
+        while front:
+            front = {target for node in front for target in graph[node]} - seen
+            seen |= front
+        return seen
 
-    for node in sorted(graph):
-        if node not in index:
-            visit(node)
-    return found
+    reach = {node: reached(node) for node in graph}
+    sets = {frozenset(b for b in reach[a] if a in reach[b]) for a in graph if a in reach[a]}
+    return sorted(map(sorted, sets))
 
 
 def benchmark_names(package: Path) -> int:
@@ -138,14 +118,10 @@ def benchmark_names(package: Path) -> int:
 
 def identifiers(paths: list[Path]) -> Counter[str]:
     """Count the identifiers of all files: variables and arguments."""
-    names: Counter[str] = Counter()
-    for path in paths:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Name):
-                names[node.id] += 1
-            elif isinstance(node, ast.arg):
-                names[node.arg] += 1
-    return names
+    trees = (ast.parse(path.read_text("utf-8")) for path in paths)
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    variables = Counter(node.id for node in nodes if isinstance(node, ast.Name))
+    return variables + Counter(node.arg for node in nodes if isinstance(node, ast.arg))
 
 
 if __name__ == "__main__":

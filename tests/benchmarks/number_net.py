@@ -1,4 +1,4 @@
-"""Write down all numbers that the workbench computes from answers that are always the same, and compare two such lists.
+"""Write down all numbers of answers that are always the same, and compare two such lists.
 
     python tests/benchmarks/number_net.py write BEFORE      # at one commit
     python tests/benchmarks/number_net.py write AFTER       # at another
@@ -32,60 +32,52 @@ RESPONDENTS = {
     "biased": "simulated:bias=0.6,position=0.1,competence=0.8,seed=1",
     "refusing": "simulated:bias=0.3,refuse=0.3,seed=2",
 }
-SETTINGS: dict[str, list[list[str]]] = {
+SETTINGS = {
     "mcbe": [
-        [],
-        ["context_order=judge"],
-        ["label_order=shuffled"],
-        ["bos=forced", "replies=until_answered", "separators=any"],
+        "",
+        "context_order=judge",
+        "label_order=shuffled",
+        "bos=forced replies=until_answered separators=any",
     ],
     "cbbq": [
-        [],
-        ["prompting=Q+IF"],
-        ["prompting=Q+IF+CoT"],
-        ["explanation=yes"],
-        ["option_order=rotated"],
-        ["labels=audited", "polarity=column"],
-        ["dedupe=yes", "expansion=repair"],
+        "",
+        "prompting=Q+IF",
+        "prompting=Q+IF+CoT",
+        "explanation=yes",
+        "option_order=rotated",
+        "labels=audited polarity=column",
+        "dedupe=yes expansion=repair",
     ],
-    "nli_coal": [[], ["definitional=leave_out"]],
+    "nli_coal": ["", "definitional=leave_out"],
 }
 # Of the released data, which have more than the samples: enough for a few categories to be scored.
-RELEASED_SETTINGS = {
-    "cbbq": [[], ["labels=audited"]],
-    "nli_coal": [[], ["anomalies=keep"], ["definitional=leave_out"]],
+RELEASED = {
+    "cbbq": (["", "labels=audited"], "--categories gender,age --limit 300"),
+    "nli_coal": (["", "anomalies=keep", "definitional=leave_out"], "--limit 2000"),
 }
-RELEASED_OPTIONS = {
-    "cbbq": ["--categories", "gender,age", "--limit", "300"],
-    "nli_coal": ["--limit", "2000"],
-}
-STUDY = {
-    "title": "Numbers",
-    "models": [
-        "simulated:bias=0.2,seed=1",
-        "simulated:bias=0.7,seed=2",
-        "simulated:answer=A,label=neutral",
-    ],
-    "benchmarks": {
-        "mcbe": {"judge": "simulated:", "data": "samples"},
-        "cbbq": [
-            {"name": "Q", "data": "samples", "repeats": 2},
-            {"name": "rotated", "data": "samples", "settings": {"option_order": "rotated"}},
-            {"name": "Q+IF", "data": "samples", "settings": {"prompting": "Q+IF"}},
-        ],
-        "nli_coal": {"data": "samples"},
-    },
-    "analyses": {
-        "compare_models": {},
-        "friedman_test": {"benchmark": "cbbq"},
-        "prompt_robustness": {"benchmark": "cbbq"},
-        "self_correction": {},
-        "judge_agreement": {},
-        "explore": {},
-        "data_quality": {},
-    },
-    "options": {"seed": 0},
-}
+STUDY = """
+title: Numbers
+models:
+  - simulated:bias=0.2,seed=1
+  - simulated:bias=0.7,seed=2
+  - simulated:answer=A,label=neutral
+benchmarks:
+  mcbe: {judge: "simulated:", data: samples}
+  cbbq:
+    - {name: Q, data: samples, repeats: 2}
+    - {name: rotated, data: samples, settings: {option_order: rotated}}
+    - {name: Q+IF, data: samples, settings: {prompting: Q+IF}}
+  nli_coal: {data: samples}
+analyses:
+  compare_models: {}
+  friedman_test: {benchmark: cbbq}
+  prompt_robustness: {benchmark: cbbq}
+  self_correction: {}
+  judge_agreement: {}
+  explore: {}
+  data_quality: {}
+options: {seed: 0}
+"""
 
 
 def bench(*arguments: str | Path) -> str:
@@ -101,12 +93,12 @@ def ask(folder: Path) -> None:
     """Ask every respondent every benchmark under every setting."""
     for benchmark, sets in SETTINGS.items():
         for settings in sets:
-            run(folder, benchmark, settings, ["--data", "samples"])
-    for benchmark, sets in RELEASED_SETTINGS.items():
+            run(folder, benchmark, settings.split(), ["--data", "samples"])
+    for benchmark, (sets, options) in RELEASED.items():
         if released := shared(benchmark):
             for settings in sets:
-                options = ["--data", str(released), *RELEASED_OPTIONS[benchmark]]
-                run(folder, benchmark, settings, options, "released")
+                given = ["--data", str(released), *options.split()]
+                run(folder, benchmark, settings.split(), given, "released")
 
 
 def run(folder: Path, benchmark: str, settings: list[str], options: list[str], *marks: str) -> None:
@@ -160,52 +152,46 @@ def write(folder: Path, runs: Path | None) -> None:
     keep(folder / "scores.json", scores(folder / "runs"))
     keep(folder / "files.json", files(folder / "built"))
     study = folder / "numbers.yml"
-    study.write_text(json.dumps(STUDY), "utf-8")  # JSON is YAML, too
+    study.write_text(STUDY, "utf-8")
     bench("report", study, "--out", folder / "report")
 
 
 def keep(path: Path, content: Any) -> None:
-    path.write_text(
-        json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8"
-    )
+    text = json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True)
+    path.write_text(text + "\n", "utf-8")
 
 
-def compare(before: Path, after: Path) -> list[str]:
-    """Return a line for each number, row, table or file that differs."""
-    differences = list(_scores(before / "scores.json", after / "scores.json"))
+def compare(before: Path, after: Path) -> Iterator[str]:
+    """Yield a line for each number, row, table or file that differs."""
+    yield from _scores(before / "scores.json", after / "scores.json")
     if (after / "rescored.json").exists():
-        differences += _scores(before / "scores.json", after / "rescored.json")
+        yield from _scores(before / "scores.json", after / "rescored.json")
     built = [json.loads((folder / "files.json").read_text("utf-8")) for folder in (before, after)]
-    differences += [
-        f"file {name}"
-        for name in sorted(set(built[0]) | set(built[1]))
-        if built[0].get(name) != built[1].get(name)
-    ]
-    return differences + list(_tables(before / "report" / "tables", after / "report" / "tables"))
+    for name in sorted(built[0].keys() | built[1].keys()):
+        if built[0].get(name) != built[1].get(name):
+            yield f"file {name}"
+    yield from _tables(before / "report" / "tables", after / "report" / "tables")
 
 
 def _scores(before: Path, after: Path) -> Iterator[str]:
-    known, now = (json.loads(path.read_text("utf-8")) for path in (before, after))
-    for case in sorted(known.keys() | now.keys()):
-        rows = [
-            {
-                tuple(row.get(key) for key in ("category", "task", "metric", "preset")): row
-                for row in run.get(case, [])
-            }
-            for run in (known, now)
-        ]
-        for row in sorted(rows[0].keys() | rows[1].keys(), key=str):
-            left, right = (side.get(row, {}) for side in rows)
-            for column in sorted(left.keys() | right.keys()):
-                if not _equal(left.get(column), right.get(column)):
-                    yield f"{after.name} {case} {row} {column}: {left.get(column)} -> {right.get(column)}"
+    cells: list[dict[tuple[Any, ...], Any]] = []
+    for path in (before, after):
+        content = json.loads(path.read_text("utf-8"))
+        cells.append({})
+        for case, rows in content.items():
+            for row in rows:
+                key = tuple(row.get(key) for key in ("category", "task", "metric", "preset"))
+                cells[-1] |= {(case, key, column): value for column, value in row.items()}
+    known, now = cells
+    for place in sorted(known.keys() | now.keys(), key=str):
+        left, right = known.get(place), now.get(place)
+        if not _equal(left, right):
+            yield f"{after.name} {' '.join(map(str, place))}: {left} -> {right}"
 
 
 def _tables(before: Path, after: Path) -> Iterator[str]:
-    names = {
-        path.relative_to(folder) for folder in (before, after) for path in folder.rglob("*.csv")
-    }
-    for name in sorted(names):
+    paths = (path.relative_to(place) for place in (before, after) for path in place.rglob("*.csv"))
+    for name in sorted(set(paths)):
         if not (before / name).exists() or not (after / name).exists():
             yield f"table {name}: only {'after' if (after / name).exists() else 'before'}"
             continue
@@ -227,19 +213,15 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     writing = commands.add_parser("write", help="write all numbers of this checkout")
     writing.add_argument("folder", type=Path)
-    writing.add_argument(
-        "--runs", type=Path, help="score the runs of this folder too; default: none"
-    )
-    comparing = commands.add_parser(
-        "compare", help="list what differs, and end with status 1 if anything does"
-    )
+    writing.add_argument("--runs", type=Path, help="score the runs of this folder too")
+    comparing = commands.add_parser("compare", help="list what differs; status 1 if anything does")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     given = parser.parse_args()
     if given.command == "write":
         write(given.folder, given.runs)
         return
-    differences = compare(given.before, given.after)
+    differences = list(compare(given.before, given.after))
     print("\n".join(differences) or "all numbers are equal")
     sys.exit(bool(differences))
 

@@ -24,14 +24,12 @@ def main(folder: Path) -> None:
     for page, name, part in SHOWN:
         path = TARGET / name
         # Scroll bars are the machine's, not the page's.
-        script = f"document.documentElement.style.overflow = 'hidden'; document.querySelector('{part}').scrollIntoView()"
+        hidden = "document.documentElement.style.overflow = 'hidden'"
+        script = f"{hidden}; document.querySelector('{part}').scrollIntoView()"
         visit(folder / page, script, WIDTH, height=HEIGHT, picture=path)
         # A third of the size. Of Pillow's ways this one keeps models' colours apart.
-        few = (
-            Image.open(path)
-            .convert("RGB")
-            .quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-        )
+        fine = Image.open(path).convert("RGB")
+        few = fine.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
         few.save(path, optimize=True)
         print(f"{path.relative_to(HOME)}: {path.stat().st_size // 1024} kB")
     for kept, name in KEPT:

@@ -60,7 +60,7 @@ READERS: dict[str, Callable[[str, list[str]], str]] = {
 
 
 def read_tables(paths: Sequence[Path]) -> pd.DataFrame:
-    """Read labelled replies and add what today's readers make of them: columns `read`, `outcome`."""
+    """Read labelled replies and add what is read in them: columns `read`, `outcome`."""
     rows = pd.concat(
         pd.read_csv(path, dtype=str, keep_default_na=False, quoting=csv.QUOTE_MINIMAL)
         for path in paths
@@ -90,25 +90,14 @@ def by_kind(rows: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     """Print the table of the files that the command line names."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "files",
-        nargs="*",
-        type=Path,
-        default=sorted(TABLES.glob("*.csv")),
-        help="tables of labelled replies; default: all of tests/tasks/replies",
-    )
-    parser.add_argument(
-        "--list", action="store_true", help="print each reply that is read otherwise than labelled"
-    )
+    parser.add_argument("files", nargs="*", type=Path, default=sorted(TABLES.glob("*.csv")))
+    parser.add_argument("--list", action="store_true", help="print each reply that is read wrongly")
     given = parser.parse_args()
     for path in given.files:
         rows = read_tables([path])
         print(f"{path}\n{by_kind(rows).to_string(float_format='%.1f')}\n")
-        if given.list:
-            for row in rows[rows.outcome != "right"].itertuples():
-                print(
-                    f"{row.id}: {row.outcome}: {row.reading!r} read as {row.read!r}: {row.reply!r}"
-                )
+        for row in rows[rows.outcome != "right"].itertuples() if given.list else ():
+            print(f"{row.id}: {row.outcome}: {row.reading!r} read as {row.read!r}: {row.reply!r}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Measure the workbench's speed next to the authors' loops, lm-eval and minicons.
+"""Measure the workbench's speed and memory next to the authors' loops, lm-eval and minicons.
 
-python -m tests.benchmarks.speed --model HuggingFaceTB/SmolLM2-135M-Instruct --dtype bfloat16
+    python -m tests.benchmarks.speed --model HuggingFaceTB/SmolLM2-135M-Instruct --dtype bfloat16
+    python -m tests.benchmarks.speed --model random --batch-tokens 1024 16384
 
 Every contestant does the same work on the same loaded network, one after the other, several times
 (a b c a b c); what is compared are the seconds of the same turn. lm-eval and minicons take part
@@ -8,6 +9,7 @@ where they are installed (`pip install -e ".[peers]"`). `docs/speed.md` has resu
 """
 
 import argparse
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ from copy import deepcopy
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -29,11 +32,19 @@ from bench.tasks import prompts, settings
 from bench.tasks.choices import letter
 from bench.tasks.request import Request, Way
 
-OURS = "workbench"
-BATCH = 32
-# Tokens of a reply: where a letter is looked for, where McBE's script allows 512, and where replies
-# are the work itself.
-LETTER, CAPPED, REPLY = 8, 16, 16
+OURS, BATCH = "workbench", 32
+# Benchmark, task, what a model is asked for, and tokens of a reply where the authors generate one:
+# a letter, McBE's choice (its script allows 512), and where replies are the work itself.
+WORKS = {
+    "nll": ("mcbe", "pc", "nll", 0),
+    "letters": ("cbbq", "ambiguous", "choose", 8),
+    "ss": ("mcbe", "ss", "choose", 16),
+    "generate": ("mcbe", "sc", "generate", 16),
+}
+# Of Qwen2.5-0.5B but for the vocabulary, and of a small network for the CPU.
+SHAPE = ("hidden_size", "intermediate_size", "num_hidden_layers")
+HEADS = {"num_attention_heads": 14, "num_key_value_heads": 2}
+SHAPES = {"cuda": (896, 4864, 24), "cpu": (56, 128, 2)}
 
 # Log-likelihoods per text, log-probabilities per option, or replies.
 Answers = np.ndarray | list[str]
@@ -43,39 +54,63 @@ Contestant = Callable[[Sequence[Request]], Answers]
 def main() -> None:
     """Read the options, measure every work and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", default="tiny:s", help="a causal model; default: tiny:s")
+    parser.add_argument("--model", default="tiny:s", help="a causal model, or random: its weights")
     parser.add_argument("--device", help="cpu or cuda; default: an accelerator if there is one")
     parser.add_argument("--dtype", help="float32, bfloat16 or float16; default: by device")
     parser.add_argument("--items", type=int, default=64, help="items per work; default: 64")
     parser.add_argument("--few", type=int, default=4, help="items where replies come one by one")
     parser.add_argument("--turns", type=int, default=3, help="number of turns; default: 3")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch; default: 1")
+    parser.add_argument("--batch-tokens", type=int, nargs="*", default=(), help="also by batch")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    scorer: Any = scorers.load(given.model, given.device, given.dtype)
-    model = getattr(scorer, "causal", scorer)
-    rows = []
-    for work in ("nll", "letters", "ss", "generate"):
-        rows += measure(work, requests(work, given.items), contestants(work, model), given)
-    print(pd.DataFrame(rows).to_string(index=False))
+    with tempfile.TemporaryDirectory() as home:
+        if given.model == "random":
+            given.model = random_model(Path(home), given.device)
+        scorer: Any = scorers.load(given.model, given.device, given.dtype)
+        model = getattr(scorer, "causal", scorer)
+        print(f"{model.network.device}, torch {torch.__version__}")
+        rows = []
+        for work in WORKS:
+            rows += measure(work, requests(work, given.items), contestants(work, model), given)
+        print(pd.DataFrame(rows).to_string(index=False))
+        del scorer, model
+        rows = [by_batch(size, given) for size in given.batch_tokens]
+        print(pd.DataFrame(rows).to_string(index=False) if rows else "")
+
+
+def random_model(folder: Path, device: str | None) -> str:
+    """Save a model of random weights; no network is needed."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    from tests.helpers.checkpoints import characters, save
+
+    kind = "cpu" if device == "cpu" or not torch.cuda.is_available() else "cuda"
+    shape = {**dict(zip(SHAPE, SHAPES[kind], strict=True)), **HEADS, "initializer_range": 0.02}
+    return str(save(folder, Qwen2ForCausalLM, Qwen2Config, characters(chat=True), **shape))
 
 
 def requests(work: str, n: int) -> list[Request]:
     """Return `n` requests of a work: sentences, questions, ordered pairs of groups, or prompts."""
-    benchmark, task, verb = {
-        "nll": ("mcbe", "pc", "nll"),
-        "letters": ("cbbq", "ambiguous", "choose"),
-        "ss": ("mcbe", "ss", "choose"),
-        "generate": ("mcbe", "sc", "generate"),
-    }[work]
+    benchmark, task, verb, _ = WORKS[work]
     items = data.load(data.find(benchmark, "samples"))
     # lm-eval puts a special token first, so all do.
     chosen = settings(benchmark, {"bos": "forced"} if benchmark == "mcbe" else {}, "robust")
     way = Way(verb, "letters" if verb == "choose" else "text")
-    wording = prompts.load(benchmark)
-    return list(
-        islice(module("tasks", benchmark).requests(items, wording, task, way, chosen, 0), n)
-    )
+    every = module("tasks", benchmark).requests
+    return list(islice(every(items, prompts.load(benchmark), task, way, chosen, 0), n))
+
+
+def timed(run: Callable[[], Any]) -> tuple[Any, float, float]:
+    """Return a result, its seconds, and the peak of an accelerator's memory in MiB."""
+    if on_cuda := torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    start = time.perf_counter()
+    result = run()
+    if on_cuda:
+        torch.cuda.synchronize()
+    peak = torch.cuda.max_memory_allocated() / 2**20 if on_cuda else np.nan
+    return result, time.perf_counter() - start, peak
 
 
 def measure(
@@ -86,24 +121,17 @@ def measure(
     `times` is how many times as many items per second the workbench does, the median of the turns;
     `agree` the share of items with the same answer.
     """
-    items = {
-        name: data.spread_evenly(asked, given.few) if "tokens" in name or "one" in name else asked
-        for name in who
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in who}
+    few = data.spread_evenly(asked, given.few)
+    items = {name: few if name.endswith("one by one") else asked for name in who}
+    paces: dict[str, list[float]] = {name: [] for name in who}
     answers: dict[str, Answers] = {}
+    peaks = {}
     for turn in range(given.turns + 1):  # the first one warms up
         for name, run in who.items():
-            start = time.perf_counter()
-            answers[name] = run(items[name])
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
-            if turn:
-                seconds[name].append(time.perf_counter() - start)
-    own = [len(items[OURS]) / spent for spent in seconds[OURS]]
+            answers[name], seconds, peaks[name] = timed(lambda run=run, name=name: run(items[name]))
+            paces[name] += [len(items[name]) / seconds] * bool(turn)
     rows = []
-    for name in who:
-        pace = [len(items[name]) / spent for spent in seconds[name]]
+    for name, pace in paces.items():
         places = [asked.index(request) for request in items[name]]
         rows.append(
             {
@@ -111,62 +139,75 @@ def measure(
                 "who": name,
                 "items": len(items[name]),
                 "items_per_second": median(pace),
-                "times": median(a / b for a, b in zip(own, pace, strict=True)),
+                "times": median(a / b for a, b in zip(paces[OURS], pace, strict=True)),
                 "agree": agreement(answers[OURS], answers[name], places),
+                "peak_mib": peaks[name],
             }
         )
     return rows
+
+
+def by_batch(size: int, given: argparse.Namespace) -> dict[str, Any]:
+    """Return speed and memory of log-likelihoods with so many tokens in a batch."""
+    model: Any = scorers.load(given.model, given.device, given.dtype, batch_tokens=size)
+    texts = [request.prompt for request in requests("letters", 4 * given.items)]
+    model.token_logprobs(texts[:2])
+    logprobs, seconds, peak = timed(lambda: model.token_logprobs(texts))
+    pace = sum(map(len, logprobs)) / seconds
+    return {"batch_tokens": size, "tokens_per_second": pace, "peak_mib": peak}
 
 
 def agreement(ours: Answers, theirs: Answers, places: list[int]) -> float:
     """Return the share of items with the same answer; of likelihoods, those within 0.1 nats."""
     if isinstance(ours, list):
         return float(np.mean([ours[k] == reply for k, reply in zip(places, theirs, strict=True)]))
-    if isinstance(theirs, list):
-        chosen = ["ABC"[k] for k in ours[places].argmax(1)]
-        read = [letter(reply, "ABC"[: ours.shape[1]]) for reply in theirs]
-        return float(np.mean([a == b for a, b in zip(chosen, read, strict=True)]))
     if ours.ndim == 1:
         return float(np.mean(np.abs(ours[places] - theirs) < 0.1))
-    return float(np.mean(ours[places].argmax(1) == theirs.argmax(1)))
+    chosen = ["ABC"[k] for k in ours[places].argmax(1)]
+    if isinstance(theirs, list):
+        read = [letter(reply, "ABC"[: ours.shape[1]]) for reply in theirs]
+    else:
+        read = ["ABC"[k] for k in theirs.argmax(1)]
+    return float(np.mean([a == b for a, b in zip(chosen, read, strict=True)]))
 
 
 def contestants(work: str, model: Any) -> dict[str, Contestant]:
     """Return who can do a work, the workbench first."""
-    peers: dict[str, dict[str, Contestant]] = {
-        "nll": {"authors' loop": lambda asked: one_forward_per_text(model, asked)},
-        "letters": {f"authors' {LETTER} tokens": lambda asked: replies(model, asked, LETTER)},
-        "ss": {f"authors' {CAPPED} tokens": lambda asked: replies(model, asked, CAPPED)},
-        "generate": {"one by one": lambda asked: endless(model, replies, asked, REPLY)},
-    }
-    ours: dict[str, Contestant] = {
-        "nll": lambda asked: np.array(
-            [row.sum() for row in model.token_logprobs([one.prompt for one in asked], bos=True)]
-        ),
-        "letters": lambda asked: model.choose([one.turns for one in asked], asked[0].options),
-        "generate": lambda asked: endless(
-            model,
-            lambda model, asked, n: model.generate(
-                [one.turns for one in asked], max_new_tokens=n, greedy=True
-            ),
-            asked,
-            REPLY,
-        ),
-    }
-    ours["ss"] = ours["letters"]
+
+    def ours(asked: Sequence[Request]) -> Any:
+        if work == "nll":
+            rows = model.token_logprobs([one.prompt for one in asked], bos=True)
+            return np.array([row.sum() for row in rows])
+        turns = [one.turns for one in asked]
+        if work == "letters" or work == "ss":
+            return model.choose(turns, asked[0].options)
+        with no_end(model.network):
+            return model.generate(turns, max_new_tokens=WORKS[work][3], greedy=True)
+
+    def theirs(asked: Sequence[Request], size: int) -> list[str]:
+        if work != "generate":
+            return replies(model, asked, WORKS[work][3], size)
+        with no_end(model.network):
+            return replies(model, asked, WORKS[work][3], size)
+
+    who: dict[str, Contestant] = {OURS: ours}
+    if work == "nll":
+        who["authors' loop"] = lambda asked: one_forward_per_text(model, asked)
+    else:
+        tokens = f"authors' {WORKS[work][3]} tokens"
+        who[f"{tokens}, one by one"] = lambda asked: theirs(asked, 1)
+        who[f"{tokens}, batches of {BATCH}"] = lambda asked: theirs(asked, BATCH)
     if find_spec("lm_eval") and work in ("nll", "letters"):
-        peers[work]["lm-eval"] = lm_eval(model, work)
+        who["lm-eval"] = lm_eval(model, work)
     if find_spec("minicons") and work == "nll":
-        peers[work]["minicons"] = minicons(model)
-    return {OURS: ours[work], **peers[work]}
+        who["minicons"] = minicons(model)
+    return who
 
 
 def prompt_text(tokenizer: Any, request: Request) -> str:
     """Return the text that the model continues."""
-    text: str = tokenizer.apply_chat_template(
-        messages(request.turns), tokenize=False, add_generation_prompt=True
-    )
-    return text
+    turns = messages(request.turns)
+    return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
 
 
 def with_first_token(tokenizer: Any, text: str) -> list[int]:
@@ -189,33 +230,27 @@ def one_forward_per_text(model: Any, asked: Sequence[Request]) -> np.ndarray:
 
 
 @torch.no_grad()
-def replies(model: Any, asked: Sequence[Request], new_tokens: int) -> list[str]:
-    """Do as the authors' scripts: one greedy reply at a time."""
-    texts = []
-    for request in asked:
-        text = prompt_text(model.tokenizer, request)
-        ids = torch.tensor([model.tokenizer.encode(text, add_special_tokens=False)])
-        ids = ids.to(model.network.device)
+def replies(model: Any, asked: Sequence[Request], new_tokens: int, size: int) -> list[str]:
+    """Do as the authors' scripts: greedy replies, `size` at once."""
+    tokenizer, texts = model.tokenizer, []
+    for k in range(0, len(asked), size):
+        prompts = [prompt_text(tokenizer, request) for request in asked[k : k + size]]
+        ids = [tokenizer.encode(prompt, add_special_tokens=False) for prompt in prompts]
+        batch = tokenizer.pad({"input_ids": ids}, padding_side="left", return_tensors="pt")
         out = model.network.generate(
-            input_ids=ids,
-            attention_mask=torch.ones_like(ids),
+            **batch.to(model.network.device),
             max_new_tokens=new_tokens,
             do_sample=False,
-            pad_token_id=model.tokenizer.pad_token_id,
-        )[0, ids.shape[1] :]
-        texts.append(model.tokenizer.decode(out, skip_special_tokens=True))
+            pad_token_id=tokenizer.pad_token_id,
+        )
+        written = out[:, batch["input_ids"].shape[1] :]
+        texts += tokenizer.batch_decode(written, skip_special_tokens=True)
     return texts
-
-
-def endless(model: Any, run: Callable[..., list[str]], asked: Sequence[Request], n: int) -> Answers:
-    """Generate replies that no token ends, so that all are `n` tokens long."""
-    with no_end(model.network):
-        return run(model, asked, n)
 
 
 @contextmanager
 def no_end(network: Any) -> Iterator[None]:
-    """Take the end of a reply out of a network's configuration for a block."""
+    """Let no token end a reply within a block, so that all are equally long."""
     before = network.generation_config.eos_token_id
     network.generation_config.eos_token_id = None
     try:
@@ -225,7 +260,7 @@ def no_end(network: Any) -> Iterator[None]:
 
 
 def lm_eval(model: Any, work: str) -> Contestant:
-    """Return lm-eval's log-likelihoods on the loaded network, in batches of 32."""
+    """Return lm-eval's log-likelihoods on the loaded network."""
     harness = import_module("lm_eval.models.huggingface").HFLM(
         pretrained=model.network, tokenizer=deepcopy(model.tokenizer), batch_size=BATCH
     )
@@ -245,7 +280,7 @@ def lm_eval(model: Any, work: str) -> Contestant:
 
 
 def minicons(model: Any) -> Contestant:
-    """Return minicons' log-likelihoods on the loaded network, in batches of 32."""
+    """Return minicons' log-likelihoods on the loaded network."""
     scorer = import_module("minicons.scorer").IncrementalLMScorer(
         model.network, str(model.network.device), tokenizer=deepcopy(model.tokenizer)
     )
@@ -256,12 +291,9 @@ def minicons(model: Any) -> Contestant:
         if ids != model.tokenizer.encode(texts[0]):
             first = model.tokenizer.convert_ids_to_tokens(ids[0])
             texts = [first + text for text in texts]
-        sums: list[float] = []
-        for k in range(0, len(texts), BATCH):
-            sums += scorer.sequence_score(
-                texts[k : k + BATCH], reduction=lambda row: row.float().sum().item()
-            )
-        return np.array(sums)
+        parts = [texts[k : k + BATCH] for k in range(0, len(texts), BATCH)]
+        total = {"reduction": lambda row: row.float().sum().item()}
+        return np.array([v for part in parts for v in scorer.sequence_score(part, **total)])
 
     return run
 
