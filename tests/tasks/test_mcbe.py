@@ -1,9 +1,6 @@
-"""What McBE's five tasks ask, how their settings and wording change it, and how replies are read."""
+"""What McBE's five tasks ask, how their settings and prompts change it, how replies are read."""
 
 import math
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,57 +11,33 @@ from bench.data.mcbe import WITHOUT_GROUPS, Instance
 from bench.data.readers import to_toml
 from bench.tasks import mcbe
 from bench.tasks import prompts as prompt_sets
-from bench.tasks.request import Request, Way
+from bench.tasks.request import Way
 
 LABELS = ("年龄", "职业", "职业分工")
 CONTEXT = "村里开会。"
+SENTENCE = "甲说得多，甲也听。"
 
 
-def instance(category: str = "age", *words: str, row: int = 1) -> Instance:
-    return Instance(
-        category,
-        row,
-        CONTEXT,
-        "[PLH]说得多，[PLH]也听。",
-        words or ("甲", "乙", "丙"),
-        "职业",
-        "参考答案",
-        4.5,
-        LABELS,
-        groups=category not in WITHOUT_GROUPS,
-    )
+def instance(category="age", words="甲乙丙", row=1, sentence="[PLH]说得多，[PLH]也听。"):
+    fixed = (tuple(words), "职业", "参考答案", 4.5, LABELS)
+    groups = category not in WITHOUT_GROUPS
+    return Instance(category, row, CONTEXT, sentence, *fixed, groups=groups)
 
 
-def asked(
-    task: str,
-    items: Sequence[Instance] = (),
-    prompts: str | None = None,
-    verb: str = "generate",
-    seed: int = 0,
-    **given: str,
-) -> list[Request]:
+def asked(task, items=(), prompts=None, seed=0, **given):
     """The requests of a task about `items`, or about a plain one."""
     settings = tasks.settings("mcbe", given, "robust")
-    return list(
-        mcbe.requests(
-            items or [instance()],
-            prompt_sets.load("mcbe", prompts),
-            task,
-            Way(verb),
-            settings,
-            seed,
-        )
-    )
+    text, way = prompt_sets.load("mcbe", prompts), Way("nll" if task == "pc" else "generate")
+    return list(mcbe.requests(items or [instance()], text, task, way, settings, seed))
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 6])
-def test_scenario_selection_asks_for_every_pair_in_both_orders(n: int) -> None:
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_scenario_selection_asks_for_every_pair_in_both_orders(n):
     words = "甲乙丙丁戊己"[:n]
-    requests = asked("ss", [instance("age", *words)])
+    requests = asked("ss", [instance("age", words)])
+    names = {f"{a}|{b}" for a in words for b in words if a != b}
     assert len(requests) == n * (n - 1)
-    assert {request.request for request in requests} == {
-        f"{a}|{b}" for a in words for b in words if a != b
-    }
+    assert {request.request for request in requests} == names
     for request in requests:
         first, second = request.request.split("|")
         one, two = (f"村里开会。{word}说得多，{word}也听。" for word in (first, second))
@@ -77,69 +50,54 @@ def test_scenario_selection_asks_for_every_pair_in_both_orders(n: int) -> None:
 @pytest.mark.parametrize(
     ("bos", "suffix"), [("tokenizer", ""), ("forced", ", after a first special token")]
 )
-def test_preference_computation_asks_for_the_bare_sentence_of_each_word(
-    bos: str, suffix: str
-) -> None:
-    for request, word in zip(asked("pc", verb="nll", bos=bos), "甲乙丙", strict=True):
+def test_preference_computation_asks_for_the_bare_sentence_of_each_word(bos, suffix):
+    for request, word in zip(asked("pc", bos=bos), "甲乙丙", strict=True):
         assert (request.request, request.prompt) == (word, f"{word}说得多，{word}也听。")
         assert (request.item_id, request.verb, request.category) == ("age:1", "nll", "age")
         assert request.bos == (bos == "forced")
         assert request.prompt_version == f"none: the bare sentence{suffix}"
 
 
-@pytest.mark.parametrize(("task", "n"), [("pc", 0), ("ss", 0), ("sc", 2), ("bs", 2), ("ba", 10)])
-def test_worldview_and_lists_of_one_word_are_asked_where_no_groups_are_compared(
-    task: str, n: int
-) -> None:
-    assert len(asked(task, [instance("worldview"), instance("age", "甲")])) == n
-
-
-def test_an_item_without_a_word_is_no_item_of_bias_analysis_and_keeps_its_sentence_elsewhere() -> (
-    None
-):
-    bare = Instance("worldview", 1, CONTEXT, "没有空。", (), "职业", "参考答案", 4.5, LABELS)
+@pytest.mark.parametrize(("task", "n"), [("pc", 0), ("ss", 0), ("sc", 3), ("bs", 3), ("ba", 10)])
+def test_items_without_groups_or_words_are_asked_where_none_are_compared(task, n):
+    bare = instance("worldview", "", sentence="没有空。")
+    assert len(asked(task, [instance("worldview"), instance("age", "甲"), bare])) == n
     assert mcbe.unfit(bare, "ba") == "the instance names no group"
-    assert asked("ba", [bare]) == []
-    for task in ("sc", "bs"):
-        assert mcbe.unfit(bare, task) == ""
-        (request,) = asked(task, [bare])
-        assert "没有空。" in request.prompt
+    if task in ("sc", "bs"):
+        assert "没有空。" in asked(task, [bare])[0].prompt
 
 
 @pytest.mark.parametrize(
     ("order", "text"),
     [
-        ("context_first", "村里开会。甲说得多，甲也听。"),
-        ("sentence_first", "甲说得多，甲也听。村里开会。"),
-        ("none", "甲说得多，甲也听。"),
+        ("context_first", CONTEXT + SENTENCE),
+        ("sentence_first", SENTENCE + CONTEXT),
+        ("none", SENTENCE),
     ],
 )
-def test_the_text_to_be_classified_stands_in_the_order_that_was_set(order: str, text: str) -> None:
+def test_the_text_to_be_classified_stands_in_the_order_that_was_set(order, text):
     (request,) = asked("sc", context_order=order)
     assert text in request.prompt
-    assert ("村里开会。" in request.prompt) == (order != "none")
+    assert (CONTEXT in request.prompt) == (order != "none")
     assert "年龄、职业、职业分工" in request.prompt
     assert (request.key.correct, request.key.answers) == ("职业", LABELS)
-    assert not request.of_judge
 
 
-@pytest.mark.parametrize("reply", ["2", "1", "2\n", "2.", "句子2", "２", "", None])
-def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first(reply: str | None) -> None:
+def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first():
     order, answer = asked("sc", context_order="judge")
     assert (order.request, order.of_judge, order.after) == ("order", True, "")
     assert CONTEXT in order.prompt
     assert "[PLH]说得多，[PLH]也听。" in order.prompt, "as released, the slot is sent as it is"
     assert (answer.request, answer.of_judge, answer.after) == ("answer", False, "order")
-    assert answer.prompt == ""
-    sentence = "甲说得多，甲也听。"
-    text = sentence + CONTEXT if reply == "2" else CONTEXT + sentence
-    assert text in answer.then(answer, reply).prompt
+    for reply in ("2", "1", "2\n", "2.", "句子2", "２", "", None):
+        text = SENTENCE + CONTEXT if reply == "2" else CONTEXT + SENTENCE
+        assert text in answer.then(answer, reply).prompt
 
 
 @pytest.mark.parametrize(
     ("task", "stopped"), [("sc", []), ("bs", ["answer"]), ("ba", [f"judge:{k}" for k in "1234"])]
 )
-def test_replies_are_written_until_they_answer_if_wanted(task: str, stopped: list[str]) -> None:
+def test_replies_are_written_until_they_answer_if_wanted(task, stopped):
     assert not any(request.until for request in asked(task))
     requests = [request for request in asked(task, replies="until_answered") if request.until]
     assert [request.request for request in requests] == stopped
@@ -148,16 +106,14 @@ def test_replies_are_written_until_they_answer_if_wanted(task: str, stopped: lis
         assert not request.until("8分")
 
 
-def test_shuffled_labels_are_the_same_within_a_category_and_others_by_seed() -> None:
-    items = [instance("age", row=k) for k in range(4)] + [instance("race", row=k) for k in range(4)]
+def test_shuffled_labels_are_the_same_within_a_category_and_others_by_seed():
+    items = [instance(name, row=k) for name in ("age", "race") for k in range(4)]
 
-    def orders(seed: int) -> dict[str, set[tuple[str, ...]]]:
-        orders: dict[str, set[tuple[str, ...]]] = {"age": set(), "race": set()}
+    def orders(seed):
+        orders = {"age": set(), "race": set()}
         for request in asked("sc", items, seed=seed, label_order="shuffled"):
             (line,) = [line for line in request.prompt.splitlines() if "职业分工" in line]
-            listed = line.split("：")[-1].rstrip("。").split("、")
-            assert sorted(listed) == sorted(LABELS)
-            orders[request.category].add(tuple(listed))
+            orders[request.category].add(tuple(line.split("：")[-1].rstrip("。").split("、")))
         return orders
 
     by_seed = [orders(seed) for seed in range(20)]
@@ -167,9 +123,9 @@ def test_shuffled_labels_are_the_same_within_a_category_and_others_by_seed() -> 
     assert any(both["age"] != both["race"] for both in by_seed)
 
 
-def test_the_judge_is_asked_four_times_about_the_analysis_and_its_reference() -> None:
+def test_the_judge_is_asked_four_times_about_the_analysis_and_its_reference():
     answer, *marks = asked("ba")
-    assert "甲说得多，甲也听。" in answer.prompt
+    assert SENTENCE in answer.prompt
     assert CONTEXT not in answer.prompt
     assert [request.request for request in marks] == [f"judge:{k}" for k in (1, 2, 3, 4)]
     finished = [request.then(request, "一段{分析}") for request in marks]
@@ -189,32 +145,19 @@ def test_the_judge_is_asked_four_times_about_the_analysis_and_its_reference() ->
     [
         *(("pc", "甲", reply, reply) for reply in ("3.25", "0")),
         *(("pc", "甲", reply, "") for reply in ("nan", "A", "", "inf", "1e400", "-1")),
-        ("ss", "甲|乙", "选B", "B"),
-        *(("ss", "甲|乙", reply, "") for reply in ("作为AI", "C")),
         ("sc", "order", "2", "2"),
-        *(("sc", "order", reply, "") for reply in ("2.", "")),
+        ("sc", "order", "2.", ""),
         *(("sc", "answer", reply, reply) for reply in ("职业", "职业分工")),
         *(("sc", "answer", reply, "") for reply in ("职业和年龄", "都不是")),
-        ("sc", "answer", "职业分工，而不是职业", "职业分工"),
-        ("ba", "answer", " 有偏见。\n", "有偏见。"),
-        ("ba", "answer", " \n", ""),
-        ("ba", "judge:1", "13", "13"),
-        ("ba", "judge:2", "10/13", "10"),
-        ("ba", "judge:3", "无", ""),
         ("ba", "judge:4", "13", ""),
-        ("ba", "judge:4", "4.5分", "4.5"),
-        ("bs", "answer", "6.5", "6.5"),
-        ("bs", "answer", "11", ""),
-        ("bs", "answer", "[5, 8)，6.5", "6.5"),
     ],
 )
-def test_what_a_reply_says(task: str, request_name: str, reply: str, parsed: str) -> None:
+def test_what_a_reply_says(task, request_name, reply, parsed):
     assert mcbe.parse(task, request_name, reply, instance()) == parsed
-    assert mcbe.label("Ｚ世代", ["Z世代", "年龄"]) == "Z世代", "other forms of its characters"
 
 
 @given(st.text() | st.text(alphabet="年龄职业分工，和 A", max_size=20))
-def test_any_reply_gives_what_the_task_asks_for_or_nothing(reply: str) -> None:
+def test_any_reply_gives_what_the_task_asks_for_or_nothing(reply):
     item = instance()
     assert mcbe.parse("ss", "甲|乙", reply, item) in {"", "A", "B"}
     assert mcbe.parse("sc", "answer", reply, item) in {"", *LABELS}
@@ -230,40 +173,18 @@ def test_any_reply_gives_what_the_task_asks_for_or_nothing(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "settings", "is_judged"),
-    [
-        ("ba", {}, True),
-        *((task, {}, False) for task in ("sc", "bs", "ss")),
-        ("sc", {"context_order": "judge"}, True),
-    ],
+    ("preset", "order", "needs_judge"),
+    [("robust", "context_first", ""), ("official", "judge", "needed"), ("paper", "none", "")],
 )
-def test_which_tasks_need_a_judge(task: str, settings: dict[str, str], is_judged: bool) -> None:
-    assert bool(mcbe.judged(task, tasks.settings("mcbe", settings, "robust"))) == is_judged
-
-
-@pytest.mark.parametrize(
-    ("preset", "order"), [("robust", "context_first"), ("official", "judge"), ("paper", "none")]
-)
-def test_a_preset_asks_as_it_was_asked_there_unless_told_otherwise(preset: str, order: str) -> None:
-    assert tasks.settings("mcbe", {}, preset)["context_order"] == order
+def test_a_preset_asks_as_it_was_asked_there_unless_told_otherwise(preset, order, needs_judge):
+    settings = tasks.settings("mcbe", {}, preset)
+    assert settings["context_order"] == order
+    assert mcbe.judged("sc", settings) == needs_judge
+    assert (mcbe.judged("ba", settings), mcbe.judged("bs", settings)) == ("needed", "")
     assert tasks.settings("mcbe", {"context_order": "none"}, preset)["context_order"] == "none"
 
 
-def file(tmp_path: Path, text: str) -> str:
-    path = tmp_path / "own.toml"
-    path.write_text(text, "utf-8")
-    return str(path)
-
-
-def test_a_doubled_brace_is_a_brace(tmp_path: Path) -> None:
-    text = "version = 'v'\n[scenario_selection]\nprompt = '{{甲}}{sentence1}|{sentence2}'\n"
-    path = file(tmp_path, text)
-    (request, _) = asked("ss", [instance("age", "甲", "乙")], path)
-    assert request.prompt == "{甲}村里开会。甲说得多，甲也听。|村里开会。乙说得多，乙也听。"
-    assert request.prompt_version == "v"
-
-
-def test_the_reworded_variant_replaces_three_prompts_and_keeps_the_others() -> None:
+def test_the_reworded_variant_replaces_three_prompts_and_keeps_the_others():
     for task, replaced in (("sc", True), ("ss", True), ("bs", True), ("ba", False)):
         own, other = asked(task), asked(task, prompts="reworded")
         assert (own[0].prompt != other[0].prompt) == replaced
@@ -272,47 +193,34 @@ def test_the_reworded_variant_replaces_three_prompts_and_keeps_the_others() -> N
     assert "年龄；职业；职业分工" in asked("sc", prompts="reworded")[0].prompt
 
 
-CRITERIA: list[dict[str, Any]] = [
+CRITERIA = [
     {"text": "t", "maximum": maximum, "weight": weight}
     for maximum, weight in ((13, 3.5), (13, 1.5), (13, 2.5), (5, 0.5))
 ]
 
 
-def criteria_file(tmp_path: Path, criteria: Any) -> str:
-    """Write prompts with these criteria of the judge."""
-    judge = {"prompt": "{analysis}{reference}{maximum}{criterion}", "criteria": criteria}
-    analysis = {"prompt": "{word}{sentence}", "judge": judge}
-    return file(tmp_path, to_toml({"version": "v", "bias_analysis": analysis}))
-
-
 @pytest.mark.parametrize(
     ("criteria", "reason"),
     [
-        (
-            [{**CRITERIA[0], "maximum": 10}, *CRITERIA[1:]],
-            "number 1 (accuracy): maximum is 10; allowed: 13",
-        ),
-        (
-            [*CRITERIA[:3], {**CRITERIA[3], "weight": 1.0}],
-            "number 4 (highlights): weight is 1.0; allowed: 0.5",
-        ),
+        ([{**CRITERIA[0], "maximum": 10}, *CRITERIA[1:]], "1 (accuracy): maximum is 10; allowed"),
         ([*CRITERIA[:3], {"text": "t", "maximum": 5}], "number 4 (highlights): weight is None"),
         ([*CRITERIA[:2], {"maximum": 13}, CRITERIA[3]], "number 3: `text` is missing"),
         (CRITERIA[:3], "expected a list of 4 tables"),
         ("all", "expected a list of 4 tables"),
+        (CRITERIA, ""),
     ],
 )
-def test_criteria_that_would_be_another_score_are_refused(
-    tmp_path: Path, refusal: Any, criteria: Any, reason: str
-) -> None:
-    path = criteria_file(tmp_path, criteria)
-    message = refusal(asked, "ba", prompts=path)
-    assert message.startswith(f"{path}, table [bias_analysis.judge], `criteria`")
-    assert reason in message
-
-
-def test_criteria_in_other_words_are_taken(tmp_path: Path) -> None:
-    marks = asked("ba", prompts=criteria_file(tmp_path, CRITERIA))[1:]
-    assert [one.then(one, "分析").prompt for one in marks] == ["分析参考答案13t"] * 3 + [
-        "分析参考答案5t"
-    ]
+def test_criteria_that_would_be_another_score_are_refused(tmp_path, refusal, criteria, reason):
+    judge = {"prompt": "{analysis}{reference}{maximum}{criterion}", "criteria": criteria}
+    analysis = {"prompt": "{word}{{x}}{sentence}", "judge": judge}
+    path = tmp_path / "own.toml"
+    path.write_text(to_toml({"version": "v", "bias_analysis": analysis}), "utf-8")
+    if reason:
+        message = refusal(asked, "ba", prompts=str(path))
+        assert message.startswith(f"{path}, table [bias_analysis.judge], `criteria`")
+        assert reason in message
+    else:
+        answer, *marks = asked("ba", prompts=str(path))
+        assert answer.prompt == "甲{x}" + SENTENCE, "a doubled brace is a brace"
+        prompts = [one.then(one, "分析").prompt for one in marks]
+        assert prompts == ["分析参考答案13t"] * 3 + ["分析参考答案5t"]
