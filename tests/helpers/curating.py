@@ -2,41 +2,65 @@
 
 from typing import ClassVar
 
-from bench.curate import sheets, simulated
+from bench.curate import copy_example, mcbe, sheets, simulated
 from bench.curate.cbbq import rounds as cbbq_rounds
 from bench.curate.cbbq.rounds import DECIDE, REVIEW, Rounds
 from bench.curate.mcbe import rounds
 
 FACTS = simulated.cbbq_facts()
-CONTEXTS = {
-    "案例题": "work-1",
-    "抽查录音": "work-2",
-    "知识竞答": "knowledge-1",
-    "导览机": "knowledge-2",
-}
+# A part of each template's context.
+CONTEXTS = dict(zip(("案例题", "抽查录音", "知识竞答", "导览机"), FACTS, strict=True))
+# As few people as a project may have, but one more who judges quality.
+PEOPLE = """\
+[people]
+subcategory = ["an", "bai", "chen"]
+explanation = ["an"]
+review = ["he", "jin"]
+severity = ["an", "bai", "ding"]
+quality = ["liu", "ma"]
+panel = ["panel"]
+expert = ["tang"]
+"""
 
 
 class Scripted(simulated.Annotators):
     """Annotators without slips, except for what a test has them say.
 
-    `script` maps (sheet, person or "*", draft, question) to an answer.
+    `script` maps (sheet, draft, question) to answers by person.
     """
 
     script: ClassVar[dict] = {}
 
     def answers(self, sheet, person, row):
         answers = super().answers(sheet, person, row)
-        for (name, who, item, question), value in self.script.items():
-            if (name, item) == (sheet.name, row["item_id"]) and who in (person, "*"):
-                answers[question] = value
+        for (name, item, question), said in self.script.items():
+            if (name, item) == (sheet.name, row["item_id"]) and person in said:
+                answers[question] = said[person]
         return answers
 
 
-def work_mcbe(project, script=None, merge=simulated.merge):
-    """Go through all rounds of a McBE project."""
-    truth = simulated.mcbe_truth()
-    people = Scripted(truth, reliability=1, objects=0, rejects=0, spread=0.3, yes=1)
+def mcbe_people(script=None):
+    """Return people for a McBE project."""
     Scripted.script = script or {}
+    truth = simulated.mcbe_truth()
+    return Scripted(truth, reliability=1, objects=0, rejects=0, spread=0.3, yes=1)
+
+
+def begin_mcbe(folder, *pairs, drafts=7):
+    """Copy the McBE example, with few drafts and people, and texts of its files replaced."""
+    copy_example("mcbe", folder)
+    path, manifest = folder / mcbe.DRAFTS, folder / mcbe.MANIFEST
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[: drafts + 1]), "utf-8")
+    manifest.write_text(manifest.read_text("utf-8").partition("[people]")[0] + PEOPLE, "utf-8")
+    for old, new in pairs:
+        replace_text(path if old in path.read_text("utf-8") else manifest, (old, new))
+    return mcbe.open_project(folder)
+
+
+def work_mcbe(project, merge=simulated.merge):
+    """Go through all rounds of a McBE project."""
+    people = mcbe_people()
     state = rounds.advance(project, merge, "a writer")
     while people.fill(state):
         state = rounds.advance(project, merge, "a writer")
@@ -89,22 +113,19 @@ def accept_all(project):
 
 def right_answers(project):
     """Return what reviewers should answer, by form."""
-    forms = Rounds(project).forms
     yes = {"asks_the_bias": "yes", "reads_well": "yes"}
-    return {
-        item: {"answer": "ABC"[k], **yes}
-        for item, k in zip(forms.item_id, forms.label, strict=True)
-    }
+    forms = Rounds(project).forms.itertuples()
+    return {form.item_id: {"answer": "ABC"[form.label], **yes} for form in forms}
 
 
 def review_all(project, sheet="", people=("bo", "cy"), **script):
     """Have reviewers answer as labelled, except for `script` by person and form."""
     cbbq_rounds.hand_out(project, REVIEW, people)
+    answers = right_answers(project)
     for person in people:
-        answers = {
-            item: right | script.get(person, {}).get(item, {})
-            for item, right in right_answers(project).items()
+        own = {
+            item: right | script.get(person, {}).get(item, {}) for item, right in answers.items()
         }
         for name in [sheet] if sheet else cbbq_rounds.sent(project, REVIEW):
-            answer(project, name, person, answers)
+            answer(project, name, person, own)
     return project
