@@ -15,6 +15,8 @@ LETTERS = [
     *"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:?!\n",
     *"他她是不医生护士工程师答案男女，。",
 ]
+# The id of each token.
+CODE = {token: k for k, token in enumerate([*SPECIAL, *LETTERS])}
 CHAT = (
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -30,21 +32,25 @@ SHAPE = {
 }
 
 
+def codes(text: str) -> list[int]:
+    """The ids of `text`, looked up by hand."""
+    return [CODE.get(letter, CODE["<unk>"]) for letter in text]
+
+
 def characters(
     around: str = "", chat: bool = False, mask: bool = True, **options: Any
 ) -> "PreTrainedTokenizerFast":
     """One token per character; `around` says where special tokens go, like `[CLS] $A [SEP]`."""
     from transformers import PreTrainedTokenizerFast
 
-    vocabulary = {token: i for i, token in enumerate([*SPECIAL, *LETTERS])}
-    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    backend = Tokenizer(models.WordLevel(CODE, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
     backend.decoder = decoders.Fuse()
     if around:
         backend.post_processor = processors.TemplateProcessing(
             single=around,
             pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-            special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")],
+            special_tokens=[(name, CODE[name]) for name in ("[CLS]", "[SEP]")],
         )
     if mask:
         options["mask_token"] = "[MASK]"

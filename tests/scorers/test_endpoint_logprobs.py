@@ -18,7 +18,6 @@ from tests.helpers import checkpoints
 from tests.helpers.answering import Behave, Reply, Server, fault, request, said
 
 TEXTS = ["he is a nurse.", "她是医生。", "1 2 3", "工程师是男。"]
-QUESTION = "who? A. he B. she C. unknown"
 Serve = Callable[[Behave], Server]
 
 
@@ -74,16 +73,13 @@ class Served:
         if "echo" in asked and "deaf" not in self.how:
             tokens = [*(self.tokenizer.decode([k]) for k in ids), *tokens]
             values = [None, *read, *values]
-        choice: dict[str, Any] = {
-            "text": "".join(tokens),
-            "finish_reason": "length",
-            "logprobs": {"tokens": tokens, "token_logprobs": values},
-        }
+        reported = {"tokens": tokens, "token_logprobs": values}
+        choice: dict[str, Any] = {"text": "".join(tokens), "logprobs": reported}
         if "prompt_logprobs" in asked:
             entries = [{str(k): {"logprob": v}} for k, v in zip(ids[1:], read, strict=True)]
             choice["prompt_logprobs"] = [None, *entries]
         usage = {"prompt_tokens": len(ids), "completion_tokens": 1}
-        return 200, {}, {"object": "text_completion", "choices": [choice], "usage": usage}
+        return 200, {}, {"choices": [choice], "usage": usage}
 
 
 def first_token(logprobs: dict[str, float]) -> Reply:
@@ -92,12 +88,8 @@ def first_token(logprobs: dict[str, float]) -> Reply:
 
 
 @pytest.fixture(autouse=True)
-def _environment(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def folder(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-@pytest.fixture
-def folder(own_folder: Path) -> str:
     coder = checkpoints.characters(chat=True)
     checkpoints.save(Path("model"), LlamaForCausalLM, LlamaConfig, coder)
     return "./model"
@@ -116,7 +108,8 @@ def evaluate(benchmark: str, model: str, task: str, out: str = "out", **more: An
 
 @pytest.mark.parametrize("how", ["prompt_logprobs echo", "prompt_logprobs", "echo"])
 def test_a_text_is_as_likely_as_here(serve: Serve, folder: str, how: str) -> None:
-    there: Any = load(serve(Served(folder, how)).model)
+    model = serve(Served(folder, how)).model
+    there: Any = load(model)
     here: Any = load(folder, "cpu")
     assert there.verbs == ("nll", "choose", "generate")
     assert there.describe()["nll_from"] == f"{how.split()[0]} of its completions"
@@ -124,19 +117,12 @@ def test_a_text_is_as_likely_as_here(serve: Serve, folder: str, how: str) -> Non
     for row, other in zip(there.token_logprobs(TEXTS), here.token_logprobs(TEXTS), strict=True):
         assert len(row) > 3
         np.testing.assert_allclose(row, other, atol=1e-5)
-    np.testing.assert_allclose(there.nll(TEXTS), here.nll(TEXTS), atol=1e-5)
-    requests = [request(text, verb="nll") for text in TEXTS]
-    values, expected = (
-        [float(answer.response) for answer in scorer.answer(requests)] for scorer in (there, here)
-    )
-    assert values == pytest.approx(expected, abs=1e-5)
-
-
-def test_preference_computation_scores_as_here(serve: Serve, folder: str) -> None:
-    there = evaluate("mcbe", serve(Served(folder)).model, "pc", "there").scores()
-    here = evaluate("mcbe", folder, "pc", "here", device="cpu").scores()
-    assert list(there.metric) == list(here.metric)
-    np.testing.assert_allclose(there.score, here.score, atol=1e-3)
+    answers = there.answer([request(text, verb="nll") for text in TEXTS])
+    values = [float(answer.response) for answer in answers]
+    np.testing.assert_allclose(values, here.nll(TEXTS), atol=1e-5)
+    score = evaluate("mcbe", model, "pc", "there").scores().score
+    expected = evaluate("mcbe", folder, "pc", "here", device="cpu").scores().score
+    np.testing.assert_allclose(score, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +130,6 @@ def test_preference_computation_scores_as_here(serve: Serve, folder: str) -> Non
     [
         ("", "status 400: unknown field echo"),
         ("echo shifted", "the server's echo do not agree with the probabilities of what it writes"),
-        ("prompt_logprobs shifted", "unknown field echo"),
         ("echo deaf", "without log-probabilities"),
     ],
 )
@@ -171,7 +156,7 @@ def test_letters_are_as_likely_as_here(serve: Serve, folder: str, most: int) -> 
     here: Any = load(folder, "cpu")
     assert there.reads == ("text", "letters")
     assert there.describe()["letters_from"].startswith(f"the {most} likeliest first tokens")
-    prompts = [f"{QUESTION} {text}" for text in TEXTS]
+    prompts = [f"who? A. he B. she C. unknown {text}" for text in TEXTS]
     values, expected = there.choose(prompts, list("ABC")), here.choose(prompts, list("ABC"))
     assert {asked["top_logprobs"] for asked in server.seen} == {most}
     known = ~np.isnan(values).any(1)
@@ -207,58 +192,46 @@ def test_a_missing_letter_is_bounded_and_without_any_there_is_no_answer(
 def test_what_an_endpoint_cannot_do_is_refused_before_anything_is_sent(
     serve: Serve, folder: str
 ) -> None:
-    server = serve(Served(folder))
+    server, plain = serve(Served(folder)), serve(lambda asked: said("A"))
     with pytest.raises(BadInput, match="give --read text"):
         evaluate("nli_coal", server.model, "ps", categories=["en"], read="letters")
     with pytest.raises(BadInput, match="leave out --set bos=forced"):
         evaluate("mcbe", server.model, "pc", "bos", settings={"bos": "forced"})
-    assert server.seen == []
-    plain = serve(lambda asked: said("A"))
     reason = r"the server tells no probabilities of letters \(the server answered without"
     with pytest.raises(NotApplicable, match=reason):
         evaluate("cbbq", plain.model, "ambiguous", "letters", read="letters")
+    assert server.seen == plain.seen == []
     done = evaluate("cbbq", plain.model, "ambiguous", "text")
     assert set(done.records.response) == {"A"}
     assert set(done.about["model"]["lacks"]) == {"choose", "nll"}
 
 
-OF_VLLM: list[tuple[Any, Any]] = [
-    (None, None),
-    ([], None),
-    ([None], []),
-    ([None, {"5": {"logprob": -1}}], [-1.0]),
+# What is reported, how many of its tokens the server wrote, and what is read of it.
+PROMPTS: list[tuple[str, Any, Any, Any]] = [
+    ("prompt_logprobs", None, 1, None),
+    ("prompt_logprobs", [None], 1, []),
+    ("prompt_logprobs", [None, {"5": {"logprob": -1}}], 1, [-1.0]),
     # Which of two entries is the text's own token is unknown.
-    ([None, {"5": {"logprob": -1}, "6": {"logprob": -2}}], None),
-    ([None, {"5": {"logprob": None}}], None),
-    ([None, {"5": {"logprob": math.nan}}], None),
-    ([None, 3], None),
-]
-# With how many tokens the server wrote, which are not the prompt's.
-OF_ECHO: list[tuple[Any, Any, Any]] = [
-    ([None, -1.0, -2.0, -3.0], 1, [-1.0, -2.0]),
-    ([None, -1.0], 0, [-1.0]),
-    ([-3.0], 1, None),
-    ([-3.0], None, None),
-    ([None, None, -2.0], 0, None),
-    ([None, -1.0], 5, None),
-    ([None, True, -2.0], 1, None),
-    ("none", 1, None),
+    ("prompt_logprobs", [None, {"5": {"logprob": -1}, "6": {"logprob": -2}}], 1, None),
+    ("prompt_logprobs", [None, {"5": {"logprob": math.nan}}], 1, None),
+    ("prompt_logprobs", [None, 3], 1, None),
+    ("echo", [None, -1.0, -2.0, -3.0], 1, [-1.0, -2.0]),
+    ("echo", [None, -1.0], 0, [-1.0]),
+    ("echo", [-3.0], 1, None),
+    ("echo", [-3.0], None, None),
+    ("echo", [None, None, -2.0], 0, None),
+    ("echo", [None, -1.0], 5, None),
+    ("echo", [None, True, -2.0], 1, None),
+    ("echo", "none", 1, None),
 ]
 
 
-def test_probabilities_of_a_prompt_are_read_completely_or_not_at_all() -> None:
-    for reported, expected in OF_VLLM:
-        body: Any = {"choices": [{"prompt_logprobs": reported}]}
-        assert prompt_logprobs(body, "prompt_logprobs") == expected
-    for reported, written, expected in OF_ECHO:
-        body = {"choices": [{"logprobs": {"token_logprobs": reported}}]}
-        assert (
-            prompt_logprobs({**body, "usage": {"completion_tokens": written}}, "echo") == expected
-        )
-    assert prompt_logprobs({}, "echo") is prompt_logprobs({}, "prompt_logprobs") is None
-
-
-def test_options_are_spelt_alike() -> None:
+def test_probabilities_are_read_completely_or_not_at_all_and_options_spelt_alike() -> None:
+    for how, reported, written, expected in PROMPTS:
+        choice = {how: reported, "logprobs": {"token_logprobs": reported}}
+        body = {"choices": [choice], "usage": {"completion_tokens": written}}
+        assert prompt_logprobs(body, how) == expected, (how, reported)
+        assert prompt_logprobs({}, how) is None
     assert options({"A": -1.0, " B": -0.5, "x": -3.0}, "AB") == ([-1.0, -3.0], 1)
     assert options({"▁A": -1.0, "▁B": -0.5}, "AB") == ([-1.0, -0.5], 0)
     assert options({"a": -1.0}, "AB") == ([], 0)

@@ -25,12 +25,18 @@ AMBIENT = {
 }
 SENT = {"accept", "accept-encoding", "connection", "content-length", "content-type", "host"}
 Serve = Callable[..., Server]
+ONE: dict[str, Any] = {"categories": ["gender"], "limit": 1}
 
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
     for name, value in {**AMBIENT, "OPENAI_API_KEY": OF_MODEL}.items():
         monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def two(serve: Serve) -> tuple[Server, Server]:
+    return serve(lambda body: said("A")), serve(lambda body: said("有"))
 
 
 def host(server: Server) -> str:
@@ -52,8 +58,9 @@ def check_headers(server: Server, key: str | None) -> None:
 
 
 def asked(model: str, judge: str, out: str, **options: Any) -> run.Run:
-    given = {"categories": ["gender"], "limit": 2, "settings": {"explanation": "yes"}}
-    return run.evaluate("cbbq", model, judge=judge, out=out, **given, **options)
+    return run.evaluate(
+        "cbbq", model, judge=judge, out=out, settings={"explanation": "yes"}, **ONE, **options
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,10 +77,10 @@ def test_a_host_has_one_name_and_one_variable(model: str, name: str, variable: s
     assert keys.own_variable(name) == f"OPENAI_API_KEY__{variable}"
 
 
-def test_the_models_key_is_not_sent_to_a_judge_elsewhere(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
+def test_each_host_gets_its_own_key_and_no_file_holds_one(
+    two: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, judge = serve(lambda body: said("A")), serve(lambda body: said("有"))
+    model, judge = two
     done = asked(model.model, judge.model, "without")
     check_headers(model, OF_MODEL)
     check_headers(judge, None)
@@ -81,43 +88,32 @@ def test_the_models_key_is_not_sent_to_a_judge_elsewhere(
     monkeypatch.setenv("ZHIPUAI_API_KEY", OF_JUDGE)
     done = asked(model.model, judge.model, "named", keys={host(judge): "ZHIPUAI_API_KEY"})
     check_headers(judge, OF_JUDGE)
-    assert done.about["judge"]["host"] == host(judge)
-    assert done.about["judge"]["key"] == "ZHIPUAI_API_KEY"
+    about = done.about["judge"]
+    assert (about["host"], about["key"]) == (host(judge), "ZHIPUAI_API_KEY")
     monkeypatch.setenv(own(judge), OF_JUDGE)
     assert asked(model.model, judge.model, "own").about["judge"]["key"] == own(judge)
     check_headers(judge, OF_JUDGE)
     check_headers(model, OF_MODEL)
-    for path in Path().rglob("*"):
-        text = path.read_bytes() if path.is_file() else b""
-        assert OF_MODEL.encode() not in text
-        assert OF_JUDGE.encode() not in text
-
-
-def test_a_judge_on_the_models_host_gets_its_key_and_one_of_a_local_model_does_not(
-    serve: Serve,
-) -> None:
-    server = serve(lambda body: said("有"))
-    asked(server.model, server.model.replace("some-model", "judge"), "same")
-    assert {body["model"] for body in server.seen} == {"some-model", "judge"}
-    check_headers(server, OF_MODEL)
-    asked("simulated:", server.model, "local")
-    check_headers(server, None)
+    asked(model.model, model.model.replace("some-model", "judge"), "same")
+    check_headers(model, OF_MODEL)
+    asked("simulated:", model.model, "local")
+    check_headers(model, None)
+    for path in Path().rglob("*.*"):
+        content = path.read_bytes() if path.is_file() else b""
+        assert OF_MODEL.encode() not in content
+        assert OF_JUDGE.encode() not in content
 
 
 def test_models_at_several_hosts_need_keys_of_their_own(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
+    two: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = serve(lambda body: said("A")), serve(lambda body: said("B"))
-    given = {"categories": ["gender"], "limit": 1}
-    runs = run.evaluate_all("cbbq", [first.model, second.model], "runs", **given)
-    assert [done.about["model"]["key"] for done in runs] == [None, None]
-    check_headers(first, None)
-    check_headers(second, None)
+    first, second = two
     monkeypatch.setenv(own(first), OF_JUDGE)
-    run.evaluate_all("cbbq", [first.model, second.model], "more", **given)
+    runs = run.evaluate_all("cbbq", [first.model, second.model], "runs", **ONE)
+    assert [done.about["model"]["key"] for done in runs] == [own(first), None]
     check_headers(first, OF_JUDGE)
     check_headers(second, None)
-    run.evaluate_all("cbbq", [second.model, "simulated:"], "single", **given)
+    run.evaluate_all("cbbq", [second.model, "simulated:"], "single", **ONE)
     check_headers(second, OF_MODEL)
 
 
@@ -152,7 +148,6 @@ def test_an_unanswered_401_names_the_variable_that_would_be_read(
         ({"HOST": "DEEPSEEK_API_KEY"}, "DEEPSEEK_API_KEY is not set"),
         ({"HOST": OF_JUDGE}, "expected HOST=NAME"),
         ({OF_JUDGE: "api.deepseek.com"}, "expected HOST=NAME"),
-        ({"HOST": "lower_case_key_0123"}, "expected HOST=NAME"),
         ({"api.deepsek.com": "HOME"}, "'api.deepsek.com' is unknown; allowed: 127.0.0.1:"),
     ],
 )
@@ -163,7 +158,7 @@ def test_a_wrong_name_or_a_key_in_its_place_is_refused_and_no_key_repeated(
     named = {host(server) if name == "HOST" else name: value for name, value in given.items()}
     message = refusal(run.evaluate, "cbbq", server.model, limit=1, keys=named)
     assert says in message
-    assert not any(part in message for part in (OF_JUDGE, "lower_case"))
+    assert OF_JUDGE not in message
     assert not server.headers, "nothing is asked before"
 
 
@@ -177,35 +172,33 @@ keys: {{"{host}": DEEPSEEK_API_KEY}}
 
 
 def test_a_study_says_what_is_wrong_with_its_keys_before_anything_is_asked(
-    serve: Serve, refusal: Any
+    two: tuple[Server, Server], refusal: Any
 ) -> None:
-    first, second = serve(lambda body: said("A")), serve(lambda body: said("B"))
+    first, second = two
     path = Path("study.yml")
-
-    def write(name: str, text: str = STUDY) -> None:
-        path.write_text(text.format(one=first.model, other=second.model, host=name), "utf-8")
-
-    write(host(first))
+    given = {"one": first.model, "other": second.model}
+    path.write_text(STUDY.format(**given, host=host(first)), "utf-8")
     message = refusal(build.make, "study.yml")
     assert f"--key {host(first)}=DEEPSEEK_API_KEY: the environment variable" in message
-    write("localhost")
+    path.write_text(STUDY.format(**given, host="localhost"), "utf-8")
     message = refusal(study.load, path)
     assert "key `keys`: --key localhost=DEEPSEEK_API_KEY: host 'localhost' is unknown" in message
-    injection = f"analyses: {{{{judge_injection: {{{{judge: {second.model!r}}}}}}}}}\nkeys:"
-    write(host(second), STUDY.replace("keys:", injection))
+    judged = f"analyses: {{judge_injection: {{judge: {second.model!r}}}}}\nkeys:"
+    other = first.model.replace("some-model", "other-model")
+    text = STUDY.format(one=first.model, other=other, host=host(second))
+    path.write_text(text.replace("keys:", judged), "utf-8")
     assert study.load(path).keys == {host(second): "DEEPSEEK_API_KEY"}
-    assert not first.headers
-    assert not second.headers
+    assert first.headers == second.headers == []
 
 
 @pytest.mark.slow
 def test_the_processes_of_a_study_send_each_host_its_own_key(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
+    two: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = serve(lambda body: said("A")), serve(lambda body: said("B"))
+    first, second = two
     named = second.model.replace("some-model", "other-model")
-    given = {"one": first.model, "other": named, "host": host(first)}
-    Path("study.yml").write_text(STUDY.format(**given), "utf-8")
+    text = STUDY.format(one=first.model, other=named, host=host(first))
+    Path("study.yml").write_text(text, "utf-8")
     monkeypatch.setenv("DEEPSEEK_API_KEY", OF_JUDGE)
     assert build.make("study.yml", jobs=1).failed == []
     check_headers(first, OF_JUDGE)

@@ -1,15 +1,12 @@
 """Loading: each MODEL gives the right scorer or a sentence that helps; and nobody's code runs."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
     BertConfig,
     BertForPreTraining,
     BertForSequenceClassification,
@@ -22,7 +19,7 @@ from transformers import (
 )
 
 from bench.scorers import Scorer, check, load
-from tests.helpers.checkpoints import BERT, Plant, broken, characters, merging, save, save_gguf
+from tests.helpers.checkpoints import BERT, broken, characters, merging, save, save_gguf
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +33,7 @@ def test_a_folder_has_the_verbs_of_its_architecture(tmp_path: Path, llama: Path)
     nli, bert = tmp_path / "nli", tmp_path / "bert"
     save(nli, BertForSequenceClassification, BertConfig, coder, id2label=labels)
     save(bert, BertForPreTraining, BertConfig, coder)
-    verbs: dict[Path, tuple[str, ...]] = {
-        llama: ("nll", "choose", "generate"),
-        nli: ("classify",),
-        bert: ("nll", "choose"),
-    }
+    verbs = {llama: ("nll", "choose", "generate"), nli: ("classify",), bert: ("nll", "choose")}
     revisions = set()
     for folder, expected in verbs.items():
         scorer = load(str(folder))
@@ -52,15 +45,10 @@ def test_a_folder_has_the_verbs_of_its_architecture(tmp_path: Path, llama: Path)
         revisions.add(about["revision"])
         json.dumps(about)
     assert len(revisions) == 3
-
-
-def test_dtype_is_the_networks(llama: Path) -> None:
-    scorer: Any = load(str(llama), device="cpu", dtype="bfloat16")
-    assert scorer.network.dtype == torch.bfloat16
-    assert scorer.describe()["dtype"] == "bfloat16"
+    half: Any = load(str(llama), device="cpu", dtype="bfloat16")
+    assert (half.network.dtype, half.describe()["dtype"]) == (torch.bfloat16, "bfloat16")
     exact: Any = load(str(llama))
-    texts = ["she is a doctor"]
-    assert scorer.nll(texts) == pytest.approx(exact.nll(texts), rel=0.02)
+    assert half.nll(["she is a doctor"]) == pytest.approx(exact.nll(["she is a doctor"]), rel=0.02)
 
 
 def test_a_folder_keeps_its_own_tokenizer(tmp_path: Path) -> None:
@@ -72,11 +60,11 @@ def test_a_folder_keeps_its_own_tokenizer(tmp_path: Path) -> None:
         assert scorer.tokenizer("she?\nA")["input_ids"] == coder("she?\nA")["input_ids"] != []
 
 
-@pytest.mark.parametrize("terminal", [False, True])
-def test_gguf(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-    scorer: Any = load(str(save_gguf(tmp_path / "tiny.gguf")))
-    assert ("GGUF" in capsys.readouterr().err) == terminal, "a progress bar"
+def test_gguf(tmp_path: Path, capsys: Any, refusal: Any) -> None:
+    path = save_gguf(tmp_path / "tiny.gguf")
+    assert str(path) in refusal(load, str(tmp_path)), "the folder's file is named"
+    scorer: Any = load(str(path))
+    assert capsys.readouterr().err == "", "no progress bar where there is no terminal"
     assert scorer.verbs == ("nll", "choose", "generate")
     assert scorer.describe()["revision"].startswith("sha256:")
     text = "她 is a doctor. 🙂"
@@ -85,6 +73,9 @@ def test_gguf(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, term
     tensor = torch.tensor([ids])
     loss = scorer.network(tensor, labels=tensor).loss.item()
     assert scorer.nll([text])[0] == pytest.approx(loss, rel=1e-5)
+    for content in (b"", b"GGUF", path.read_bytes()[:-20_000]):
+        path.write_bytes(content)
+        assert refusal(load, str(path)).startswith(f"{path}: cannot be loaded")
 
 
 def config(model_type: str, architecture: str) -> bytes:
@@ -95,11 +86,9 @@ def config(model_type: str, architecture: str) -> bytes:
     ("name", "content", "message"),
     [
         ("config.json", None, "no config.json"),
-        ("config.json", b"{", "cannot be loaded"),
         ("config.json", b"[]", "cannot be loaded"),
         ("config.json", config("unheard-of", "UnheardOf"), "unheard-of"),
         ("config.json", config("t5", "T5EncoderModel"), "*ForCausalLM, *LMHeadModel"),
-        ("config.json", config("vit", "ViTForImageClassification"), "ViTForImageClassification"),
         ("model.safetensors", None, "model.safetensors"),
         ("model.safetensors", b"junk", "cannot be loaded"),
         ("tokenizer.json", b"junk", "cannot be loaded"),
@@ -115,46 +104,15 @@ def test_a_broken_folder_is_refused(
     assert message in error
 
 
-def test_weights_of_another_shape_are_refused(tmp_path: Path, llama: Path, refusal: Any) -> None:
+def test_weights_that_do_not_fit_their_network_are_refused(
+    tmp_path: Path, llama: Path, refusal: Any
+) -> None:
     content = json.loads((llama / "config.json").read_text()) | {"vocab_size": 300}
     model = broken(tmp_path / "copy", llama, "config.json", json.dumps(content).encode())
     assert "cannot be loaded" in refusal(load, str(model))
-
-
-@pytest.mark.parametrize("content", [b"", b"junk", b"GGUF", b"GGUF\3\0\0\0" + b"\xff" * 64, None])
-def test_a_broken_gguf_file_is_refused(tmp_path: Path, refusal: Any, content: bytes | None) -> None:
-    path = save_gguf(tmp_path / "x.gguf")
-    assert str(path) in refusal(load, str(tmp_path)), "the folder's file is named"
-    path.write_bytes(path.read_bytes()[:-20_000] if content is None else content)
-    assert refusal(load, str(path)).startswith(f"{path}: cannot be loaded")
-
-
-def test_networks_that_would_be_half_random_are_refused(tmp_path: Path, refusal: Any) -> None:
-    """A discriminator predicts no vocabulary, and half an encoder-decoder is no language model."""
-    coder = characters(BERT)
-    electra = save(tmp_path / "electra", ElectraForPreTraining, ElectraConfig, coder)
-    shape = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1}
-    shape |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
-    bart = save(tmp_path / "bart", BartForConditionalGeneration, BartConfig, coder, **shape)
-    for folder in (electra, bart):
-        assert "would be random" in refusal(load, str(folder))
-
-
-def test_pickled_weights_are_refused_and_not_loaded(
-    tmp_path: Path, llama: Path, refusal: Any
-) -> None:
-    model = broken(tmp_path / "copy", llama, "model.safetensors", None)
-    weights, ran = model / "pytorch_model.bin", tmp_path / "ran"
-    torch.save({"model.embed_tokens.weight": Plant(ran)}, weights)
-    message = refusal(load, str(model))
-    assert message.startswith(f"{model}: ")
-    assert "pickled (pytorch_model.bin)" in message
-    assert "convert them to safetensors" in message
-    (model / "adapter.safetensors").write_bytes(b"not the weights")
-    assert "no file named model.safetensors" in refusal(load, str(model))
-    assert not ran.exists()
-    torch.load(weights, weights_only=False)
-    assert ran.exists(), "the plant works"
+    # A discriminator predicts no vocabulary.
+    electra = save(tmp_path / "e", ElectraForPreTraining, ElectraConfig, characters(BERT))
+    assert "would be random" in refusal(load, str(electra))
 
 
 CODE = """
@@ -200,19 +158,14 @@ def test_code_that_comes_with_a_model_does_not_run(
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("", "Hub id"),
         ("  ", "Hub id"),
         ("./no/such/folder", "no such model folder"),
-        ("/no/such/model.gguf", "no such model folder"),
         ("nonsense:x", "tiny, simulated, replay, predictions, openai"),
         ("replay:no-such.jsonl", "no such file of recorded answers"),
-        ("predictions:no-such.csv", "no such file of predictions"),
         ("openai:name", "NAME@URL"),
         ("simulated:bias=2", "outside 0 to 1"),
         ("tiny:xl", "s, m, l"),
         ("a/b/c", "NAME or ORGANISATION/NAME"),
-        ("acme/tiny@", "NAME or ORGANISATION/NAME"),
-        ("pretrained=acme/tiny,revision=main", "NAME or ORGANISATION/NAME"),
         ("acme/tiny@a@b", "NAME or ORGANISATION/NAME"),
     ],
 )
@@ -232,11 +185,9 @@ def test_what_is_no_model_is_refused_before_anything_is_loaded(
         ("batch_tokens", 0, "at least one token"),
     ],
 )
-def test_a_wrong_option_or_file_is_named(
-    tmp_path: Path, llama: Path, refusal: Any, option: str, value: object, message: str
+def test_a_wrong_option_is_named(
+    llama: Path, refusal: Any, option: str, value: object, message: str
 ) -> None:
     error = refusal(load, str(llama), **{option: value})
     assert error.startswith("--" + option.replace("_", "-"))
     assert message in error
-    (tmp_path / "model.onnx").write_bytes(b"x")
-    assert "not a .gguf file" in refusal(load, str(tmp_path / "model.onnx"))

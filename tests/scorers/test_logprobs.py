@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bench.scorers import load
 from bench.scorers.local import logprobs
 from bench.scorers.local.device import placement
 from bench.scorers.local.logprobs import LogprobReader, Row
-from bench.scorers.local.prefix_tree import Tree
 from tests.helpers.checkpoints import BERT, SHAPE, characters, merging, save
 
 VOCABULARY = 61
@@ -27,30 +24,27 @@ TIED = {"num_key_value_heads": 1, "tie_word_embeddings": True}
 # Architecture and shape; whether it can be computed by blocks, and by trees at all; and whether its
 # logits are the product of the last hidden state and the output matrix.
 MODELS: dict[str, tuple[str, dict[str, Any], bool, bool, bool]] = {
-    "llama, grouped queries": ("Llama", GROUPED, True, True, True),
+    "llama": ("Llama", GROUPED, True, True, True),
     "qwen2, tied": ("Qwen2", TIED, True, True, True),
-    "qwen3": ("Qwen3", {**GROUPED, "head_dim": 8}, True, True, True),
     "phi, bias in the head": ("Phi", {}, True, True, True),
-    "gpt-neox": ("GPTNeoX", {}, True, True, True),
     "gpt2": ("GPT2", {"n_positions": 512}, True, True, True),
     "opt, positions offset": ("OPT", OPT, True, True, True),
     "mistral, a wide window": ("Mistral", {**GROUPED, "sliding_window": 400}, True, True, True),
+    "mistral, a narrow window": ("Mistral", {**GROUPED, "sliding_window": 35}, True, True, True),
     "gemma2, attention and logits capped": ("Gemma2", CAPPED, False, True, False),
-    "gemma3": ("Gemma3", {"head_dim": 8, "sliding_window": 300}, True, True, True),
     "cohere, logits scaled": ("Cohere", {"logit_scale": 4.0}, True, True, False),
     "bloom, no positions": ("Bloom", {"n_layer": 2, "n_head": 4}, False, False, True),
     "mamba, no attention": ("Mamba", {"state_size": 4}, False, False, True),
 }
 
 
-def network(name: str, **more: Any) -> Any:
+def network(name: str) -> Any:
     kind, shape, *_ = MODELS[name]
-    config_name = "Gemma3TextConfig" if kind == "Gemma3" else f"{kind}Config"
     model_name = "GPT2LMHeadModel" if kind == "GPT2" else f"{kind}ForCausalLM"
     torch.manual_seed(3)
     special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-    config = getattr(transformers, config_name)(
-        vocab_size=VOCABULARY, **{**SHAPE, **special, **shape, **more}
+    config = getattr(transformers, f"{kind}Config")(
+        vocab_size=VOCABULARY, **{**SHAPE, **special, **shape}
     )
     return getattr(transformers, model_name)(config).eval()
 
@@ -76,241 +70,128 @@ def rows(sequences: list[list[int]]) -> list[Row]:
     return [Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in sequences]
 
 
-def reader(model: Any, tree_tokens: int = 64, dtype: str = "float32") -> LogprobReader:
-    where = placement("cpu", dtype, None)
-    return LogprobReader(model, replace(where, tree_tokens=tree_tokens), 0)
+def reader(model: Any, tree_tokens: int = 64) -> LogprobReader:
+    where = replace(placement("cpu", None, None), tree_tokens=tree_tokens)
+    return LogprobReader(model, where, 0)
 
 
-def check(tested: LogprobReader, expected: list[np.ndarray], sequences: list[list[int]]) -> None:
+def check(tested: LogprobReader, sequences: list[list[int]]) -> None:
+    expected = [reference(tested.network, ids) for ids in sequences]
     for values, row in zip(expected, tested.read(rows(sequences)), strict=True):
         np.testing.assert_allclose(row, values, atol=2e-5)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_architecture_gives_the_reference(name: str) -> None:
+def test_every_architecture_gives_the_reference(name: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(logprobs, "VOCABULARY", 7)
     model = network(name)
     before = model.config._attn_implementation
     tested = reader(model)
     assert (tested._by_block, tested._trees, tested._separable) == MODELS[name][2:]
-    check(tested, [reference(model, ids) for ids in texts()], texts())
+    check(tested, texts())
     different = len({tuple(ids[:k]) for ids in texts() for k in range(1, len(ids) + 1)})
     assert tested.tally.asked == sum(len(ids) for ids in texts() if len(ids) > 1)
-    assert (tested.tally.computed == different) is MODELS[name][3]
+    by_tree = MODELS[name][3] and "narrow" not in name
+    assert (tested.tally.computed == different) is by_tree
+    check(tested, [ids[:8] for ids in texts()])
     assert model.config._attn_implementation == before
 
 
-@pytest.mark.parametrize("size", [1, 3, 7, 50, 1000])
+@pytest.mark.parametrize("size", [1, 7, 1000])
 @pytest.mark.parametrize("by_block", [True, False])
 def test_neither_the_stretch_nor_the_way_of_attending_matters(
     monkeypatch: Any, size: int, by_block: bool
 ) -> None:
     monkeypatch.setattr("bench.scorers.local.prefix_tree.BLOCK", 5)
-    model = network("llama, grouped queries")
-    tested = reader(model, size)
+    tested = reader(network("llama"), size)
     tested._by_block = by_block
-    check(tested, [reference(model, ids) for ids in texts()], texts())
-
-
-def test_texts_that_share_little_or_exceed_a_window_are_read_in_batches() -> None:
+    check(tested, texts())
     rng = random.Random(1)
-    different = [rng.choices(range(3, VOCABULARY), k=rng.randrange(2, 40)) for _ in range(20)]
-    model = network("qwen2, tied")
-    tested = reader(model)
-    check(tested, [reference(model, ids) for ids in different], different)
-    assert tested.tally.computed > tested.tally.asked, "with padding"
-    model = network("mistral, a wide window", sliding_window=8)
-    for sequences in (texts(), [ids[:8] for ids in texts()]):
-        check(reader(model), [reference(model, ids) for ids in sequences], sequences)
+    before = tested.tally.computed - tested.tally.asked
+    check(tested, [rng.choices(range(3, VOCABULARY), k=rng.randrange(2, 40)) for _ in range(20)])
+    assert tested.tally.computed - tested.tally.asked > before, "in batches, with padding"
 
 
-def test_only_what_is_wanted_is_read_and_the_vocabulary_comes_in_pieces(monkeypatch: Any) -> None:
-    monkeypatch.setattr(logprobs, "VOCABULARY", 7)
-    for name in ("phi, bias in the head", "cohere, logits scaled"):
-        model = network(name)
-        wanted = [
-            Row((5, 6, 7), ((2, 3), (2, 60), (0, 6))),
-            Row((5, 6), ()),
-            Row((5, 6, 8), ((2, 0),)),
-        ]
-        first, nothing, last = reader(model).read(wanted)
-        with torch.no_grad():
-            logits = model(torch.tensor([[5, 6, 7], [5, 6, 8]])).logits.double().log_softmax(-1)
-        expected = [logits[0, 2, 3], logits[0, 2, 60], logits[0, 0, 6]]
-        np.testing.assert_allclose(first, expected, atol=1e-5)
-        np.testing.assert_allclose(last, [logits[1, 2, 0]], atol=1e-5)
-        assert len(nothing) == 0
-    assert reader(model).read([]) == []
+@pytest.mark.parametrize("part", ["tree", "batches", "logits"])
+def test_what_does_not_fit_into_memory_is_halved_for_good(monkeypatch: Any, part: str) -> None:
+    tested = reader(network("qwen2, tied"), 64)
+    tested._trees, tested._batch_tokens = part != "batches", 400
+    limit = 100 if part == "batches" else 20
+    place = tested if part == "logits" else tested.network.base_model
+    name = "_add_logprobs" if part == "logits" else "forward"
+    complete, sizes = getattr(place, name), []
 
-
-@pytest.mark.parametrize("trees", [True, False])
-def test_what_does_not_fit_into_memory_is_halved_for_good(monkeypatch: Any, trees: bool) -> None:
-    model = network("qwen2, tied")
-    expected = [reference(model, ids) for ids in texts()]
-    tested = reader(model, 64)
-    tested._trees, tested._batch_tokens = trees, 400
-    limit = 20 if trees else 100
-    forward, sizes = model.base_model.forward, []
-
-    def small(*args: Any, **options: Any) -> Any:
-        sizes.append(options["input_ids"].numel())
+    def small(*given: Any, **options: Any) -> Any:
+        sizes.append(len(given[2]) if part == "logits" else options["input_ids"].numel())
         if sizes[-1] > limit:
             raise torch.OutOfMemoryError("too much")
-        return forward(*args, **options)
+        return complete(*given, **options)
 
-    monkeypatch.setattr(model.base_model, "forward", small)
-    check(tested, expected, texts())
-    assert (tested._tree_tokens, tested._batch_tokens) == ((16, 400) if trees else (64, 100))
+    read = tested.read(rows(texts()))
+    monkeypatch.setattr(place, name, small)
+    for again, row in zip(tested.read(rows(texts())), read, strict=True):
+        np.testing.assert_allclose(again, row, atol=2e-5)
+    assert (tested._tree_tokens, tested._batch_tokens) == (
+        (64, 100) if part == "batches" else (16, 400)
+    )
     assert sum(size > limit for size in sizes) == 2, "the size that was found is kept"
 
 
-@pytest.mark.parametrize("call", range(1, 9, 2))
-def test_a_stretch_whose_logits_do_not_fit_is_computed_again(monkeypatch: Any, call: int) -> None:
-    model = network("llama, grouped queries")
-    tested = reader(model, 16)
-    add_logprobs, calls = tested._add_logprobs, []
-
-    def small(*args: Any) -> Any:
-        calls.append(args)
-        if len(calls) == call:
-            raise torch.OutOfMemoryError("too much")
-        return add_logprobs(*args)
-
-    monkeypatch.setattr(tested, "_add_logprobs", small)
-    check(tested, [reference(model, ids) for ids in texts()], texts())
-    assert tested._tree_tokens == 8
-
-
-def test_in_bfloat16_a_tree_is_as_near_to_float32_as_batches_are() -> None:
-    exact = network("llama, grouped queries")
-    expected = np.concatenate([reference(exact, ids) for ids in texts()])
-    off = []
-    for trees in (True, False):
-        tested = reader(network("llama, grouped queries").bfloat16(), dtype="bfloat16")
-        tested._trees &= trees
-        off.append(np.abs(np.concatenate(tested.read(rows(texts()))) - expected).mean())
-    assert off[0] < 0.1
-    assert off[0] < 1.5 * off[1]
-
-
-sequences = st.lists(st.lists(st.integers(0, 2), max_size=8), min_size=1, max_size=12)
-
-
-@given(sequences, st.integers(1, 20))
-def test_a_node_is_a_beginning_and_sees_its_own_beginnings(
-    sequences: list[list[int]], size: int
-) -> None:
-    tree = Tree(sequences)
-    assert len(tree) == len({tuple(row[:k]) for row in sequences for k in range(1, len(row) + 1)})
-    beginnings: dict[int, tuple[int, ...]] = {}
-    for row, path in zip(sequences, tree.paths, strict=True):
-        assert len(path) == len(row)
-        for k, node in enumerate(path.tolist()):
-            assert (tree.ids[node], tree.depth[node]) == (row[k], k)
-            assert beginnings.setdefault(node, tuple(row[: k + 1])) == tuple(row[: k + 1])
-    before, known, first = None, set(), 0
-    while first < len(tree):
-        part = tree.part(first, size, before)
-        assert part.nodes.tolist() == list(range(first, min(first + size, len(tree))))
-        assert set(part.above.tolist()) <= known, "known since the pass before"
-        for node, sees in zip(part.nodes.tolist(), part.sees(), strict=True):
-            seen = [beginnings[k] for k in part.known[sees].tolist()]
-            text = beginnings[node]
-            assert seen == [text[:k] for k in range(1, len(text) + 1)]
-        before, known, first = part, set(part.known.tolist()), first + len(part.nodes)
-
-
-TEXTS = [
-    "the doctor is here.",
-    "他是医生。",
-    "",
-    "x",
-    "她是工程师，不是护士。",
-    "🙂 and 👩🏽‍⚕️ and ﷽",
-    "tab\tnul\0end",
-    "very long text " * 90,
-    "the doctor is here.",
-]
-
-
-def llama(folder: Path, tokenizer: Any, **options: Any) -> Any:
-    network, config = transformers.LlamaForCausalLM, transformers.LlamaConfig
-    return load(str(save(folder, network, config, tokenizer)), **options)
-
-
-def test_nll_is_the_models_own_loss_in_every_batch(tmp_path: Path) -> None:
-    scorer = llama(tmp_path, characters("[CLS] $A"))
-    values, means = scorer.token_logprobs(TEXTS), scorer.nll(TEXTS)
-    for text, row, mean in zip(TEXTS, values, means, strict=True):
-        ids = scorer.tokenizer(text)["input_ids"]
-        assert row.dtype == np.float64
-        np.testing.assert_allclose(row, reference(scorer.network, ids), rtol=1e-4, atol=2e-5)
-        if len(ids) > 1:
-            tensor = torch.tensor([ids])
-            loss = scorer.network(tensor, labels=tensor).loss.item()
-            assert mean == pytest.approx(loss, rel=1e-5)
-    for batch_tokens in (1, 100_000):
-        again = load(str(tmp_path), batch_tokens=batch_tokens)
-        np.testing.assert_allclose(again.nll(TEXTS), means, rtol=1e-5)  # type: ignore[attr-defined]
-    np.testing.assert_allclose([scorer.nll([text])[0] for text in TEXTS], means, rtol=1e-5)
-    assert means[0] == means[-1]
-
-
-CLS_FIRST, OF_BYTES = characters("[CLS] $A"), merging(("t", "h"))
+TEXTS = ["the doctor is here.", "他是医生。", "", "x", "🙂 and 👩🏽‍⚕️ and ﷽", "tab\tnul\0end"]
+TEXTS += ["very long text " * 90, "the doctor is here."]
+OF_BYTES = merging(("t", "h"))
 
 
 @pytest.mark.parametrize(
-    ("coder", "first"), [(characters(), "[CLS]"), (CLS_FIRST, None), (OF_BYTES, "<|end|>")]
+    ("coder", "first"),
+    [(characters(), "[CLS]"), (characters("[CLS] $A"), None), (OF_BYTES, "<|end|>")],
 )
-def test_bos_is_put_where_the_tokenizer_puts_none(
+def test_likelihoods_of_texts_are_the_reference_with_and_without_bos(
     tmp_path: Path, coder: Any, first: str | None
 ) -> None:
     """A model without a token for the beginning uses that for the end."""
-    scorer = llama(tmp_path, coder)
+    save(tmp_path, transformers.LlamaForCausalLM, transformers.LlamaConfig, coder)
     before = [coder.convert_tokens_to_ids(first)] if first else []
+    for batch_tokens in (1, 4096):
+        scorer: Any = load(str(tmp_path), batch_tokens=batch_tokens)
+        plain, begun = (scorer.token_logprobs(TEXTS, bos=bos) for bos in (False, True))
+        for text, row, with_bos in zip(TEXTS, plain, begun, strict=True):
+            ids = coder(text)["input_ids"]
+            for values, tokens in ((row, ids), (with_bos, before + ids)):
+                expected = reference(scorer.network, tokens)
+                np.testing.assert_allclose(values, expected, rtol=1e-4, atol=2e-5)
+            assert len(with_bos) == len(coder(text, add_special_tokens=False)["input_ids"])
+        means = [-row.mean() if len(row) else np.nan for row in plain]
+        np.testing.assert_allclose(scorer.nll(TEXTS), means, rtol=1e-5)
     assert scorer.describe()["adds_bos"] == (first is None)
-    for text, row in zip(TEXTS, scorer.token_logprobs(TEXTS, bos=True), strict=True):
-        expected = reference(scorer.network, before + coder(text)["input_ids"])
-        np.testing.assert_allclose(row, expected, rtol=1e-4, atol=2e-5)
-        assert len(row) == len(coder(text, add_special_tokens=False)["input_ids"])
-
-
-def test_nothing_has_no_likelihood(tmp_path: Path) -> None:
-    scorer = llama(tmp_path, characters())
-    assert np.isnan(scorer.nll(["a", ""])).all()
-    assert scorer.nll([]).shape == (0,)
-    assert scorer.choose([], ["A", "B"]).shape == (0, 2)
+    assert (scorer.nll([]).shape, scorer.choose([], ["A", "B"]).shape) == ((0,), (0, 2))
     assert scorer.generate([]) == scorer.answer([]) == []
 
 
-@pytest.mark.parametrize("kind", ["CausalLM", "MaskedLM"])
+@pytest.mark.parametrize("kind", ["Llama", "Bert"])
 def test_a_distributed_model_gives_the_same_numbers(
     tmp_path: Path, monkeypatch: Any, kind: str
 ) -> None:
     """With some kilobytes of memory accelerate leaves the other parts of the model on disk."""
-    if kind == "CausalLM":
-        plain = llama(tmp_path / "m", characters("[CLS] $A"))
-    else:
-        network, config = transformers.BertForMaskedLM, transformers.BertConfig
-        plain = load(str(save(tmp_path / "m", network, config, characters(BERT))))
-    factory = getattr(transformers, f"AutoModelFor{kind}")
+    auto, around = ("CausalLM", "[CLS] $A") if kind == "Llama" else ("MaskedLM", BERT)
+    network_class = getattr(transformers, f"{kind}For{auto}")
+    config = getattr(transformers, f"{kind}Config")
+    plain: Any = load(str(save(tmp_path / "m", network_class, config, characters(around))))
+    factory = getattr(transformers, f"AutoModelFor{auto}")
     complete = factory.from_pretrained
 
     def limited(*given: Any, **options: Any) -> Any:
-        assert options["device_map"] == "auto"
-        return complete(
-            *given, **options, max_memory={"cpu": 45_000}, offload_folder=str(tmp_path / "off")
-        )
+        memory = {"max_memory": {"cpu": 45_000}, "offload_folder": str(tmp_path / "off")}
+        return complete(*given, **options, **memory)
 
     monkeypatch.setattr(factory, "from_pretrained", limited)
     spread: Any = load(str(tmp_path / "m"), device="auto")
     assert "disk" in spread.network.hf_device_map.values()
-    assert {**spread.describe(), "device": "cpu"} == plain.describe()
-    assert spread.describe()["device"] == "auto"
+    assert spread.describe() == {**plain.describe(), "device": "auto"}
     prompts, options = ["他是医生。", "abc", "她不是"], ["A", "他是", "BC"]
     np.testing.assert_allclose(spread.nll(prompts), plain.nll(prompts), rtol=1e-5)
-    np.testing.assert_allclose(
-        spread.choose(prompts, options), plain.choose(prompts, options), rtol=1e-5
-    )
-    if kind == "CausalLM":
+    choices = plain.choose(prompts, options)
+    np.testing.assert_allclose(spread.choose(prompts, options), choices, rtol=1e-5)
+    if kind == "Llama":
         replies = plain.generate(prompts, max_new_tokens=8)
         assert spread.generate(prompts, max_new_tokens=8) == replies

@@ -13,8 +13,7 @@ from bench.run import evaluate
 from bench.scorers import load
 from bench.scorers.local.classifier import Classifier, label_columns, probe_pairs
 from bench.tasks.nli_coal import LABELS
-from tests.helpers.checkpoints import BERT, characters, save
-from tests.scorers.test_encoders import CODE, encoded
+from tests.helpers.checkpoints import BERT, CODE, characters, codes, save
 
 NAMELESS = {k: f"LABEL_{k}" for k in range(3)}
 ORDER = ("neutral", "entailment", "contradiction")
@@ -35,7 +34,7 @@ def classifier(folder: Path, labels: dict[int, str]) -> str:
 
 def reference(scorer: Any, pair: tuple[str, str]) -> dict[str, float]:
     """Probability of each label, by the checkpoint's own name."""
-    first, second = (encoded(text, "") for text in pair)
+    first, second = map(codes, pair)
     ids = [CODE["[CLS]"], *first, CODE["[SEP]"], *second, CODE["[SEP]"]]
     types = torch.tensor([[0] * (len(first) + 2) + [1] * (len(second) + 1)])
     with torch.no_grad():
@@ -50,70 +49,48 @@ def test_probabilities_are_the_reference(tmp_path: Path, labels: tuple[str, ...]
     for batch_tokens in (1, 4096):
         scorer: Any = load(folder, batch_tokens=batch_tokens)
         values = scorer.classify(PAIRS)
-        expected = [reference(scorer, pair) for pair in PAIRS]
-        np.testing.assert_allclose(values.sum(1), 1, rtol=1e-6)
-        for column, name in enumerate(LABELS):
-            wanted = [row[name] for row in expected]
-            np.testing.assert_allclose(values[:, column], wanted, rtol=1e-4, atol=1e-6)
+        expected = [[reference(scorer, pair)[name] for name in LABELS] for pair in PAIRS]
+        np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-6)
     assert abs(values[0] - values[4]).max() > 1e-3, "premise and hypothesis are not the same"
     assert scorer.classify([]).shape == (0, 3)
     columns = {name.lower(): k for k, name in enumerate(labels)}
     assert scorer.describe()["labels"] == {name: columns[name] for name in LABELS}
 
 
-@pytest.mark.parametrize(
-    ("names", "columns"),
-    [
-        ({0: "entailment", 1: "neutral", 2: "contradictory"}, [0, 2, 1]),  # as in XNLI's files
-        ({0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}, [2, 0, 1]),
-        ({0: "Neutral", 1: "entail", 2: "contradict"}, [1, 2, 0]),
-        ({"2": "label_2", "1": "label_1", "0": "label_0"}, [1, 2, 0]),
-    ],
-)
-def test_columns_are_found_by_name(names: dict[Any, str], columns: list[int]) -> None:
-    assert label_columns(names, "m", ORDER if "0" in names else ()) == columns
+NOT = "not entailment, contradiction, neutral; "
+HINT = f"{NOT}give their meaning, like --label-names entailment,neutral,contradiction, or set id2l"
 
 
 @pytest.mark.parametrize(
-    "labels",
+    ("names", "given", "expected"),
     [
-        ["LABEL_0", "LABEL_1", "LABEL_2"],
-        ["entailment", "not_entailment"],
-        ["entailment", "neutral", "neutral, too"],
-        ["entailment", "contradiction", "neutral", "other"],
+        (["entailment", "neutral", "contradictory"], (), [0, 2, 1]),  # as in XNLI's files
+        (["CONTRADICTION", "NEUTRAL", "ENTAILMENT"], (), [2, 0, 1]),
+        (["Neutral", "entail", "contradict"], ORDER, [1, 2, 0]),
+        (["label_0", "LABEL_1", "label_2"], ORDER, [1, 2, 0]),
+        (["LABEL_0", "LABEL_1", "LABEL_2"], (), HINT),
+        (["LABEL_2", "LABEL_1", "LABEL_0"], ORDER, NOT),
+        (["LABEL_0", "LABEL_1"], ORDER, NOT),
+        (["entailment", "not_entailment"], (), f"{NOT}set id2label in its config.json"),
+        (["entailment", "neutral", "neutral, too"], (), NOT),
+        (["entailment", "contradiction", "neutral", "other"], (), NOT),
+        (ORDER, LABELS, "which --label-names entailment,contradiction,neutral contradicts"),
     ],
 )
-def test_unknown_labels_are_refused(refusal: Any, labels: list[str]) -> None:
-    message = refusal(label_columns, dict(enumerate(labels)), "model")
-    assert message.startswith(f"model: its labels are {', '.join(labels)}, not entailment")
-    assert "set id2label in its config.json" in message
-    assert ("like --label-names entailment,neutral" in message) == (labels[0] == "LABEL_0")
-
-
-def test_label_names_may_agree_with_the_checkpoint_but_not_contradict_it(refusal: Any) -> None:
-    names = dict(enumerate(ORDER))
-    assert label_columns(names, "m", ORDER) == label_columns(names, "m")
-    assert "which --label-names entailment,contradiction,neutral contradicts" in refusal(
-        label_columns, names, "m", LABELS
-    )
-    # The numbers of the names have to be those of the columns.
-    for wrong in ({0: "LABEL_2", 1: "LABEL_1", 2: "LABEL_0"}, {0: "LABEL_0", 1: "LABEL_1"}):
-        assert "not entailment" in refusal(label_columns, wrong, "m", ORDER)
-
-
-def test_label_names_say_what_label_0_means(tmp_path: Path) -> None:
-    folder = classifier(tmp_path, NAMELESS)
-    scorer: Any = load(folder, label_names=["Neutral", "ENTAILMENT", "contradictory"])
-    assert scorer.describe()["labels"] == {"entailment": 1, "contradiction": 2, "neutral": 0}
-    other: Any = load(folder, label_names=list(LABELS))
-    np.testing.assert_allclose(scorer.classify(PAIRS), other.classify(PAIRS)[:, [1, 2, 0]])
+def test_columns_are_found_by_name(refusal: Any, names: Any, given: Any, expected: Any) -> None:
+    labels = dict(enumerate(names))
+    if isinstance(expected, list):
+        assert label_columns(labels, "m", given) == expected
+    else:
+        message = refusal(label_columns, labels, "m", given)
+        assert message.startswith(f"m: its labels are {', '.join(names)}, ")
+        assert expected in message
 
 
 def test_wrong_label_names_are_refused(own_folder: Path, refusal: Any) -> None:
     for names in (["entailment"], ["entailment"] * 3, ["yes", "no", "maybe"]):
         expected = f"--label-names {','.join(names)}: expected entailment, contradiction, neutral"
         assert refusal(load, "m/x", label_names=names).startswith(expected)
-        assert refusal(evaluate, "nli_coal", "simulated:", label_names=names).startswith(expected)
     message = refusal(evaluate, "nli_coal", "simulated:", label_names="neutral")
     assert "label_names 'neutral': expected a list" in message
     causal = save(own_folder / "c", LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"))
@@ -126,30 +103,22 @@ def test_label_names_are_part_of_the_run_and_may_be_given_by_model(
     own_folder: Path, refusal: Any
 ) -> None:
     folder = classifier(own_folder / "m", NAMELESS)
+    scorer: Any = load(folder, label_names=["Neutral", "ENTAILMENT", "contradictory"])
+    assert scorer.describe()["labels"] == {"entailment": 1, "contradiction": 2, "neutral": 0}
     options: dict[str, Any] = {"limit": 1, "categories": ["en"], "out": own_folder / "run"}
     run = evaluate("nli_coal", folder, label_names={folder: ORDER, "other": LABELS}, **options)
     assert run.about["asked"]["label_names"] == list(ORDER)
     assert evaluate("nli_coal", folder, label_names=ORDER, **options).about == run.about
     message = refusal(evaluate, "nli_coal", folder, label_names=LABELS, **options)
     assert "holds another run (label_names was ['neutral', 'entailment'" in message
-    assert "now None)" in refusal(evaluate, "nli_coal", folder, **options)
     about = evaluate("nli_coal", "simulated:", limit=1).about
     assert "label_names" not in about["asked"]
     assert about["probe"] == [], "only classifiers are probed"
 
 
-def test_there_are_three_probes_of_each_kind_in_every_language() -> None:
-    for language in ("en", "ja", "zh"):
-        rows = [row for row in probe_pairs() if row["language"] == language]
-        assert [row["expected"] for row in rows] == ["entailment"] * 3 + ["contradiction"] * 3
-        assert [row["premise"] == row["hypothesis"] for row in rows] == [True] * 3 + [False] * 3
-        assert len({(row["premise"], row["hypothesis"]) for row in rows}) == 6
-
-
 @pytest.mark.parametrize("wrong", [0, 1])
-@pytest.mark.parametrize("tasks", [None, ["ps"]])
 def test_the_probe_is_recorded_and_a_failed_one_is_reported(
-    own_folder: Path, monkeypatch: Any, capsys: Any, tasks: list[str] | None, wrong: int
+    own_folder: Path, monkeypatch: Any, capsys: Any, wrong: int
 ) -> None:
     def classify(self: Any, pairs: list[tuple[str, str]]) -> np.ndarray:
         labels = [0 if a == b else 2 if "doctor" in a or "nurse" in a else 1 for a, b in pairs]
@@ -157,11 +126,11 @@ def test_the_probe_is_recorded_and_a_failed_one_is_reported(
 
     monkeypatch.setattr(Classifier, "classify", classify)
     folder = classifier(own_folder / "m", dict(enumerate(ORDER)))
-    run = evaluate("nli_coal", folder, limit=1, categories=["en"], tasks=tasks, out="run")
-    probe = run.about["probe"]
-    assert [row["language"] for row in probe] == ["en"] * 6
-    assert all((row["found"] == row["expected"]) is not bool(wrong) for row in probe)
-    assert len(run.records) == (3 if tasks is None else 1), "the run goes on"
+    run = evaluate("nli_coal", folder, limit=1, categories=["en"], tasks=["ps"], out="run")
+    probe = [(row["language"], row["expected"]) for row in run.about["probe"]]
+    assert probe == [("en", "entailment")] * 3 + [("en", "contradiction")] * 3
+    assert all((row["found"] == row["expected"]) is not bool(wrong) for row in run.about["probe"])
+    assert len(run.records) == 1, "the run goes on"
     message = (
         "the probe failed: of 6 plain pairs 6 got a wrong label (en), "
         "the first 'A dog is sleeping on the sofa.'"
@@ -169,3 +138,8 @@ def test_the_probe_is_recorded_and_a_failed_one_is_reported(
     assert (message in capsys.readouterr().err) is bool(wrong)
     noted = run.scores()[run.scores().note.str.contains(message, regex=False)]
     assert noted.category.tolist() == ["all"] * wrong
+    counts = dict.fromkeys(("en", "ja", "zh"), 0)
+    for row in probe_pairs():
+        assert (row["premise"] == row["hypothesis"]) is (row["expected"] == "entailment")
+        counts[row["language"]] += 1
+    assert counts == {"en": 6, "ja": 6, "zh": 6}

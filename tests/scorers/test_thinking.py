@@ -10,25 +10,20 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import run
-from bench.core.errors import BadInput
 from bench.run.execute import NOT_ASKED
 from bench.scorers import load
 from tests.helpers.answering import request
 from tests.helpers.checkpoints import CHAT, characters, merging, save
 
-TURNS = "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}{% endfor %}"
-PLAIN = TURNS + "<|assistant|>"
+PLAIN = "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}{% endfor %}"
+PLAIN += "<|assistant|>"
 OPENING = PLAIN + "{{ '<think>\n' }}"
 SHUT = PLAIN + "{{ '<think>\n\n</think>\n\n' }}"
-SWITCHED = (
-    PLAIN + "{% if enable_thinking is defined and not enable_thinking %}"
-    "{{ '<think>\n\n</think>\n\n' }}{% else %}{{ '<think>\n' }}{% endif %}"
-)
-NO_SYSTEM = (
-    "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}"
-    "{% endif %}" + PLAIN
-)
+SWITCHED = PLAIN + "{% if enable_thinking is defined and not enable_thinking %}"
+SWITCHED += "{{ '<think>\n\n</think>\n\n' }}{% else %}{{ '<think>\n' }}{% endif %}"
+NO_SYSTEM = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}" + PLAIN
 FORGETS = PLAIN.replace("messages %}", "messages if message['role'] != 'system' %}")
+STYLE = PLAIN + "{% if style %}{{ style }}{% endif %}{{ bos_token }}"
 CUT, CUT_THOUGHT = "raise --max-new-tokens", "raise --thinking-tokens"
 
 
@@ -71,74 +66,62 @@ def answers(scorer: Any, replies: Mapping[str, str], **given: Any) -> list[tuple
     return [(answer.response, answer.error, answer.cut) for answer in new]
 
 
-# Template, limit of a thought, and limit of the answer or both; what is written, what is kept of
-# it, how its error ends, and whether it was cut off. E is the token for the end.
-SCRIPTS: list[tuple[str, int | None, int, list[tuple[str, str, str, bool]]]] = [
-    (
-        OPENING,
-        None,
-        5,
-        [
-            ("abcdefghE", "abcde", CUT, True),
-            ("ab</think>CE", "ab</think>C", "", False),
-            ("abcE", "abc", "ended while thinking, without an answer", False),
-            ("a</think>CdfghE", "a</think>Cdf", "", True),
-            ("abcd</think>CE", "abcd</think>", "", True),
-        ],
-    ),
-    (
-        PLAIN,
-        None,
-        5,
-        [
-            ("CE", "C", "", False),
-            ("CdfghE", "Cdfgh", "", True),
-            ("<think>abcdfE", "<think>abcd", CUT, True),
-            ("<think>a</think>CE", "<think>a</think>C", "", False),
-        ],
-    ),
-    (
-        OPENING,
-        6,
-        4,
-        [
-            ("abcdo</think>CFGHIJE", "abcdo</think>CFGH", "", True),
-            ("abcdopq</think>CE", "abcdop", CUT_THOUGHT, True),
-            ("a</think>CFGHIJE", "a</think>CFGH", "", True),
-            ("a</think>CFE", "a</think>CF", "", False),
-            ("a</think>b<think></think>CFGHIJE", "a</think>b<think></think>CFGH", "", True),
-        ],
-    ),
-    # A model that does not think gets no more room.
-    (PLAIN, 6, 4, [("CFGHIJE", "CFGH", "", True), ("<think>abco</think>CFE", None, "", False)]),  # type: ignore[list-item]
+# What is written, what is kept of it, how its error ends, and whether it was cut off. E is the
+# token for the end.
+Script = tuple[str, str, str, bool]
+OPENED: list[Script] = [
+    ("abcdefghE", "abcde", CUT, True),
+    ("ab</think>CE", "ab</think>C", "", False),
+    ("abcE", "abc", "ended while thinking, without an answer", False),
+    ("a</think>CdfghE", "a</think>Cdf", "", True),
+    ("abcd</think>CE", "abcd</think>", "", True),
+]
+NOT_OPENED: list[Script] = [
+    ("CdfghE", "Cdfgh", "", True),
+    ("<think>abcdfE", "<think>abcd", CUT, True),
+    ("<think>a</think>CE", "<think>a</think>C", "", False),
+]
+LIMITED: list[Script] = [
+    ("abcdo</think>CFGHIJE", "abcdo</think>CFGH", "", True),
+    ("abcdopq</think>CE", "abcdop", CUT_THOUGHT, True),
+    ("a</think>CFE", "a</think>CF", "", False),
+    ("a</think>b<think></think>CFGHIJE", "a</think>b<think></think>CFGH", "", True),
+]
+# A model that does not think gets no more room.
+NOT_THINKING: list[Script] = [
+    ("CFGHIJE", "CFGH", "", True),
+    ("<think>abco</think>CFE", "<think>abco</think>CF", "", False),
 ]
 
 
-@pytest.mark.parametrize(("template", "thinking", "limit", "cases"), SCRIPTS)
+@pytest.mark.parametrize(
+    ("template", "thinking", "limit", "cases"),
+    [
+        (OPENING, None, 5, OPENED),
+        (PLAIN, None, 5, NOT_OPENED),
+        (OPENING, 6, 4, LIMITED),
+        (PLAIN, 6, 4, NOT_THINKING),
+    ],
+)
 def test_thought_and_answer_have_their_limits(
-    tmp_path: Path,
-    template: str,
-    thinking: int | None,
-    limit: int,
-    cases: list[tuple[str, str | None, str, bool]],
+    tmp_path: Path, template: str, thinking: int | None, limit: int, cases: list[Script]
 ) -> None:
     generation = {"thinking_tokens": thinking} if thinking else {}
     scorer = load(saved(tmp_path, template), generation=generation, batch_tokens=30)
     replies = {f"q{k}": script.replace("E", "[SEP]") for k, (script, *_) in enumerate(cases)}
     together = answers(scorer, replies, max_new_tokens=limit)
-    for (script, kept, error, cut), answer in zip(cases, together, strict=True):
-        assert answer[::2] == (kept or script.removesuffix("E"), cut)
+    for (_, kept, error, cut), answer in zip(cases, together, strict=True):
+        assert answer[::2] == (kept, cut)
         assert answer[1].endswith(error)
         assert bool(answer[1]) is bool(error)
     for k, (question, reply) in enumerate(replies.items()):
         assert answers(scorer, {question: reply}, max_new_tokens=limit) == [together[k]]
 
 
-def test_tags_may_be_of_many_tokens_or_special_ones(tmp_path: Path) -> None:
+def test_tags_may_be_of_many_tokens_or_special_ones_and_until_waits(tmp_path: Path) -> None:
     coder = merging()
-    coder.chat_template = (
-        "{% for message in messages %}{{ message['content'] }}|{% endfor %}<think>\n"
-    )
+    coder.chat_template = "{% for message in messages %}{{ message['content'] }}|{% endfor %}"
+    coder.chat_template += "<think>\n"
     bytewise = save(tmp_path / "bytes", LlamaForCausalLM, LlamaConfig, coder)
     scorer = load(str(bytewise), generation={"thinking_tokens": 11})
     replies = {"fits": "abc</think>CEFGHIJ", "long": "abcd</think>CEFGHIJ"}
@@ -149,60 +132,44 @@ def test_tags_may_be_of_many_tokens_or_special_ones(tmp_path: Path) -> None:
     scorer = load(special, generation={"thinking_tokens": 3})
     new = answers(scorer, {"q": "ab</think>CE[SEP]"}, max_new_tokens=4)
     assert new == [("ab</think>CE", "", False)]
-
-
-def test_what_says_enough_inside_a_thought_is_not_enough(tmp_path: Path) -> None:
-    replies = {"q": "7\nab</think>8\ncdefg[SEP]"}
-    new = answers(
-        load(saved(tmp_path, OPENING)),
-        replies,
-        max_new_tokens=9,
-        until=lambda text: "\n" in text.partition("</think>")[2],
-    )
+    scorer = load(saved(tmp_path / "opens", OPENING))
+    until = lambda text: "\n" in text.partition("</think>")[2]  # noqa: E731
+    new = answers(scorer, {"q": "7\nab</think>8\ncdefg[SEP]"}, max_new_tokens=9, until=until)
     assert new == [("7\nab</think>8\n", "", False)]
 
 
-def test_letters_are_read_behind_a_closed_thought(tmp_path: Path) -> None:
-    opening, shut = (
-        load(saved(tmp_path / name, template)) for name, template in (("o", OPENING), ("s", SHUT))
-    )
-    questions = ["the doctor?", ("the nurse", "no", "who?"), "<think>"]
-    values = opening.choose(questions, ["A", "B"])
-    assert np.array_equal(values, shut.choose(questions, ["A", "B"]))
-    assert "behind the closed thought" in opening.describe()["thoughts"]
-    assert "thoughts" not in shut.describe()
-
-
 @pytest.mark.parametrize("template", [None, "{{ messages[-1]['content'] }}"])
-def test_a_prompt_that_ends_with_a_tag_opens_no_thought(
-    tmp_path: Path, template: str | None
-) -> None:
+def test_a_prompt_that_ends_with_a_tag_opens_no_thought(tmp_path: Path, template: Any) -> None:
     scorer = load(saved(tmp_path, template))
     assert answers(scorer, {"say <think>": "abc[SEP]"}, max_new_tokens=2) == [("ab", "", True)]
 
 
-def test_thinking_is_switched_off_where_it_can_be(tmp_path: Path, capsys: Any) -> None:
+def test_thoughts_are_closed_before_letters_and_switched_off_where_they_can_be(
+    tmp_path: Path, capsys: Any, refusal: Any
+) -> None:
     templates = {"plain": PLAIN, "opens": OPENING, "switch": SWITCHED, "shut": SHUT}
     folders = {name: saved(tmp_path / name, template) for name, template in templates.items()}
+    opening, shut = (load(folders[name]) for name in ("opens", "shut"))
+    questions = ["the doctor?", ("the nurse", "no", "who?"), "<think>"]
+    values: list[Any] = [scorer.choose(questions, ["A", "B"]) for scorer in (opening, shut)]  # type: ignore[attr-defined]
+    assert np.array_equal(*values)
+    assert "behind the closed thought" in opening.describe()["thoughts"]
+    assert "thoughts" not in shut.describe()
     off = {"thinking_tokens": 0}
-    scorers: dict[str, Any] = {
-        name: load(folder, generation=off) for name, folder in folders.items()
-    }
+    scorers: dict[str, Any] = {name: load(path, generation=off) for name, path in folders.items()}
     shown = {name: scorer.chat.render("who?") for name, scorer in scorers.items()}
     assert shown["switch"] == shown["opens"] == shown["shut"]
-    assert shown["plain"] == load(folders["plain"]).chat.render("who?")
+    assert shown["plain"] == "<|user|>who?<|assistant|>"
     thoughts = {name: scorer.describe()["thoughts"] for name, scorer in scorers.items()}
     assert thoughts["switch"] == "off (enable_thinking is false)"
     assert "closed at once" in thoughts["opens"]
     assert "no switch" in thoughts["plain"]
-    printed = capsys.readouterr().err
-    assert printed.count("has no switch") == 3
-    assert f"{folders['switch']}: its" not in printed
+    assert capsys.readouterr().err.count("has no switch") == 3
     assert scorers["switch"].describe()["generation"] == off
     new = answers(scorers["opens"], {"q": "CEFGHIJ[SEP]"}, max_new_tokens=3)
     assert new == [("CEF", "", True)]
-    with pytest.raises(BadInput, match="--thinking-tokens off"):
-        load(folders["switch"], generation={**off, "template_arguments": {"enable_thinking": True}})
+    both = {**off, "template_arguments": {"enable_thinking": True}}
+    assert "--thinking-tokens off" in refusal(load, folders["switch"], generation=both)
 
 
 def test_a_system_message_is_first_and_only_text(tmp_path: Path) -> None:
@@ -213,74 +180,48 @@ def test_a_system_message_is_first_and_only_text(tmp_path: Path) -> None:
     marks = coder.convert_tokens_to_ids(["<|user|>", "<|assistant|>"])
     assert [token for token in ids if token in marks] == marks
     assert coder.decode(ids).startswith(coder.decode(coder("<|system|>")["input_ids"][1:]))
-    assert scorer.describe()["generation"] == {"system": system}
     bare: Any = load(saved(tmp_path / "bare", None), generation={"system": "be brief"})
     assert bare.chat.render("who?") == "be brief\n\nwho?\n"
     assert "system message" in bare.describe()["prompted_as"]
-
-
-STYLE = PLAIN + "{% if style %}{{ style }}{% endif %}{{ bos_token }}"
+    style = {"template_arguments": {"style": "curt"}}
+    styled: Any = load(saved(tmp_path / "style", STYLE), generation=style)
+    assert styled.chat.render("who?") == "<|user|>who?<|assistant|>curt[CLS]"
 
 
 @pytest.mark.parametrize(
     ("template", "generation", "says"),
     [
-        (NO_SYSTEM, {"system": "be brief"}, "--system: the chat template of .* takes no system"),
-        (FORGETS, {"system": "be brief"}, "--system: the chat template of .* leaves out the sys"),
-        (STYLE, {"template_arguments": {"tone": "curt"}}, "--template tone: .* takes style$"),
+        (NO_SYSTEM, {"system": "be brief"}, "--system: the chat template of M takes no system"),
+        (FORGETS, {"system": "be brief"}, "--system: the chat template of M leaves out the sys"),
+        (STYLE, {"template_arguments": {"tone": "curt"}}, "argument; it takes style"),
         (STYLE, {"template_arguments": {"messages": []}}, "--template messages: "),
         (STYLE, {"request_fields": {"n": 1}}, "--request-field: "),
         (None, {"template_arguments": {"style": "x"}}, "no chat template"),
     ],
 )
 def test_what_a_template_cannot_do_is_refused(
-    tmp_path: Path, template: str | None, generation: dict[str, Any], says: str
+    tmp_path: Path, refusal: Any, template: str | None, generation: dict[str, Any], says: str
 ) -> None:
     folder = saved(tmp_path, template)
-    with pytest.raises(BadInput, match=says):
-        load(folder, generation=generation)
-    scorer: Any = load(folder)
-    if template == STYLE:
-        scorer = load(folder, generation={"template_arguments": {"style": "curt"}})
-        assert scorer.chat.render("who?") == "<|user|>who?<|assistant|>curt[CLS]"
+    assert says in refusal(load, folder, generation=generation).replace(folder, "M")
+    load(folder)
 
 
-def test_cut_replies_stand_beside_the_score_and_cut_thoughts_are_never_read(
-    tmp_path: Path, own_folder: Path
-) -> None:
+def test_cut_thoughts_are_never_read_and_what_needs_them_is_not_asked(own_folder: Path) -> None:
     given: dict[str, Any] = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 12}
-    warm = saved(tmp_path / "opens", OPENING, sampling={"temperature": 1.5, "top_k": 0})
+    sampling = {"temperature": 1.5, "top_k": 0}
+    warm = saved(own_folder / "opens", OPENING, sampling=sampling)
     done = run.evaluate("cbbq", warm, max_new_tokens=8, out="o", **given)
     rows = done.records
     cut = int(rows.cut.sum())
     assert cut > 6
     assert set(rows.error[rows.cut.eq(True)]) == {f"cut off while thinking; {CUT}"}
-    assert set(rows.error[rows.cut.eq(False)]) <= {"ended while thinking, without an answer"}
     assert rows.response.str.contains("[abAB]").any()
-    assert not rows.valid.any()
-    for preset in ("robust", "official"):
-        scores = done.scores(preset).set_index(["category", "task", "metric"])
-        assert not scores.xs("ambiguous", level="task").valid_rate.any()
-        assert not (scores.score > 0).any(), "no letter in a thought is counted"
+    assert not rows.valid.any(), "no letter in a thought is counted"
     note = done.scores().query("category == 'all' and task == 'ambiguous'").note.iloc[0]
     assert f"{cut} of 12 replies were cut off at their limit of tokens" in note
-    assert "most often: cut off while thinking" in note
-    plain = saved(tmp_path / "plain", PLAIN)
-    done = run.evaluate("cbbq", plain, max_new_tokens=8, out="p", **given)
-    cut = int(done.records.cut.sum())
-    assert cut > 0
-    assert set(done.records.error) == {""}
-    message = f"{cut} of 12 replies were cut off at their limit of tokens"
-    assert done.scores().note.str.contains(message).any()
-
-
-def test_what_needs_a_reply_is_not_asked_where_that_is_a_cut_thought(
-    tmp_path: Path, own_folder: Path
-) -> None:
-    given: dict[str, Any] = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 2}
-    given["settings"] = {"prompting": "Q+IF+CoT", "explanation": "yes"}
-    model = saved(tmp_path / "opens", OPENING)
-    rows = run.evaluate("cbbq", model, judge=model, max_new_tokens=4, out="o", **given).records
+    given |= {"limit": 2, "settings": {"prompting": "Q+IF+CoT", "explanation": "yes"}}
+    rows = run.evaluate("cbbq", warm, judge=warm, max_new_tokens=1, out="n", **given).records
     errors = rows.groupby("request").error.unique().map(list)
     assert errors["thought"] == [f"cut off while thinking; {CUT}"]
     assert errors["explanation"] == errors["judge"] == [NOT_ASKED]

@@ -11,35 +11,28 @@ from tests.helpers.answering import request
 from tests.helpers.checkpoints import BERT, characters, headed, save
 
 LABELS = {"id2label": dict(enumerate(["contradiction", "entailment", "neutral"]))}
-OPTION, REPLY, PAIR = "the text with an option", "the text with its reply", "the pair"
-# By network and verb: tokens besides those of the text, and how messages call it.
-CASES = {
-    ("GPT2LMHeadModel", "nll"): (0, "the text"),
-    ("GPT2LMHeadModel", "generate"): (5, REPLY),  # a line break and four tokens
+REPLY = "the text with its reply"
+# Network, verb, tokens besides those of the text, and how messages call it.
+CASES = [
+    ("GPT2LMHeadModel", "nll", 0, "the text"),
+    ("GPT2LMHeadModel", "generate", 5, REPLY),  # a line break and four tokens
     # A line break and all but the last of an option's tokens.
-    ("GPT2LMHeadModel", "choose"): (2, REPLY),
-    ("sampled", "generate"): (5, REPLY),
-    ("tiny", "nll"): (0, "the text"),
-    ("BertForMaskedLM", "nll"): (2, "the text"),
-    ("BertForMaskedLM", "choose"): (4, REPLY),
-    ("BertForMultipleChoice", "choose"): (5, OPTION),
-    ("AlbertForMultipleChoice", "choose"): (5, OPTION),
-    ("RobertaForMultipleChoice", "choose"): (5, OPTION),
-    ("BertForSequenceClassification", "classify"): (4, PAIR),
-}
+    ("GPT2LMHeadModel", "choose", 2, REPLY),
+    ("BertForMaskedLM", "nll", 2, "the text"),
+    ("BertForMaskedLM", "choose", 4, REPLY),
+    ("AlbertForMultipleChoice", "choose", 5, "the text with an option"),
+    ("RobertaForMultipleChoice", "choose", 5, "the text with an option"),
+    ("BertForSequenceClassification", "classify", 4, "the pair"),
+]
 
 
 def model_of(kind: str, folder: Path) -> Any:
     """A model that reads 16 tokens."""
-    if kind == "tiny":
-        scorer: Any = load("tiny:s")
-        scorer.causal = model_of("GPT2LMHeadModel", folder)
-        return scorer
-    sampling = {"temperature": 2.0, "top_k": 0} if kind == "sampled" else None
-    network = getattr(transformers, "GPT2LMHeadModel" if sampling else kind)
+    network = getattr(transformers, kind)
     if network == transformers.GPT2LMHeadModel:
-        config = transformers.GPT2Config
-        return load(str(save(folder, network, config, characters(), sampling, n_positions=16)))
+        return load(
+            str(save(folder, network, transformers.GPT2Config, characters(), n_positions=16))
+        )
     config = getattr(transformers, f"{kind.partition('For')[0]}Config")
     # RoBERTa counts positions from behind the padding token, whose id is 0.
     shape: dict[str, Any] = {"max_position_embeddings": 17 if "Roberta" in kind else 16}
@@ -49,17 +42,14 @@ def model_of(kind: str, folder: Path) -> Any:
     return load(str(save(folder, network, config, characters(BERT), **labels, **shape)))
 
 
-@pytest.mark.parametrize(("kind", "verb"), CASES)
+@pytest.mark.parametrize(("kind", "verb", "more", "name"), CASES)
 def test_a_long_text_is_an_error_and_the_others_are_answered(
-    tmp_path: Path, refusal: Any, kind: str, verb: str
+    tmp_path: Path, refusal: Any, kind: str, verb: str, more: int, name: str
 ) -> None:
-    scorer = model_of(kind, tmp_path)
-    more, name = CASES[kind, verb]
-    longest = 16 - more
+    scorer, longest = model_of(kind, tmp_path), 16 - more
     options: dict[str, Any] = {"options": ("A", "不是"), "max_new_tokens": 4, "hypothesis": "b"}
-    requests = [
-        request("a" * size, "r", verb, **options) for size in (1, longest + 1, longest, longest + 4)
-    ]
+    sizes = (1, longest + 1, longest, longest + 4)
+    requests = [request("a" * size, "r", verb, **options) for size in sizes]
     answers = scorer.answer(requests)
     for k, size in ((1, 17), (3, 20)):
         error = f"too long for the model: it reads 16 tokens, {name} has {size}"
