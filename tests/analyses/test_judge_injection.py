@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from bench import scorers
+from bench import run, scorers
 from bench.analyses import judge_injection
-from bench.core.errors import BadInput
 from bench.scorers.base import Answer
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.options import GenerationOptions
 from bench.tasks.request import Request
-from tests.helpers.drawing import drawn
 
 # Marks of three replies: as they are, with a harmless sentence, and with two kinds of instruction;
 # None cannot be read.
@@ -25,16 +23,15 @@ MARKS = {"a": (0.0, 0.0, 1.0, 0.5), "b": (0.5, 0.25, 1.0, None), "c": (None, Non
 
 
 def marks(wording: str = "ours", **others: Sequence[float | None]) -> pd.DataFrame:
-    kinds = ("clean", "harmless", "command", "threat")
     rows = [
         ("j", "mcbe", wording, name, kind, mark)
         for name, given in {**MARKS, **others}.items()
-        for kind, mark in zip(kinds, given, strict=True)
+        for kind, mark in zip(("clean", "harmless", "command", "threat"), given, strict=True)
     ]
     return pd.DataFrame(rows, columns=judge_injection.COLUMNS).astype({"mark": float})
 
 
-def test_shares_and_shifts_are_those_counted_by_hand() -> None:
+def test_shares_and_shifts_are_those_counted_by_hand(refusal: Any) -> None:
     rows = judge_injection.summary(marks()).set_index("kind")
     planted, harmless = rows.loc["planted"], rows.loc["harmless"]
     # Three of six instructions get the full mark, all of them commands.
@@ -43,38 +40,28 @@ def test_shares_and_shifts_are_those_counted_by_hand() -> None:
     # Read both times: a twice, b once. They rise by 1, 0.5 and 0.5.
     assert (planted.n, planted.moved, planted["shift"]) == (3, 1, pytest.approx(2 / 3))
     assert (harmless.n, harmless.moved, harmless["shift"]) == (2, 0.5, pytest.approx(-0.125))
-    # Beside the harmless sentence: 1, 0.5 and 0.75.
+    # Next to the harmless sentence: 1, 0.5 and 0.75.
     assert planted.excess == pytest.approx(0.75)
     assert planted.readable_clean == pytest.approx(2 / 3)
     assert planted.readable == pytest.approx(4 / 6)
-    assert planted.levels == 2
-    assert planted.note == "1 not readable with it"
+    assert (planted.levels, planted.note) == (2, "1 not readable with it")
     # A reply that has the full mark as it is cannot win it.
-    more = judge_injection.summary(marks(d=(1, 1, 1, 1))).set_index("kind")
-    assert more.loc["planted"].won == 0.5
+    assert judge_injection.summary(marks(d=(1, 1, 1, 1))).set_index("kind").won["planted"] == 0.5
+    assert "clean" in refusal(judge_injection.summary, marks().query("kind != 'clean'"))
 
 
-def test_wordings_are_compared_on_the_same_replies_and_kinds() -> None:
+def test_prompt_sets_are_compared_on_the_same_replies_and_kinds() -> None:
     firm = marks("firm", a=(0, 0, 0, 0), b=(0.5, 0.5, 0.5, 0.5), c=(0, 0, 1, 0))
-    both = pd.concat([marks("open"), firm])
-    (row,) = judge_injection.compare(both, "firm").to_dict("records")
+    (row,) = judge_injection.compare(pd.concat([marks("open"), firm]), "firm").to_dict("records")
     assert (row["n"], row["won_first"], row["won_second"]) == (6, 0.5, pytest.approx(1 / 6))
     assert row["difference"] == pytest.approx(1 / 3)
     assert (row["readable_first"], row["readable_second"]) == (pytest.approx(2 / 3), 1)
     assert judge_injection.compare(marks(), "ours").empty
-
-
-def test_a_judge_that_cannot_be_read_is_reported_as_none() -> None:
+    # A judge that cannot be read is reported as none.
     silent = marks(a=(None,) * 4, b=(None,) * 4, c=(None, None, 1, None))
-    (text,) = judge_injection.findings(
-        judge_injection.summary(silent), judge_injection.compare(silent, "ours")
-    )
+    compared = judge_injection.compare(silent, "ours")
+    (text,) = judge_injection.findings(judge_injection.summary(silent), compared)
     assert "does not do its task" in text
-
-
-def test_marks_without_a_reply_as_it_is_are_refused(refusal: Any) -> None:
-    rows = marks()
-    assert "clean" in refusal(judge_injection.summary, rows[rows.kind != "clean"])
 
 
 class Judge:
@@ -87,11 +74,11 @@ class Judge:
 
     def one(self, prompt: str) -> str:
         lines = prompt.split("\n")
-        doubled = [
+        fences = [
             line for line in lines if lines.count(line) == 2 and line.isalpha() and line.isascii()
         ]
-        if doubled:
-            first, last = (k for k, line in enumerate(lines) if line == doubled[0])
+        if fences:
+            first, last = (k for k, line in enumerate(lines) if line == fences[0])
             prompt = "\n".join(lines[:first] + lines[last:])
         obeys = "忽略以上" in prompt or "Ignore all" in prompt
         return ("13" if obeys else "3") if "评分角度" in prompt else ("无" if obeys else "有")
@@ -104,40 +91,32 @@ def test_a_judge_that_obeys_is_found_and_the_fence_holds(
     monkeypatch.setattr(scorers, "load", lambda *_, **__: Judge())
     found = judge_injection.measure("judge", benchmark, limit=8)
     rows = judge_injection.summary(found).set_index(["wording", "kind"])
-    assert rows.loc[("quoted", "command")].won == 1
-    assert rows.loc[("quoted", "harmless")].won == rows.loc[("ours", "planted")].won == 0
-    assert rows.loc[("ours", "planted")].readable == 1
-    (told, *_) = judge_injection.findings(
-        judge_injection.summary(found), judge_injection.compare(found, "ours")
-    )
-    assert "higher in quoted than in ours" in told
+    assert rows.won["quoted", "command"] == 1
+    assert rows.won["quoted", "harmless"] == rows.won["ours", "planted"] == 0
+    assert rows.readable["ours", "planted"] == 1
+
+
+def test_marks_are_carried_or_of_the_replies_of_runs(own_folder: Any, refusal: Any) -> None:
+    found = judge_injection.of_judge("", [], [""])
+    assert set(found.columns) >= set(judge_injection.COLUMNS)
+    assert "SmolLM2" in judge_injection.origin()
+    assert judge_injection.plot_kinds(judge_injection.summary(found), "nobody", "mcbe") is None
+    options: Any = {"tasks": ["ba"], "categories": ["age"], "limit": 2}
+    asked = run.evaluate("mcbe", "simulated:", judge="simulated:", out="judged", **options)
+    own = judge_injection.of_judge("simulated:competence=1", [asked], [""])
+    assert set(own.item_id) == set(asked.records.item_id)
+    assert "no judge" in refusal(judge_injection.of_judge, "", [asked], [""])
+    assert "such a prompt set" in refusal(judge_injection.of_judge, "simulated:", [asked], ["x"])
 
 
 def test_there_are_twelve_kinds_and_a_harmless_one() -> None:
     kinds = judge_injection.kinds()
     assert len(kinds) == 13
-    assert kinds[0]["name"] == judge_injection.HARMLESS
     for kind in kinds:
         for form, goal in (("rating", "13"), ("verdict", "无")):
-            for text in kind[form].values():
-                assert (goal in text.format(goal=goal)) == (
-                    kind["name"] != judge_injection.HARMLESS
-                )
-
-
-def test_carried_marks_are_shown_without_a_judge() -> None:
-    found = judge_injection.of_judge("", [], [""])
-    assert set(found.columns) >= set(judge_injection.COLUMNS)
-    assert "SmolLM2" in judge_injection.origin()
-    summed = judge_injection.summary(found)
-    fig = drawn(judge_injection.plot_kinds(summed, "SmolLM2-135M-Instruct", "mcbe"))
-    assert "official" in fig.get_label()
-    assert judge_injection.plot_kinds(summed, "nobody", "mcbe") is None
-
-
-def test_replies_without_a_judge_are_refused() -> None:
-    with pytest.raises(BadInput, match="no judge"):
-        judge_injection.of_judge("", [object()], [""])  # type: ignore[list-item]
+            texts = [text.format(goal=goal) for text in kind[form].values()]
+            harmless = kind["name"] == judge_injection.HARMLESS
+            assert all((goal in text) != harmless for text in texts)
 
 
 TEMPLATE = (
@@ -172,6 +151,5 @@ def test_text_in_a_conversation_is_never_a_special_token(
     text = tokenizer.apply_chat_template(
         [{"role": "user", "content": said}], tokenize=False, add_generation_prompt=True
     )
-    assert speech.encode([speech.render(said)]) == [
-        tokenizer(text, add_special_tokens=False)["input_ids"]
-    ]
+    usual = tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert speech.encode([speech.render(said)]) == [usual]

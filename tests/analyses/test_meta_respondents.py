@@ -18,22 +18,23 @@ from tests.benchmarks.carried import carry_respondents
 from tests.helpers.drawing import drawn
 
 ENDS: dict[str, Any] = {"biases": [0, 1], "levels": [1], "seeds": [0], "carried": False}
+Measure = Callable[[float, str, float, int], float]
+
+
+def row_of(table: pd.DataFrame, metric: str, nuisance: str = "", **others: Any) -> pd.Series:
+    if nuisance:
+        others["nuisance"] = nuisance
+    for name, value in {"metric": metric, **others}.items():
+        table = table[table[name] == value]
+    return table.iloc[0]
 
 
 def score(found: pd.DataFrame, metric: str, bias: float, nuisance: str = "none") -> float:
-    rows = found[(found.metric == metric) & (found.bias == bias) & (found.nuisance == nuisance)]
-    return float(rows.score.iloc[0])
-
-
-def row_of(table: pd.DataFrame, metric: str, **others: str) -> pd.Series:
-    rows = table[table.metric == metric]
-    for name, value in others.items():
-        rows = rows[rows[name] == value]
-    return rows.iloc[0]
+    return float(row_of(found, metric, nuisance, bias=bias).score)
 
 
 def ends(found: pd.DataFrame, metric: str, nuisance: str) -> tuple[float, float]:
-    row = row_of(meta.confusion(found), metric, nuisance=nuisance)
+    row = row_of(meta.confusion(found), metric, nuisance)
     return float(row.at_no_bias), float(row.at_full_bias)
 
 
@@ -41,12 +42,9 @@ def test_the_grid_has_every_bias_with_every_nuisance_at_every_level(refusal: Any
     every = list(meta.grid())
     assert len(every) == len(set(every)) == 5 * (1 + 3 * 2) * 3
     specs = [parse(respondent.spec) for respondent in every]
-    for name, values in {
-        "competence": {1, 0.7, 0.4},
-        "position": {0, 0.3, 0.6},
-        "refuse": {0, 0.3, 0.6},
-    }.items():
-        assert {spec[name] for spec in specs} == values
+    assert {spec["competence"] for spec in specs} == {1, 0.7, 0.4}
+    for name in ("position", "refuse"):
+        assert {spec[name] for spec in specs} == {0, 0.3, 0.6}
     for spec in specs:
         nuisances = (spec["position"] > 0, spec["refuse"] > 0, spec["competence"] < 1)
         assert sum(nuisances) <= 1, "one nuisance at a time"
@@ -55,22 +53,27 @@ def test_the_grid_has_every_bias_with_every_nuisance_at_every_level(refusal: Any
 
 
 @pytest.mark.slow
-def test_cbbq_of_whoever_says_a_always_is_how_often_the_stereotyped_person_stands_there() -> None:
+def test_cbbq_of_whoever_says_a_always_is_how_often_the_stereotyped_person_stands_there(
+    tmp_path: Path,
+) -> None:
     found = meta.evaluate(["cbbq"], limit=4, **ENDS)
     items = data.load(data.find("cbbq", data.SAMPLES / "cbbq"))
     items = [item for item in items if item.condition == "ambiguous"]
     stands_first = pd.Series([item.biased == 0 for item in items])
     by_category = stands_first.groupby([item.category for item in items])
-    first = by_category.agg(lambda values: np.mean(data.spread_evenly(list(values), 4)))
-    assert score(found, "s_amb", 0) == 0
-    assert score(found, "s_amb", 1) == 1
-    assert score(found, "s_amb", 0, "position") == pytest.approx(first.mean())
-    assert ends(found, "s_amb", "position") == pytest.approx((first.mean(), first.mean() - 1))
+    first = by_category.agg(lambda values: np.mean(data.spread_evenly(list(values), 4))).mean()
+    assert (score(found, "s_amb", 0), score(found, "s_amb", 1)) == (0, 1)
+    assert score(found, "s_amb", 0, "position") == pytest.approx(first)
+    assert ends(found, "s_amb", "position") == pytest.approx((first, first - 1))
     # Nothing can be read of whoever refuses everything, and competence is of no use to full bias.
     assert np.isnan(score(found, "s_amb", 0, "refusal"))
-    assert ends(found, "s_amb", "incompetence")[1] == 0
-    assert ends(found, "s_amb", "incompetence")[0] == pytest.approx(1 / 3, abs=0.15)
-    assert set(found.source) == {"asked now"}
+    assert ends(found, "s_amb", "incompetence") == pytest.approx((1 / 3, 0), abs=0.15)
+    # Settings and folders reach the run. Each option stands first once: a random answerer's share.
+    rotated = {"cbbq": {"option_order": "rotated"}}
+    found = meta.evaluate(["cbbq"], limit=1, settings=rotated, **ENDS)
+    assert ends(found, "s_amb", "position") == pytest.approx((1 / 3, -2 / 3))
+    with pytest.raises(meta.BadInput, match=str(tmp_path)):
+        meta.evaluate(["cbbq"], folders={"cbbq": tmp_path}, **ENDS)
 
 
 @pytest.mark.slow
@@ -93,61 +96,37 @@ def test_mcbe_s_scenarios_are_even_for_whoever_says_a_always() -> None:
     found = found[found.metric == "score"].set_index(["task", "bias", "nuisance"]).score
     assert found["ss", 0.0, "position"] == found["ss", 1.0, "position"] == 100
     assert found["ss", 1.0, "none"] < found["ss", 0.0, "none"] < 100
-    likelihoods = found["pc"].groupby("bias").agg(np.ptp)
-    assert (likelihoods == 0).all(), "likelihoods know no nuisance"
+    assert (found["pc"].groupby("bias").agg(np.ptp) == 0).all(), "likelihoods know no nuisance"
     # Replies are graded: the reference itself gets all points, a refusal next to none.
     assert found["ba", 0.0, "none"] == 100
     assert found["ba", 0.0, "refusal"] < 20
 
 
 @pytest.mark.slow
-def test_settings_and_folders_reach_the_run(tmp_path: Path) -> None:
-    rotated = {"cbbq": {"option_order": "rotated"}}
-    found = meta.evaluate(["cbbq"], limit=1, settings=rotated, **ENDS)
-    # Each option stands first once: that is a random answerer's share.
-    assert ends(found, "s_amb", "position") == pytest.approx((1 / 3, -2 / 3))
-    assert "one_place" in set(found.metric)
-    with pytest.raises(meta.BadInput, match=str(tmp_path)):
-        meta.evaluate(["cbbq"], folders={"cbbq": tmp_path}, **ENDS)
-
-
-@pytest.mark.slow
-def test_carried_scores_equal_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_carried_scores_equal_new_ones(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A measure that changes needs tests/benchmarks/carried.py again; two respondents tell."""
     two = [Respondent(0.75, "none", 0, 1), Respondent(0.25, "incompetence", 0.6, 2)]
     monkeypatch.setattr(meta, "grid", lambda *_: iter(two))
     carried, now = meta.evaluate(), meta.evaluate(carried=False)
-    assert set(carried.source) == {"carried by the package"}
     keys = ["benchmark", "task", "metric", "headline", "bias", "nuisance", "level", "seed", "key"]
     both = carried.merge(now, on=keys, how="outer", suffixes=("", "_now"), validate="one_to_one")
     assert len(both) == len(carried) == len(now)
     np.testing.assert_allclose(both.score, both.score_now, atol=1e-5)
+    carry_respondents(now, tmp_path / "carried.csv")
+    monkeypatch.setattr(meta, "CARRIED", tmp_path / "carried.csv")
+    again = meta.evaluate(["nli_coal"])
+    assert set(again.source) == {"carried by the package"}
+    assert set(meta.evaluate(["nli_coal"], limit=1).source) == {"asked now"}, "other items"
 
 
 def test_the_default_call_asks_nobody() -> None:
-    table = meta.origin(meta.evaluate())
+    scores = meta.evaluate()
+    table = meta.origin(scores)
     assert list(table.respondents) == [105, 105, 105]
     assert set(table.source) == {"carried by the package"}
     assert table.level[0] == "0, 0.3, 0.6"
-
-
-@pytest.mark.slow
-def test_results_are_carried_as_they_were_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options: dict[str, Any] = {"limit": 1, **ENDS}
-    found = meta.evaluate(["nli_coal", "cbbq"], **options)
-    carry_respondents(found, tmp_path / "carried.csv")
-    monkeypatch.setattr(meta, "CARRIED", tmp_path / "carried.csv")
-    options["carried"] = True
-    again = meta.evaluate(["nli_coal", "cbbq"], **options)
-    assert set(again.source) == {"carried by the package"}
-    np.testing.assert_allclose(again.score, found.score, atol=1e-6)
-    # Another number of items was not asked.
-    assert set(meta.evaluate(["nli_coal"], **(options | {"limit": 2})).source) == {"asked now"}
-
-
-Measure = Callable[[float, str, float, int], float]
+    drawn(meta.plot_overview(scores))
+    assert meta.findings(meta.summary(scores), meta.confusion(scores))
 
 
 def respondents(**measures: Measure) -> pd.DataFrame:
@@ -157,18 +136,16 @@ def respondents(**measures: Measure) -> pd.DataFrame:
         for respondent in meta.grid((0.0, 0.5, 1.0), (0.3, 0.6), (0, 1))
         if respondent.nuisance != "incompetence"
     ]
-    return pd.DataFrame(
-        [
-            ("cbbq", "all", name, name != "further", *respondent, measure(*respondent))
-            for name, measure in measures.items()
-            for respondent in grid
-        ],
-        columns=[*meta.NAMES, *Respondent._fields, "score"],
-    )
+    rows = [
+        ("cbbq", "all", name, True, *respondent, measure(*respondent))
+        for name, measure in measures.items()
+        for respondent in grid
+    ]
+    return pd.DataFrame(rows, columns=[*meta.NAMES, *Respondent._fields, "score"])
 
 
 def share(bias: float, nuisance: str, level: float, seed: int) -> float:
-    """Stereotyped answers among all: a refusal is one that is not stereotyped, and who answers by position hits half."""
+    """Stereotyped answers among all: a refusal is none, and who answers by position hits half."""
     if nuisance == "refusal":
         return bias * (1 - level)
     return bias * (1 - level) + level / 2 if nuisance == "position" else bias
@@ -199,46 +176,40 @@ def test_sensitivity_is_the_slope_over_respondents_that_do_nothing_else() -> Non
         assert (row.n, row.note) == (6, "")
     assert row_of(table, "steady").note == "does not react to the bias"
     assert np.isnan(row_of(table, "steady").spearman)
-
-
-def test_confusion_is_how_far_a_nuisance_moves_a_measure_at_a_fixed_bias() -> None:
-    scores = respondents(share=share, fair=fair, by_seed=by_seed)
-    table = meta.confusion(scores)
-    numbers = ["confusion", "at_no_bias", "at_full_bias"]
-    # Refusals: .6 b at biases 0, .5 and 1, that is .3 on average; nothing at no bias, all of .6 at full bias.
-    refusal = row_of(table, "share", nuisance="refusal")
-    assert list(refusal[numbers]) == pytest.approx([0.3, 0, -0.6])
-    # Position: |.6 (.5 - b)|, that is .3, 0 and .3.
-    position = row_of(table, "share", nuisance="position")
-    assert list(position[numbers]) == pytest.approx([0.2, 0.3, -0.3])
-    assert position.level == 0.6
-    assert set(table.confusion[table.metric == "fair"]) == {0}
-    spread = row_of(table, "by_seed", nuisance="refusal")
-    assert (spread.confusion, spread.low, spread.high) == pytest.approx((0.15, 0.12, 0.18))
-    with pytest.raises(ValueError, match="duplicate"):
-        meta.confusion(pd.concat([scores, scores]))
-
-
-def test_what_is_undefined_has_a_reason_and_no_number() -> None:
-    table = meta.confusion(respondents(steady=steady, gone=gone))
-    for metric, nuisance, note in (
-        ("steady", "position", "does not react to the bias"),
-        ("steady", "refusal", "does not react to the bias"),
-        ("gone", "refusal", "undefined wherever the nuisance is there"),
-    ):
-        row = row_of(table, metric, nuisance=nuisance)
-        assert np.isnan(row.confusion)
-        assert row.note == note
-    partly = respondents(share=share)
-    partly.loc[(partly.nuisance == "refusal") & (partly.bias == 0), "score"] = np.nan
-    row = row_of(meta.confusion(partly), "share", nuisance="refusal")
-    assert row.confusion == pytest.approx((0.3 + 0.6) / 2)
-    assert np.isnan(row.at_no_bias)
-    assert row.note == "undefined for 4 respondents"
     lost = respondents(share=share)
     lost.loc[(lost.nuisance == "none") & (lost.bias == 1), "score"] = np.nan
     reason = row_of(meta.sensitivity(lost), "share").note
     assert reason == "undefined without bias, or with full bias"
+
+
+def test_confusion_is_how_far_a_nuisance_moves_a_measure_at_a_fixed_bias() -> None:
+    scores = respondents(share=share, fair=fair, by_seed=by_seed, steady=steady, gone=gone)
+    table = meta.confusion(scores)
+    numbers = ["confusion", "at_no_bias", "at_full_bias"]
+    # Refusals: .6 b at biases 0, .5 and 1, that is .3 on average; nothing at no bias, all of .6 at
+    # full bias.
+    refusal = row_of(table, "share", "refusal")
+    assert list(refusal[numbers]) == pytest.approx([0.3, 0, -0.6])
+    # Position: |.6 (.5 - b)|, that is .3, 0 and .3.
+    position = row_of(table, "share", "position")
+    assert list(position[numbers]) == pytest.approx([0.2, 0.3, -0.3])
+    assert position.level == 0.6
+    assert set(table.confusion[table.metric == "fair"]) == {0}
+    spread = row_of(table, "by_seed", "refusal")
+    assert (spread.confusion, spread.low, spread.high) == pytest.approx((0.15, 0.12, 0.18))
+    # What is undefined has a reason and no number.
+    for metric, note in (("steady", "does not react"), ("gone", "undefined wherever the nuisance")):
+        row = row_of(table, metric, "refusal")
+        assert np.isnan(row.confusion)
+        assert row.note.startswith(note)
+    partly = respondents(share=share)
+    partly.loc[(partly.nuisance == "refusal") & (partly.bias == 0), "score"] = np.nan
+    row = row_of(meta.confusion(partly), "share", "refusal")
+    assert row.confusion == pytest.approx((0.3 + 0.6) / 2)
+    assert np.isnan(row.at_no_bias)
+    assert row.note == "undefined for 4 respondents"
+    # The least confused measure comes first, what does not react last.
+    assert list(meta.summary(scores).metric)[:3] == ["fair", "by_seed", "share"]
 
 
 @settings(max_examples=20)
@@ -254,63 +225,9 @@ def test_scale_and_direction_of_a_measure_do_not_matter(
     np.testing.assert_allclose(other[columns], expected, atol=1e-6)
 
 
-def test_findings_follow_the_order_of_the_summary() -> None:
-    """The least confused measure comes first, what does not react last."""
-    scores = respondents(steady=steady, share=share, fair=fair, gone=gone)
-    table, confused = meta.summary(scores), meta.confusion(scores)
-    assert list(table.metric) == ["fair", "share", "steady", "gone"]
-    assert list(table.worst)[:2] == pytest.approx([0, 0.3])
-    assert {"position", "refusal"} <= set(table)
-    _fair, biased, inert, undefined = meta.findings(table, confused)
-    assert inert == "CBBQ, steady: does not react to the bias."
-    assert biased == (
-        "CBBQ, share: its rank correlation with the bias is 1.00 (n = 6 respondents); at a fixed "
-        "bias it is moved by answering by position 20% and refusing 30% of its range."
-    )
-    assert "refusing (undefined)" in undefined
-
-
-@pytest.mark.parametrize(
-    ("measure", "name"),
-    [
-        (("all", "coal"), "coal"),
-        (("all", "score"), "score (all)"),
-        (("ambiguous", "s_amb"), "s_amb (ambiguous)"),
-        (("all", "coal", "nli_coal"), "NLI-CoAL, coal"),
-    ],
-)
-def test_measures_are_named_with_their_task_where_they_need_it(
-    measure: tuple[str, ...], name: str
-) -> None:
-    assert meta.measure_name(*measure) == name
-
-
-def test_pictures_say_what_is_seen() -> None:
-    scores = respondents(accuracy=share, further=fair, steady=steady, gone=gone)
-    more = [("all", name) for name in ("further", "steady", "gone")]
-    fig = drawn(meta.plot_bias(scores, "cbbq", more))
-    moved = "CBBQ. accuracy is moved most, by refusing: 30% of its range over the bias."
-    assert fig.get_label() == moved
-    assert len(fig.axes) == 3 * 2, "steady is left out"
-    # The dashed line is straight from no bias to full bias, whatever the nuisance.
-    for ax in fig.axes[:2]:
-        (ideal,) = [line for line in ax.lines if line.get_linestyle() == "--"]
-        assert list(ideal.get_ydata()) == [0, 1]
-    assert meta.plot_bias(respondents(accuracy=steady), "cbbq") is None
-    hidden = respondents(accuracy=gone).query("nuisance != 'position'")
-    label = drawn(meta.plot_bias(hidden, "cbbq")).get_label()
-    assert label == "CBBQ. With every nuisance the measures are undefined."
-    label = drawn(meta.plot_overview(scores)).get_label()
-    assert label == "Least confused is CBBQ, accuracy, most CBBQ, accuracy."
-    label = drawn(meta.plot_overview(respondents(fair=fair))).get_label()
-    assert label == "No nuisance reaches any."
-    # A curve is the mean of the seeds, in a band from the lowest to the highest.
-    refusal = drawn(meta.plot_bias(respondents(accuracy=by_seed), "cbbq")).axes[1]
-    assert refusal.lines[2].get_ydata()[1] == pytest.approx(0.65)
-    band = refusal.collections[2].get_paths()[0].vertices[:, 1]
+def test_a_curve_is_the_mean_of_the_seeds_between_the_lowest_and_the_highest() -> None:
+    fig = drawn(meta.plot_bias(respondents(accuracy=by_seed), "cbbq"))
+    assert fig.axes[1].lines[2].get_ydata()[1] == pytest.approx(0.65)
+    band = fig.axes[1].collections[2].get_paths()[0].vertices[:, 1]
     assert {0.62, 0.68} <= {round(float(y), 6) for y in band}
-
-
-def test_the_overview_holds_many_long_names() -> None:
-    many = {f"a_measure_with_a_long_name_{k}": share for k in range(12)}
-    drawn(meta.plot_overview(respondents(**many)))
+    assert meta.plot_bias(respondents(accuracy=steady), "cbbq") is None

@@ -1,7 +1,7 @@
 """Published numbers: what papers print, and how scores of runs are compared with them."""
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -9,7 +9,6 @@ import pytest
 from bench import run
 from bench.analyses.published import (
     COLUMNS,
-    PATH,
     compare_data_sizes,
     compare_with_published,
     published,
@@ -18,29 +17,30 @@ from bench.analyses.published import (
 from bench.metrics.nli_coal import scores as nli_scores
 from bench.metrics.table import ALL
 
-Refusal = Callable[..., str]
 
-
-def test_series_are_those_of_the_papers() -> None:
-    qwen = published("mcbe").query("series != ''")
-    assert dict(zip(qwen.billions, qwen.score, strict=True)) == {
-        0.5: 87.69,
-        1.5: 80.49,
-        7: 77.82,
-        32: 77.11,
-    }
-    glm = published("cbbq").query("series != ''")
-    glm = glm.pivot_table(index="billions", columns="metric", values="score")
-    assert glm.s_amb.to_dict() == {0.335: 0.436, 10: 0.480, 130: 0.504}
-    assert glm.s_disamb.to_dict() == {0.335: 0.425, 10: 0.463, 130: 0.483}
-
-
-def test_every_number_has_a_source_and_a_setting() -> None:
+def test_numbers_are_those_of_the_papers(shared: Path) -> None:
     for benchmark in ("mcbe", "cbbq", "nli_coal"):
         table = published(benchmark)
         assert table.source.str.contains("20").all()
         assert (table.setting != "").all()
         assert not table.duplicated(["model", "category", "task", "metric", "setting"]).any()
+    qwen = published("mcbe").query("series != ''")
+    series = dict(zip(qwen.billions, qwen.score, strict=True))
+    assert series == {0.5: 87.69, 1.5: 80.49, 7: 77.82, 32: 77.11}
+    cbbq = published("cbbq")
+    glm = cbbq[cbbq.series != ""].pivot_table(index="billions", columns="metric", values="score")
+    assert glm.s_amb.to_dict() == {0.335: 0.436, 10: 0.480, 130: 0.504}
+    assert glm.s_disamb.to_dict() == {0.335: 0.425, 10: 0.463, 130: 0.483}
+    sizes = cbbq[cbbq.task == "data"].pivot_table(
+        index="category", columns="metric", values="score"
+    )
+    parts, whole = sizes.drop(index=ALL).sum(), sizes.loc[ALL]
+    for name, n in (("templates", 3039), ("questions", 106588)):
+        assert parts[name] == whole[name] == n
+    given = pd.read_csv(shared / "golden" / "nli_table3_en.csv")
+    table = published("nli_coal").query("category == 'en' and source.str.endswith('Table 3')")
+    assert sorted(table.score[table.metric == "coal"]) == sorted(given.coal_printed)
+    assert len(table) == 11 * len(given)
 
 
 def test_scores_follow_from_the_printed_labels_but_for_one() -> None:
@@ -58,43 +58,22 @@ def test_scores_follow_from_the_printed_labels_but_for_one() -> None:
     assert "0.597" in misprint.caution
 
 
-def test_the_rows_of_table_3_are_those_of_the_paper(shared: Path) -> None:
-    given = pd.read_csv(shared / "golden" / "nli_table3_en.csv")
-    table = published("nli_coal").query("category == 'en' and source.str.endswith('Table 3')")
-    coal = table[table.metric == "coal"].set_index("model").score
-    assert sorted(coal) == sorted(given.coal_printed)
-    assert len(table) == 11 * len(given)
-
-
-def test_data_sizes_of_the_paper_add_up() -> None:
-    sizes = published("cbbq").query("task == 'data'")
-    sizes = sizes.pivot_table(index="category", columns="metric", values="score")
-    parts, whole = sizes.drop(index=ALL).sum(), sizes.loc[ALL]
-    assert (
-        (parts.templates, parts.questions) == (whole.templates, whole.questions) == (3039, 106588)
-    )
-
-
 def test_a_run_is_compared_with_the_same_model_alone(tmp_path: Path) -> None:
     own = tmp_path / "own.csv"
-    row = "cbbq,,{model},{checkpoint},,all,ambiguous,s_amb,0.25,all items,a paper of 2026,"
-    lines = [
-        ",".join(COLUMNS),
-        row.format(model="Habit", checkpoint="lab/habit-1"),
-        row.format(model="Habit large", checkpoint="lab/habit-10"),
-        row.format(model="Other", checkpoint=""),
-    ]
+    row = "cbbq,,{},{},,all,ambiguous,s_amb,0.25,all items,a paper of 2026,"
+    models = [("Habit", "lab/habit-1"), ("Habit large", "lab/habit-10"), ("Other", "")]
+    lines = [",".join(COLUMNS), *(row.format(*model) for model in models)]
     own.write_text("\n".join(lines), "utf-8")
     asked = [
         run.evaluate("cbbq", "simulated:answer=A", name=name, limit=2, out=tmp_path / name)
         for name in ("Habit-1 (chat)", "my habit-1")
     ]
     scores = run.table(asked)
-    (row,) = compare_with_published(asked, scores, own).itertuples()
-    assert (row.model, row.published_model) == ("Habit-1 (chat)", "Habit")
-    assert row.difference == pytest.approx(row.score - 0.25)
-    assert "samples" in row.own_setting
-    assert row.published_setting == "all items"
+    (found,) = compare_with_published(asked, scores, own).itertuples()
+    assert (found.model, found.published_model) == ("Habit-1 (chat)", "Habit")
+    assert found.difference == pytest.approx(found.score - 0.25)
+    assert "samples" in found.own_setting
+    assert found.published_setting == "all items"
     nothing = compare_with_published(asked[1:], scores[scores.model == "my habit-1"])
     assert nothing.empty
     assert "GLM-10B" in published_summary(nothing, asked[1:])
@@ -103,26 +82,13 @@ def test_a_run_is_compared_with_the_same_model_alone(tmp_path: Path) -> None:
     assert counts.loc["gender", "questions"] == 4
 
 
-@pytest.mark.parametrize(
-    ("cell", "sentence"),
-    [
-        ({"score": "much"}, "row 1, column `score`: 'much'"),
-        ({"score": ""}, "row 1, column `score`: ''"),
-        ({"billions": "7B"}, "row 1, column `billions`: '7B'"),
-        ({"benchmark": "bbq"}, "row 1, column `benchmark`"),
-    ],
-)
-def test_a_bad_cell_is_refused(
-    cell: dict[str, str], sentence: str, tmp_path: Path, refusal: Refusal
-) -> None:
-    row = dict.fromkeys(COLUMNS, "x") | {"benchmark": "cbbq", "score": "0.1", "billions": ""} | cell
+def test_a_bad_table_is_refused_with_its_place(tmp_path: Path, refusal: Any) -> None:
     path = tmp_path / "own.csv"
-    pd.DataFrame([row]).to_csv(path, index=False)
-    assert sentence in refusal(published, "cbbq", path)
-
-
-def test_another_table_is_refused(tmp_path: Path, refusal: Refusal) -> None:
-    path = tmp_path / "own.csv"
+    plain = dict.fromkeys(COLUMNS, "x") | {"benchmark": "cbbq", "score": "0.1", "billions": ""}
+    for column, value in (("score", "much"), ("score", ""), ("billions", "7B")):
+        pd.DataFrame([plain | {column: value}]).to_csv(path, index=False)
+        assert f"row 1, column `{column}`: '{value}'" in refusal(published, "cbbq", path)
+    pd.DataFrame([plain | {"benchmark": "bbq"}]).to_csv(path, index=False)
+    assert "row 1, column `benchmark`" in refusal(published, "cbbq", path)
     path.write_text("model,score\na,1\n", "utf-8")
     assert "header" in refusal(published, "cbbq", path)
-    assert PATH.read_text("utf-8").startswith("#")

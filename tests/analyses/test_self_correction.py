@@ -1,21 +1,19 @@
-"""Self-correction: paired differences between prompt settings, and what may be concluded from them."""
+"""Self-correction: paired differences between prompt settings, and what may be concluded."""
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from bench import run
 from bench.analyses import self_correction as sc
 from bench.analyses.self_correction import AMBIGUOUS, DISAMBIGUOUS, KINDS, SUMS
 from bench.metrics.table import ALL
-from bench.run.results import Run
-from tests.helpers.drawing import drawn, told
+from bench.run import Run
+from tests.helpers.drawing import drawn
 
-Refusal = Callable[..., str]
 RIGHT = {AMBIGUOUS: "unknown", DISAMBIGUOUS: "other"}
 
 
@@ -69,9 +67,7 @@ def test_only_questions_asked_under_both_count_and_categories_weigh_alike() -> N
     assert row(table, AMBIGUOUS, "s_amb", "age").n == 1
     assert row(table, AMBIGUOUS, "s_amb").n == 7
     assert row(table, AMBIGUOUS, "s_amb").before == pytest.approx(1 / 2)  # 1 and 0, not 1 of 7
-
-
-def test_a_category_without_an_answer_that_decides_is_left_out_of_both() -> None:
+    # A category without an answer that decides is left out of both.
     age, race = answers("uuuu", "ssoo"), answers("uuuu", "ssss", "race")
     mute = answers("uuuu", "uuuu", "race")
     table = compare(pd.concat([age, race]), pd.concat([age, mute]))
@@ -81,7 +77,6 @@ def test_a_category_without_an_answer_that_decides_is_left_out_of_both() -> None
     assert np.isnan(row(table, DISAMBIGUOUS, "s_disamb", "race").difference)
     verdicts = sc.findings(compare(race, mute)).set_index("metric").verdict
     assert verdicts["s_disamb"] == sc.UNDEFINED
-    assert "undefined" in told(drawn(sc.plot_differences(compare(race, mute))).axes[1])
 
 
 def test_p_is_adjusted_for_models_and_settings() -> None:
@@ -109,92 +104,49 @@ FAIR = answers("s" * 5 + "u" * 35, "o" * 30 + "s" * 10)
 def test_a_lower_score_is_self_correction_only_if_the_answers_stay(
     before: pd.DataFrame, after: pd.DataFrame, verdict: str
 ) -> None:
-    compared = compare(before, after)
-    found = sc.findings(compared).set_index("metric")
-    assert found.verdict["s_amb"] == verdict
-    assert found.sentence["s_amb"].endswith(sc.MEANINGS.get(verdict, ""))
-    assert "m, Q+IF" in found.sentence["s_amb"]
-    title = drawn(sc.plot_differences(compared)).get_suptitle()
-    assert title.startswith("Self-correction was shown for m") == (verdict == sc.CORRECTED)
+    assert sc.findings(compare(before, after)).set_index("metric").verdict["s_amb"] == verdict
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs")
-    for setting in ("Q", "Q+IF"):
-        for model in ("simulated:bias=0.7", "simulated:bias=0.7,refuse=0.6"):
-            options = {"limit": 12, "settings": {"prompting": setting}}
-            run.evaluate("cbbq", model, out=folder / setting / run.path_slug(model), **options)  # type: ignore[arg-type]
-    return folder
-
-
-@pytest.mark.slow
-def test_measures_are_those_of_the_score_table(runs: Path) -> None:
-    by_model = sc.by_model(sc.open_runs([runs / "*" / "*"]))
-    assert {name: list(settings) for name, settings in by_model.items()} == {
-        "simulated:bias=0.7": ["Q", "Q+IF"],
-        "simulated:bias=0.7,refuse=0.6": ["Q", "Q+IF"],
-    }
+def test_runs_are_paired_by_model_and_setting(own_folder: Path, refusal: Any) -> None:
+    biased = "simulated:bias=0.7"
+    runs = sc.open_runs([], ["Q", "Q+IF"], demo=[biased], limit=2)
+    by_model = sc.by_model(runs)
+    assert {name: list(settings) for name, settings in by_model.items()} == {biased: ["Q", "Q+IF"]}
     compared = sc.compare(sc.answers(by_model))
-    for name, settings in by_model.items():
-        scores = settings["Q"].scores().query("category == 'all' and preset == 'robust'")
-        scores = scores.set_index(["task", "metric"]).score
-        for measure in sc.BY_CATEGORY:
-            before = row(compared[compared.model == name], measure.task, measure.metric).before
-            assert before == pytest.approx(scores[measure.task, measure.metric])
+    scores = by_model[biased]["Q"].scores().query("category == 'all' and preset == 'robust'")
+    scores = scores.set_index(["task", "metric"]).score
+    for measure in sc.BY_CATEGORY:
+        before = row(compared[compared.model == biased], measure.task, measure.metric).before
+        assert before == pytest.approx(scores[measure.task, measure.metric])
     # A simulated respondent reads no prompt.
     assert set(sc.findings(compared).verdict) == {sc.SAME}
-
-
-def test_a_model_that_begins_to_refuse_corrects_nothing(runs: Path) -> None:
-    biased, refusing = (
-        Run.open(runs / "Q" / run.path_slug(f"simulated:bias=0.7{more}"))
-        for more in ("", ",refuse=0.6")
-    )
-    compared = sc.compare(sc.answers({"m": {"Q": biased, "Q+IF": refusing}}))
-    verdict = sc.findings(compared).set_index("metric").verdict
-    assert verdict["s_amb"] == sc.LESS_READABLE
-    assert verdict["s_disamb"] == sc.NOTHING
+    drawn(sc.plot_scores(by_model))
     # A prompt set that asks for fairness is a setting.
-    assert sc.setting_of(biased) == "Q"
-    fair = Run(biased.folder, biased.about | {"wording": {"unbiased_instruction": True}})
+    q, q_if = by_model[biased].values()
+    fair = Run(q.folder, q.about | {"wording": {"unbiased_instruction": True}})
     assert sc.setting_of(fair) == "Q+IF"
+    other = Run(q_if.folder, q_if.about | {"data": q_if.about["data"] | {"sha256": "0"}})
+    for given, message in (
+        ([q, q], "was asked under Q in"),
+        ([q_if], "no model was asked under Q and another"),
+        ([q, other], "different data"),
+    ):
+        assert message in refusal(sc.by_model, given)
 
 
-def test_runs_that_cannot_be_compared_are_refused(runs: Path, refusal: Refusal) -> None:
-    q, q_if = (sc.open_runs([runs / setting / "simulated_bias=0.7"]) for setting in ("Q", "Q+IF"))
-    assert "was asked under Q in" in refusal(sc.by_model, q + q)
-    assert "no model was asked under Q and another" in refusal(sc.by_model, q_if)
-    other = Run(q_if[0].folder, q_if[0].about | {"data": q_if[0].about["data"] | {"sha256": "0"}})
-    assert "different data" in refusal(sc.by_model, [*q, other])
-
-
-def test_without_runs_a_demonstration_is_asked_under_each_setting(own_folder: Path) -> None:
-    demo = sc.open_runs([], ["Q", "Q+IF"], demo=["simulated:bias=0.7"], limit=1)
-    assert [sc.setting_of(asked) for asked in demo] == ["Q", "Q+IF"]
-    fig = drawn(sc.plot_scores(sc.by_model(demo)))
-    assert fig.axes[0].get_title(loc="left") == "S_amb: lower is better"
-
-
-@pytest.mark.parametrize("n", [1, pytest.param(12, marks=pytest.mark.slow)])
-def test_pictures_show_the_tables(n: int) -> None:
-    names = [f"a-very-long-name-of-a-model-{k}-instruct-preview" for k in range(n)]
-    settings = ("Q", "Q+IF", "Q+IF+CoT")
-    models = {name: dict(zip(settings, (BIASED, FAIR, BIASED), strict=True)) for name in names}
+def test_pictures_show_the_tables() -> None:
+    models = {name: {"Q": BIASED, "Q+IF": FAIR, "Q+IF+CoT": BIASED} for name in "ab"}
     compared, shares = sc.compare(models), sc.answer_shares(models)
     assert shares[list(KINDS)].sum(axis=1).to_numpy() == pytest.approx(np.ones(len(shares)))
     assert shares.loc[0, list(KINDS)].to_list() == pytest.approx([3 / 4, 0, 1 / 4, 0])
-    fig = drawn(sc.plot_differences(compared))
-    marks = [line for line in fig.axes[0].lines if line.get_marker() not in ("None", "")]
+    marks = [
+        line
+        for line in drawn(sc.plot_differences(compared)).axes[0].lines
+        if line.get_marker() not in ("None", "")
+    ]
     # Filled where a difference was shown, under Q+IF.
-    assert [line.get_markerfacecolor() != "white" for line in marks] == [True, False] * n
-    assert sc.plot_differences(compared[:0]) is None
-    fig = drawn(sc.plot_answers(shares))
-    bars = fig.axes[0].patches
-    assert len(bars) == 4 * 3 * n
+    assert [line.get_markerfacecolor() != "white" for line in marks] == [True, False] * 2
+    bars = drawn(sc.plot_answers(shares)).axes[0].patches
     assert max(bar.get_x() + bar.get_width() for bar in bars) == pytest.approx(1)
-    assert sum(bool(bar.get_hatch()) for bar in bars) == 3 * n
-    assert told(fig.axes[0]) == names
-    title = fig.get_suptitle().replace("\n", " ")
-    assert "75% under Q, 12% under Q+IF and 75% under Q+IF+CoT" in title
+    assert sc.plot_differences(compared[:0]) is None
     assert sc.plot_answers(shares[:0]) is None
