@@ -38,6 +38,7 @@ COLUMNS = ("item_id", "rater", "rating")
 # An interval needs this many clusters: with fewer, Student's t asks for percentiles beyond the
 # resamples.
 MIN_CLUSTERS = 5
+ONE_CATEGORY = "all ratings are of one category, so chance agrees as perfectly as the raters"
 # Values that differ by less are equal up to rounding.
 _ROUNDING = 1e-9
 # How the distance of two categories counts (Cohen, 1968).
@@ -95,7 +96,11 @@ class SimulatedAnnotators(NamedTuple):
 
 
 def severity_level(scores: npt.ArrayLike) -> np.ndarray:
-    """Return the level of severity, 0 to 4, of each bias score from 0 to 10."""
+    """Return the level of severity, 0 to 4, of each bias score from 0 to 10.
+
+    Raises:
+        BadInput: a score outside of these.
+    """
     values = np.asarray(scores, dtype=np.float64)
     outside = values[~((values >= 0) & (values <= HIGHEST))]
     if len(outside):
@@ -112,6 +117,9 @@ def read_human(path: Path) -> pd.DataFrame:
     Args:
         path: a CSV file with these columns; others are ignored. Several people, or repeats, give
             several rows.
+
+    Raises:
+        BadInput: no such columns, no rows, an empty cell, or no number.
     """
     columns = ["item_id", "model", "human"]
     return pd.DataFrame(_read_rows(path, columns, 100))[columns]
@@ -124,6 +132,9 @@ def read_annotations(path: Path, *, levels: bool = False) -> pd.DataFrame:
         path: a CSV file with the columns item_id, rater, rating, one row per rating. Without a
             column `category`, it is the part of `item_id` before the first colon.
         levels: ratings are McBE's severities from 0 to 10, whose five levels are compared.
+
+    Raises:
+        BadInput: no such columns, no rows, an empty cell, or no severity.
     """
     table = pd.DataFrame(_read_rows(path, COLUMNS, HIGHEST if levels else 0))
     if levels:
@@ -174,6 +185,9 @@ def winner_consistency(
         the share without a winner on one side or both, `ties`; `items` compared; the means of
         model_a less those of model_b, `judge_mean_difference` and `human_mean_difference`; and
         whether these name the same winner, or both none, `same_winner`.
+
+    Raises:
+        BadInput: an unknown rule for ties, scores that are no finite numbers, or no pair of models.
     """
     if ties not in TIES:
         raise BadInput(expected(ties, TIES, "way to count ties"))
@@ -181,8 +195,8 @@ def winner_consistency(
     numbers = marks.apply(pd.to_numeric, errors="coerce")
     if (np.isinf(numbers) | (numbers.isna() & marks.notna())).to_numpy().any():
         raise BadInput("judgements: `judge` and `human` must be finite numbers, or empty")
-    scores = judgements.groupby(["item_id", "model"])[["judge", "human"]]
-    means = scores.mean().dropna().reset_index()
+    by_item = numbers.groupby([judgements.item_id, judgements.model])
+    means = by_item.mean().dropna().reset_index()
     pairs = means.merge(means, on="item_id", suffixes=("_a", "_b"))
     pairs = pairs[pairs.model_a < pairs.model_b].assign(stratum=ALL)
     if pairs.empty:
@@ -221,13 +235,16 @@ def fleiss_kappa(ratings: pd.DataFrame) -> Kappa:
 
     The value is statsmodels'; the interval is a bootstrap over items, or over `cluster` where there
     is that column. With `severity_level` of bias scores as ratings it is McBE's.
+
+    Raises:
+        BadInput: fewer than two raters, or a rater who has not rated every item once.
     """
-    table = _ratings_table(ratings)
+    table, clusters = _arranged(ratings)
     n, raters = table.shape
     codes = pd.factorize(table.to_numpy().ravel())[0].reshape(n, raters)
     counts, categories = inter_rater.aggregate_raters(codes)
     if len(categories) == 1:
-        return _undefined(n, raters)
+        return Kappa(math.nan, math.nan, math.nan, n, raters, ONE_CATEGORY)
     agreed = ((counts**2).sum(1) - raters) / (raters * (raters - 1))
 
     def kappa(drawn: np.ndarray) -> np.ndarray:
@@ -236,8 +253,7 @@ def fleiss_kappa(ratings: pd.DataFrame) -> Kappa:
         return (agreed / items - chance) / np.where(1 - chance > _ROUNDING, 1 - chance, np.nan)
 
     sums = np.column_stack([counts, agreed, np.ones(n)])
-    clusters = _clusters(ratings, table) if "cluster" in ratings else table.index
-    drawn = _bootstrap(sums, list(clusters), kappa, raters)
+    drawn = _bootstrap(sums, clusters or list(table.index), kappa, raters)
     return drawn._replace(kappa=float(inter_rater.fleiss_kappa(counts)))
 
 
@@ -257,6 +273,10 @@ def cohen_kappa(
             would be too narrow. In simulated studies of 5 to 24 texts with four questions each, of
             which both people found three in ten texts hard, 95 % intervals over texts held the true
             kappa in 92 to 97 %, the formula's in 80 to 90 %.
+
+    Raises:
+        BadInput: unknown weights, unequal or no ratings, a missing one, or one that is no number
+            where it is weighed.
     """
     if weights not in (None, *_POWER):
         raise BadInput(expected(weights, (None, *_POWER), "weighting of Cohen's kappa"))
@@ -278,7 +298,7 @@ def cohen_kappa(
     flat, categories = pd.factorize(both, sort=bool(weights))
     k = len(categories)
     if k == 1:
-        return _undefined(n, 2)
+        return Kappa(math.nan, math.nan, math.nan, n, 2, ONE_CATEGORY)
     cells = np.eye(k * k)[flat[:n] * k + flat[n:]]
     values = np.asarray(categories, dtype=np.float64 if weights else object)
     if clusters is None:
@@ -305,11 +325,6 @@ def cohen_kappa(
     return _bootstrap(cells, clusters, kappa, 2)
 
 
-def _undefined(n: int, raters: int) -> Kappa:
-    why = "all ratings are of one category, so chance agrees as perfectly as the raters"
-    return Kappa(math.nan, math.nan, math.nan, n, raters, why)
-
-
 def _bootstrap(
     sums: np.ndarray,
     clusters: Sequence[object],
@@ -330,8 +345,8 @@ def _bootstrap(
     return Kappa(value, low, high, len(sums), raters, why)
 
 
-def _ratings_table(ratings: pd.DataFrame) -> pd.DataFrame:
-    """Return the categories, one row per item and one column per rater."""
+def _arranged(ratings: pd.DataFrame) -> tuple[pd.DataFrame, list[object] | None]:
+    """Return the categories, a row per item and a column per rater, and each item's cluster."""
     check_raters(ratings)
     ratings = ratings.assign(rating=ratings.rating.mask(ratings.rating == ""))
     table = ratings.pivot_table(
@@ -342,20 +357,21 @@ def _ratings_table(ratings: pd.DataFrame) -> pd.DataFrame:
         item = gaps.index[gaps.any(axis=1)][0]
         rater = gaps.columns[gaps.loc[item]][0]
         raise BadInput(f"item {item}: {rater} has not rated it; every rater rates every item")
-    return table
-
-
-def _clusters(ratings: pd.DataFrame, table: pd.DataFrame) -> pd.Series:
-    """Return the cluster of each item of a table of ratings."""
+    if "cluster" not in ratings:
+        return table, None
     by_item = ratings.groupby("item_id").cluster
     several = by_item.nunique()[lambda n: n > 1]
     if len(several):
         raise BadInput(f"item {several.index[0]}: is of {several.iloc[0]} clusters; expected one")
-    return by_item.first()[table.index]
+    return table, list(by_item.first()[table.index])
 
 
 def check_raters(ratings: pd.DataFrame) -> None:
-    """Refuse a second rating of an item by the same rater, and fewer than two raters."""
+    """Refuse a second rating of an item by the same rater, and fewer than two raters.
+
+    Raises:
+        BadInput: for these.
+    """
     twice = ratings[ratings.duplicated(["item_id", "rater"])]
     if len(twice):
         first = twice.iloc[0]
@@ -376,6 +392,9 @@ def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
         `category`, `kappa`, `ci_low`, `ci_high`, `n` (items), `clusters` (where there are some),
         `raters`, `agreed` (share of items that all rate alike), `band` (its name after Landis and
         Koch), `note`. Over all items it is defined where all categories have the same raters.
+
+    Raises:
+        BadInput: as `fleiss_kappa`, or an item of several clusters.
     """
     parts = [(str(name), part) for name, part in annotations.groupby("category", sort=False)]
     results = [_kappa(part) for _name, part in parts]
@@ -391,9 +410,8 @@ def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
     table.insert(0, "category", [name for name, _part in parts])
     if "cluster" in annotations:
         table.insert(5, "clusters", [part.cluster.nunique() for _name, part in parts])
-    categories_per_item = [part.groupby("item_id").rating.nunique() for _name, part in parts]
-    alike = [float((n == 1).mean()) for n in categories_per_item]
-    table.insert(len(table.columns) - 1, "agreed", alike)
+    kinds = [part.groupby("item_id").rating.nunique() for _name, part in parts]
+    table.insert(len(table.columns) - 1, "agreed", [float((n == 1).mean()) for n in kinds])
     table.insert(len(table.columns) - 1, "band", [band(value) for value in table.kappa])
     return table
 
@@ -406,15 +424,14 @@ def band(kappa: float) -> str:
 
 
 def _kappa(ratings: pd.DataFrame) -> Kappa:
-    table, is_clustered = _ratings_table(ratings), "cluster" in ratings
+    table, clusters = _arranged(ratings)
     if len(table.columns) == 2:
-        clusters = list(_clusters(ratings, table)) if is_clustered else None
         result = cohen_kappa(list(table.iloc[:, 0]), list(table.iloc[:, 1]), clusters=clusters)
     else:
         result = fleiss_kappa(ratings)
-    if not is_clustered:
+    if clusters is None:
         return result
-    n, why = ratings.cluster.nunique(), result.note
+    n, why = len(set(clusters)), result.note
     if n < MIN_CLUSTERS and not math.isnan(result.kappa):
         why = f"{n} cluster{'s' * (n != 1)} of items: an interval needs {MIN_CLUSTERS} at least"
     return result._replace(ci_low=math.nan, ci_high=math.nan, note=why) if why else result

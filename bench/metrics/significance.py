@@ -11,9 +11,9 @@ A permutation of units between the models would ask whether the models are alike
 is wrong about scores where they are not (Chung and Romano, Exact and asymptotically robust
 permutation tests, Annals of Statistics 41, 2013). Of two models that follow the stereotype equally
 often when they name a person, but name one in 90 % and in 20 % of their answers, it calls 0.2 to
-11 % different at a level of 5 %; this test 3 to 7 %, from 12 units on
-(tests/metrics/test_coverage.py). Where one of the models decides in a few units only, it errs in
-10 % with 12 units and 7 % with 60: so few answers carry the score.
+11 % different at a level of 5 %; this test 3 to 7 %, from 12 units on. Where one of the models
+decides in a few units only, it errs in 10 % with 12 units and 7 % with 60: so few answers carry the
+score.
 
     difference([0.2, 0.4, 0.9], [0.1, 0.4, 0.5])  # one score per item, the same items in both
 """

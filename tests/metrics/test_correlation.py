@@ -26,17 +26,12 @@ def test_by_hand():
     # Of the 24 orders of four, 8 have as many or more pairs in order or in disorder.
     assert kendall.p == pytest.approx(8 / 24)
     assert kendall[5:] == (4, "")
-
-
-def test_the_papers_p_is_not_what_it_says():
-    # Specification 5.1: r = -.263 with eleven models has p = .43, and -.535 has .09.
-    for r, p in ((-0.263, 0.43), (-0.535, 0.09)):
-        x = np.arange(11.0) - 5
-        other = np.cos(np.arange(11.0) * 2)
-        other -= other.mean() + (other @ x) / (x @ x) * x
-        y = r * x / np.linalg.norm(x) + math.sqrt(1 - r * r) * other / np.linalg.norm(other)
-        pearson = correlations(x, y)[0]
-        assert (pearson.value, round(pearson.p, 2)) == (pytest.approx(r), p)
+    columns = {"language": list("aaabbb"), "rate": [0, 1, 2] * 2, "score": [0, 1, 2, 5, 5, 5.0]}
+    table = by_group(pd.DataFrame(columns), ["language"])
+    assert list(table.language + table.coefficient) == [
+        k + name for k in "ab" for name in COEFFICIENTS
+    ]
+    assert list(table.value) == pytest.approx([1] * 3 + [math.nan] * 3, nan_ok=True)
 
 
 @given(
@@ -44,9 +39,10 @@ def test_the_papers_p_is_not_what_it_says():
         lambda rows: all(len(set(values)) > 1 for values in zip(*rows, strict=True))
     )
 )
-def test_against_scipy(rows):
+def test_against_scipy_also_where_ties_differ_in_the_last_digit(rows):
     x, y = np.array(rows).T / 10
-    for result, name in zip(correlations(x, y), COEFFICIENTS.values(), strict=True):
+    nearly = np.where(np.arange(len(y)) % 2, y, y + 0.1 + 0.2 - 0.3)
+    for result, name in zip(correlations(x, nearly), COEFFICIENTS.values(), strict=True):
         wanted = getattr(stats, name)(x, y)
         assert (result.value, result.p) == pytest.approx((wanted.statistic, wanted.pvalue))
 
@@ -56,8 +52,7 @@ def test_against_scipy(rows):
     [
         ([0, 0.5, 1], [2 / 3, 1 - 1 / 3, 0.6666666666666667], 3, "the score is 0.667 at every"),
         ([1, 1, 1], [0, 1, 2], 3, "the rate is 1 at every point"),
-        ([0, 1], [0, 1], 2, "2 points; 3 are needed"),
-        ([0, 1, 2], [0, math.nan, 1], 2, "2 points"),
+        ([0, 1, 2], [0, math.nan, 1], 2, "2 points; 3 are needed"),
         ([0], [1], 1, "1 point; 3"),
     ],
 )
@@ -66,19 +61,3 @@ def test_undefined_is_nan_with_a_reason(x, y, n, reason):
         assert np.isnan(result[1:5]).all()
         assert result.n == n
         assert result.reason.startswith(reason)
-
-
-def test_ties_are_ties_however_they_were_computed():
-    nearly, same = (
-        [result.value for result in correlations([0, 1, 2, 3], y)]
-        for y in ([0.1 + 0.2, 0.3, 0.5, 0.7], [0.3, 0.3, 0.5, 0.7])
-    )
-    assert nearly == pytest.approx(same)
-
-
-def test_by_group_has_a_row_per_group_and_coefficient():
-    columns = {"language": list("aaabbb"), "rate": [0, 1, 2] * 2, "score": [0, 1, 2, 5, 5, 5.0]}
-    table = by_group(pd.DataFrame(columns), ["language"])
-    assert list(table.language) == ["a"] * 3 + ["b"] * 3
-    assert list(table.coefficient) == [*COEFFICIENTS] * 2
-    assert list(table.value) == pytest.approx([1] * 3 + [math.nan] * 3, nan_ok=True)

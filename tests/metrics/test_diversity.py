@@ -1,4 +1,4 @@
-"""Diversity: ROUGE-L by a slow table and by hand, intervals by leaving out one by one, duplicates, words."""
+"""Diversity: ROUGE-L by a slow table and by hand, intervals by leaving out, duplicates."""
 
 import math
 from itertools import combinations
@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench import data
-from bench.data.texts import Text, audit, texts
+from bench.data.texts import Text
 from bench.metrics import diversity
 
 
@@ -25,10 +24,10 @@ def slow(first, second):
     return 2 * table[-1][-1] / (len(one) + len(other)) if one or other else 1.0
 
 
-def rows(*each, groups=("g",)):
+def rows(*each):
     """Texts from (category, text) or (category, text, whole row); all Chinese."""
     made = [
-        Text("cbbq", f"{row[0]}:{k}", row[0], "zh", "t", groups, row[1], row[-1], 2)
+        Text("cbbq", f"{row[0]}:{k}", row[0], "zh", "t", ("g",), row[1], row[-1], 2)
         for k, row in enumerate(each)
     ]
     return pd.DataFrame(made, columns=list(Text._fields))
@@ -43,24 +42,23 @@ SCENES = rows(
 )
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "common"),
-    [("甲乙丙丁", "甲 丙戊丁己", 3), ("The cat sat.", "the dog sat down.", 3), ("甲", "乙", 0)],
-)
-def test_rouge_l_by_hand(first, second, common):
-    # 甲丙丁 is common, of 4 and 5. Words: the, sat, `.`, whatever their case.
-    assert diversity.rouge_l([first], [second])[0, 0] == pytest.approx(2 * common / 9)
-
-
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.text("甲乙丙丁 aB.", max_size=90), min_size=2, max_size=5))
-def test_rouge_l_is_that_of_the_slow_table(texts):
+def test_rouge_l_is_that_of_the_slow_table_and_by_hand(texts):
     values = diversity.rouge_l(texts, texts)
     assert values == pytest.approx(np.array([[slow(a, b) for b in texts] for a in texts]), abs=1e-6)
-    assert values == pytest.approx(diversity.rouge_l(texts, list(texts)))
+    # 甲丙丁 is common, of 4 and 5. Words: the, sat, `.`, whatever their case.
+    for first, second, common in (
+        ("甲乙丙丁", "甲 丙戊丁己", 3),
+        ("The cat sat.", "the dog sat down.", 3),
+        ("甲", "乙", 0),
+    ):
+        assert diversity.rouge_l([first], [second])[0, 0] == pytest.approx(2 * common / 9)
 
 
-def test_means_within_and_across():
+def test_means_within_and_across_languages_apart():
+    mixed = pd.concat([SCENES, SCENES.assign(language="ja", category="ja")], ignore_index=True)
+    assert diversity.diversity(mixed).table.set_index("category").pairs["across"] == 6
     result = diversity.diversity(SCENES)
     table = result.table.set_index("category")
     # Within age 3 / 4, 0, 0; within race 0; across 甲乙: 1 / 2 twice, 己庚: 1 / 2 once, of six pairs.
@@ -93,17 +91,14 @@ def test_the_interval_is_that_of_leaving_out_texts_one_by_one():
     assert result == pytest.approx((middle, middle - arm, middle + arm))
 
 
-def test_near_duplicates_are_the_pairs_above_the_threshold():
+def test_near_and_exact_duplicates():
     long = "甲乙丙丁戊己庚辛壬癸"
     texts = rows(("age", long), ("race", long[:-1] + "子"), ("race", "子丑寅卯"))
     (near,) = diversity.diversity(texts).near.itertuples()
     assert (near.rouge_l, near.item_a, near.item_b) == (pytest.approx(0.9), "age:0", "race:1")
-
-
-def test_the_same_text_in_a_category_counts_once_and_in_two_twice():
-    again = rows(
-        ("age", "甲乙", "1"), ("age", "甲乙", "2"), ("race", "甲乙", "3"), ("race", "丙丁", "3")
-    )
+    # The same text counts once in a category, and twice in two.
+    pairs = [("age", "甲乙"), ("age", "甲乙"), ("race", "甲乙"), ("race", "丙丁")]
+    again = rows(*((*pair, whole) for pair, whole in zip(pairs, "1233", strict=True)))
     table = diversity.diversity(again).table.set_index("category")
     assert table.loc["age", ["texts", "distinct", "pairs"]].tolist() == [2, 1, 0]
     assert table.note["age"] == "no pair of distinct texts"
@@ -112,17 +107,13 @@ def test_the_same_text_in_a_category_counts_once_and_in_two_twice():
     assert duplicates[["rows", "items"]].to_numpy().tolist() == [[2, "race:2, race:3"]]
 
 
-def test_languages_are_not_compared():
-    mixed = pd.concat([SCENES, SCENES.assign(language="ja", category="ja")], ignore_index=True)
-    assert diversity.diversity(mixed).table.set_index("category").pairs["across"] == 6
-
-
-def test_of_many_texts_a_stated_number_is_drawn():
+def test_of_many_texts_a_stated_number_is_drawn(refusal):
     rng = np.random.default_rng(1)
     many = rows(*[("age", "".join(rng.choice(list("甲乙丙丁戊己庚辛"), 9))) for _ in range(60)])
     first, again = (diversity.diversity(many, largest=20) for _ in range(2))
     assert first.table.loc[0, ["compared", "pairs"]].tolist() == [20, 190]
     assert again.each.equals(first.each)
+    assert "no texts" in refusal(diversity.diversity, many[:0])
 
 
 def test_nearest_texts_of_another_data_set():
@@ -135,27 +126,8 @@ def test_nearest_texts_of_another_data_set():
     assert diversity.overlaps({"one": SCENES, "two": other.assign(language="ja")})[0].empty
 
 
-def test_nothing_to_compare_is_refused(refusal):
-    assert "no texts" in refusal(diversity.diversity, SCENES.iloc[:0])
-
-
-@pytest.mark.parametrize("name", ["mcbe", "cbbq", "nli_coal"])
-def test_our_samples_are_read_and_counted(name):
-    source = data.find(name, data.SAMPLES / name)
-    own, items = texts(source), data.load(source)
-    assert own["items"].sum() == len(items)
-    assert own.item_id.is_unique
-    assert set(own.category) == {item.category for item in items}
-    assert diversity.coverage(own, "category").texts.sum() == len(own)
-    assert not own.text.str.contains(r"PLH|NAME|\[Sub\]").any()
-    assert {"kind", "what", "findings", "example"} <= set(audit(source))
-
-
-def test_a_text_counts_for_each_group_that_it_compares_and_one_without_groups_for_none():
-    parts = [rows(("age", name), groups=name.split()) for name in ("old young", "old", "")]
-    own = pd.concat(parts, ignore_index=True)
-    assert diversity.coverage(own, "group").set_index("group").texts.to_dict() == {
-        "old": 2,
-        "young": 1,
-    }
-    assert diversity.coverage(own, "topic").texts.tolist() == [3]
+def test_a_text_counts_for_each_group_that_it_compares():
+    own = SCENES.assign(groups=[("old", "young"), ("old",), (), ("young",), ("old",)])
+    counted = diversity.coverage(own, "group").set_index("group")
+    assert counted[["texts", "items"]].to_numpy().tolist() == [[3, 6], [2, 4]]
+    assert diversity.coverage(own, "category").texts.tolist() == [3, 2]

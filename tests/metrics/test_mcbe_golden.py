@@ -1,4 +1,4 @@
-"""McBE through the command, against what the authors' own functions print and ask for the same toy rows and replies."""
+"""McBE through the command: what the authors' own functions print and ask for the same rows."""
 
 import ast
 import json
@@ -18,20 +18,6 @@ TASKS = {
     "bias_analysis": "ba",
     "bias_scoring": "bs",
 }
-NAMES = [
-    ("preference_computation", "mixed"),
-    ("preference_computation", "large"),
-    ("classification", "all right"),
-    ("classification", "one wrong"),
-    ("scenario_selection", "strict order (earlier word always chosen)"),
-    ("scenario_selection", "always A"),
-    ("scenario_selection", "refuse"),
-    ("scenario_selection", "empty"),
-    ("bias_analysis", "full marks"),
-    ("bias_analysis", "unparsable judge"),
-    ("bias_scoring", "exact"),
-    ("bias_scoring", "mixed"),
-]
 # Answers at which the released code stops, of all answers of the case.
 STOPS = {"empty": "20 of 20 answers", "unparsable judge": "3 of 12 answers"}
 
@@ -43,19 +29,20 @@ def golden(shared):
 
 @pytest.fixture
 def official(monkeypatch, capsys, tmp_path, shared, golden):
-    """Runs the command as the release asks, over the golden rows as gender.xlsx: the rows of scores, and the records."""
+    """Runs the command as the release asks, over the golden rows: rows of scores, and records."""
     monkeypatch.chdir(tmp_path)
     pd.DataFrame(golden["rows"]).to_excel(tmp_path / "gender.xlsx", index=False)
 
-    def call(task, answers, marks):
-        model = replay(tmp_path / "model.jsonl", answers)
-        words = ["run", "mcbe", "--data", tmp_path, "--out", "out", "--tasks", task]
-        words += ["--preset", "official", "--prompts", shared / "data/mcbe/prompts.toml"]
-        words += ["--format", "json", "--model", model]
+    def call(case):
+        answers, marks = answered(golden, case)
+        words = ["run", "mcbe", "--data", tmp_path, "--out", case["name"], "--preset", "official"]
+        words += ["--tasks", TASKS[case["task"]], "--format", "json"]
+        words += ["--prompts", shared / "data/mcbe/prompts.toml"]
+        words += ["--model", replay(tmp_path / "model.jsonl", answers)]
         words += ["--judge", replay(tmp_path / "judge.jsonl", marks)] if marks else []
         status, printed, errors = command(monkeypatch, capsys, *words)
         assert status == 0, errors
-        return json.loads(printed)["scores"], records.read(tmp_path / "out")
+        return json.loads(printed)["scores"], records.read(tmp_path / case["name"])
 
     return call
 
@@ -67,16 +54,13 @@ def answered(golden, case):
     for k, row in enumerate(golden["rows"]):
         item, words = f"gender:{k + 1}", row["words"].split("，")
         if task == "pc":
-            answers |= {
-                (task, item, word, 0): nll
-                for word, nll in zip(words, case["mean_nll_per_sentence"][k], strict=True)
-            }
+            nlls = case["mean_nll_per_sentence"][k]
+            answers |= {(task, item, w, 0): nll for w, nll in zip(words, nlls, strict=True)}
         elif task == "ss":
             for a, b in permutations(words, 2):
                 earlier = "A" if words.index(a) < words.index(b) else "B"
-                answers[task, item, f"{a}|{b}", 0] = (
-                    earlier if isinstance(replies, str) else replies[0]
-                )
+                reply = earlier if isinstance(replies, str) else replies[0]
+                answers[task, item, f"{a}|{b}", 0] = reply
         else:
             answers[task, item, "answer", 0] = replies[k]
     asked = {"sc": ["order"], "ba": ["judge:1", "judge:2", "judge:3", "judge:4"]}.get(task, [])
@@ -84,23 +68,17 @@ def answered(golden, case):
     return answers, dict(zip(places, marks, strict=True))
 
 
-def test_the_cases_are_all_there(golden):
-    assert [(case["task"], case["name"]) for case in golden["cases"]] == NAMES
-
-
-@pytest.mark.parametrize(("function", "name"), NAMES)
-def test_the_command_prints_what_the_released_code_prints(golden, official, function, name):
-    (case,) = [one for one in golden["cases"] if (one["task"], one["name"]) == (function, name)]
-    task = TASKS[function]
+@pytest.mark.parametrize("number", range(12))
+def test_the_command_prints_what_the_released_code_prints(golden, official, number):
+    assert len(golden["cases"]) == 12
+    case = golden["cases"][number]
+    task, name = TASKS[case["task"]], case["name"]
+    table, asked = official(case)
     answers, marks = answered(golden, case)
-    table, asked = official(task, answers, marks)
     assert len(asked) == len(answers) + len(marks)
-    found = {
-        row["category"]: row for row in table if (row["task"], row["metric"]) == (task, "score")
-    }
-    assert set(found) == {"gender", "all"}
-    for row in found.values():
-        assert row["preset"] == "official"
+    rows = [row for row in table if (row["task"], row["metric"]) == (task, "score")]
+    assert {row["category"] for row in rows} == {"gender", "all"}
+    for row in rows:
         if isinstance(case["official_result"], float):
             assert repr(row["score"]) == repr(case["official_result"])
             assert "stops" not in row["note"]
@@ -114,45 +92,33 @@ def test_the_command_prints_what_the_released_code_prints(golden, official, func
 
 
 def labels_aside(prompt):
-    """A classification prompt without its list of labels, and that list, whose order changes in every process."""
+    """A prompt without its list of labels, and that list, whose order differs by process."""
     (listed,) = re.findall(r"\[.*\]", prompt)
     return prompt.replace(listed, "[]"), set(ast.literal_eval(listed))
 
 
-def prompts(golden, official, name):
-    """The prompts that a case has on record, by item and request, in the order in which they were asked."""
-    case = next(one for one in golden["cases"] if one["name"] == name)
-    _, rows = official(TASKS[case["task"]], *answered(golden, case))
-    return dict(zip(zip(rows.item_id, rows.request, strict=True), rows.prompt, strict=True))
-
-
-def test_classification_prompts_are_the_authors_whichever_sentence_comes_first(golden, official):
-    asked, wanted = prompts(golden, official, "all right"), golden["prompts"]
-    assert asked["gender:1", "order"] == wanted["order_row0"]
-    assert labels_aside(asked["gender:1", "answer"]) == labels_aside(wanted["SC_row0"])
-    assert labels_aside(asked["gender:2", "answer"]) == labels_aside(wanted["SC_row1_judge_says_2"])
-
-
-def test_scenario_prompts_are_the_authors_in_their_order(golden, official):
-    asked, first = prompts(golden, official, "always A"), golden["prompts"]["SS_row0_pair0"]
-    assert asked["gender:1", "男生|女生"] == first
+def test_prompts_are_the_authors(golden, official):
+    asked, wanted = {}, golden["prompts"]
+    for case in golden["cases"]:
+        if case["name"] in ("all right", "always A", "full marks", "exact"):
+            _, rows = official(case)
+            keys = zip(rows.task, rows.item_id, rows.request, strict=True)
+            asked |= dict(zip(keys, rows.prompt, strict=True))
+    first = wanted["SS_row0_pair0"]
+    for key, name in {
+        ("sc", "order"): "order_row0",
+        ("ss", "男生|女生"): "SS_row0_pair0",
+        ("ba", "answer"): "BA_row0",
+        ("bs", "answer"): "BS_row0",
+        **{("ba", f"judge:{k}"): f"judge_row0_{k}" for k in range(1, 5)},
+    }.items():
+        assert asked[key[0], "gender:1", key[1]] == wanted[name]
+    for item, name in (("gender:1", "SC_row0"), ("gender:2", "SC_row1_judge_says_2")):
+        assert labels_aside(asked["sc", item, "answer"]) == labels_aside(wanted[name])
     row = golden["rows"][0]
     one, two = (
         row["context"] + row["sentence"].replace("[PLH]", word) for word in row["words"].split("，")
     )
-    wanted = [
-        first.replace(one, a).replace(two, b)
-        for a, b in (pair.split(" || ") for pair in golden["prompts"]["SS_row1_order"])
-    ]
-    assert [prompt for (item, _), prompt in asked.items() if item == "gender:2"] == wanted
-
-
-def test_analysis_and_judge_prompts_are_the_authors(golden, official):
-    asked, wanted = prompts(golden, official, "full marks"), golden["prompts"]
-    assert asked["gender:1", "answer"] == wanted["BA_row0"]
-    for k in range(1, 5):
-        assert asked["gender:1", f"judge:{k}"] == wanted[f"judge_row0_{k}"]
-
-
-def test_the_scoring_prompt_is_the_authors(golden, official):
-    assert prompts(golden, official, "exact")["gender:1", "answer"] == golden["prompts"]["BS_row0"]
+    pairs = [pair.split(" || ") for pair in wanted["SS_row1_order"]]
+    own = [prompt for key, prompt in asked.items() if key[:2] == ("ss", "gender:2")]
+    assert own == [first.replace(one, a).replace(two, b) for a, b in pairs]

@@ -1,27 +1,22 @@
-"""NLI-CoAL's scores: the paper's table, exact values of predictors by rule, a slow restatement, warnings, wrong tables."""
+"""NLI-CoAL's scores: the paper's table, predictors by rule, a slow restatement, tables, warnings."""
 
 import csv
 
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.stats.proportion import proportion_confint
 
 from bench import data, run
+from bench.core import i18n
 from bench.metrics import nli_coal
 from bench.metrics.nli_coal.answers import answers
 
 E, C, N = LABELS = ("entailment", "contradiction", "neutral")
 LANGUAGES = ("en", "zh")
-
-
-@pytest.fixture(scope="module")
-def pairs():
-    return data.load(data.find("nli_coal", data.SAMPLES / "nli_coal"))
-
-
-@pytest.fixture(scope="module")
-def english(pairs):
-    return [pair for pair in pairs if pair.category == "en"]
+PAIRS = data.load(data.find("nli_coal", data.SAMPLES / "nli_coal"))
+ENGLISH, CHINESE = ([pair for pair in PAIRS if pair.category == name] for name in LANGUAGES)
+ITEMS = data.frame(CHINESE)
 
 
 def records(pairs, said, logprobs=lambda pair: None):
@@ -74,17 +69,8 @@ def test_predictors_by_rule_get_the_specification_s_values(shared):
         assert (row.fn, row.coal) == pytest.approx(wanted, abs=5e-5)
         if row.predictor.startswith(("man", "woman")):
             assert row.coal_balanced == pytest.approx(2 / 3)
-    items = data.frame(data.load(source, ["zh"], set="downsample"))
-    scores = nli_coal.predictors(items).set_index("predictor")
-    assert len(items) == 600
-    for name in list(PREDICTORS)[3:5]:
-        assert (scores.coal[name], scores.fn[name]) == pytest.approx((2 / 3, 1))
-    assert scores.fn["the stereotype, neutral without one"] == pytest.approx(2 / 3)
-
-
-def test_the_gender_word_alone_scores_high_and_the_balanced_measures_see_through_it(shared):
-    released = data.load(data.find("nli_coal", shared / "data" / "nli_coal"), ["en"])
-    scores = table(released, by_gender(C, E)).score["en"]
+    # The gender word alone scores high, and the balanced measures see through it.
+    scores = table(data.load(source, ["en"]), by_gender(C, E)).score["en"]
     names = ["coal", "coal_balanced", "directional_gap", "directional_gap_balanced"]
     wanted = [0.9133, 2 / 3, 0.74, 0]
     assert [scores["all", name] for name in names] == pytest.approx(wanted, abs=5e-5)
@@ -105,8 +91,8 @@ def test_the_gender_word_alone_scores_high_and_the_balanced_measures_see_through
         (by_set(E, C, E), 1, 1, ""),
     ],
 )
-def test_degenerate_classifiers_are_noted(english, rule, coal, fn, note):
-    scores = table(english, rule)
+def test_degenerate_classifiers_are_noted(rule, coal, fn, note):
+    scores = table(ENGLISH, rule)
     for metric in ("coal", "fn", "coal_balanced"):
         text = scores.note["en", "all", metric]
         assert text.startswith(note) if note else not text
@@ -114,20 +100,6 @@ def test_degenerate_classifiers_are_noted(english, rule, coal, fn, note):
     for metric, wanted in (("coal", coal), ("fn", fn)):
         if wanted is not None:
             assert scores.score["en", "all", metric] == pytest.approx(wanted)
-
-
-@pytest.mark.parametrize("bias", [0, 0.4, 1])
-def test_a_simulated_bias_is_recovered(tmp_path, bias):
-    # With chance `bias` it says what the stereotype expects in PS and AS, else neutral; in NS it always says neutral.
-    done = run.evaluate("nli_coal", f"simulated:bias={bias}", data="samples", out=tmp_path)
-    scores = done.scores_beside()
-    assert set(scores.preset) == {"robust"}, "the presets agree"
-    near = 4 * np.sqrt(bias * (1 - bias) * 2 / 240) / 3 + 1e-12
-    for language in LANGUAGES:
-        own = scores[scores.category == language].set_index(["task", "metric"]).score
-        assert own["all", "coal"] == pytest.approx(2 * bias / 3, abs=near)
-        assert own["ps", E] + own["ps", N] == pytest.approx(1)
-        assert own["ns", N] == 1
 
 
 def test_the_english_rows_of_the_paper_s_table_are_recomputed(shared):
@@ -145,30 +117,16 @@ def test_the_english_rows_of_the_paper_s_table_are_recomputed(shared):
 GOOD = [[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.1, 0.1, 0.8]]
 
 
-def test_sizes_weigh_fn_and_not_coal():
-    for sizes, fn in (((1, 1, 1), 1 - 1.4 / 3), ((1, 1, 8), 1 - 7 / 10)):
-        wanted = (fn, (0.5 + 0.6 + 0.2) / 3)
-        assert nli_coal.scores(np.array(GOOD), sizes) == pytest.approx(wanted)
-    # Rounded shares are accepted.
-    for total in (0.9985, 1.002):
-        shares = [[0.5, 0.2, total - 0.7], *GOOD[1:]]
-        assert nli_coal.scores(shares, (1, 1, 1)).coal == pytest.approx(1.3 / 3)
-
-
 @pytest.mark.parametrize(
     ("distributions", "sizes", "message"),
     [
         ([[500, 200, 300], *GOOD[1:]], (1, 1, 1), "row PS is [500.0, 200.0, 300.0]"),
-        ([*GOOD[:2], [10, 10, 80]], (1, 1, 1), "row NS"),
         ([GOOD[0], [0.4, 0.4, 0.4], GOOD[2]], (1, 1, 1), "row AS is [0.4, 0.4, 0.4]"),
         ([GOOD[0], [-0.2, 0.6, 0.6], GOOD[2]], (1, 1, 1), "row AS"),
         ([GOOD[0], [np.nan, 0.5, 0.5], GOOD[2]], (1, 1, 1), "row AS"),
         (GOOD[:2], (1, 1, 1), "shape (2, 3); expected (3, 3)"),
-        ([GOOD], (1, 1, 1), "shape (1, 3, 3)"),
         ([[0.5, 0.5], *GOOD[1:]], (1, 1, 1), "not numbers in a regular shape"),
-        ([["a", "b", "c"]] * 3, (1, 1, 1), "not numbers in a regular shape"),
-        *((GOOD, sizes, "three positive") for sizes in ((1, 1), (1, 1, 0), (1, -1, 1))),
-        *((GOOD, (1, size, 1), "three positive") for size in (np.nan, np.inf)),
+        *((GOOD, sizes, "three positive") for sizes in ((1, 1), (1, 1, 0), (1, np.inf, 1))),
     ],
 )
 def test_what_holds_no_shares_or_sizes_is_refused(refusal, distributions, sizes, message):
@@ -179,14 +137,13 @@ REPLIES = {"neutral.": N, "不知道": "", "entailment or neutral": "", "": ""}
 REPLIES |= {E: E, "Contradiction": C, N: N, C: C}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_every_measure_agrees_with_a_slow_statement(pairs, seed):
-    rng = np.random.default_rng(seed)
-    draws = rng.dirichlet([1, 1, 1], len(pairs))
-    chances = dict(zip((pair.item_id for pair in pairs), draws, strict=True))
+def test_every_measure_agrees_with_a_slow_statement():
+    rng = np.random.default_rng(0)
+    draws = rng.dirichlet([1, 1, 1], len(PAIRS))
+    chances = dict(zip((pair.item_id for pair in PAIRS), draws, strict=True))
     replies = {name: list(REPLIES)[rng.integers(len(REPLIES))] for name in chances}
     # Label words of a language model are part of a vocabulary: they need not sum to one.
-    found = table(pairs, lambda p: replies[p.item_id], lambda p: np.log(0.3 * chances[p.item_id]))
+    found = table(PAIRS, lambda p: replies[p.item_id], lambda p: np.log(0.3 * chances[p.item_id]))
 
     def share(label, pairs):
         """Shares are among readable answers."""
@@ -199,8 +156,7 @@ def test_every_measure_agrees_with_a_slow_statement(pairs, seed):
     def gap(pro, anti):
         return (share(E, pro) - share(E, anti) + share(C, anti) - share(C, pro)) / 2
 
-    for language in LANGUAGES:
-        own = [pair for pair in pairs if pair.category == language]
+    for language, own in zip(LANGUAGES, (ENGLISH, CHINESE), strict=True):
         ps, as_, ns = ([pair for pair in own if pair.set == name] for name in ("ps", "as", "ns"))
         pro, anti = ([[p for p in s if female(p) == f] for f in (True, False)] for s in (ps, as_))
         women, men = ([p for p in ns if p.gender == gender] for gender in ("feminine", "masculine"))
@@ -244,49 +200,39 @@ def test_every_measure_agrees_with_a_slow_statement(pairs, seed):
     assert (found.ci_low < found.ci_high).all()
 
 
-def test_a_threshold_is_strict_and_an_impossible_label_has_no_probability(english):
-    scores = table(english, lambda pair: N, lambda pair: np.log([0.25, 0.25, 0.5]))
-    scores = scores.loc["en"].loc["all"]
-    assert scores.score["threshold:0.5"] == 0
-    assert np.isnan(scores.baseline["threshold:0.5"])
-    first = english[0].item_id
+def test_an_impossible_label_has_no_probability():
+    first, n = ENGLISH[0].item_id, len(ENGLISH)
     logs = lambda pair: [-np.inf, -np.inf, -np.inf if pair.item_id == first else -3.0]  # noqa: E731
-    scores = table(english, lambda pair: N, logs).loc["en"].loc["all"]
-    assert scores.score["net_neutral"] == 1
-    assert scores.n[["net_neutral", "fraction_neutral"]].tolist() == [
-        len(english) - 1,
-        len(english),
-    ]
-    without = table(english, lambda pair: N).index.get_level_values("metric")
+    scores = table(ENGLISH, lambda pair: N, logs).loc["en"].loc["all"]
+    assert (scores.score["net_neutral"], scores.n["net_neutral"]) == (1, n - 1)
+    assert scores.n["fraction_neutral"] == n
+    without = table(ENGLISH, lambda pair: N).index.get_level_values("metric")
     assert not set(without) & {"coal_soft", "fn_soft", "net_neutral", "threshold:0.5"}
 
 
-def test_what_was_not_asked_or_read_leaves_scores_undefined_with_a_reason(tmp_path, english):
+def test_what_was_not_asked_or_read_leaves_scores_undefined_with_a_reason(tmp_path):
     options = {"data": "samples", "categories": ["zh"]}
     refused = run.evaluate("nli_coal", "simulated:refuse=1", out=tmp_path / "a", **options).scores()
     assert refused.score.isna().all()
     assert (refused.note != "").all()
     assert (refused.valid_rate == 0).all()
-    unread = table(english, by_set(E, "不知道", N)).loc["en"]
+    unread = table(ENGLISH, by_set(E, "不知道", N)).loc["en"]
     assert np.isnan(unread.score["all", "coal"])
     assert "no readable answer in one of the sets" in unread.note["all", "coal"]
     assert unread.score["ps", E] == 1
-    female_only = [pair for pair in english if pair.set == "ns" or female(pair)]
+    female_only = [pair for pair in ENGLISH if pair.set == "ns" or female(pair)]
     scores = table(female_only, by_set(E, C, N)).loc["en"]
     assert scores.score["all", "coal"] == pytest.approx(2 / 3)
     for metric in ("coal_balanced", "directional_gap_balanced"):
         assert np.isnan(scores.score["all", metric])
         assert "one direction of stereotype" in scores.note["all", metric]
-    assert np.isnan(scores.score["ps", "entailment_male"])
-    options |= {"tasks": ["ps"], "out": tmp_path / "b"}
-    alone = run.evaluate("nli_coal", "simulated:bias=1", **options).scores()
-    assert set(alone.metric) == {*LABELS, "entailment_female", "entailment_male"}
-    assert set(alone.task) == {"ps"}
+    alone = table([pair for pair in ENGLISH if pair.set == "ps"], by_set(E, C, N))
+    assert set(alone.loc["en"].loc["ps"].index) == {*LABELS, "entailment_female", "entailment_male"}
 
 
-def test_neutral_terms_are_reported_and_in_no_score(english):
-    before, items = table(english, by_set(E, C, N)), data.frame(english)
-    rows = records(english, by_set(E, C, N))
+def test_neutral_terms_are_reported_and_in_no_score():
+    before, items = table(ENGLISH, by_set(E, C, N)), data.frame(ENGLISH)
+    rows = records(ENGLISH, by_set(E, C, N))
     terms = items[items.set == "ps"].assign(set="nt", gender="neutral")
     asked = rows[rows.task == "ps"].assign(task="nt", response=C)
     for frame in (terms, asked):
@@ -295,23 +241,67 @@ def test_neutral_terms_are_reported_and_in_no_score(english):
     after = nli_coal.score_records(*both, "robust").set_index(["category", "task", "metric"])
     assert after.loc["en", "nt", C][["score", "n"]].tolist() == [1, len(terms)]
     pd.testing.assert_frame_equal(after.drop(index="nt", level="task"), before)
+    # Types come from the sets and not from the column.
+    typed = answers(records(ENGLISH, lambda pair: N), items.assign(occupation_type=""))
+    assert list(typed.type) == list(items.occupation_type)
 
 
-def test_types_come_from_the_sets_and_not_from_the_column(english):
-    items = data.frame(english)
-    rows = answers(records(english, lambda pair: N), items.assign(occupation_type=""))
-    assert list(rows.type) == list(items.occupation_type)
+# Tables by occupation and the like, and pairs of models
 
 
-def test_pairs_of_an_occupation_are_drawn_together(english):
-    """Where e_p - e_a is 0 for each occupation, the interval is that of units that all agree.
+def test_the_worst_occupation_stands_first_with_what_it_is_made_of():
+    worst, other = (next(p.occupation for p in CHINESE if p.set == name) for name in ("ps", "ns"))
 
-    Drawn apart, the two shares of 20 occupations would leave the difference some 0.3 on each side.
-    """
-    entails = {pair.occupation: k % 2 == 0 for k, pair in enumerate(english[::4])}
-    scores = table(english, lambda pair: E if entails.get(pair.occupation) else N)
-    row = scores.loc["en", "all", "directional_gap"]
-    assert row.score == 0
-    assert row.ci_high == pytest.approx(-row.ci_low)
-    assert 0 < row.ci_high < 0.15
-    assert scores.ci_low["en", "ps", E] < scores.ci_high["en", "ps", E]
+    def said(pair):
+        if pair.occupation == worst:
+            return {"ps": E, "as": C}[pair.set]
+        return "?" if pair.occupation == other and pair.gender == "feminine" else N
+
+    rows = records(CHINESE, said)
+    table = nli_coal.by(rows, ITEMS, "occupation")
+    first, asked = table.iloc[0], ITEMS[ITEMS.occupation == worst]
+    assert (first.occupation, first.occupation_type) == (worst, asked.occupation_type.iloc[0])
+    assert (first.biased, first.e_p, first.c_a, first.gap) == (1, 1, 1, 1)
+    assert first[E] == first[C] == 0.5
+    assert np.isnan(first.not_neutral)
+    assert (first.n, first.units) == (len(asked), asked.premise.nunique())
+    # The pairs of a sentence count as one.
+    wilson = proportion_confint(first.units, first.units, method="wilson")
+    assert (first.ci_low, first.ci_high) == pytest.approx(wilson, abs=1e-4)
+    assert (table.biased[1:] == 0).all()
+    unread = table.set_index("occupation").loc[other]
+    assert [unread.valid_rate, unread.not_neutral] == pytest.approx([0.5, 0], abs=0.1)
+    assert np.isnan(unread.e_p)
+    assert nli_coal.by(rows, ITEMS.assign(occupation=""), "occupation").empty
+
+
+def test_by_type_gender_word_and_frame(refusal):
+    rows = records(CHINESE, by_gender(C, E))
+    types, genders, terms, frames = (
+        nli_coal.by(rows, ITEMS, name).set_index(name)
+        for name in ("occupation_type", "gender", "term", "frame")
+    )
+    assert types.biased.to_dict() == {"female-stereo": 0, "male-stereo": 1, "neutral": 1}
+    assert genders[C].to_dict() == {"feminine": 1, "masculine": 0}
+    assert terms[E].to_dict() == {"女人": 0, "男人": 1}
+    assert (len(frames), frames.n.sum()) == (ITEMS.frame.nunique(), len(ITEMS))
+    assert frames.biased.is_monotonic_decreasing
+    assert "column of the items" in refusal(nli_coal.by, rows, ITEMS, "premise")
+    assert "have no `frame`" in refusal(nli_coal.by, rows, ITEMS.drop(columns="frame"), "frame")
+
+
+def test_only_pairs_that_both_answered_are_compared_and_who_is_less_readable_is_named():
+    silent = {pair.item_id for pair in CHINESE[::2]}
+    refusing = records(CHINESE, lambda pair: "?" if pair.item_id in silent else N)
+    table = nli_coal.compare({"a": records(CHINESE, lambda pair: N), "b": refusing}, ITEMS)
+    assert set(table.n) == {len(CHINESE) - len(silent)}
+    assert set(table.difference) == {0}
+    assert set(table.p) == {1}
+    note = "less readable: 100% of a's answers could be read, 50% of b's answers"
+    assert table.note.str.endswith(note).all()
+    with i18n.use_language("zh"):
+        assert "可读出 50%" in i18n.note(note)
+    alike = nli_coal.compare({"a": refusing, "b": refusing}, ITEMS)
+    assert not alike.note.str.contains("less readable").any()
+    never = records(CHINESE, lambda pair: "?")
+    assert nli_coal.compare({"a": refusing, "b": never}, ITEMS).empty
