@@ -16,23 +16,14 @@ import pandas as pd
 from bench.core.errors import BadInput, expected
 from bench.metrics.agreement import check_raters
 from bench.metrics.bootstrap import estimate, resample
-from bench.metrics.table import ALL, Card
+from bench.metrics.table import ALL, read_cards
 
 Measurement = Literal["nominal", "ordinal", "interval"]
 MEASUREMENTS = get_args(Measurement)
 # An interval needs the square of the number of ranks in sums, of each resample.
 MOST_RANKS = 60
 _ROUNDING = 1e-9
-CARDS = (
-    Card(
-        "alpha",
-        "How far raters agree beyond chance, where not all need have rated everything.",
-        "1 - observed / expected squared difference of two ratings; within items, over all ratings",
-        "Krippendorff, Content Analysis, 2019, chapter 12",
-        "-1 to 1; 0 is chance",
-        "1",
-    ),
-)
+CARDS = read_cards(__file__, "alpha")
 
 
 class Alpha(NamedTuple):
@@ -75,6 +66,10 @@ def krippendorff_alpha(ratings: pd.DataFrame, measurement: Measurement) -> Alpha
         ratings: rows with item_id, rater and rating; a missing rating is an empty cell or no row.
         measurement: `nominal` (ratings are categories), `ordinal` (numbers of which only the order
             counts, at most 60), or `interval`.
+
+    Raises:
+        BadInput: an unknown measurement, too few raters, an item rated twice by one, a rating that
+            is no number, or too many ranks.
     """
     if measurement not in MEASUREMENTS:
         raise BadInput(expected(measurement, MEASUREMENTS, "measurement of Krippendorff's alpha"))

@@ -9,7 +9,7 @@ import pandas as pd
 import scipy
 
 from bench.metrics.bootstrap import interval
-from bench.metrics.table import Card
+from bench.metrics.table import read_cards
 
 PEARSON = "pearson"
 # The function of `scipy.stats` for each. p of Pearson's and Spearman's is by the t distribution
@@ -19,32 +19,7 @@ COEFFICIENTS = {PEARSON: "pearsonr", "spearman": "spearmanr", "kendall": "kendal
 LEAST = 3
 # Scores that differ by less are the same number computed in two ways.
 NOISE = 1e-9
-CARDS = (
-    Card(
-        "pearson",
-        "how nearly the scores lie on a straight line over the rates",
-        "cov(x, y) / (s_x s_y)",
-        "Pearson, 1895; the paper's choice",
-        "-1 to 1",
-        "1",
-    ),
-    Card(
-        "spearman",
-        "Pearson's coefficient of the ranks: whether a higher rate has a higher score",
-        "pearson(rank x, rank y)",
-        "Spearman, 1904; the README's choice, after Kaneko et al., EACL 2023",
-        "-1 to 1",
-        "1",
-    ),
-    Card(
-        "kendall",
-        "pairs of models in the right order less those in the wrong one, ties counted (tau-b)",
-        "(C - D) / sqrt((C + D + T_x) (C + D + T_y))",
-        "Kendall, 1945",
-        "-1 to 1",
-        "1",
-    ),
-)
+CARDS = read_cards(__file__, "correlation")
 
 
 class Correlation(NamedTuple):

@@ -30,7 +30,7 @@ CATEGORY, CELL = "category", "category x task"
 # scipy's test needs this many models; two are compared by bench.metrics.significance.
 LEAST_MODELS = 3
 LEAST_BLOCKS = 2
-CARDS = read_cards(__file__, "friedman_cards.csv")
+CARDS = read_cards(__file__, "friedman")
 
 
 class Blocks(NamedTuple):
@@ -260,6 +260,9 @@ def pairs(blocks: Blocks) -> pd.DataFrame:
         less bias), `ci_low` and `ci_high` (this less and plus the critical difference, for all
         pairs at once), `p_nemenyi`, `p_conover` and `p_wilcoxon` (the last two adjusted by Holm's
         method), `blocks`, `blocks_apart` (those in which the two differ), and `note`.
+
+    Raises:
+        NoRuns: a single model.
     """
     import scikit_posthocs as posthocs  # type: ignore[import-untyped]  # slow to load
 

@@ -12,22 +12,13 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.metrics.bootstrap import Place, Replicates, leave_one_out
-from bench.metrics.table import ALL, Card
+from bench.metrics.table import ALL, read_cards
 
 TOP = 5
 # Two ways to compute the same score differ by less.
 NOISE = 1e-9
 COLUMNS = ["task", "metric", "category", "unit", "text", "score", "without", "change"]
-CARDS = (
-    Card(
-        "change",
-        "the score over all categories without this unit, less the score with it",
-        "s_(-i) - s",
-        "Efron and Tibshirani, 1993, chapter 11",
-        "the score's, with either sign",
-        "near 0 for every unit",
-    ),
-)
+CARDS = read_cards(__file__, "influence")
 
 
 def influence(

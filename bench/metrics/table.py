@@ -115,6 +115,25 @@ class Trait(NamedTuple):
     biased_is_high: bool
 
 
+def score_row(
+    place: tuple[str, str, str],
+    value: tuple[float, float, float],
+    n: int,
+    valid_rate: float,
+    baseline: float,
+    preset: str,
+    note: str,
+    habit: str,
+) -> Score:
+    """Make the row of a place (category, task, metric) and a value with its interval.
+
+    Args:
+        habit: the note of a score that tells nothing of groups.
+    """
+    by_habit = note == habit != ""
+    return Score(*place, *value, n, valid_rate, baseline, preset, note, by_habit=by_habit)
+
+
 def score_table(rows: Iterable[Score]) -> pd.DataFrame:
     """Make a score table; an undefined score has no interval, and a reason."""
     table = pd.DataFrame(list(rows), columns=list(Score._fields))
@@ -135,10 +154,11 @@ def join_notes(*notes: str) -> str:
     return "; ".join(filter(None, notes))
 
 
-def read_cards(module_file: str, name: str = "cards.csv") -> tuple[Card, ...]:
-    """Read metric cards from a CSV file next to the module that they describe."""
-    with Path(module_file).with_name(name).open(encoding="utf-8", newline="") as file:
-        return tuple(Card(**row) for row in csv.DictReader(file))
+def read_cards(module_file: str, subject: str = "") -> tuple[Card, ...]:
+    """Read the metric cards of a module, or of one `subject`, from the cards.csv next to it."""
+    with Path(module_file).with_name("cards.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return tuple(Card(**row) for row in rows if row.pop("subject", "") == subject)
 
 
 def cards(metrics: Iterable[Card]) -> pd.DataFrame:

@@ -9,16 +9,7 @@ import pandas as pd
 
 from bench.core.errors import BadInput
 from bench.core.i18n import N_
-from bench.metrics.bootstrap import (
-    Draw,
-    Place,
-    Replicates,
-    Totals,
-    estimate,
-    replicate,
-    resample,
-    sample,
-)
+from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample
 from bench.metrics.nli_coal.answers import (
     CROSSED,
     GENDERS,
@@ -55,6 +46,7 @@ from bench.metrics.table import (
     Score,
     Trait,
     read_cards,
+    score_row,
     score_table,
     with_bounds,
 )
@@ -162,10 +154,8 @@ def replicates_of(rows: pd.DataFrame, draw: Draw = resample) -> Replicates:
         if (measure.task, measure.metric) in wanted:
             for category in [*languages, ALL]:
                 names = languages if category == ALL else [category]
-                statistic = _statistic(totals, measure, names)
                 place = (category, measure.task, measure.metric)
-                values = replicate(totals, statistic)
-                kept.add(place, values, sample(totals, statistic), measure.limits)
+                kept.keep(place, totals, _statistic(totals, measure, names), measure.limits)
     return kept
 
 
@@ -220,18 +210,8 @@ def _scores(totals: Totals, rows: pd.DataFrame, preset: str) -> Iterator[Score]:
             if np.isnan(value.value):
                 note = measure.why
             rate = float(known.mean()) if len(part) else np.nan
-            row = Score(
-                category,
-                measure.task,
-                measure.metric,
-                *value,
-                int(known.sum()),
-                rate,
-                measure.baseline,
-                preset,
-                note,
-                by_habit=note == warning != "",
-            )
+            place, n = (category, measure.task, measure.metric), int(known.sum())
+            row = score_row(place, value, n, rate, measure.baseline, preset, note, warning)
             if extremes and not measure.soft:
                 row = with_bounds(row, _bounds(extremes, measure), rate)
             yield row
