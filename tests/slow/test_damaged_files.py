@@ -3,11 +3,9 @@
 HOSTILE_FILES sets how many files each reader reads, default: 100.
 """
 
-import json
 import os
 import shutil
 import warnings
-from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
@@ -86,68 +84,19 @@ def nli_built() -> Files:
 
 
 @cache
-def release(form: str) -> Files:
+def release(kind: str) -> Files:
     def pack(folder: Path) -> None:
         files = enumerate(cbbq_templates().values())
         write(folder / "in", {f"{k}.csv": raw[:500] for k, raw in files})
-        kind = {"zip": "zip", "tar.gz": "gztar"}[form]
         shutil.make_archive(str(folder / "release"), kind, folder / "in")
 
-    return made(pack, f"*.{form}")
+    return made(pack, "release.*")
 
 
 @cache
 def scripts(benchmark: str) -> Files:
     helpers = {"cbbq": cbbq_scripts, "mcbe": mcbe_scripts}[benchmark]
     return made(lambda folder: helpers.scripts(folder, helpers.INVENTED), "**/*.py")
-
-
-def rows_as_lines(*rows: object) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-
-
-TEXTS: Files = {
-    "study.yml": b"""title: Two models
-models: ["simulated:bias=0.2", "tiny:s,bias=0.25"]
-benchmarks:
-  cbbq: {categories: [gender, age], limit: 20, settings: {explanation: "yes"}}
-  mcbe: {judge: "simulated:", repeats: 2, tasks: [pc, ba]}
-analyses: {compare_models: &some {runs: [../x/*]}, prompt_robustness: *some}
-options: {seed: 0, preset: robust, device: cpu}
-""",
-    "answers.jsonl": rows_as_lines(
-        *({"task": "ss", "item_id": f"a:{k}", "request": "x", "response": "A"} for k in range(4)),
-        {"prompt": "谁？", "response": 1.5},
-    ),
-    "answers.csv": b"task,item_id,request,repeat,response\nss,gender:1,x,0,A\nss,gender:2,x,1,\n",
-    "predictions.jsonl": rows_as_lines(
-        {"id": 1, "label": "neutral"},
-        {"id": 2, "entailment": 0.1, "contradiction": 0.2, "neutral": 0.7},
-        {"id": 3, "label": ["neutral", "entailment", "contradiction"], "scores": [0.2, 0.2, 0.6]},
-    ),
-    "predictions.csv": b"id,language,entailment,contradiction,neutral\n1,en,0.1,0.2,0.7\n",
-    "verdicts.csv": (
-        b"task,item_id,request,repeat,prompt,reply,response\nambiguous,a:1,judge,0,'=q,r,1\n"
-    ),
-    "annotators.csv": b"item_id,rater,rating,category\na:1,x,3,a\na:1,y,4.5,a\n",
-    "human.csv": b"item_id,model,human\na:1,m,50\na:2,m,12.5\n",
-    "published.csv": PATH.read_bytes()[:3000].rpartition(b"\n")[0] + b"\n",
-    "corpus.jsonl": rows_as_lines({"sentence1": "猫睡", "sentence2": "x", "label": "neutral"}),
-    "corpus.tsv": b"sentence1\tsentence2\tgold_label\nx\ty\t-\na\tb\tneutral\n",
-}
-READ_TEXT: dict[str, Callable[[Path], object]] = {
-    "study.yml": study.load,
-    "answers.jsonl": lambda path: Replay(path).describe(),
-    "answers.csv": lambda path: Replay(path).describe(),
-    "predictions.jsonl": Predictions,
-    "predictions.csv": Predictions,
-    "verdicts.csv": read_verdicts,
-    "annotators.csv": partial(agreement.read_annotations, levels=True),
-    "human.csv": agreement.read_human,
-    "published.csv": lambda path: published("mcbe", path),
-    "corpus.jsonl": lambda path: corpora.read([path]),
-    "corpus.tsv": lambda path: corpora.read([path]),
-}
 
 
 def read_data(benchmark: str, folder: Path) -> None:
@@ -184,10 +133,25 @@ def read_archive(folder: Path) -> None:
         assert not any(path.is_symlink() for path in into.rglob("*"))
 
 
+# What reads each file in `texts`, and ours of published scores.
+TEXTS = Path(__file__).parent / "texts"
+READ_TEXT = {
+    "study.yml": study.load,
+    "answers.jsonl": lambda path: Replay(path).describe(),
+    "answers.csv": lambda path: Replay(path).describe(),
+    "predictions.jsonl": Predictions,
+    "predictions.csv": Predictions,
+    "verdicts.csv": read_verdicts,
+    "annotators.csv": partial(agreement.read_annotations, levels=True),
+    "human.csv": agreement.read_human,
+    PATH.name: lambda path: published("mcbe", path),
+    "corpus.jsonl": lambda path: corpora.read([path]),
+    "corpus.tsv": lambda path: corpora.read([path]),
+}
 READERS = {
     **{
         name: Reader(
-            lambda name=name: {name: TEXTS[name]},
+            lambda name=name: short({**of(TEXTS, name), **of(PATH.parent, name)}, 40),
             lambda folder, name=name, read=read: read(folder / name),
         )
         for name, read in READ_TEXT.items()
@@ -214,7 +178,7 @@ READERS = {
     "McBE scripts": Reader(partial(scripts, "mcbe"), mcbe_prompts.read),
     "CBBQ scripts": Reader(partial(scripts, "cbbq"), cbbq_prompts.read),
     "zip": Reader(partial(release, "zip"), read_archive),
-    "tar.gz": Reader(partial(release, "tar.gz"), read_archive),
+    "tar.gz": Reader(partial(release, "gztar"), read_archive),
     **hostile_curate.READERS,
 }
 
