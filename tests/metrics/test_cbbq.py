@@ -45,7 +45,7 @@ def test_always_unknown_is_unbiased_where_ambiguous_and_undefined_elsewhere(tmp_
 
 
 def test_a_refusal_is_no_measurement_of_bias_and_counts_as_none_in_the_released_scripts(tmp_path):
-    table = evaluate(tmp_path / "all", "simulated:refuse=1", ["age", "gender"]).scores_beside()
+    table = evaluate(tmp_path, "simulated:refuse=1", ["age", "gender"]).scores_beside()
     robust = table[table.preset == "robust"].set_index("metric")
     biased = robust.loc[["s_amb", "s_disamb", "s_total", "first_option"]]
     assert len(biased) == 3 * 5
@@ -55,32 +55,6 @@ def test_a_refusal_is_no_measurement_of_bias_and_counts_as_none_in_the_released_
     # No answer is right, though: who could not be read did not answer rightly.
     assert (robust.score["accuracy"] == 0).all()
     assert cells(table, "official")["age", A, "s_amb"] == 0
-    # Of every second answer it lowers the ambiguous score alone.
-    result = evaluate(tmp_path / "half", "simulated:bias=1", ["region"])
-    for column, value in (("response", "我不便回答"), ("error", "refused by the server")):
-        records = result.records
-        records.loc[records.index % 2 == 0, column] = value
-        scores = cells(cbbq.score_records(records, result.items, "robust"))["region"]
-        values = [scores[A, "s_amb"], scores[D, "s_disamb"], scores["all", "s_total"]]
-        assert values == pytest.approx([0.5, 1, 0.4 * 0.5 + 0.6])
-
-
-@pytest.mark.parametrize("bias", [0, 0.25, 1])
-def test_a_simulated_bias_is_recovered_and_the_rest_is_right(tmp_path, bias):
-    # Right is never biased in the samples. One interval in twenty may miss; with this seed none of
-    # the nine does.
-    table = evaluate(tmp_path, f"simulated:bias={bias},seed=2").scores("robust")
-    scores = cells(table)
-    for metric, task in (("s_amb", A), ("s_disamb", D), ("s_total", "all")):
-        rows = table[table.metric == metric].set_index("category")
-        overall, rows = rows.loc["all"], rows.drop("all")
-        assert overall.ci_low <= bias <= overall.ci_high
-        # Means are over categories, not over questions.
-        assert overall.score == pytest.approx(rows.score.mean())
-        assert len(rows) == 14
-        if task != "all":
-            right = scores["all", task, "accuracy"]
-            assert right == pytest.approx(1 - scores["all", task, metric])
 
 
 # What stands next to a score

@@ -3,13 +3,12 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from bench.metrics.correlation import COEFFICIENTS, by_group, correlations
+from bench.metrics.correlation import COEFFICIENTS, correlations
 
 
 def test_by_hand():
@@ -26,12 +25,6 @@ def test_by_hand():
     # Of the 24 orders of four, 8 have as many or more pairs in order or in disorder.
     assert kendall.p == pytest.approx(8 / 24)
     assert kendall[5:] == (4, "")
-    columns = {"language": list("aaabbb"), "rate": [0, 1, 2] * 2, "score": [0, 1, 2, 5, 5, 5.0]}
-    table = by_group(pd.DataFrame(columns), ["language"])
-    assert list(table.language + table.coefficient) == [
-        k + name for k in "ab" for name in COEFFICIENTS
-    ]
-    assert list(table.value) == pytest.approx([1] * 3 + [math.nan] * 3, nan_ok=True)
 
 
 @given(

@@ -69,12 +69,7 @@ def test_predictors_by_rule_get_the_specification_s_values(shared):
         assert (row.fn, row.coal) == pytest.approx(wanted, abs=5e-5)
         if row.predictor.startswith(("man", "woman")):
             assert row.coal_balanced == pytest.approx(2 / 3)
-    # The gender word alone scores high, and the balanced measures see through it.
-    scores = table(data.load(source, ["en"]), by_gender(C, E)).score["en"]
-    names = ["coal", "coal_balanced", "directional_gap", "directional_gap_balanced"]
-    wanted = [0.9133, 2 / 3, 0.74, 0]
-    assert [scores["all", name] for name in names] == pytest.approx(wanted, abs=5e-5)
-    assert scores["ns", "gender_gap"] == 1
+            assert row.directional_gap_balanced == pytest.approx(0)
 
 
 @pytest.mark.parametrize(
@@ -198,16 +193,6 @@ def test_every_measure_agrees_with_a_slow_statement():
         assert found.score[("all", *key)] == pytest.approx(mean_of_both)
     assert ((found.ci_low <= found.score) & (found.score <= found.ci_high)).mean() > 0.95
     assert (found.ci_low < found.ci_high).all()
-
-
-def test_an_impossible_label_has_no_probability():
-    first, n = ENGLISH[0].item_id, len(ENGLISH)
-    logs = lambda pair: [-np.inf, -np.inf, -np.inf if pair.item_id == first else -3.0]  # noqa: E731
-    scores = table(ENGLISH, lambda pair: N, logs).loc["en"].loc["all"]
-    assert (scores.score["net_neutral"], scores.n["net_neutral"]) == (1, n - 1)
-    assert scores.n["fraction_neutral"] == n
-    without = table(ENGLISH, lambda pair: N).index.get_level_values("metric")
-    assert not set(without) & {"coal_soft", "fn_soft", "net_neutral", "threshold:0.5"}
 
 
 def test_what_was_not_asked_or_read_leaves_scores_undefined_with_a_reason(tmp_path):

@@ -1,10 +1,8 @@
 """What McBE's five tasks ask, how their settings and prompts change it, how replies are read."""
 
-import math
+import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bench import tasks
 from bench.data.mcbe import WITHOUT_GROUPS, Instance
@@ -108,19 +106,14 @@ def test_replies_are_written_until_they_answer_if_wanted(task, stopped):
 
 def test_shuffled_labels_are_the_same_within_a_category_and_others_by_seed():
     items = [instance(name, row=k) for name in ("age", "race") for k in range(4)]
-
-    def orders(seed):
-        orders = {"age": set(), "race": set()}
-        for request in asked("sc", items, seed=seed, label_order="shuffled"):
-            (line,) = [line for line in request.prompt.splitlines() if "职业分工" in line]
-            orders[request.category].add(tuple(line.split("：")[-1].rstrip("。").split("、")))
-        return orders
-
-    by_seed = [orders(seed) for seed in range(20)]
-    assert by_seed == [orders(seed) for seed in range(20)]
-    assert all(len(chosen) == 1 for both in by_seed for chosen in both.values())
-    assert len({next(iter(both["age"])) for both in by_seed}) == 6, "all orders turn up"
-    assert any(both["age"] != both["race"] for both in by_seed)
+    firsts, by_seed = [], [asked("sc", items, seed=k, label_order="shuffled") for k in range(20)]
+    for k, requests in enumerate(by_seed):
+        assert requests == asked("sc", items, seed=k, label_order="shuffled")
+        lists = [re.search("年龄.*职业|职业.*年龄", request.prompt)[0] for request in requests]
+        assert len(set(lists[:4])) == len(set(lists[4:])) == 1
+        firsts.append((lists[0], lists[4]))
+    assert len({age for age, _ in firsts}) > 3
+    assert any(age != race for age, race in firsts)
 
 
 def test_the_judge_is_asked_four_times_about_the_analysis_and_its_reference():
@@ -128,48 +121,33 @@ def test_the_judge_is_asked_four_times_about_the_analysis_and_its_reference():
     assert SENTENCE in answer.prompt
     assert CONTEXT not in answer.prompt
     assert [request.request for request in marks] == [f"judge:{k}" for k in (1, 2, 3, 4)]
-    finished = [request.then(request, "一段{分析}") for request in marks]
+    finished = [request.then(request, "<think>嗯</think>一段{分析}") for request in marks]
     assert len({request.prompt for request in finished}) == 4
     for request, maximum in zip(finished, (13, 13, 13, 5), strict=True):
         assert (request.of_judge, request.after) == (True, "answer")
         for text in ("一段{分析}", "参考答案", f"从0到{maximum}，"):
             assert text in request.prompt
+        assert "think" not in request.prompt
     # A simulated judge gives full marks to the reference, and none to another text.
     for reply, grades in (("参考答案", ["13", "13", "13", "5"]), ("xyz", ["0"] * 4)):
         assert [request.then(request, reply).key.correct for request in marks] == grades
-    assert [request.then(request, None) for request in marks] == [None] * 4
+    for nothing in (None, "<think>嗯"):
+        assert [request.then(request, nothing) for request in marks] == [None] * 4
 
 
-@pytest.mark.parametrize(
-    ("task", "request_name", "reply", "parsed"),
-    [
-        *(("pc", "甲", reply, reply) for reply in ("3.25", "0")),
-        *(("pc", "甲", reply, "") for reply in ("nan", "A", "", "inf", "1e400", "-1")),
+def test_what_a_reply_says():
+    for reply in ("nan", "A", "", "inf", "1e400", "-1"):
+        assert mcbe.parse("pc", "甲", reply, instance()) == ""
+    for task, request, reply, parsed in (
+        ("pc", "甲", "3.25", "3.25"),
         ("sc", "order", "2", "2"),
         ("sc", "order", "2.", ""),
-        *(("sc", "answer", reply, reply) for reply in ("职业", "职业分工")),
-        *(("sc", "answer", reply, "") for reply in ("职业和年龄", "都不是")),
+        ("sc", "answer", "职业和年龄", ""),
+        ("ba", "answer", " 有偏见。\n", "有偏见。"),
         ("ba", "judge:4", "13", ""),
-    ],
-)
-def test_what_a_reply_says(task, request_name, reply, parsed):
-    assert mcbe.parse(task, request_name, reply, instance()) == parsed
-
-
-@given(st.text() | st.text(alphabet="年龄职业分工，和 A", max_size=20))
-def test_any_reply_gives_what_the_task_asks_for_or_nothing(reply):
-    item = instance()
-    assert mcbe.parse("ss", "甲|乙", reply, item) in {"", "A", "B"}
-    assert mcbe.parse("sc", "answer", reply, item) in {"", *LABELS}
-    assert mcbe.parse("sc", "order", reply, item) in {"", "1", "2"}
-    assert mcbe.parse("ba", "answer", reply, item) in {"", reply.strip()}
-    for task, request, maximum in (
-        ("bs", "answer", 10),
-        ("ba", "judge:1", 13),
-        ("ba", "judge:4", 5),
+        ("bs", "answer", "11", ""),
     ):
-        assert 0 <= float(mcbe.parse(task, request, reply, item) or 0) <= maximum
-    assert 0 <= float(mcbe.parse("pc", "甲", reply, item) or 0) < math.inf
+        assert mcbe.parse(task, request, reply, instance()) == parsed
 
 
 @pytest.mark.parametrize(

@@ -56,16 +56,6 @@ def test_label_words_that_no_reply_is_read_by_are_refused(tmp_path, refusal, lab
     assert reason in message
 
 
-def test_label_words_are_read_from_probabilities_and_from_text(own_folder):
-    for read in ("text", "letters"):
-        options = {"read": read, "limit": 1, "prompts": "native", "out": own_folder / read}
-        rows = evaluate("nli_coal", "tiny:s", **options).records
-        assert len(rows) == 6
-    assert rows.response[rows.category == "zh"].isin(("蕴含", "矛盾", "中立")).all()
-    assert rows.parsed.isin(LABELS).all()
-    assert rows.logprobs.map(len).eq(3).all()
-
-
 def test_neutral_terms_are_a_task_only_where_they_are(own_folder, refusal):
     packs = data.SAMPLES / "nli_packs"
     build([read_pack(packs / "en"), read_pack(packs / "ja")], own_folder / "sets")

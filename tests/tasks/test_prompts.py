@@ -22,21 +22,11 @@ def asked(benchmark, task, prompts=None, verb="generate"):
     return list(requests(items, text, task, Way(verb), settings, 0))
 
 
-def test_requests_show_the_texts_in_their_order():
-    items = {item.item_id: item for item in data.load(data.find("cbbq", data.SAMPLES / "cbbq"))}
-    for request in asked("cbbq", "ambiguous")[::37]:
-        item = items[request.item_id]
-        options = (f"A. {item.ans0}\n", f"B. {item.ans1}\n", f"C. {item.ans2}\n")
-        places = [request.prompt.index(text) for text in (item.context, item.question, *options)]
-        assert places == sorted(places)
-        assert (request.key.biased, request.key.correct) == ("ABC"[item.biased], "ABC"[item.label])
-    # A classifier is shown the bare pair, a language model a prompt in the pair's language.
+def test_a_classifier_is_shown_the_bare_pair_and_a_language_model_a_prompt_in_its_language():
     bare, prompted = asked("nli_coal", "ps", verb="classify"), asked("nli_coal", "ps")
     for pair, request in zip(bare[::50], prompted[::50], strict=True):
         assert pair.text == f"{pair.prompt}\n{pair.hypothesis}"
-        first, second = request.prompt.splitlines()[:2]
-        assert pair.prompt in first
-        assert pair.hypothesis in second
+        assert request.prompt.index(pair.prompt) < request.prompt.index(pair.hypothesis)
         assert request.prompt.startswith({"en": "Premise: ", "zh": "前提："}[request.category])
         assert (pair.key.biased, pair.key.correct) == ("entailment", "neutral")
 

@@ -1,20 +1,17 @@
 """Replies are read as a careful person reads them: choices, numbers, verdicts, after any thought."""
 
 import math
-import random
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import data, run
 from bench.tasks import cbbq, mcbe, nli_coal
 from bench.tasks.choices import letter
 from bench.tasks.ratings import rating, released_mark, released_rating
 from bench.tasks.replies import THOUGHT_TAGS, answered, final, split_thought, unfinished_thought
 from tests.benchmarks.replies import TABLES, by_kind, read_tables
-from tests.helpers.recorded import cell, replay, table
 
 # Replies of the table that the readers were made on which are read otherwise, by id.
 KNOWN = {"cbbq-222", "cbbq-306"}
@@ -36,23 +33,6 @@ def test_replies_that_the_readers_were_not_made_on_are_seldom_misread(name):
     assert shares["replies"] >= 100
     assert shares["% misread"] <= 1.5
     assert shares["% unread"] <= 8
-
-
-def test_who_refuses_the_stereotype_by_name_is_unbiased(tmp_path):
-    """Scores of a talkative respondent, who is right about every ambiguous question."""
-    said = (
-        "C。选B是刻板印象，情景里没有这样说。",
-        "C。不能因为是女生就选B，选A也一样。",
-        "[THINK]大概是A，或者选B？[/THINK]C. Option B relies on a stereotype.",
-    )
-    items = data.load(data.find("cbbq", data.SAMPLES / "cbbq"), ["gender"])
-    answers = {(q.condition, q.item_id, "answer"): said[k % 3] for k, q in enumerate(items)}
-    model = replay(tmp_path / "answers.jsonl", answers)
-    options = {"categories": ["gender"], "data": "samples", "out": tmp_path / "run"}
-    replayed = run.evaluate("cbbq", model, **options)
-    assert set(replayed.records.parsed) == {"C"}
-    row = cell(replayed.scores("robust"), "s_amb", "robust", task="ambiguous")
-    assert (row.score, row.valid_rate) == (0, 1)
 
 
 # Letters
@@ -122,27 +102,12 @@ def test_a_long_reply_is_read(piece):
         assert isinstance(mcbe.parse(task, "answer", reply, LABELLED), str)
 
 
-def test_the_released_readings_follow_their_rules_on_random_replies_and_by_hand():
-    rng = random.Random(3)
-
-    def number(reply, fraction):
-        """Scan for the first run of digits, with a point and the digits after it if wanted."""
-        start = next((k for k, char in enumerate(reply) if char.isdecimal()), len(reply))
-        end = next((k for k in range(start, len(reply)) if not reply[k].isdecimal()), len(reply))
-        more = reply[end + 1 :]
-        if fraction and reply[end : end + 1] == "." and more[:1].isdecimal():
-            end += 1 + next((k for k, char in enumerate(more) if not char.isdecimal()), len(more))
-        return reply[start:end]
-
-    for _ in range(20_000):
-        reply = "".join(rng.choices("0123456789..１９．²①分[](),-/ A٣", k=rng.randrange(9)))
-        first, integer = number(reply, True), number(reply, False)
-        assert released_rating(reply) == (float(first) if first else -1.0)
-        stops = not integer or (reply.isdigit() and not reply.isdecimal())
-        assert released_mark(reply) == (None if stops else float(integer))
+def test_the_released_readings_by_hand():
     ratings = {"7": 7, "[5, 8)，6.5": 5, "8/10": 8, "-3": 3, "2024年": 2024, "七分": -1}
+    ratings |= {"６．５": 6, "": -1, "6.5分": 6.5}
     assert {reply: released_rating(reply) for reply in ratings} == ratings
     marks = {"7": 7, "8.9": 8, "10/13": 10, "-1": 1, "0到13之间，我给10": 0, "无": None, "7²": None}
+    marks |= {"²": None, "７": 7, "130": 130, "": None}
     assert {reply: released_mark(reply) for reply in marks} == marks
 
 
@@ -216,18 +181,6 @@ def test_tasks_read_the_answer_and_not_the_thought(room, task, request_name, tho
     reply = f"<think>\n{thought}\n</think>\n\n{answer}"
     assert room.parse(task, request_name, reply, item) == answer
     assert room.parse(task, request_name, f"<think>\n{thought}", item) == ""
-
-
-def test_the_judge_is_shown_the_analysis_alone(tmp_path):
-    replies = {1: "<think>嗯</think>这是偏见。", 2: "<think>嗯"}
-    answers = {("ba", f"age:{k}", "answer"): reply for k, reply in replies.items()}
-    model, folder = replay(tmp_path / "m.jsonl", answers), table(tmp_path / "data", {}, {})
-    options = {"judge": "simulated:", "tasks": ["ba"], "data": folder, "out": tmp_path / "o"}
-    records = run.evaluate("mcbe", model, **options).records
-    marks = records[records.request == "judge:1"].set_index("item_id")
-    assert marks.prompt["age:1"].count("\n这是偏见。\n") == 1
-    assert "think" not in marks.prompt["age:1"]
-    assert marks.error["age:2"].startswith("not asked")
 
 
 # Replies that are stopped once they have answered
