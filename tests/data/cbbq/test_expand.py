@@ -1,19 +1,21 @@
 """`bench expand`: the bytes of the release, cleaner files by hand, and what is refused."""
 
+import csv
 import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from bench import data
 from bench.core.errors import RunFailed
-from bench.core.files import DRAFT
 from bench.data import cbbq, fetch
 from bench.data.cbbq import expand as cbbq_expand
 from bench.data.cbbq.expand import expand
+from bench.data.cbbq.templates import INSTANCE_COLUMNS
 from tests.helpers.recorded import command, templates
 
 Bench = Callable[..., tuple[int, str, str]]
@@ -27,9 +29,9 @@ def bench(
     return lambda *words: command(monkeypatch, capsys, "expand", *words)
 
 
-def expanded(folder: Path, expansion: str = "compat", out: str = "out", form: str = "both") -> Path:
-    """Expand the templates of `folder` into the folder `out` next to it."""
-    place = folder.parent / out
+def expanded(folder: Path, expansion: str = "compat", form: str = "both") -> Path:
+    """Expand the templates of `folder` into a folder next to it that has the name of the rule."""
+    place = folder.parent / expansion
     expand(data.find("cbbq", folder), place, form, expansion)
     return place
 
@@ -53,9 +55,7 @@ def test_the_expanded_files_are_the_released_ones_to_the_byte(
     ids = {name.removeprefix("data/"): blob for name, blob in (line.split("\t") for line in lines)}
     names = [name for name in everything(out) if name != "dataset.toml"]
     assert len(names) == 40
-    assert {name: fetch.git_blob_id(out / name) for name in names} == {
-        name: ids[name] for name in names
-    }
+    assert all(fetch.git_blob_id(out / name) == ids[name] for name in names)
     *files, total = printed.splitlines()
     assert total == "73,438 questions in 40 files, 40 of which are the released ones to the byte"
     name = "age/ambiguous/ambiguous.csv"
@@ -63,18 +63,15 @@ def test_the_expanded_files_are_the_released_ones_to_the_byte(
     assert "40 of 40 files equal the release" in (out / "dataset.toml").read_text("utf-8")
 
 
-# A cell that CSV has to quote, and names that are swapped.
-ODD = {"NAME1": "[甲]", "source": '一,"二"\n三'}
-HEADER = (
-    "example_id,question_index,question_polarity,context_condition,category,subcategory,"
-    "bias_targeted_groups,source,context,question,ans0,ans1,ans2,label"
-)
+HEADER = ",".join(["example_id", *INSTANCE_COLUMNS])
 
 
 def small(root: Path) -> Path:
+    """Templates with a cell that CSV has to quote, and names that are swapped."""
+    odd = {"NAME1": "[甲]", "source": '一,"二"\n三'}
     bare = {"NAME1": "[甲]", "subcategory": "住"}
     place = {"condition": "disambiguous", "category": "religion"}
-    return templates(root / "d", ODD, non_neg=[bare], **place)
+    return templates(root / "d", odd, non_neg=[bare], **place)
 
 
 def test_the_bytes_of_a_small_expansion_by_hand(tmp_path: Path) -> None:
@@ -87,18 +84,15 @@ def test_the_bytes_of_a_small_expansion_by_hand(tmp_path: Path) -> None:
         f"3,{rest},{first},谁带了伞？,甲,丙,不知道,0",
         f"4,{rest},{second},谁带了伞？,甲,丙,不知道,0",
     ]
-    out = expanded(small(tmp_path)) / "religion/disambiguous"
+    note = "expanded from CBBQ (local copy), unknown (compat); 0 of 2 files equal the release"
+    assert data.find("cbbq", expanded(small(tmp_path))).note == note
+    out = tmp_path / "compat/religion/disambiguous"
     text = "\n".join([f"\ufeff{HEADER}", *lines, ""])
     assert (out / "disambiguous.csv").read_bytes() == text.encode()
-    text = (out / "disambiguous.json").read_bytes().decode()
-    start = (
-        '[{"\ufeffexample_id":"1","question_index":"1","question_polarity":"neg","context_condition":"disambiguous",'
-        '"category":"religion","subcategory":"出行","bias_targeted_groups":"甲地人","source":"一,\\"二\\"\\n三",'
-        f'"context":"{first}","question":"谁忘了伞？","ans0":"甲","ans1":"丙","ans2":"不知道","label":"1"}},{{"\ufeffexample_id":"2",'
-    )
-    assert text.startswith(start)
-    assert text.endswith('"ans0":"甲","ans1":"丙","ans2":"不知道","label":"0"}]')
-    assert "\n" not in text
+    keys, cells = f"\ufeff{HEADER}".split(","), csv.reader("\n".join(lines).splitlines(True))
+    rows = [dict(zip(keys, row, strict=True)) for row in cells]
+    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    assert (out / "disambiguous.json").read_bytes() == text.encode()
 
     # Repaired files keep who fills the slots, and which template it was.
     out = expanded(small(tmp_path), "repair") / "religion/disambiguous"
@@ -109,92 +103,34 @@ def test_the_bytes_of_a_small_expansion_by_hand(tmp_path: Path) -> None:
     assert (out / "disambiguous.csv").read_bytes() == text.encode()
     rows = json.loads((out / "disambiguous.json").read_text("utf-8"))
     assert list(rows[0]) == [*HEADER.split(","), *kept.split(",")], "without a mark"
-    assert [row["swapped"] for row in rows] == ["False", "True"] * 2
 
 
-# The tokens of the release (specification, section 5.3), and which slot was meant.
-TOKENS = {
-    "{{NAME2}": 2,
-    "{{NAME2]}": 2,
-    "{{NAME1]}": 1,
-    "{{NAME1}": 1,
-    "{{NMAE1}}": 1,
-    "{NAME1}}": 1,
-    "{{NAM1}}": 1,
-    "{NAME2}}": 2,
-    "NAME2}}": 2,
-    "{{NMAE2}}": 2,
-}
+# A cell (tokens of the release: specification, section 5.3), what the first question holds, as
+# released and repaired, and what strict expansion says.
+FAULTS = pd.read_csv(Path(__file__).with_name("strict.csv"), keep_default_na=False)
 
 
-@pytest.mark.parametrize("token", TOKENS)
-def test_a_misspelt_placeholder_is_left_fixed_or_refused(
-    tmp_path: Path, refusal: Refusal, token: str
+@pytest.mark.parametrize("case", FAULTS.to_dict("records"), ids=range(len(FAULTS)))
+def test_faults_of_the_release_are_left_fixed_or_refused(
+    tmp_path: Path, refusal: Refusal, case: dict[str, str]
 ) -> None:
-    cells = {"NAME1": "[甲]", "context": f"{{{{NAME{3 - TOKENS[token]}}}}}等{token}。"}
-    folder = templates(tmp_path / "d", cells)
-    name, other = "甲丙" if TOKENS[token] == 1 else "丙甲"
-    for expansion, expected in (
-        ("compat", f"{other}等{token}。"),
-        ("repair", f"{other}等{name}。"),
-    ):
-        copy = expanded(folder, expansion, expansion, "csv")
-        for items in (load(copy), load(folder, expansion=expansion)):
-            assert items[0].context == expected
+    folder = templates(tmp_path / "d", {case["column"]: case["cell"], "NAME1": "[甲]"})
+    for expansion in ("compat", "repair"):
+        for items in (load(expanded(folder, expansion, "csv")), load(folder, expansion=expansion)):
+            assert case[expansion] in " ".join(items[0].text)
     message = refusal(expanded, folder, "strict")
-    path = folder / "region/ambiguous/templates_generate_neg.csv"
-    assert message == (
-        f"{path}, row 1, column `context`: {token!r} is no placeholder; "
-        "expected {{NAME1}} or {{NAME2}}; `--repair` or `--set expansion=repair` fixes it"
-    )
+    place = f"{folder}/region/ambiguous/templates_generate_neg.csv, row 1"
+    assert message.startswith(f"{place}, {case['strict']}")
     assert refusal(load, folder, expansion="strict") == message
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"ans0": "{他{{NAME1}}"}, "column `ans0`: '{' is no placeholder"),
-        ({"ans1": "}他{{NAME2}}"}, "column `ans1`: '}' is no placeholder"),
-        ({"NAME2": "[丙, 乙]"}, "column `NAME2`: '乙' is in NAME1 too, so that both people are "),
-        ({"question_polarity": "non_neg"}, "column `question_polarity`: 'non_neg' in a file of"),
-        ({"category": "race"}, "column `category`: 'race' in a file of 'region'"),
-    ],
-)
-def test_faults_of_the_release_are_refused_when_strict_alone(
-    tmp_path: Path, refusal: Refusal, change: dict[str, str], said: str
-) -> None:
-    folder = templates(tmp_path / "d", {}, change)
-    kept, fixed = (load(expanded(folder, how, how)) for how in ("compat", "repair"))
-    message = refusal(expanded, folder, "strict", "strict")
-    place = f"{folder}/region/ambiguous/templates_generate_neg.csv, row 2"
-    assert message.startswith(f"{place}, {said}")
     assert not (tmp_path / "strict").exists()
-    if "NAME2" in change:  # a pair of one name is left out, and the others keep their numbers
-        contexts = {one.item_id: one.context for one in kept}
-        assert len(contexts) == len(fixed) + 2
-        assert {one.item_id: one.context for one in fixed} == {
-            one.item_id: contexts[one.item_id] for one in fixed
-        }
-        assert all(one.name1 != one.name2 for one in fixed)
-    elif "ans0" in change:
-        assert (kept[4].ans0, fixed[4].ans0) == ("{他甲", "他甲")
-
-
-def test_a_file_without_questions_is_an_empty_array(tmp_path: Path) -> None:
-    alike = {"NAME1": "[甲]", "NAME2": "[甲]"}
-    out = expanded(templates(tmp_path / "d", alike, non_neg=[alike]), "repair")
-    assert json.loads((out / "region/ambiguous/ambiguous.json").read_text("utf-8")) == []
 
 
 def faulty(root: Path) -> Path:
     for category, change in {
-        "SES": {"context": "{{NAME1]}和{NAME2}}来了。"},
         "age": {"NAME1": "[ 青 年, 00后 ]", "bias_targeted_groups": "老年人 "},
         "educational_qualification": {"question_polarity": "non_neg", "ans0": "低", "ans1": "高"},
-        "disease": {},
-        "gender": {"ans1": "{{NAME2}}老师"},
-        "nationality": {"NAME1": "[甲国, 甲国]"},
+        "disease": {"NAME1": "[甲]", "NAME2": "[甲]"},
+        "gender": {"ans1": "{{NAME2}}老师", "context": "{{NAME1]}和{NAME2}}来了。"},
     }.items():
         for condition in cbbq.CONDITIONS:
             templates(root / "d", {}, change, category=category, condition=condition)
@@ -202,13 +138,13 @@ def faulty(root: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-@pytest.mark.parametrize("own", [True, False])
 def test_an_expanded_folder_gives_the_questions_that_its_templates_do(
-    tmp_path: Path, form: str, own: bool
+    tmp_path: Path, form: str
 ) -> None:
-    folder = faulty(tmp_path) if own else data.SAMPLES / "cbbq"
-    expand(data.find("cbbq", folder), tmp_path / "out", form, "repair")
-    items, found = load(folder, expansion="repair"), load(tmp_path / "out")
+    """Pairs of one name are left out, and the others keep their numbers."""
+    folder = faulty(tmp_path)
+    items, found = load(folder, expansion="repair"), load(expanded(folder, "repair", form))
+    assert {one.item_id for one in items} < {one.item_id for one in load(folder)}
     assert len(found) == len(items) > 20
     # What an audit finds is the templates' to say.
     assert [{**asdict(one), "label_audited": 0} for one in found] == [
@@ -216,28 +152,21 @@ def test_an_expanded_folder_gives_the_questions_that_its_templates_do(
     ]
 
 
-@pytest.mark.parametrize("error", [OSError("no space left on device"), KeyboardInterrupt()])
 def test_an_expansion_that_breaks_off_leaves_complete_files_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = expanded(faulty(tmp_path))
-    kept, names = (out / "gender/disambiguous/disambiguous.csv").read_bytes(), everything(out)
-    seen = []
+    out = expanded(small(tmp_path))
+    kept = {name: (out / name).read_bytes() for name in everything(out)}
 
     def breaks(path: Path, rows: Any, as_released: bool) -> None:
         with cbbq_expand.atomic_path(path) as draft:
             draft.write_text("half", "utf-8")
-            seen.extend(name for name in everything(out) if Path(name).name.startswith(DRAFT))
-            raise error
+            raise OSError("no space left on device")
 
     monkeypatch.setattr(cbbq_expand, "_write", breaks)
-    with pytest.raises(RunFailed if isinstance(error, OSError) else KeyboardInterrupt) as caught:
-        expanded(tmp_path / "d", "repair")
-    assert len(seen) == 1
-    assert everything(out) == names, "no draft is left"
-    assert (out / "gender/disambiguous/disambiguous.csv").read_bytes() == kept
-    message = f"{out}: the questions could not be written there (no space left on device)"
-    assert str(caught.value) in ("", message)
+    with pytest.raises(RunFailed, match=r"could not be written there [(]no space"):
+        expanded(tmp_path / "d")
+    assert {name: (out / name).read_bytes() for name in everything(out)} == kept
 
 
 # Words of the command, its status, and words of what it prints.
@@ -246,44 +175,18 @@ def test_an_expansion_that_breaks_off_leaves_complete_files_alone(
     [
         ("cbbq --as xml", 2, "format 'xml' is unknown; allowed: csv, json, both"),
         ("cbbq --strict --repair", 2, "--strict and --repair: are two ways of expanding; give one"),
-        ("cbbq --repair --compat", 2, "--repair and --compat: are two ways"),
         ("mcbe", 2, "expand mcbe: has no templates; allowed: cbbq"),
-        ("cbqb", 2, "benchmark 'cbqb' is unknown"),
-        ("cbbq --data nowhere", 2, "nowhere: no such folder (--data)"),
-        ("cbbq --data alone", 2, "alone: holds no templates of CBBQ, so there is nothing to exp"),
-        ("cbbq --data wrong", 2, "templates_generate_neg.csv, row 1, column `NAME1`: "),
+        ("cbbq --data compat", 2, "compat: holds no templates of CBBQ, so there is nothing to exp"),
         ("cbbq --data d --out taken", 1, "taken: the questions could not be written there ("),
     ],
 )
 def test_what_cannot_be_expanded_is_one_line(
     bench: Bench, tmp_path: Path, words: str, status: int, said: str
 ) -> None:
-    expand(data.find("cbbq", small(tmp_path)), tmp_path / "alone")  # no templates
-    templates(tmp_path / "wrong", {"NAME1": "甲"})
+    expanded(small(tmp_path))  # no templates
     (tmp_path / "taken").write_text("", "utf-8")
     given = words.split()
     ended, printed, err = bench(*given, *([] if "--out" in given else ["--out", "out"]))
-    assert (ended, printed) == (status, "")
-    assert err.startswith("bench: ")
+    assert (ended, printed, err.count("\n")) == (status, "", 1)
     assert said in err
-    assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()
-
-
-def test_one_form_alone_is_written_and_described(bench: Bench, tmp_path: Path) -> None:
-    folder = small(tmp_path)
-    for form in ("csv", "json"):
-        out = tmp_path / form
-        status, printed, _ = bench("cbbq", "--data", folder, "--out", out, "--as", form, "--strict")
-        name = f"religion/disambiguous/disambiguous.{form}"
-        assert status == 0
-        assert everything(out) == ["dataset.toml", name]
-        assert printed.splitlines() == [
-            f"{out}/{name}: 4 questions, not as released (git blob {fetch.git_blob_id(out / name)})",
-            "4 questions in 1 files, 0 of which are the released ones to the byte",
-        ]
-        found = data.find("cbbq", out)
-        assert (found.name, found.licence) == ("CBBQ (local copy)", "CC-BY-SA-4.0")
-        note = "expanded from CBBQ (local copy), unknown (strict); 0 of 1 files equal the release"
-        assert found.note == note
-        assert len(load(out)) == 4

@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from bench.data import OWN_SAMPLES, find, frame, load
 from bench.data.cbbq.scenes import scenes
 
 WAITING, MEETING, WALKING = "老张和小李在等车。", "老张和小李在开会。", "老张和小李在散步。"
@@ -13,37 +12,24 @@ WAITING, MEETING, WALKING = "老张和小李在等车。", "老张和小李在�
     ("rows", "expected"),
     [
         # Both questions, both contexts and all names are one scene, as is what begins as it does.
-        (
-            [
-                "a1 " + WAITING,
-                "a2 小李和老张在等车。",
-                f"d1 {WAITING}老张迟到了。",
-                f"d2 {WAITING}车来了。",
-            ],
-            "1111",
-        ),
+        (["a", WAITING, "a", "小李和老张在等车。", "d", f"{WAITING}老张迟到了。"], "111"),
         # Without an ambiguous context, the first sentence is the scene.
-        (
-            [
-                "a1 " + WAITING,
-                "a3 " + MEETING,
-                f"d3 {WALKING}老张累了。",
-                f"d4 {WALKING}小李累了。",
-            ],
-            "1233",
-        ),
+        (["a", MEETING, "d", f"{WALKING}老张累了。", "d", f"{WALKING}小李累了。"], "122"),
         # The longer of two is meant.
-        (["a1 " + WAITING, f"a2 {WAITING}天黑了。", f"d1 {WAITING}天黑了。老张怕黑。"], "122"),
+        (
+            ["a", WAITING, "a", f"{WAITING}天黑了。", "d", f"{WAITING}天黑了。老张怕黑。"],
+            "122",
+        ),
         # The same first sentence.
-        ([f"a1 {WAITING}天黑了。", f"d1 {WAITING}老张怕黑。"], "11"),
+        (["a", f"{WAITING}天黑了。", "d", f"{WAITING}老张怕黑。"], "11"),
     ],
 )
 def test_scenes_by_hand(rows: list[str], expected: str) -> None:
-    cells = [row.split(" ") for row in rows]
-    items = pd.DataFrame(cells, columns=["cluster", "context"]).assign(
+    items = pd.DataFrame({"condition": rows[::2], "context": rows[1::2]}).assign(
         category="age", name1="老张", name2="小李", ans0="老张", ans1="小李"
     )
-    items["condition"] = items.cluster.str[0].map({"a": "ambiguous", "d": "disambiguous"})
+    items["cluster"] = [str(k) for k in range(len(items))]
+    items["condition"] = items.condition.map({"a": "ambiguous", "d": "disambiguous"})
     for table in (items, items.drop(columns=["name1", "name2"])):
         assert pd.factorize(scenes(table))[0].tolist() == [int(k) - 1 for k in expected]
     # Other names in another question of the template, and another category.
@@ -51,8 +37,3 @@ def test_scenes_by_hand(rows: list[str], expected: str) -> None:
     both = pd.concat([items, other, items.assign(category="race", cluster="b")])
     assert scenes(both).nunique() > scenes(items).nunique() == len(set(expected))
     assert scenes(both[: 2 * len(items)]).nunique() == len(set(expected))
-
-
-def test_the_samples_have_five_scenes_a_category() -> None:
-    loaded = frame(load(find("cbbq", OWN_SAMPLES), ["age", "gender"]))
-    assert scenes(loaded).groupby(loaded.category).nunique().tolist() == [5, 5]
