@@ -1,4 +1,4 @@
-"""What several test files share: the folder of released data and golden results, and how a refusal is read."""
+"""What several test files share: folders of data and of users, refusals, servers, projects."""
 
 import os
 import re
@@ -16,38 +16,28 @@ from hypothesis import settings
 from bench.core.errors import BadInput
 from bench.data import SAMPLES
 
-# Before torch is loaded: for models as small as these one thread is faster than several, which wait for each other,
-# most of all where the machine has other work. Commands and notebooks that the tests start inherit it.
+# Before torch is loaded: for small models one thread is faster than several, which wait for each
+# other. Commands and notebooks that the tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # What the user has fetched is no part of the tests, nor of commands and notebooks that they start.
 os.environ["BENCH_DATA"] = str(SAMPLES)
 # Kernels of several workers would write one history and one profile, and read the user's settings.
 OWN_IPYTHON = tempfile.TemporaryDirectory(prefix="ipython-")
 os.environ["IPYTHONDIR"] = OWN_IPYTHON.name
-# A busy machine makes a single example slow now and then; that is no fault.
-# Each run draws examples of its own.
+# A busy machine makes a single example slow now and then.
 settings.register_profile("bench", deadline=None, max_examples=25)
 settings.load_profile("bench")
 
 # A package of its own, with a notebook that needs it installed.
 collect_ignore = ["plugin"]
 
-# Notebooks that train several models or simulate people for minutes. `pytest notebooks` runs them too.
-SLOW_NOTEBOOKS = {
-    "compare_models",
-    "curate_cbbq",
-    "curate_mcbe",
-    "curate_nli",
-    "data_quality",
-    "explore",
-    "friedman_test",
-    "judge_agreement",
-    "judge_injection",
-    "meta_evaluation",
-    "model_size_trends",
-    "prompt_robustness",
+# Notebooks that train several models or simulate people for minutes.
+SLOW_NOTEBOOKS = re.findall(
+    r"\w+",
+    "compare_models curate_cbbq curate_mcbe curate_nli data_quality explore friedman_test "
+    "judge_agreement judge_injection meta_evaluation model_size_trends prompt_robustness "
     "self_correction",
-}
+)
 
 
 def pytest_configure() -> None:
@@ -87,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def own_signals() -> Iterator[None]:
-    """Ctrl-C as a process has it at first: a shell may ignore it for what runs in the background, and the command does in its end."""
+    """Ctrl-C as a process has it at first; shells and the command's end may ignore it."""
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -124,7 +114,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def refusal() -> Callable[..., str]:
-    """`refusal(function, argument...)`: the message of the BadInput that the call has to raise, on one line."""
+    """`refusal(function, argument...)`: the line of the BadInput that the call has to raise."""
 
     def message(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
         with pytest.raises(BadInput) as caught:

@@ -1,38 +1,38 @@
-"""The house itself: data flows one way, files stay small, notebooks can be read, commands stand where they are promised."""
+"""Data flow one way through the rooms, notebooks can be read, and the versions fit together."""
 
 import ast
 import json
 import re
 import subprocess
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import bench
+from bench import cli
+from bench.benchmarks import module, names
+from bench.report.downloads import TITLE
 
 HOME = Path(__file__).parents[1]
 MODULES = sorted((HOME / "bench").rglob("*.py"))
-TESTS = sorted((HOME / "tests").rglob("test_*.py"))
 NOTEBOOKS = sorted((HOME / "notebooks").glob("*.ipynb"))
-ROOMS = [
-    "core",
-    "benchmarks",
-    "data",
-    "tasks",
-    "scorers",
-    "train",
-    "records",
-    "metrics",
-    "figures",
-    "config",
-    "run",
-    "curate",
-    "analyses",
-    "show",
-    "report",
-    "cli",
-]
+ROOMS = re.findall(
+    r"\w+",
+    "core benchmarks data tasks scorers train records metrics figures config run curate analyses "
+    "show report cli",
+)
+PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+LINES = (HOME / ".ci/requirements.txt").read_text("utf-8").replace("\\\n", " ").splitlines()
+PINS = [line.strip() for line in LINES if line and not line.startswith("#")]
+CONSTRAINTS = (HOME / ".ci/constraints.txt").read_text("utf-8").splitlines()[1:]
 
 
 def imports(path):
@@ -49,28 +49,19 @@ def imports(path):
             yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
-def test_a_room_imports_only_rooms_to_its_left():
+def test_a_room_imports_only_rooms_to_its_left_and_torch_only_where_models_are():
     wrong = []
     for path in MODULES:
         room = path.relative_to(HOME / "bench").parts[0].removesuffix(".py")
         if room in ROOMS:
-            others = {name.split(".")[1] for name in imports(path) if name.startswith("bench.")}
+            imported = set(imports(path))
+            others = {name.split(".")[1] for name in imported if name.startswith("bench.")}
             right = others & set(ROOMS[ROOMS.index(room) + 1 :])
             wrong += [f"{path.relative_to(HOME)} imports bench.{other}" for other in right]
+            heavy = {name.partition(".")[0] for name in imported} & {"torch", "transformers"}
+            if room in ("data", "tasks", "records", "metrics", "figures", "curate") and heavy:
+                wrong.append(f"{path.relative_to(HOME)} imports {heavy}")
     assert not wrong
-
-
-@pytest.mark.parametrize("room", ["data", "tasks", "records", "metrics", "figures", "curate"])
-def test_only_scorers_and_training_need_torch(room):
-    for path in MODULES:
-        if path.relative_to(HOME / "bench").parts[0].removesuffix(".py") == room:
-            packages = {name.partition(".")[0] for name in imports(path)}
-            assert not packages & {"torch", "transformers"}, path.relative_to(HOME)
-
-
-def test_every_file_says_what_it_is_for():
-    silent = [path for path in MODULES + TESTS if not path.read_text("utf-8").startswith('"""')]
-    assert not silent, "no first line that says what it is for"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -79,20 +70,16 @@ def test_a_notebook_can_be_read_and_run(path):
     code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
     assert book["metadata"]["kernelspec"]["name"] == "python3"
     assert sum("parameters" in cell["metadata"].get("tags", []) for cell in code) == 1
-    assert any(cell["outputs"] for cell in code), "committed without outputs"
-    assert not [
-        output for cell in code for output in cell["outputs"] if output["output_type"] == "error"
-    ]
+    kinds = {output["output_type"] for cell in code for output in cell["outputs"]}
+    assert kinds, "committed without outputs"
+    assert "error" not in kinds
     assert max(len(cell["source"]) for cell in code) <= 25
-    assert any("NBVAL_CHECK_OUTPUT" in "".join(cell["source"]) for cell in code), (
-        "no checked headline number"
-    )
+    checked = any("NBVAL_CHECK_OUTPUT" in "".join(cell["source"]) for cell in code)
+    assert checked, "no checked headline number"
     assert str(HOME) not in path.read_text("utf-8"), "holds a path of the machine it was run on"
 
 
 def test_a_benchmark_has_the_same_name_in_every_room():
-    from bench.benchmarks import names
-
     for name in names():
         for room in ("data", "tasks", "metrics"):
             assert find_spec(f"bench.{room}.{name}")
@@ -100,37 +87,77 @@ def test_a_benchmark_has_the_same_name_in_every_room():
         assert (HOME / "bench/data/samples" / name / "dataset.toml").is_file()
 
 
-def test_conda_names_no_package_that_pyproject_does_not():
-    of_conda = {"python", "pip", "fontconfig", "font-ttf-noto-cjk"}
-    other_names = {"pytorch": "torch", "matplotlib-base": "matplotlib"}
-    project = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]
-    known = {re.match(r"[\w-]+", requirement)[0] for requirement in project["dependencies"]}
-    *packages, by_pip = yaml.safe_load((HOME / "environment.yml").read_text("utf-8"))[
-        "dependencies"
-    ]
-    assert by_pip == {"pip": ["-e .[test]"]}
-    names = {name.partition("=")[0] for name in packages} - of_conda
-    assert {other_names.get(name, name) for name in names} <= known
-    # Bounds of versions stand in pyproject.toml alone.
-    assert [name for name in packages if not name.replace("-", "").isalpha()] == ["python=3.11"]
-
-
 def test_the_top_level_holds_what_was_agreed():
     done = subprocess.run(["git", "ls-files"], cwd=HOME, capture_output=True, text=True)
     if done.returncode:
         pytest.skip("not a git checkout")
     tops = {Path(name).parts[0] for name in done.stdout.splitlines()}
-    allowed = {
-        "README.md",
-        "environment.yml",
-        "notebooks",
-        "bench",
-        "reports",
-        "tests",
-        "pyproject.toml",
-        "LICENSE",
-        "CHANGELOG.md",
-        "CITATION.cff",
-        "docs",
-    }
+    files = "README.md environment.yml pyproject.toml LICENSE CHANGELOG.md CITATION.cff"
+    allowed = {*files.split(), "notebooks", "bench", "reports", "tests", "docs"}
     assert {name for name in tops if not name.startswith(".")} <= allowed
+
+
+# Packages and their versions.
+
+
+def distributions(requirements):
+    return {canonicalize_name(Requirement(line).name) for line in requirements}
+
+
+def versions(lines):
+    """The version of each package in lines like `numpy==2.4.6`."""
+    pairs = [line.split("==") for line in lines]
+    return {canonicalize_name(name): version for name, version in pairs}
+
+
+def test_pins_have_hashes_and_fit_pyproject():
+    """Renew the pins with .ci/pin where this fails."""
+    pin = re.compile(r"[\w.-]+==[\w.!+]+(\s*;[^;]*?)?(\s+--hash=sha256:[0-9a-f]{64})+")
+    assert [line for line in PINS if not pin.fullmatch(line)] == []
+    assert "--require-hashes -r .ci/requirements.txt" in (HOME / ".ci/run").read_text("utf-8")
+    pinned, with_hashes = versions(CONSTRAINTS), versions(line.split()[0] for line in PINS)
+    # torch has no hash: which build fits depends on the machine.
+    assert {name: pinned[name] for name in pinned if name != "torch"} == with_hashes
+    for one in (*PROJECT["dependencies"], *EXTRAS["test"], *EXTRAS["cluster"], *EXTRAS["words"]):
+        needed = Requirement(one)
+        name = canonicalize_name(needed.name)
+        if name != "bias-workbench":
+            assert needed.specifier.contains(pinned[name]), f"{one}, pinned {pinned[name]}"
+
+
+def test_every_package_that_is_imported_is_declared():
+    needed = (*PROJECT["dependencies"], *EXTRAS["cluster"], *EXTRAS["words"])
+    declared = distributions(needed)
+    imported = {name.partition(".")[0] for path in MODULES for name in imports(path)}
+    packages = packages_distributions()
+    missing = {
+        name
+        for name in imported - {"bench", "dask", *sys.stdlib_module_names}
+        if name in packages and not declared & set(map(canonicalize_name, packages[name]))
+    }
+    assert missing <= {"lm_eval", "minicons", "axe_core_python"}
+
+
+def test_conda_names_no_package_that_pyproject_does_not():
+    of_conda = {"python", "pip", "fontconfig", "font-ttf-noto-cjk"}
+    other_names = {"pytorch": "torch", "matplotlib-base": "matplotlib"}
+    environment = yaml.safe_load((HOME / "environment.yml").read_text("utf-8"))
+    *packages, by_pip = environment["dependencies"]
+    assert by_pip == {"pip": ["-e .[test]"]}
+    own = {name.partition("=")[0] for name in packages} - of_conda
+    assert {other_names.get(name, name) for name in own} <= distributions(PROJECT["dependencies"])
+    # Bounds of versions stand in pyproject.toml alone.
+    assert [name for name in packages if not name.replace("-", "").isalpha()] == ["python=3.11"]
+
+
+def test_the_citation_names_the_papers_of_the_benchmarks(capsys):
+    citation = yaml.safe_load((HOME / "CITATION.cff").read_text("utf-8"))
+    assert citation["title"] == TITLE
+    cited = []
+    for paper in citation["references"]:
+        authors = tuple(f"{one['given-names']} {one['family-names']}" for one in paper["authors"])
+        cited.append((authors, *(paper[k] for k in ("title", "collection-title", "year", "url"))))
+    papers = [module("data", name).PAPER for name in names()]
+    assert sorted(cited) == sorted((p.authors, p.title, p.venue, p.year, p.url) for p in papers)
+    assert cli.app(["--version"], standalone_mode=False) in (None, 0)
+    assert capsys.readouterr().out == f"{bench.__version__}\n"
