@@ -1,6 +1,7 @@
 """What an entry point imports: nothing heavy that it has no use for."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -77,3 +78,13 @@ def test_an_entry_point_imports_what_it_needs(name, tmp_path):
     assert done.returncode == 0, done.stderr
     for (step, allowed), loaded in zip(steps, json.loads(done.stdout), strict=True):
         assert sorted(HEAVY.intersection(loaded) - allowed) == [], step
+
+
+def test_interrupted_while_the_package_is_imported_it_ends_in_a_line(monkeypatch, capsys):
+    from bench import __main__, cli
+
+    monkeypatch.setattr(cli, "main", lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "bench: interrupted before it began\n"

@@ -1,14 +1,13 @@
-"""Runs that are killed, interrupted or hindered: nothing is lost, asked twice, or silently wrong."""
+"""Runs that are killed, interrupted or hindered: nothing is lost, or asked twice, or wrong."""
 
 import errno
-import json
 import os
 import random
 import signal
-import subprocess
 import sys
-import threading
 import time
+import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,117 +15,30 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from bench import data, records, run
-from bench.core.errors import BadInput, RunFailed
+from bench import cli, data, records, run
+from bench.core.errors import RunFailed
 from bench.core.files import DRAFT
-from bench.run import run_json
 from bench.scorers.base import Answer
 from bench.scorers.stand_ins.simulated import Simulated
+from bench.tasks.request import Request
 from tests.helpers.recorded import columns
-from tests.slow.helpers import killed
 
 pytestmark = pytest.mark.slow
 
-MODEL = "simulated:bias=0.6,refuse=0.1"
+MODEL = "simulated:bias=0.6,refuse=0.1,seed=4"
 SAMPLES = str(data.SAMPLES / "mcbe")
 CONTINUES = "bench: interrupted; the same command continues from what is recorded"
+SHARD = 16
 
 
 @pytest.fixture(autouse=True)
 def small_shards(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "SHARD", 32)
+    monkeypatch.setattr(run, "SHARD", SHARD)
 
 
-def ask(out: Path | str = "out", model: str = MODEL, **options) -> run.Run:
+def ask(out: Path | str = "out", **options) -> run.Run:
     given = {"tasks": ["ss"], "categories": ["age"], "repeats": 2, "data": SAMPLES}
-    return run.evaluate("mcbe", model, out=out, **{**given, **options})
-
-
-def assert_as_undisturbed() -> None:
-    """Continue the run in `out`, and compare it with one that was not disturbed."""
-    ask()
-    ask("undisturbed")
-    pd.testing.assert_frame_equal(columns("out"), columns("undisturbed"))
-
-
-def start() -> subprocess.Popen[str]:
-    """Start `bench run` in a process that answers slowly, and wait until it asks."""
-    code = f"""
-import sys, time
-from bench import cli, run
-from bench.scorers.stand_ins.simulated import Simulated
-run.SHARD = 32
-answer = Simulated.answer
-def slowly(self, requests):
-    print("asking", flush=True)
-    time.sleep(0.2)
-    return answer(self, requests)
-Simulated.answer = slowly
-sys.argv = ["bench", "run", "mcbe", "--model", {MODEL!r}, "--tasks", "ss", "--categories", "age",
-    "--repeats", "2", "--data", {SAMPLES!r}, "--out", "out"]
-cli.main()
-"""
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "asking\n", process.stderr.read()
-    return process
-
-
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
-def test_an_ended_command_says_so_and_continues(refusal, name: str) -> None:
-    process = start()
-    assert "out: another process is asking this run; wait until it has ended" in refusal(ask)
-    process.send_signal(getattr(signal, name))
-    _, err = process.communicate(timeout=60)
-    assert "Traceback" not in err
-    if name != "SIGKILL":
-        assert (process.returncode, err.splitlines()[-1]) == (130, CONTINUES)
-    assert_as_undisturbed()
-
-
-def test_two_threads_do_not_write_into_one_folder(monkeypatch) -> None:
-    original, go = Simulated.answer, threading.Event()
-
-    def answer(self: Simulated, requests: list) -> list[Answer]:
-        go.wait(30)
-        return original(self, requests)
-
-    monkeypatch.setattr(Simulated, "answer", answer)
-    first = threading.Thread(target=ask)
-    first.start()
-    try:
-        while not Path("out/run.json").is_file():
-            time.sleep(0.01)
-        with pytest.raises(BadInput, match="another process is asking this run"):
-            ask()
-    finally:
-        go.set()
-        first.join()
-    assert not ask().records.empty
-
-
-def test_interrupted_while_the_package_is_imported_it_ends_in_a_line(monkeypatch, capsys) -> None:
-    from bench import __main__, cli
-
-    monkeypatch.setattr(cli, "main", lambda: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(SystemExit) as ended:
-        __main__.main()
-    assert ended.value.code == 130
-    assert capsys.readouterr().err == "bench: interrupted before it began\n"
-
-
-def test_drafts_of_killed_processes_are_removed() -> None:
-    ask()
-    drafts = [Path("out") / f"{DRAFT}1-run.json", Path("out/records") / f"{DRAFT}1-000000.parquet"]
-    for path in drafts:
-        path.write_bytes(b"PAR1")
-    records.shard_path(Path("out"), 0).unlink()
-    ask()
-    assert not any(path.exists() for path in drafts)
-
-
-# Disks that are full or read-only, and a clock that jumps.
+    return run.evaluate("mcbe", MODEL, out=out, **{**given, **options})
 
 
 @pytest.mark.parametrize("name", ["items.parquet", "run.json", "000001.parquet"])
@@ -144,30 +56,9 @@ def test_a_full_disk_is_explained_and_the_run_continues(monkeypatch, name: str) 
         with pytest.raises(RunFailed, match=message):
             ask()
     assert not list(Path("out").rglob(f"{DRAFT}*"))
-    assert_as_undisturbed()
-
-
-def test_a_journal_on_a_full_disk_is_explained_and_keeps_what_was_written(tmp_path: Path) -> None:
-    pytest.importorskip("resource")
-    code = f"""
-import resource
-from pathlib import Path
-from bench.core.errors import RunFailed
-from bench.records import Journal
-resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
-folder = Path({str(tmp_path)!r})
-try:
-    with Journal(folder) as journal:
-        for k in range(100):
-            journal.add(0, k, "prompt", ["x" * 100])
-except RunFailed as error:
-    print(error)
-print(sum(Journal(folder).get(0, k, "prompt") is not None for k in range(100)))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    message, n_kept = done.stdout.splitlines()
-    assert "cannot be written (File too large)" in message, done.stderr
-    assert 20 < int(n_kept) < 40
+    ask()
+    ask("undisturbed")
+    pd.testing.assert_frame_equal(columns("out"), columns("undisturbed"))
 
 
 def test_a_run_on_a_read_only_disk_is_scored_and_not_written(monkeypatch, refusal) -> None:
@@ -180,28 +71,10 @@ def test_a_run_on_a_read_only_disk_is_scored_and_not_written(monkeypatch, refusa
     monkeypatch.setattr(records.FileLock, "acquire", denied)
     for name in ("replace", "unlink", "mkdir"):
         monkeypatch.setattr(os, name, denied)
-    monkeypatch.setattr(Path, "unlink", denied)
     pd.testing.assert_frame_equal(ask().scores(), scores)
     ask(preset="official")
     assert {path: path.stat().st_mtime_ns for path in Path("out").rglob("*")} == before
     assert "cannot be written (Read-only file system)" in refusal(ask, seed=1, out="other")
-
-
-def test_only_the_date_of_a_run_depends_on_the_clock(monkeypatch) -> None:
-    ask("undisturbed")
-    steps = iter(range(10**9))
-
-    class Clock(run_json.datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return run_json.datetime.fromtimestamp(0, tz)
-
-    monkeypatch.setattr(run_json, "datetime", Clock)
-    monkeypatch.setattr(time, "time", lambda: (-1) ** next(steps) * 4e9)
-    assert_as_undisturbed()
-    first, second = (records.read_run_json(Path(name)) for name in ("out", "undisturbed"))
-    assert {name for name in first if first[name] != second[name]} == {"when"}
-    assert records.read(Path("out")).seconds.min() >= 0
 
 
 # Kills at random moments.
@@ -213,72 +86,104 @@ SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 KILLS = 25
 
 
+def fork(out: Path, asked: Path, streamed: bool, arguments: Sequence[str]) -> int:
+    """Fork `bench run`, slowed down, and return the process; `asked` lists what it asks."""
+    # A signal right after the fork must not find the caller's code in the fork.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    if process := os.fork():
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return process
+    status: int | str | None = 1
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.dup2(os.open(asked.with_suffix(".err"), os.O_CREAT | os.O_WRONLY), 2)
+        sys.stdout, sys.stderr = open(os.devnull, "w"), open(2, "w", closefd=False)  # noqa: SIM115
+        slow_down(asked, streamed)
+        sys.argv = ["bench", "run", *arguments, "--out", str(out)]
+        cli.main()
+    except SystemExit as ended:
+        status = ended.code
+    except KeyboardInterrupt:
+        status = 130
+    except BaseException:  # it is read from the file
+        traceback.print_exc()
+    finally:
+        os._exit(int(status or 0))
+
+
+def slow_down(asked: Path, streamed: bool) -> None:
+    original = Simulated.answer
+
+    def answer(self: Simulated, requests: Sequence[Request]) -> list[Answer]:
+        with asked.open("a", encoding="utf-8") as file:
+            for r in requests:
+                time.sleep(0.002)
+                file.write(f"{r.task} {r.item_id} {r.request} {r.repeat}\n")
+        return original(self, requests)
+
+    def stream(self: Simulated, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+        order = list(range(len(requests)))
+        random.Random(os.getpid()).shuffle(order)  # another one in each process
+        for k in order:
+            yield k, answer(self, [requests[k]])[0]
+
+    Simulated.answer = answer
+    if streamed:
+        Simulated.stream = stream
+
+
 def read_shard(path: Path) -> pd.DataFrame:
-    frame: pd.DataFrame = pq.read_table(path).to_pandas().drop(columns="seconds")
-    return frame
+    return pq.read_table(path).to_pandas().drop(columns="seconds")
+
+
+def text_of(path: Path) -> str:
+    return path.read_text("utf-8") if path.is_file() else ""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("options", [ONE, STAGES], ids=["one stage", "stages with a judge"])
-def test_kills_at_random_moments_leave_no_trace(tmp_path, options, streamed: bool) -> None:
-    arguments = ["mcbe", "--model", f"{MODEL},seed=4", "--repeats", "2", *options]
-    arguments += ["--data", SAMPLES]
-    rng, names = random.Random(len(options)), ["task", "item_id", "request", "repeat"]
-
-    def start(folder: str, number: int) -> tuple[int, Path]:
-        asked = tmp_path / f"{folder}-{number}.txt"
-        return killed.start(tmp_path / folder, asked, streamed, arguments), asked
-
-    began = time.monotonic()
-    process, asked = start("undisturbed", 0)
-    assert os.waitpid(process, 0)[1] == 0, asked.with_suffix(".err").read_text("utf-8")
+@pytest.mark.parametrize("options", [ONE, STAGES], ids=len)
+def test_kills_at_random_moments_leave_no_trace(options, streamed: bool) -> None:
+    arguments = ["mcbe", "--model", MODEL, "--repeats", "2", *options, "--data", SAMPLES]
+    rng, began = random.Random(len(options)), time.monotonic()
+    process = fork(Path("undisturbed"), Path("0.txt"), streamed, arguments)
+    assert os.waitpid(process, 0)[1] == 0, text_of(Path("0.err"))
     seconds = time.monotonic() - began
-    scores = json.loads(asked.with_suffix(".out").read_text("utf-8"))["scores"]
-    records_of = {
-        path.name: read_shard(path) for path in (tmp_path / "undisturbed/records").glob("[0-9]*")
-    }
+    shards = {path.name: read_shard(path) for path in Path("undisturbed/records").glob("[0-9]*")}
     n_kills = n_runs = 0
     while n_kills < KILLS:
-        folder = f"killed {n_runs}"
-        stamps: dict[str, int] = {}
-        asked_names: list[str] = []
-        status, n_starts = None, 0
+        n_runs, n_starts, n_asked, status = n_runs + 1, 0, 0, None
+        folder, stamps = Path(f"killed {n_runs}"), dict[str, int]()
         while status != 0:
-            process, asked = start(folder, n_starts)
-            signal_number = rng.choice(SIGNALS)
-            if len(stamps) < len(records_of):
+            asked = Path(f"{n_runs}-{n_starts}.txt")
+            process, number = fork(folder, asked, streamed, arguments), rng.choice(SIGNALS)
+            if len(stamps) < len(shards):
                 time.sleep(rng.uniform(0, seconds))
                 with suppress(ProcessLookupError):
-                    os.kill(process, signal_number)
+                    os.kill(process, number)
             status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
             # Old shards are untouched and not asked again, new ones are as undisturbed.
-            files = list((tmp_path / folder / "records").glob("[0-9]*"))
+            files = list((folder / "records").glob("[0-9]*"))
             now = {path.name: path.stat().st_mtime_ns for path in files}
             assert {name: now.get(name) for name in stamps} == stamps
-            recorded = {
-                " ".join(map(str, row))
-                for name in stamps
-                for row in records_of[name][names].itertuples(index=False)
-            }
-            new_names = asked.read_text("utf-8").splitlines() if asked.is_file() else []
-            assert not recorded & set(new_names), "asked again although it was recorded"
+            keys = [shards[name][["task", "item_id", "request", "repeat"]] for name in stamps]
+            recorded = {" ".join(map(str, row)) for key in keys for row in key.to_numpy()}
+            names = text_of(asked).splitlines()
+            assert not recorded & set(names), "asked again although it was recorded"
             for path in files:
                 if path.name not in stamps:
-                    pd.testing.assert_frame_equal(read_shard(path), records_of[path.name])
-            stamps, n_starts, asked_names = now, n_starts + 1, asked_names + new_names
-            log = asked.with_suffix(".err")
-            err = log.read_text("utf-8") if log.is_file() else ""
+                    pd.testing.assert_frame_equal(read_shard(path), shards[path.name])
+            stamps, n_starts, n_asked = now, n_starts + 1, n_asked + len(names)
+            err = text_of(asked.with_suffix(".err"))
             assert "Traceback" not in err
             if status != 0:  # before the command begins it cannot say anything
-                is_killed = signal_number == signal.SIGKILL
-                assert status in ((-9,) if is_killed else (130, -signal_number)), err
+                assert status in ((-9,) if number == signal.SIGKILL else (130, -number)), err
                 assert status != 130 or not err or err.splitlines()[-1] == CONTINUES
-        assert json.loads(asked.with_suffix(".out").read_text("utf-8"))["scores"] == scores
-        pd.testing.assert_frame_equal(columns(tmp_path / folder), columns(tmp_path / "undisturbed"))
-        left = {path.name for path in (tmp_path / folder).rglob("*") if path.is_file()}
+        pd.testing.assert_frame_equal(columns(folder), columns("undisturbed"))
+        left = {path.name for path in folder.rglob("*") if path.is_file()}
         assert left - {*stamps} == {"run.json", "items.parquet", ".lock"}
         # Each kill loses what was under way: a shard, or one streamed answer.
-        n_lost = len(asked_names) - sum(map(len, records_of.values()))
-        assert n_lost <= (n_starts - 1) * (1 if streamed else killed.SHARD)
-        n_kills, n_runs = n_kills + n_starts - 1, n_runs + 1
+        n_lost = n_asked - sum(map(len, shards.values()))
+        assert n_lost <= (n_starts - 1) * (1 if streamed else SHARD)
+        n_kills += n_starts - 1
