@@ -176,8 +176,8 @@ def _scorers(
             "generation": generation.changed(),
         }
         if cluster and cluster.asks(name):
-            scorer = cluster.scorer(name, options)
-            return Lazy(lambda: RemoteScorer(cluster, scorer))
+            registered = cluster.register(name, options)
+            return Lazy(lambda: RemoteScorer(cluster, registered))
 
         def load() -> Scorer:
             key_names.check_set(keys)  # the judge's too, before anything is asked

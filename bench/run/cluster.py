@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -41,29 +41,22 @@ SHARDS_PER_WORKER, SMALLEST = 4, 32
 NO_SHARD = -1
 
 
-class LoadOptions(NamedTuple):
-    """The arguments of `bench.scorers.load`: the model, and its options as JSON."""
-
-    model: str
-    options: str
-
-
-@dataclass(frozen=True)
-class ShardTask:
+class ShardTask(NamedTuple):
     """What a worker has to do.
 
     Attributes:
-        scorer: the scorer to ask.
-        keep: all scorers of the run; the worker forgets others.
-        described: what the first worker said of the scorer, which has to be the same; None before.
+        model, options: the arguments of `bench.scorers.load`, the options as JSON.
+        keep: all models of the run with their options; the worker forgets others.
+        described: what the first worker said of the model, which has to be the same; {} before.
         requests: the requests to answer.
         probe: languages of an NLI probe; see `bench.scorers.base.Model.probe`.
         version: of this package, which has to be the worker's.
     """
 
-    scorer: LoadOptions
-    keep: tuple[LoadOptions, ...]
-    described: dict[str, Any] | None = None
+    model: str
+    options: str
+    keep: tuple[tuple[str, str], ...]
+    described: dict[str, Any]
     requests: Sequence[Request] = ()
     probe: Sequence[str] = ()
     version: str = __version__
@@ -81,67 +74,61 @@ class ShardResult(NamedTuple):
     tally: Tally
 
 
-@dataclass
-class _Worker:
-    """What a worker process keeps between tasks; it does one at a time."""
-
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    loaded: dict[LoadOptions, Scorer] = field(default_factory=dict)
-
-
-WORKER = _Worker()
+# What a worker process has loaded, by model and options, and the lock of its one task at a time.
+LOADED: dict[tuple[str, str], Scorer] = {}
+_LOCK = threading.Lock()
 
 
 def work(task: ShardTask) -> ShardResult:
     """Do a task on a worker; the worker's log has the traceback of a failure."""
-    with WORKER.lock:
-        try:
-            scorer = _load(task)
-            model = scorer if isinstance(scorer, Model) else None
-            before = replace(model.tally) if model else Tally()
-            answers = scorer.answer(task.requests) if task.requests else []
-            after = model.tally if model else before
-            torch, described = sys.modules.get("torch"), scorer.describe()
-            has_gpu = torch is not None and torch.cuda.is_available()
-            worker = {
-                "address": _address(),
-                "device": described.get("device"),
-                "hardware": torch.cuda.get_device_name()
-                if torch and has_gpu
-                else platform.machine(),
-                "packages": packages(),
-            }
-            probe = model.probe(task.probe) if model and task.probe else []
-            tally = Tally(*(getattr(after, n) - getattr(before, n) for n in Tally.__slots__))
-            return ShardResult(scorer.verbs, scorer.reads, described, worker, answers, probe, tally)
-        except BadInput as error:
-            raise BadInput(f"worker {_address()}: {error}") from None
-        except Exception as error:  # of a class that this process may not have
-            logging.getLogger("distributed.worker").exception("bench")
-            reason = f"{type(error).__name__}: {_first_line(error)}"
-            raise RunFailed(
-                f"worker {_address()}: the model did not answer ({reason}); {CONTINUES}"
-            ) from None
+    address = _address()
+    try:
+        with _LOCK:
+            return _work(task, address)
+    except BadInput as error:
+        raise BadInput(f"worker {address}: {error}") from None
+    except Exception as error:  # of a class that this process may not have
+        logging.getLogger("distributed.worker").exception("bench")
+        reason = f"{type(error).__name__}: {_first_line(error)}"
+        raise RunFailed(
+            f"worker {address}: the model did not answer ({reason}); {CONTINUES}"
+        ) from None
 
 
-def _load(task: ShardTask) -> Scorer:
-    """Load the task's scorer, unless it is loaded; scorers of other runs are forgotten."""
+def _work(task: ShardTask, address: str) -> ShardResult:
     if task.version != __version__:
         raise BadInput(
             f"has bias-workbench {__version__}, the asker {task.version}; install the same"
         )
-    others = [name for name in WORKER.loaded if name not in task.keep]
-    for name in others:
-        del WORKER.loaded[name]
-    if others and (torch := sys.modules.get("torch")):
-        gc.collect()
-        torch.cuda.empty_cache()
-    if task.scorer not in WORKER.loaded:
-        scorer = scorers.load(task.scorer.model, **json.loads(task.scorer.options))
-        if task.described and (other := first_difference(task.described, scorer.describe())):
-            raise BadInput(f"{task.scorer.model}: is not what the first worker has ({other})")
-        WORKER.loaded[task.scorer] = scorer
-    return WORKER.loaded[task.scorer]
+    torch = sys.modules.get("torch")
+    if others := LOADED.keys() - set(task.keep):
+        for key in others:
+            del LOADED[key]
+        if torch:
+            gc.collect()
+            torch.cuda.empty_cache()
+    key = task.model, task.options
+    if key not in LOADED:
+        loaded = scorers.load(task.model, **json.loads(task.options))
+        if task.described and (other := first_difference(task.described, loaded.describe())):
+            raise BadInput(f"{task.model}: is not what the first worker has ({other})")
+        LOADED[key] = loaded
+    scorer = LOADED[key]
+    model = scorer if isinstance(scorer, Model) else None
+    before = replace(model.tally) if model else Tally()
+    answers = scorer.answer(task.requests) if task.requests else []
+    after = model.tally if model else before
+    tally = Tally(*(getattr(after, name) - getattr(before, name) for name in Tally.__slots__))
+    described, torch = scorer.describe(), sys.modules.get("torch")
+    has_gpu = torch is not None and torch.cuda.is_available()
+    worker = {
+        "address": address,
+        "device": described.get("device"),
+        "hardware": torch.cuda.get_device_name() if torch and has_gpu else platform.machine(),
+        "packages": packages(),
+    }
+    probe = model.probe(task.probe) if model and task.probe else []
+    return ShardResult(scorer.verbs, scorer.reads, described, worker, answers, probe, tally)
 
 
 def _address() -> str:
@@ -166,7 +153,7 @@ class Cluster:
         self.address, self.resources = address, check_resources(resources or {})
         # What the workers that have answered run on, each kind once.
         self.workers: list[dict[str, Any]] = []
-        self.scorers: dict[LoadOptions, None] = {}
+        self.models: list[tuple[str, str]] = []
         self._client: Any = None
         self._alone_since: float | None = None
 
@@ -190,17 +177,16 @@ class Cluster:
             )
         return True
 
-    def scorer(self, model: str, options: Mapping[str, Any]) -> LoadOptions:
-        """Register a scorer of the run, which workers keep; `RemoteScorer` asks it."""
-        scorer = LoadOptions(model, json.dumps(options, sort_keys=True))
-        self.scorers[scorer] = None
-        return scorer
+    def register(self, model: str, options: Mapping[str, Any]) -> tuple[str, str]:
+        """Add a model to those that workers keep; `RemoteScorer` asks it."""
+        self.models.append((model, json.dumps(options, sort_keys=True)))
+        return self.models[-1]
 
     def shard_size(self, largest: int, requests: int) -> int:
         """Choose the number of requests per shard, so that all workers have some to do."""
         if self._client is None:  # nothing is asked on the cluster
             return largest
-        enough = requests // (SHARDS_PER_WORKER * max(self._count_workers(), 1))
+        enough = requests // (SHARDS_PER_WORKER * max(self._count_workers()[0], 1))
         return min(largest, max(SMALLEST, enough))
 
     def run(self, tasks: Iterable[tuple[int, ShardTask]]) -> Iterator[tuple[int, ShardResult]]:
@@ -208,11 +194,10 @@ class Cluster:
 
         After a failure those that were sent still come, and no further ones are sent.
         """
-        from distributed import as_completed
+        from distributed import wait
 
         client, waiting = self._connect(), iter(tasks)
-        numbers: dict[str, int] = {}
-        queue = as_completed(loop=client.loop)
+        sent: dict[Any, int] = {}
         failure: Exception | None = None
         capacity, next_look = 0, 0.0
         try:
@@ -220,20 +205,16 @@ class Cluster:
                 if time.monotonic() >= next_look:
                     capacity = max(AHEAD * self._wait_for_workers(), 1)
                     next_look = time.monotonic() + EVERY
-                free = 0 if failure else max(capacity - len(numbers), 0)
-                for number, task in islice(waiting, free):
-                    # Dask would not compute a task again whose key it knows.
-                    key = f"shard-{number}-{time.monotonic_ns()}"
-                    future = client.submit(work, task, key=key, resources=self.resources or None)
-                    numbers[key] = number
-                    queue.add(future)
-                if not numbers:
+                for number, task in islice(waiting, 0 if failure else max(capacity - len(sent), 0)):
+                    # Impure, because Dask would not compute a task again that it knows.
+                    future = client.submit(work, task, pure=False, resources=self.resources or None)
+                    sent[future] = number
+                if not sent:
                     break
-                batch = queue.next_batch(block=False)
-                if not batch:
-                    time.sleep(0.01)
-                for future in batch:
-                    number = numbers.pop(future.key)
+                with suppress(TimeoutError, CancelledError), client.as_current():
+                    wait(list(sent), timeout=EVERY, return_when="FIRST_COMPLETED")
+                for future in [future for future in sent if future.done()]:
+                    number = sent.pop(future)
                     try:
                         result = future.result()
                     except Exception as error:
@@ -243,7 +224,7 @@ class Cluster:
                     yield number, result
         finally:
             if client.status == "running":
-                client.cancel(list(queue.futures))
+                client.cancel(list(sent))
         if failure:
             raise failure
 
@@ -272,13 +253,13 @@ class Cluster:
         shard = "" if number == NO_SHARD else f"shard {number}, "
         if isinstance(error, BadInput | RunFailed):
             return type(error)(f"{shard}{error}")
+        if isinstance(error, CancelledError):
+            return self._gone()
         if isinstance(error, KilledWorker):
             return RunFailed(
                 f"{shard}worker {error.last_worker.address}: died, as others before it that were "
                 f"asked the same; look at its log (memory?); {CONTINUES}"
             )
-        if isinstance(error, CancelledError):
-            return self._gone()
         return RunFailed(
             f"{shard}--scheduler {self.address}: no worker could be asked ({_first_line(error)}); "
             f"scheduler and workers need the same environment as this process; {CONTINUES}"
@@ -313,37 +294,34 @@ class Cluster:
         thread = threading.Thread(target=connect, daemon=True)
         thread.start()
         thread.join(CONNECT + 2)
-        client = outcomes[-1]
-        if isinstance(client, Exception):
-            place, reason = f"--scheduler {self.address}", _first_line(client)
-            if isinstance(client, ValueError | TypeError):
-                expected = "expected one like tcp://10.0.0.1:8786"
-                raise BadInput(f"{place}: {reason}; {expected}") from client
-            raise RunFailed(f"{place}: no scheduler answers there ({reason})") from client
-        self._client = client
-        return client
+        self._client, place = outcomes[-1], f"--scheduler {self.address}"
+        if isinstance(outcomes[-1], Exception):
+            self._client, reason = None, _first_line(outcomes[-1])
+            if isinstance(outcomes[-1], ValueError | TypeError):
+                raise BadInput(f"{place}: {reason}; expected one like tcp://10.0.0.1:8786")
+            raise RunFailed(f"{place}: no scheduler answers there ({reason})")
+        return self._client
 
-    def _workers(self) -> list[dict[str, Any]]:
+    def _count_workers(self) -> tuple[int, int]:
+        """Count the workers that offer the resources, and all workers."""
         try:
-            return list(self._connect().scheduler_info(n_workers=-1)["workers"].values())
+            workers = self._connect().scheduler_info(n_workers=-1)["workers"].values()
         except (OSError, RuntimeError, KeyError) as error:
             raise self._gone() from error
-
-    def _count_workers(self) -> int:
-        """Count the workers that offer the resources."""
-        return sum(
-            all(worker["resources"].get(name, 0) >= n for name, n in self.resources.items())
-            for worker in self._workers()
-        )
+        needed = self.resources.items()
+        offers = (worker["resources"] for worker in workers)
+        able = sum(all(offer.get(name, 0) >= n for name, n in needed) for offer in offers)
+        return able, len(workers)
 
     def _wait_for_workers(self) -> int:
         """Count the workers that offer the resources; say when there are none, and give up."""
-        if n := self._count_workers():
+        able, total = self._count_workers()
+        if able:
             self._alone_since = None
-            return n
+            return able
         offers = ", ".join(f"{name}={n:g}" for name, n in self.resources.items())
         offering = f" that offers {offers}" if offers else ""
-        others = f" ({len(workers)} others are there)" if (workers := self._workers()) else ""
+        others = f" ({total} others are there)" if total else ""
         now = time.monotonic()
         if self._alone_since is None:
             self._alone_since = now
@@ -359,23 +337,23 @@ class Cluster:
 
 
 class RemoteScorer(Model):
-    """A scorer that each worker of a cluster loads for itself."""
+    """A model of `Cluster.models`, which each worker loads for itself."""
 
-    def __init__(self, cluster: Cluster, scorer: LoadOptions) -> None:
-        self._cluster, self._scorer = cluster, scorer
+    def __init__(self, cluster: Cluster, model: tuple[str, str]) -> None:
+        self._cluster, self._model = cluster, model
         self.tally = Tally()
-        self._described: dict[str, Any] | None = None
+        self._described: dict[str, Any] = {}
         first = self._run_one()
         self.verbs, self.reads, self._described = first.verbs, first.reads, first.described
-        files = scorers.content(scorer.model) or ""
+        files = scorers.content(model[0]) or ""
         if file_hash.is_fingerprint(files) and files != first.described["revision"]:
             raise BadInput(
-                f"worker {first.worker['address']}: its files of {scorer.model} are others than "
-                "those here; copy them anew"
+                f"worker {first.worker['address']}: its files of {model[0]} are others than those "
+                "here; copy them anew"
             )
 
     def describe(self) -> dict[str, Any]:
-        return self._described or {}
+        return self._described
 
     def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
         return self._run_one(probe=tuple(languages)).probe
@@ -399,7 +377,7 @@ class RemoteScorer(Model):
             yield number, result.answers
 
     def _task(self, **content: Any) -> ShardTask:
-        return ShardTask(self._scorer, tuple(self._cluster.scorers), self._described, **content)
+        return ShardTask(*self._model, tuple(self._cluster.models), self._described, **content)
 
     def _run_one(self, **content: Any) -> ShardResult:
         ((_, result),) = self._cluster.run([(NO_SHARD, self._task(**content))])

@@ -21,7 +21,7 @@ from bench.core.files import atomic_path, explain_write_errors
 from bench.core.i18n import _
 from bench.core.text import reveal_invisible
 from bench.data.readers import MAX_LINE, read_csv
-from bench.run.results import Run
+from bench.run.results import KEYS, Run
 from bench.tasks.mcbe import CRITERIA
 from bench.tasks.replies import final
 
@@ -71,12 +71,9 @@ def to_mark(run: Run, path: Path) -> int:
         raise BadInput(
             f"{run.folder}: holds no explanations to mark; ask with --set explanation=yes"
         )
-    rows = rows.assign(request=rows.request.str.replace("explanation", "judge", n=1))
-    rows = rows.assign(reply=rows.response)
-    texts = ["task", "item_id", "request", "prompt", "reply"]
-    rows[texts] = rows[texts].map(cell)
-    names = ["task", "item_id", "request", "repeat", "prompt", "reply", "response"]
-    write_table(rows.assign(response="")[names], path)
+    request = rows.request.str.replace("explanation", "judge", n=1)
+    rows = rows.assign(request=request, reply=rows.response, response="")
+    write_table(rows[[*KEYS, "prompt", "reply", "response"]], path)
     return len(rows)
 
 
@@ -113,10 +110,8 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
         criteria=_(", ").join(f"{_(name)} {n:g}" for name, n in points.items()),
     )
     table = pd.DataFrame(rows)
-    table = table.assign(reference=table.item_id.map(items.explanation))
-    texts = ["item_id", "prompt", "reference", "analysis"]
-    table[texts] = table[texts].map(cell)
-    table = table.assign(analysis=table.analysis.map(shortened), question=question, **{MARK: ""})
+    reference = table.item_id.map(items.explanation)
+    table = table.assign(reference=reference, question=question, **{MARK: ""})
     write_table(table[list(ANALYSIS_COLUMNS)], path)
     return AnalysisSheet(len(rows), len(again), len(drawn), len(parts))
 
@@ -176,11 +171,15 @@ def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a new sheet, with a byte order mark, so that spreadsheet programs take it for UTF-8."""
+    """Write a new sheet, with a byte order mark, so that spreadsheet programs take it for UTF-8.
+
+    No text in it is a formula, and one that is too long for a cell is shortened.
+    """
     if path.exists():
         raise BadInput(f"{path}: is there already, perhaps with marks; give another file")
     if not path.parent.is_dir():
         raise BadInput(f"{path}: cannot be written (there is no folder {path.parent})")
+    table = table.map(lambda text: shortened(cell(text)) if isinstance(text, str) else text)
     with explain_write_errors(path), atomic_path(path) as draft:
         draft.write_text(as_csv(table), "utf-8-sig", newline="")
 

@@ -19,7 +19,7 @@ from bench.core.cells import to_number, unguarded
 from bench.core.errors import BadInput, quoted
 from bench.data.readers import MAX_LINE, read_csv
 from bench.metrics.readings import precision
-from bench.run.human_marks import cell, same_cell, shortened, write_table
+from bench.run.human_marks import same_cell, write_table
 from bench.run.results import KEYS, Run
 from bench.tasks.replies import plain
 from bench.tasks.request import of_judge
@@ -64,14 +64,13 @@ def write_sheet(run: Run, path: Path) -> int:
     # Tasks stay together, for each has its own answers; within one the order is that of the draw.
     order = list(module("tasks", run.benchmark).TASKS)
     rows = rows.loc[sorted(drawn, key=lambda place: order.index(rows.task[place]))]
-    table = rows[KEYS].assign(
-        **{name: rows[name].map(cell) for name in ("task", "item_id", "request")},
+    table = rows.assign(
         row=[f"{k} of {len(rows)}" for k in range(1, len(rows) + 1)],
-        prompt=rows.prompt.map(cell).map(shortened),
-        reply=rows.response.map(cell).map(shortened),
-        allowed=[cell(_allowed(values)) for values in rows["values"]],
+        reply=rows.response,
+        allowed=rows["values"].map(_allowed),
+        **{READING: ""},
     )
-    write_table(table.assign(**{READING: ""})[list(COLUMNS)], path)
+    write_table(table[list(COLUMNS)], path)
     return len(table)
 
 

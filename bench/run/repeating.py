@@ -87,31 +87,25 @@ def check_plan(about: Mapping[str, Any], plan: Plan, preset: str) -> None:
     # An older run lacks what was added later; these two are only there if they are not default.
     for name in [name for name in now if name in was or name in ("label_names", "generation")]:
         old, new = was.get(name), now.get(name)
-        if old == new:
+        if old == new or name == "dtype":  # that of the loaded model is compared
             continue
         if name in ("model", "judge") and None not in (old, new):
             kinds = {scorers.split_kind(str(model))[0] for model in (old, new)}
             if len(kinds) == 1 and kinds <= {"", *scorers.FILES}:
                 continue  # perhaps the same files, which are compared by their hash
-        if name == "dtype":  # that of the loaded model is compared
-            continue
+        reason, fix = "", "ask anew without --from"
         if doubt := file_hash.incomparable(old, new):
-            raise BadInput(
-                f"--from: {doubt} ({name} was {old}, now {new}); ask anew without --from"
-            )
-        if name in HASHES and None not in (old, new):
+            reason = f"{doubt} ({name} was {old}, now {new})"
+        elif name in HASHES and None not in (old, new):
             part, option = HASHES[name]
-            raise BadInput(
-                f"--from: the {part} is another one (hash was {old}, now {new}); give the same by "
-                f"{option}"
-            )
-        if name in HASHES and name != "data_sha256":
-            continue  # a Hub id, and now a folder: the revision of the loaded model is compared
-        changed, old, new = first_change({name: old}, {name: new}) or (name, old, new)
-        raise BadInput(
-            f"--from: {changed.replace('_', '-')} was {old}, now {new}; leave it out, or ask anew "
-            "without --from"
-        )
+            reason = f"the {part} is another one (hash was {old}, now {new})"
+            fix = f"give the same by {option}"
+        elif name not in HASHES or name == "data_sha256":
+            changed, old, new = first_change({name: old}, {name: new}) or (name, old, new)
+            reason = f"{changed.replace('_', '-')} was {old}, now {new}"
+            fix = "leave it out, or ask anew without --from"
+        if reason:  # for a Hub id, and now a folder, the revision of the loaded model is compared
+            raise BadInput(f"--from: {reason}; {fix}")
 
 
 def check_scorer(about: Mapping[str, Any], role: str, described: Mapping[str, Any]) -> None:

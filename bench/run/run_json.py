@@ -34,11 +34,8 @@ def existing_run(
     """
     if not (folder / records.RUN_JSON).is_file():
         # A run that was killed before its run.json was written leaves its items alone.
-        leftovers = (records.ITEMS, records.LOCK)
-        if folder.is_dir() and any(
-            path.name not in leftovers and not path.name.startswith(DRAFT)
-            for path in folder.iterdir()
-        ):
+        left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, records.LOCK}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return None
     about = records.read_run_json(folder)
@@ -71,14 +68,12 @@ def existing_run(
 
 def first_change(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
     """Return the first entry that differs, with both values; of `settings` the setting."""
-    names = [name for name in {**now, **was} if name != "benchmark"]
-    for name in [*names, "benchmark"]:
+    for name in sorted({**now, **was}, key="benchmark".__eq__):  # the benchmark comes last
         old, new = was.get(name), now.get(name)
-        if old == new:
-            continue
-        if name == "settings" and isinstance(old, dict) and isinstance(new, dict):
+        if name == "settings" and old != new and isinstance(old, dict) and isinstance(new, dict):
             return first_change(old, new)
-        return name, old, new
+        if old != new:
+            return name, old, new
     return None
 
 
@@ -104,8 +99,7 @@ def begin_run(
         "model": model.describe(),
         "verbs": list(model.verbs),
         "reads": list(model.reads),
-        "judge": {**judge.describe(), "decoding": "greedy"} if judge else None,
-        "judge_verbs": list(judge.verbs) if judge else [],
+        **_of_judge(judge),
         "read": {task: way.read for task, way in requests.ways.items()},
         "left_out": requests.left_out,
         "unfit": plan.unfit,
@@ -136,6 +130,11 @@ def begin_run(
     return about
 
 
+def _of_judge(judge: Scorer | None) -> dict[str, Any]:
+    described = {**judge.describe(), "decoding": "greedy"} if judge else None
+    return {"judge": described, "judge_verbs": list(judge.verbs) if judge else []}
+
+
 def add_judge(
     folder: Path, about: dict[str, Any], plan: Plan, judge: Scorer, requests: Requests
 ) -> None:
@@ -143,8 +142,7 @@ def add_judge(
     about |= {
         "asked": plan.asked,
         "identity": plan.identity,
-        "judge": {**judge.describe(), "decoding": "greedy"},
-        "judge_verbs": list(judge.verbs),
+        **_of_judge(judge),
         "requests": requests.total,
     }
     records.write_run_json(folder, about)
