@@ -117,8 +117,6 @@ def _work(task: ShardTask, address: str) -> ShardResult:
     model = scorer if isinstance(scorer, Model) else None
     before = replace(model.tally) if model else Tally()
     answers = scorer.answer(task.requests) if task.requests else []
-    after = model.tally if model else before
-    tally = Tally(*(getattr(after, name) - getattr(before, name) for name in Tally.__slots__))
     described, torch = scorer.describe(), sys.modules.get("torch")
     has_gpu = torch is not None and torch.cuda.is_available()
     worker = {
@@ -128,6 +126,8 @@ def _work(task: ShardTask, address: str) -> ShardResult:
         "packages": packages(),
     }
     probe = model.probe(task.probe) if model and task.probe else []
+    after = model.tally if model else before
+    tally = Tally(*(getattr(after, name) - getattr(before, name) for name in Tally.__slots__))
     return ShardResult(scorer.verbs, scorer.reads, described, worker, answers, probe, tally)
 
 
