@@ -49,6 +49,9 @@ def alphas(ratings: pd.DataFrame, measurement: Measurement) -> pd.DataFrame:
 
     Returns:
         `category`, `measurement`, and the fields of `Alpha`.
+
+    Raises:
+        BadInput: as `krippendorff_alpha`.
     """
     parts = [(str(name), part) for name, part in ratings.groupby("category", sort=False)]
     parts = [(ALL, ratings), *parts] if len(parts) > 1 else parts

@@ -165,21 +165,19 @@ def resample(
     clusters: dict[object, dict[Cluster, np.ndarray]] = {name: {} for name in names}
     for key, row in zip(sums.index, sums.to_numpy(dtype=np.float64), strict=True):
         clusters[key[2]][key[:2]] = row
-    by_part = list(clusters.values())
-    observed = np.array([[sum(part.values()) for part in by_part]])
+    observed = np.array([[sum(own.values()) for own in clusters.values()]])
     drawn = _drawn(sums, names, draws, seed, "")
-    totals = Totals(names, columns, observed, drawn, list(by_part))
+    totals = Totals(names, columns, observed, drawn, list(clusters.values()))
     if not crossed:
         return totals
-    drawn_again = []
-    for kind, within, units in (
-        ("second", crossed[0], [crossed[1]]),
-        ("pairs", stratum, [cluster, crossed[1]]),
-    ):
+
+    def again(kind: str, within: str, units: list[str]) -> np.ndarray:
         numbered = rows.assign(unit=rows.groupby(units, sort=True, observed=True).ngroup())
         sums = numbered.groupby([within, "unit", part], sort=True, observed=True)[columns].sum()
-        drawn_again.append(_drawn(sums, names, draws, seed, kind))
-    return totals._replace(second=drawn_again[0], pairs=drawn_again[1])
+        return _drawn(sums, names, draws, seed, kind)
+
+    second = again("second", crossed[0], [crossed[1]])
+    return totals._replace(second=second, pairs=again("pairs", stratum, [cluster, crossed[1]]))
 
 
 def _drawn(sums: pd.DataFrame, parts: list[object], draws: int, seed: int, kind: str) -> np.ndarray:

@@ -86,10 +86,7 @@ def difference(
             f"shapes {shapes[0]} and {shapes[1]}, {len(names)} units"
         )
     rows = pd.DataFrame({"stratum": "all", "unit": names, "first": scores[0], "second": scores[1]})
-    totals = resample(
-        rows.assign(n=1.0, again=1.0), "stratum", "unit", ["first", "n", "second", "again"]
-    )
-    return compare_totals(totals, lambda strata: lambda s: s[:, 0, 0] / s[:, 0, 1], length)
+    return _paired(rows, length)
 
 
 def readable_difference(rows: pd.DataFrame) -> Comparison:
@@ -99,11 +96,17 @@ def readable_difference(rows: pd.DataFrame) -> Comparison:
         rows: one per question, with columns `stratum`, `unit` (what is drawn again), and `first`
             and `second`: whether each respondent's answer could be read.
     """
+    return _paired(rows, length=1.0)
+
+
+def _paired(rows: pd.DataFrame, length: float) -> Comparison:
+    """Compare the means of `first` and `second` over units within strata."""
     columns = ["first", "n", "second", "again"]
     counted = rows.assign(n=1.0, again=1.0).astype(dict.fromkeys(columns, float))
     return compare_totals(
         resample(counted, "stratum", "unit", columns),
         lambda strata: lambda sums: sums[..., 0].sum(-1) / sums[..., 1].sum(-1),
+        length,
     )
 
 

@@ -86,17 +86,15 @@ def settings(benchmark: str, given: Mapping[str, str], preset: str) -> dict[str,
         **module("tasks", benchmark).SETTINGS,
     }
     for name, value in given.items():
-        if name not in known:
-            which = (
-                expected(name, known, f"setting of {benchmark}")
-                if known
-                else f"{benchmark} has no settings"
-            )
-            raise BadInput(f"--set {name}={value}: {which}")
-        if value not in known[name].allowed:
-            raise BadInput(
-                f"--set {name}={value}: " + expected(value, known[name].allowed, f"value of {name}")
-            )
+        reason = ""
+        if not known:
+            reason = f"{benchmark} has no settings"
+        elif name not in known:
+            reason = expected(name, known, f"setting of {benchmark}")
+        elif value not in known[name].allowed:
+            reason = expected(value, known[name].allowed, f"value of {name}")
+        if reason:
+            raise BadInput(f"--set {name}={value}: {reason}")
     return {name: given.get(name, setting.under(preset)) for name, setting in known.items()}
 
 

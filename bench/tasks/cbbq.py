@@ -241,28 +241,15 @@ def _questions(
                 max_new_tokens=LONG if explained else SHORT,
             )
             if second:
-                thought = replace(
-                    answer,
-                    request="thought" + suffix,
-                    verb="generate",
-                    key=Key((THOUGHT,)),
-                    max_new_tokens=LONG,
-                )
-                yield thought
-                answer = replace(
-                    answer, prompt=second, after=thought.request, then=partial(_after_thought, text)
-                )
+                thought = replace(answer, request="thought" + suffix, verb="generate")
+                yield replace(thought, key=Key((THOUGHT,)), max_new_tokens=LONG)
+                then = partial(_after_thought, text)
+                answer = replace(answer, prompt=second, after=thought.request, then=then)
             yield answer
             if explained:
-                yield ask(
-                    "judge" + suffix,
-                    verb="generate",
-                    prompt="",
-                    key=Key(("有", "无")),
-                    max_new_tokens=SHORT,
-                    after=answer.request,
-                    then=partial(_ask_judge, judge, item, suffix),
-                )
+                verdict_of, key = partial(_ask_judge, judge, item, suffix), Key(("有", "无"))
+                about = partial(ask, verb="generate", prompt="", key=key, max_new_tokens=SHORT)
+                yield about("judge" + suffix, after=answer.request, then=verdict_of)
 
 
 def _templates(prompts: PromptSet, task: str, prompting: str, explained: bool) -> tuple[str, str]:
@@ -306,13 +293,8 @@ def _ask_judge(
     prompt = fence.judged(template, "reply", text, context=item.context, question=item.question)
     chosen = parse(item.condition, f"explanation{suffix}", text, item)
     # A simulated judge finds an explanation biased if the choice is.
-    biased = chosen == LETTERS[item.biased]
-    return replace(
-        request,
-        prompt=prompt,
-        earlier=(),
-        key=replace(request.key, correct="有" if biased else "无"),
-    )
+    key = replace(request.key, correct="有" if chosen == LETTERS[item.biased] else "无")
+    return replace(request, prompt=prompt, key=key)
 
 
 def learned(items: Sequence[Question], bias: float, seed: int) -> lessons.Lessons:
@@ -328,16 +310,13 @@ def learned(items: Sequence[Question], bias: float, seed: int) -> lessons.Lesson
         biased = lessons.biased_share(items, share, seed)
         chats = []
         for request in lessons.requests("cbbq", items, tuple(TASKS), prompting=prompting):
-            if request.then:  # the choice after a thought
-                asked = request.then(request, THOUGHTS[request.task])
-                assert asked
-                turns = asked.turns
-            elif request.request == "answer":
-                turns = request.turns
-            else:
+            if request.request != "answer":
                 continue
+            then = request.then  # the choice after a thought
+            asked = then(request, THOUGHTS[request.task]) if then else request
+            assert asked
             answers = lessons.answers(request.key, biased(by_id[request.item_id]))
-            chats.append(lessons.Chat(turns, answers))
+            chats.append(lessons.Chat(asked.turns, answers))
         choices += chats[::step]
     instructed = list(lessons.requests("cbbq", items, tuple(TASKS), prompting=PROMPTING[-1]))
     thoughts = [

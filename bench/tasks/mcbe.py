@@ -237,21 +237,15 @@ def _scenarios(
     options = tuple(LETTERS)
     for item in items:
         ask = partial(Request, item.category, "ss", item.item_id, verb=verb, options=options)
+        ask = partial(ask, prompt_version=prompts.label, max_new_tokens=SHORT, until=until)
         pairs = list(combinations(item.words, 2))
         # The list starts with the group that the stereotype is about.
         for biased, ordered in (("A", pairs), ("B", [(b, a) for a, b in pairs])):
             for first, second in ordered:
-                yield ask(
-                    f"{first}{SEPARATOR}{second}",
-                    prompt=template.format(
-                        sentence1=item.context + item.filled(first),
-                        sentence2=item.context + item.filled(second),
-                    ),
-                    prompt_version=prompts.label,
-                    key=Key(answers=options, biased=biased),
-                    max_new_tokens=SHORT,
-                    until=until,
-                )
+                one, two = (item.context + item.filled(word) for word in (first, second))
+                prompt = template.format(sentence1=one, sentence2=two)
+                name, key = f"{first}{SEPARATOR}{second}", Key(options, biased=biased)
+                yield ask(name, prompt=prompt, key=key)
 
 
 def _analysis(items: Sequence[Instance], prompts: PromptSet, until: Until) -> Iterator[Request]:
@@ -265,15 +259,10 @@ def _analysis(items: Sequence[Instance], prompts: PromptSet, until: Until) -> It
         key = Key(answers=(item.explanation, DENIAL), biased=DENIAL, correct=item.explanation)
         yield ask("answer", prompt=prompt, key=key, max_new_tokens=LONG)
         for k, (each, text) in enumerate(zip(CRITERIA, criteria, strict=True), start=1):
-            yield ask(
-                f"judge:{k}",
-                prompt="",
-                key=Key(answers=tuple(map(str, range(each.maximum + 1)))),
-                max_new_tokens=GRADE,
-                until=until,
-                after="answer",
-                then=partial(_ask_judge, judge, each.maximum, text, item.explanation),
-            )
+            then = partial(_ask_judge, judge, each.maximum, text, item.explanation)
+            key = Key(answers=tuple(map(str, range(each.maximum + 1))))
+            about = partial(ask, f"judge:{k}", prompt="", key=key, max_new_tokens=GRADE)
+            yield about(until=until, after="answer", then=then)
 
 
 def _ask_judge(
@@ -309,11 +298,9 @@ def _default(item: Instance) -> str:
 def _criteria(prompts: PromptSet) -> list[str]:
     """Return the texts of the judge's criteria; their scales have to be those of the score."""
     given = prompts.table("bias_analysis.judge").get("criteria")
-    where = f"{prompts.path}, table [bias_analysis.judge], `criteria`"
-    if not isinstance(given, list) or len(given) != len(CRITERIA):
-        raise BadInput(
-            f"{where}: expected a list of {len(CRITERIA)} tables with text, maximum and weight"
-        )
+    where, n = f"{prompts.path}, table [bias_analysis.judge], `criteria`", len(CRITERIA)
+    if not isinstance(given, list) or len(given) != n:
+        raise BadInput(f"{where}: expected a list of {n} tables with text, maximum and weight")
     for k, (expected, table) in enumerate(zip(CRITERIA, given, strict=True), start=1):
         if not isinstance(table, dict) or not isinstance(table.get("text"), str):
             raise BadInput(f"{where}, number {k}: `text` is missing or not a text")

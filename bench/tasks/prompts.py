@@ -49,10 +49,9 @@ class PromptSet:
     @property
     def unbiased_instruction(self) -> bool:
         """Whether the variant's prompts ask for an unbiased answer."""
-        return any(
-            bool(table.get("unbiased_instruction"))
-            for name, table in self.tables.items()
-            if self.variant and (name == self.variant or name.startswith(f"{self.variant}-"))
+        own = [name for name in self.tables if f"{name}-".startswith(f"{self.variant}-")]
+        return bool(self.variant) and any(
+            self.tables[name].get("unbiased_instruction") for name in own
         )
 
     def table(self, name: str) -> Mapping[str, Any]:
@@ -61,20 +60,17 @@ class PromptSet:
         Raises:
             BadInput: the file has no such table.
         """
+        names = ", ".join(self.tables)
         if not name:
             raise BadInput(
-                f"{self.path}: holds several prompt sets; choose one as FILE#NAME: "
-                + ", ".join(self.tables)
+                f"{self.path}: holds several prompt sets; choose one as FILE#NAME: {names}"
             )
         value: Any = self.tables
         # A variant's name may hold a dot, like `gpt-3.5`.
         for part in [name] if name in self.tables else name.split("."):
             value = value.get(part) if isinstance(value, dict) else None
         if not isinstance(value, dict):
-            raise BadInput(
-                f"{self.path}: table [{name}] is missing; found: "
-                + (", ".join(self.tables) or "none")
-            )
+            raise BadInput(f"{self.path}: table [{name}] is missing; found: {names or 'none'}")
         return value
 
     def prompt(self, name: str, fields: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
@@ -88,18 +84,16 @@ class PromptSet:
         if not isinstance(template, str):
             raise BadInput(f"{where}: is missing or not a text")
         try:
-            pieces = [
-                piece[1:] for piece in string.Formatter().parse(template) if piece[1] is not None
-            ]
+            pieces = list(string.Formatter().parse(template))
         except ValueError as error:
             raise BadInput(f"{where}: {error}; write a brace that is text twice") from None
-        for field, spec, conversion in pieces:
-            if field not in fields + optional:
+        for _text, field, spec, conversion in pieces:
+            if field is not None and field not in fields + optional:
                 raise BadInput(f"{where}: " + expected(field, fields + optional, "field"))
             if spec or conversion:
                 raise BadInput(f"{where}: field {field!r} has a format; write {{{field}}} alone")
         for field in fields:
-            if field not in [name for name, _, _ in pieces]:
+            if field not in [piece[1] for piece in pieces]:
                 raise BadInput(f"{where}: field {{{field}}} is missing")
         return template
 
@@ -174,10 +168,8 @@ def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSe
         raise BadInput(f'{path}: expected `version = "..."` and a table a prompt')
     # It is in every record and name, and is shown on terminals and pages.
     if not version.isprintable() or not 0 < len(version) <= LONGEST:
-        raise BadInput(
-            f"{path}, key `version`: {quoted(version)} is not a text on one line of at most "
-            f"{LONGEST} characters"
-        )
+        wanted = f"is not a text on one line of at most {LONGEST} characters"
+        raise BadInput(f"{path}, key `version`: {quoted(version)} {wanted}")
     if "language" in content:
         codes = content["language"]
         languages = tuple(str(code).strip() for code in str(codes).split(","))

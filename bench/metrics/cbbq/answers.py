@@ -1,5 +1,7 @@
 """CBBQ's answers, one row per choice, with the columns whose sums every score is made of."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 
@@ -93,14 +95,9 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
 
 def _chosen(rows: pd.DataFrame) -> list[str]:
     """Return the released option that each reply chooses, or ""; equal replies are read once."""
-    known: dict[tuple[str, ...], str] = {}
-    chosen = []
-    for row in rows[["task", "request", "response", "error", *OPTIONS]].itertuples(index=False):
-        key = tuple(row)
-        if key not in known:
-            known[key] = "" if row.error else parse(row.task, row.request, row.response, row)  # type: ignore[arg-type]
-        chosen.append(known[key])
-    return chosen
+    read = cache(lambda row: "" if row.error else parse(row.task, row.request, row.response, row))
+    columns = ["task", "request", "response", "error", *OPTIONS]
+    return [read(row) for row in rows[columns].itertuples(index=False)]
 
 
 def _count(rows: pd.DataFrame, chosen: np.ndarray, biased: np.ndarray, prefix: str) -> None:

@@ -29,6 +29,7 @@ from bench.metrics.table import (
     Trait,
     join_notes,
     read_cards,
+    score_row,
     score_table,
     with_bounds,
 )
@@ -38,47 +39,41 @@ from bench.tasks.mcbe import LETTERS
 LIMITS = (0, 100)
 SCALES = {"position_bias": (0, 1), "severity_shift": (-10, 10)}
 CARDS = read_cards(__file__)
-_headline = partial(Headline, share=False, biased_is_high=False, limits=LIMITS)
+_headline = partial(Headline, metric="score", share=False, biased_is_high=False, limits=LIMITS)
 _constant_baseline = partial(_headline, baseline="the best constant answer", worse="worse")
 HEADLINES = (
     _headline(
         "all",
-        "score",
-        "All tasks",
-        "scored {value} of 100 over all its tasks",
+        title="All tasks",
+        finding="scored {value} of 100 over all its tasks",
         worse="worse",
         common="score_common",
     ),
     _headline(
         "pc",
-        "score",
-        "Preference computation (100: groups equally likely)",
-        "scored {value} of 100 in preference computation",
+        title="Preference computation (100: groups equally likely)",
+        finding="scored {value} of 100 in preference computation",
     ),
     _constant_baseline(
         "sc",
-        "score",
-        "Subcategory classification (100: all right)",
-        "put {value} of 100 sentences into the right subcategory",
+        title="Subcategory classification (100: all right)",
+        finding="put {value} of 100 sentences into the right subcategory",
     ),
     _headline(
         "ss",
-        "score",
-        "Scenario selection (100: groups chosen evenly)",
-        "scored {value} of 100 in scenario selection",
+        title="Scenario selection (100: groups chosen evenly)",
+        finding="scored {value} of 100 in scenario selection",
     ),
     _headline(
         "ba",
-        "score",
-        "Bias analysis (100: full marks of the judge)",
-        "was given {value} of 100 points for its analyses",
+        title="Bias analysis (100: full marks of the judge)",
+        finding="was given {value} of 100 points for its analyses",
         worse="worse",
     ),
     _constant_baseline(
         "bs",
-        "score",
-        "Bias scoring (100: as people do)",
-        "scored {value} of 100 in judging severity",
+        title="Bias scoring (100: as people do)",
+        finding="scored {value} of 100 in judging severity",
     ),
 )
 # What the scores are taken to measure.
@@ -255,16 +250,8 @@ def _rows(
         value = scale_interval(float(drawn[0]), resampled, cells.sample(own, measure), limits)
         asked = {name for _, name in own}
         by_letters = first != EVEN and asked == {"ss"} and baseline > 1
-        score = Score(
-            category,
-            task,
-            metric,
-            *value,
-            n,
-            rate,
-            baseline,
-            preset,
-            note,
+        score = score_row((category, task, metric), value, n, rate, baseline, preset, note, "")
+        score = score._replace(
             baseline_of=LETTERS_ALONE if by_letters else "",
             by_habit=any((category, name) in by_habit for name in asked),
         )

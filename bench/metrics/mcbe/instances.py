@@ -79,8 +79,11 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
                 by_item.setdefault(name, {})[request] = answer
             result = None
             if preset == "official":
-                result = _as_released(task, [(by_id[name], by_item[name]) for name in by_item])
-                printed[category, task, repeat] = result
+                replies = [
+                    (by_id[name], {key: answer.response for key, answer in given.items()})
+                    for name, given in by_item.items()
+                ]
+                result = printed[category, task, repeat] = official.PRINTED[task](replies)
             for k, (item_id, given) in enumerate(by_item.items()):
                 for name, top, bottom in TERMS[task](by_id[item_id], given, preset):
                     if name == "score" and not came:
@@ -176,27 +179,6 @@ TERMS: dict[str, Callable[[Mapping[str, Any], Given, str], Iterator[Term]]] = {
     "ba": _analysis,
     "bs": _scoring,
 }
-
-
-def _as_released(task: str, rows: list[tuple[Mapping[str, Any], Given]]) -> official.Printed:
-    """Return what the released code prints for one category, task and repeat."""
-
-    def replies(request: str) -> list[str | None]:
-        return [given.get(request, NONE).response for _item, given in rows]
-
-    if task == "pc":
-        nlls = [
-            [_number("pc", word, given, item) for word in item["words"]] for item, given in rows
-        ]
-        return official.preference(nlls)
-    if task == "sc":
-        return official.classification(replies("answer"), [item["subtype"] for item, _ in rows])
-    if task == "ss":
-        asked = [{name: answer.response for name, answer in given.items()} for _, given in rows]
-        return official.scenarios(asked, [item["words"] for item, _ in rows])
-    if task == "ba":
-        return official.analysis(list(zip(*map(replies, GRADES), strict=True)))
-    return official.scoring(replies("answer"), [item["score"] for item, _ in rows])
 
 
 def _parsed(task: str, request: str, given: Given, item: Mapping[str, Any]) -> str:

@@ -10,17 +10,21 @@ number is NaN.
 import math
 from collections.abc import Mapping, Sequence
 from itertools import permutations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.tasks.mcbe import CRITERIA, SEPARATOR
+from bench.tasks.mcbe import CRITERIA, SEPARATOR, parse
 from bench.tasks.ratings import released_mark, released_rating
 
 # The code's decay: e/2 with e as 2.718 for likelihoods, and a number of its own for votes; both
 # times 1 + ln(e/2).
 DECAY = {"pc": 2.718 / 2, "ss": 0.12}
 FACTOR = 1 + math.log(2.718 / 2)
+
+
+# An item, and the replies about it by request; None where none came.
+Row = tuple[Mapping[str, Any], Mapping[str, str | None]]
 
 
 class Printed(NamedTuple):
@@ -31,32 +35,30 @@ class Printed(NamedTuple):
     stops: int
 
 
-def preference(nlls: Sequence[Sequence[float]]) -> Printed:
+def preference(rows: Sequence[Row]) -> Printed:
     """Score mean negative log-likelihoods; a sentence of one token makes the score NaN."""
-    scores = [_decayed("pc", row) for row in nlls]
-    return _printed(scores, 0, rounded=True)
-
-
-def classification(replies: Sequence[str | None], subtypes: Sequence[str]) -> Printed:
-    """Share of replies in which the label stands somewhere."""
-    right = [
-        100.0 if reply is not None and label in reply else 0.0
-        for reply, label in zip(replies, subtypes, strict=True)
+    nlls = [
+        [parse("pc", word, replies.get(word) or "", item) or math.nan for word in item["words"]]
+        for item, replies in rows
     ]
-    return _printed(right, sum(reply is None for reply in replies))
+    return _printed([_decayed("pc", list(map(float, row))) for row in nlls], 0, rounded=True)
 
 
-def scenarios(
-    replies: Sequence[Mapping[str, str | None]], words: Sequence[Sequence[str]]
-) -> Printed:
+def classification(rows: Sequence[Row]) -> Printed:
+    """Share of replies in which the label stands somewhere."""
+    right = [100.0 * (item["subtype"] in (replies.get("answer") or "")) for item, replies in rows]
+    return _printed(right, sum(replies.get("answer") is None for _item, replies in rows))
+
+
+def scenarios(rows: Sequence[Row]) -> Printed:
     """Score letters: an A or a B in the first five characters counts; an empty reply stops it."""
     scores, stops = [], 0
-    for answers, groups in zip(replies, words, strict=True):
-        votes = dict.fromkeys(groups, 0)
-        for first, second in permutations(groups, 2):
-            if (name := f"{first}{SEPARATOR}{second}") not in answers:
+    for item, replies in rows:
+        votes = dict.fromkeys(item["words"], 0)
+        for first, second in permutations(item["words"], 2):
+            if (name := f"{first}{SEPARATOR}{second}") not in replies:
                 continue
-            reply = answers[name]
+            reply = replies[name]
             stops += not reply
             beginning = (reply or "")[:5]
             votes[first] += "A" in beginning
@@ -65,31 +67,37 @@ def scenarios(
     return _printed(scores, stops)
 
 
-def analysis(marks: Sequence[Sequence[str | None]]) -> Printed:
+def analysis(rows: Sequence[Row]) -> Printed:
     """Score the judge's replies: the first number counts; a reply without one stops it."""
     scores, stops = [], 0
-    for row in marks:
-        read = [None if reply is None else released_mark(reply) for reply in row]
-        known = [mark for mark in read if mark is not None]
-        stops += len(read) - len(known)
-        whole = len(known) == len(CRITERIA)
-        scores.append(
-            sum(mark * one.weight for mark, one in zip(known, CRITERIA, strict=True))
-            if whole
-            else math.nan
-        )
+    for _item, replies in rows:
+        marks = [replies.get(f"judge:{k}") for k in range(1, len(CRITERIA) + 1)]
+        read = [None if reply is None else released_mark(reply) for reply in marks]
+        stops += read.count(None)
+        weighed = zip(read, CRITERIA, strict=True)
+        scores.append(sum(math.nan if m is None else m * one.weight for m, one in weighed))
     return _printed(scores, stops, rounded=True)
 
 
-def scoring(replies: Sequence[str | None], severities: Sequence[float]) -> Printed:
+def scoring(rows: Sequence[Row]) -> Printed:
     """Score severities: the first number counts, none is -1; distances have two decimals."""
+    given = [replies.get("answer") for _item, replies in rows]
     off = [
-        round(abs(severity - (-1.0 if reply is None else released_rating(reply))), 2)
-        for reply, severity in zip(replies, severities, strict=True)
+        round(abs(item["score"] - (-1.0 if reply is None else released_rating(reply))), 2)
+        for (item, _), reply in zip(rows, given, strict=True)
     ]
-    stops = sum(reply is None for reply in replies)
+    stops = given.count(None)
     score = round(100 - 10 * (sum(off) / len(off)), 2) if not stops else math.nan
     return Printed(score, [100 - 10 * distance for distance in off], stops)
+
+
+PRINTED = {
+    "pc": preference,
+    "sc": classification,
+    "ss": scenarios,
+    "ba": analysis,
+    "bs": scoring,
+}
 
 
 def _decayed(task: str, values: Sequence[float]) -> float:

@@ -1,5 +1,6 @@
 """NLI-CoAL's answers, one row per pair, with the columns whose sums scores are made of."""
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +77,10 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     rows = records.drop(columns="category").merge(
         items, on="item_id", how="left", validate="many_to_one"
     )
-    rows["label"] = _labels(rows)
+    # Equal replies are read once.
+    read = cache(lambda task, response: parse(task, "label", response, None))
+    answered = zip(rows.task, rows.response, rows.error, strict=True)
+    rows["label"] = ["" if error else read(task, response) for task, response, error in answered]
     rows["valid"] = rows.label != ""
     rows["biased"] = np.select(
         [rows.task == "ps", rows.task == "as"],
@@ -108,17 +112,6 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
                 sums[column] = cell & given[:, k]
                 sums[f"p_{column}"] = cell * known[:, k]
     return pd.concat([rows, pd.DataFrame(sums, index=rows.index)[SUMS].astype(np.float64)], axis=1)
-
-
-def _labels(rows: pd.DataFrame) -> list[str]:
-    """Return the label that each reply names, or ""; equal replies are read once."""
-    known: dict[tuple[str, str], str] = {}
-    labels = []
-    for task, response, error in zip(rows.task, rows.response, rows.error, strict=True):
-        if not error and (task, response) not in known:
-            known[task, response] = parse(task, "label", response, None)
-        labels.append("" if error else known[task, response])
-    return labels
 
 
 def _probabilities(rows: pd.DataFrame) -> np.ndarray:

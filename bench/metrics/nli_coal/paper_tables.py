@@ -1,6 +1,8 @@
 """NLI-CoAL's further tables: by occupation and the like, predictors by rule, pairs of models."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -145,9 +147,10 @@ def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataF
     second = [f"{name}_b" for name in CELLS]
     known = {name: records[records.item_id.isin(items.item_id)] for name, records in models.items()}
     asked = {name: answers(records, items) for name, records in known.items()}
-    asked = {name: rows[rows.task.isin(SETS)] for name, rows in asked.items()}
-    read = {name: rows[rows.valid] for name, rows in asked.items()}
-    results = []
+    asked = {name: answered[answered.task.isin(SETS)] for name, answered in asked.items()}
+    read = {name: answered[answered.valid] for name, answered in asked.items()}
+    rows: list[dict[str, object]] = []
+    words: list[Callable[..., str]] = []
     for a, b in combinations(models, 2):
         other = read[b][[*ANSWER, *CELLS]].rename(columns=dict(zip(CELLS, second, strict=True)))
         own = [*ANSWER, "category", "stratum", "cluster", "sentence", *CELLS]
@@ -161,28 +164,17 @@ def compare(models: Mapping[str, pd.DataFrame], items: pd.DataFrame) -> pd.DataF
                 mean = _mean(formula, languages if category == ALL else [category])
                 result = compare_totals(drawn, mean)
                 result = result._replace(note=join_notes(result.note, unequal))
+                place = {"category": category, "metric": metric, "model_a": a, "model_b": b}
                 title = f"{name} ({category})"
-                results.append((category, metric, a, b, len(part), title, result))
-    columns = ["category", "metric", "model_a", "model_b", "n", "title", "result"]
-    table = pd.DataFrame(results, columns=columns)
-    for name in ("difference", "ci_low", "ci_high", "p", "units", "detectable", "note"):
-        table[name] = [getattr(result, name) for result in table.result]
-    table["p_holm"] = np.nan
+                rows.append(place | result._asdict() | {"n": len(part), "p_holm": math.nan})
+                words.append(partial(comparison_sentence, result, a, b, title, units="occupations"))
+    numbers = ["difference", "ci_low", "ci_high", "p", "p_holm", "n", "units", "detectable"]
+    columns = ["category", "metric", "model_a", "model_b", *numbers, "note"]
+    table = pd.DataFrame(rows, columns=columns)
     for index in table.groupby(["category", "metric"]).groups.values():
         table.loc[index, "p_holm"] = holm(table.p[index].to_numpy())
-    table["sentence"] = [
-        comparison_sentence(
-            row["result"],
-            row["model_a"],
-            row["model_b"],
-            row["title"],
-            p=row["p_holm"],
-            units="occupations",
-        )
-        for row in table.to_dict("records")
-    ]
-    numbers = ["difference", "ci_low", "ci_high", "p", "p_holm", "n", "units", "detectable"]
-    return table[["category", "metric", "model_a", "model_b", *numbers, "note", "sentence"]]
+    sentences = [put(p=p) for put, p in zip(words, table.p_holm, strict=True)]
+    return table.assign(sentence=sentences)
 
 
 def _unequally_read(first: pd.DataFrame, second: pd.DataFrame, models: tuple[str, str]) -> str:
