@@ -13,7 +13,8 @@ from setuptools.command.build_py import build_py
 
 SHIPPED = ("notebooks/*.ipynb", "reports/demo.yml")
 OF_TESTS = (
-    "tests/**/*.py",
+    *(f"tests/**/*.{kind}" for kind in ("py", "csv", "toml", "json", "parquet", "ipynb")),
+    "tests/plugin/*.dist-info/*",
     "docs/*.md",
     ".ci/*",
     ".github/**/*",
