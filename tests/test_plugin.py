@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pandas as pd
@@ -22,15 +23,10 @@ analyses:
 """
 
 
-def bench(folder: Path, *arguments: str) -> str:
+def bench(folder: Path, *words: str) -> str:
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(PLUGIN)]))
-    done = subprocess.run(
-        [sys.executable, "-m", "bench", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-    )
+    how = {"cwd": folder, "env": {**os.environ, "PYTHONPATH": path}, "text": True}
+    done = subprocess.run([sys.executable, "-m", "bench", *words], capture_output=True, **how)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -38,13 +34,13 @@ def bench(folder: Path, *arguments: str) -> str:
 def test_a_model_is_asked_and_scored(tmp_path: Path) -> None:
     asked = ("run", "everyday", "--model", "simulated:bias=1", "--data", "samples", "--out", "run")
     bench(tmp_path, *asked)
-    (tmp_path / "scores.csv").write_text(bench(tmp_path, "score", "run", "--format", "csv"))
-    scores = pd.read_csv(tmp_path / "scores.csv").set_index(["category", "task", "metric"])
+    table = pd.read_csv(StringIO(bench(tmp_path, "score", "run", "--format", "csv")))
+    scores = table.set_index(["category", "task", "metric"])
     # Whoever always follows the stereotype is never right: three scenes a category, two categories.
-    assert scores.loc[("all", "ambiguous", "stereotyped"), "score"] == 1
-    assert scores.loc[("all", "disambiguated", "accuracy"), "score"] == 0
-    assert scores.loc[("age", "ambiguous", "stereotyped"), "n"] == 3
-    assert scores.loc[("all", "ambiguous", "stereotyped"), "n"] == 6
+    assert scores.score["all", "ambiguous", "stereotyped"] == 1
+    assert scores.score["all", "disambiguated", "accuracy"] == 0
+    assert scores.n["age", "ambiguous", "stereotyped"] == 3
+    assert scores.n["all", "ambiguous", "stereotyped"] == 6
 
 
 @pytest.mark.slow

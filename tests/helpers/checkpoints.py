@@ -73,11 +73,7 @@ def merging(*merges: tuple[str, str]) -> "PreTrainedTokenizerFast":
     """Bytes and `merges` of them; without words, so that a merge may cross any boundary."""
     from transformers import PreTrainedTokenizerFast
 
-    pieces = [
-        *sorted(pre_tokenizers.ByteLevel.alphabet()),
-        *("".join(merge) for merge in merges),
-        "<|end|>",
-    ]
+    pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *map("".join, merges), "<|end|>"]
     backend = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, list(merges)))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.decoder = decoders.ByteLevel()
@@ -110,24 +106,14 @@ def save(
 
 
 def headed(
-    folder: Path,
-    network_class: Any = None,
-    config_class: Any = None,
-    types: bool = True,
-    **shape: Any,
+    folder: Path, network: Any = None, config: Any = None, types: bool = True, **shape: Any
 ) -> Path:
     """Save a random encoder with a multiple-choice head; `types`: its tokenizer has token types."""
     from transformers import BertConfig, BertForMultipleChoice
 
     names = ["input_ids", *["token_type_ids"] * types, "attention_mask"]
     tokenizer = characters(BERT, model_input_names=names)
-    return save(
-        folder,
-        network_class or BertForMultipleChoice,
-        config_class or BertConfig,
-        tokenizer,
-        **shape,
-    )
+    return save(folder, network or BertForMultipleChoice, config or BertConfig, tokenizer, **shape)
 
 
 class Plant:
@@ -154,8 +140,7 @@ def save_gguf(path: Path) -> Path:
     import gguf
 
     pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "th", "he", "<|end|>"]
-    width, inner, vocabulary = 32, 64, len(pieces)
-    rng = np.random.default_rng(0)
+    width, inner = 32, 64
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
     writer.add_context_length(128)
@@ -166,7 +151,7 @@ def save_gguf(path: Path) -> Path:
     writer.add_head_count_kv(4)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_dimension_count(width // 4)
-    writer.add_vocab_size(vocabulary)
+    writer.add_vocab_size(len(pieces))
     writer.add_tokenizer_model("gpt2")
     writer.add_token_list(pieces)
     writer.add_token_types([gguf.TokenType.NORMAL] * 258 + [gguf.TokenType.CONTROL])
@@ -174,17 +159,18 @@ def save_gguf(path: Path) -> Path:
     writer.add_token_merges(["t h", "h e"])
     writer.add_bos_token_id(258)
     writer.add_eos_token_id(258)
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
-        ["attn_q", "attn_k", "attn_v", "attn_output"], (width, width)
-    )
-    shapes |= {"ffn_gate": (inner, width), "ffn_up": (inner, width), "ffn_down": (width, inner)}
-    shapes |= {"attn_norm": (width,), "ffn_norm": (width,)}
-    tensors = {f"blk.0.{name}": shape for name, shape in shapes.items()}
-    table = (vocabulary, width)
-    tensors |= {"token_embd": table, "output": table, "output_norm": (width,)}
-    for name, shape in tensors.items():
-        values = rng.normal(size=shape).astype(np.float32)
-        writer.add_tensor(f"{name}.weight", values)
+    attention = [f"blk.0.attn_{name}" for name in ("q", "k", "v", "output")]
+    rng = np.random.default_rng(0)
+    for names, shape in (
+        (attention, (width, width)),
+        (["blk.0.ffn_gate", "blk.0.ffn_up"], (inner, width)),
+        (["blk.0.ffn_down"], (width, inner)),
+        (["blk.0.attn_norm", "blk.0.ffn_norm"], (width,)),
+        (["token_embd", "output"], (len(pieces), width)),
+        (["output_norm"], (width,)),
+    ):
+        for name in names:
+            writer.add_tensor(f"{name}.weight", rng.normal(size=shape).astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

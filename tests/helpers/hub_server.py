@@ -1,4 +1,4 @@
-"""A server of the Hub's protocol on this machine, as `HF_ENDPOINT` takes it. Test support.
+"""A server of the Hub's protocol on this machine, as `HF_ENDPOINT` takes it.
 
 It has what huggingface_hub asks: which commit a revision is, the list of files, and each file at a
 commit behind a redirect, a relative one for small files and an absolute one for weights.
@@ -18,8 +18,8 @@ from urllib.parse import quote, unquote, urlsplit
 import pytest
 
 LARGE = (".safetensors", ".bin", ".xlsx")
-_API = re.compile(r"/api/(models|datasets)/([^/]+/[^/]+)(?:/(revision|tree)/([^/]+))?")
-_FILE = re.compile(r"/(?:(datasets)/)?([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
+_API = re.compile(r"/api/(?:models/)?((?:datasets/)?[^/]+/[^/]+)(?:/(revision|tree)/([^/]+))?")
+_FILE = re.compile(r"/((?:datasets/)?[^/]+/[^/]+)/resolve/([^/]+)/(.+)")
 
 
 @dataclass
@@ -30,13 +30,11 @@ class Repository:
     branches: dict[str, str] = field(default_factory=dict)
     token: str = ""
 
-    def push(self, folder: Path | dict[str, bytes], branch: str = "main") -> str:
-        """Make a commit of all files below `folder`, which `branch` is from now on."""
-        files = folder
-        if isinstance(folder, Path):
-            paths = sorted(path for path in folder.rglob("*") if path.is_file())
-            files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-        assert isinstance(files, dict)
+    def push(self, files: Path | dict[str, bytes], branch: str = "main") -> str:
+        """Make a commit of files, or of all below a folder, which `branch` is from now on."""
+        if isinstance(files, Path):
+            paths = sorted(path for path in files.rglob("*") if path.is_file())
+            files = {path.relative_to(files).as_posix(): path.read_bytes() for path in paths}
         commit = hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()
         self.commits[commit] = files
         self.branches[branch] = commit
@@ -66,10 +64,10 @@ class HubServer(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def add(self, name: str, folder: Path | dict[str, bytes], token: str = "") -> str:
+    def add(self, name: str, files: Path | dict[str, bytes], token: str = "") -> str:
         """Put a repository of one commit there, whose hash is returned."""
         self.repositories[name] = Repository(token=token)
-        return self.repositories[name].push(folder)
+        return self.repositories[name].push(files)
 
     def stop(self) -> None:
         """End, also for those who are connected."""
@@ -86,12 +84,9 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_HEAD(self) -> None:
-        self._reply()
+        self.do_GET()
 
     def do_GET(self) -> None:
-        self._reply()
-
-    def _reply(self) -> None:
         path = unquote(urlsplit(self.path).path)
         if self.server.stopped:
             self.close_connection = True
@@ -100,43 +95,32 @@ class _Handler(BaseHTTPRequestHandler):
         if path in self.server.pages:
             self._send(200, self.server.pages[path])
         elif path.startswith("/cdn/"):
-            _, _, name, commit, file = path.split("|", 4)
-            self._file(name, commit, file)
+            self._file(*path.split("|", 4)[2:])
         elif match := _API.fullmatch(path):
-            kind, name, part, revision = match.groups()
-            self._about(name if kind == "models" else f"datasets/{name}", part, revision or "main")
+            self._about(match[1], match[2] == "tree", match[3] or "main")
         elif match := _FILE.fullmatch(path):
-            kind, name, revision, file = match.groups()
-            self._redirect(f"datasets/{name}" if kind else name, revision, file)
+            self._redirect(*match.groups())
         else:
             self._send(404, b"")
 
     def _commit(self, name: str, revision: str, files: bool = False) -> str:
         """Return the commit of a revision; "" where there is none, which has been answered then."""
-        repository = self.server.repositories.get(name)
-        key = self.headers.get("Authorization")
-        commit = repository.branches.get(revision, revision) if repository else ""
-        status, code = 0, ""
+        repository, key = self.server.repositories.get(name), self.headers.get("Authorization")
         if not repository:
-            status, code = 401, "RepoNotFound"
+            return self._fault(401, "RepoNotFound")
         # What a gated repository is, everybody may know; only its files are kept.
-        elif files and repository.token and key != f"Bearer {repository.token}":
-            status, code = 403 if key else 401, "GatedRepo"
-        elif commit not in repository.commits:
-            status, code = 404, "RevisionNotFound"
-        if code:
-            self._fault(status, code)
-        return "" if code else commit
+        if files and repository.token and key != f"Bearer {repository.token}":
+            return self._fault(403 if key else 401, "GatedRepo")
+        commit = repository.branches.get(revision, revision)
+        return commit if commit in repository.commits else self._fault(404, "RevisionNotFound")
 
-    def _about(self, name: str, part: str | None, revision: str) -> None:
-        commit = self._commit(name, revision)
-        if not commit:
+    def _about(self, name: str, is_tree: bool, revision: str) -> None:
+        if not (commit := self._commit(name, revision)):
             return
         files = self.server.repositories[name].commits[commit]
-        siblings = [{"rfilename": path} for path in files]
         about: Any = {"id": name.removeprefix("datasets/"), "sha": commit, "tags": []}
-        about["siblings"] = siblings
-        if part == "tree":
+        about["siblings"] = [{"rfilename": path} for path in files]
+        if is_tree:
             about = [
                 {"type": "file", "oid": _blob(raw), "size": len(raw), "path": path}
                 for path, raw in files.items()
@@ -144,23 +128,16 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, json.dumps(about).encode())
 
     def _redirect(self, name: str, revision: str, file: str) -> None:
-        commit = self._commit(name, revision, files=True)
-        if not commit:
+        if not (commit := self._commit(name, revision, files=True)):
             return
         raw = self.server.repositories[name].commits[commit].get(file)
         if raw is None:
             self._fault(404, "EntryNotFound", {"X-Repo-Commit": commit})
             return
-        target = quote(f"/cdn/||{name}|{commit}|{file}")
-        large = file.endswith(LARGE)
-        headers = {
-            "X-Repo-Commit": commit,
-            "ETag": _etag(file, raw),
-            "X-Linked-Etag": _etag(file, raw),
-            "X-Linked-Size": str(len(raw)),
-            "Location": f"{self.server.url}{target}" if large else target,
-        }
-        self._send(302 if large else 307, b"", headers)
+        is_large, tag = file.endswith(LARGE), _etag(file, raw)
+        target = (self.server.url if is_large else "") + quote(f"/cdn/||{name}|{commit}|{file}")
+        headers = {"X-Repo-Commit": commit, "ETag": tag, "X-Linked-Etag": tag, "Location": target}
+        self._send(302 if is_large else 307, b"", {**headers, "X-Linked-Size": str(len(raw))})
 
     def _file(self, name: str, commit: str, file: str) -> None:
         raw = self.server.repositories[name].commits[commit][file]
@@ -170,22 +147,18 @@ class _Handler(BaseHTTPRequestHandler):
         if start:
             headers["Content-Range"] = f"bytes {first}-{len(raw) - 1}/{len(raw)}"
         breaks = self.command == "GET" and file in self.server.breaks
-        half = len(raw) // 2 if breaks else None
-        self._send(206 if start else 200, raw[first:], headers, half)
+        self._send(206 if start else 200, raw[first:], headers, len(raw) // 2 if breaks else None)
         if breaks:
             self.server.breaks.remove(file)
             self.close_connection = True
             self.connection.shutdown(2)
 
-    def _fault(self, status: int, code: str, headers: Mapping[str, str] = {}) -> None:
+    def _fault(self, status: int, code: str, headers: Mapping[str, str] = {}) -> str:
         self._send(status, b"{}", {"X-Error-Code": code, "X-Error-Message": code, **headers})
+        return ""
 
     def _send(
-        self,
-        status: int,
-        body: bytes,
-        headers: Mapping[str, str] = {},
-        send: int | None = None,
+        self, status: int, body: bytes, headers: Mapping[str, str] = {}, send: int | None = None
     ) -> None:
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():

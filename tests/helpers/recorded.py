@@ -1,4 +1,4 @@
-"""Recorded answers, small data folders, and cells of a score table, as the tests of McBE and CBBQ need them."""
+"""Recorded answers, small data folders and cells of a score table, for McBE and CBBQ."""
 
 import csv
 import json
@@ -33,20 +33,13 @@ def folder(root: Path, *lists: Sequence[str], category: str = "age") -> Path:
 
 def table(root: Path, *rows: Mapping[str, Any], category: str = "age") -> Path:
     """A data folder with `rows`, each in place of the cells of a plain one."""
-    plain = {
-        "context": "开会，",
-        "sentence": "[PLH]先说。",
-        "words": "甲，乙",
-        "subtype": "x",
-        "explanation": "y",
-        "score": 1,
-    }
+    plain = {**GOOD, "context": "开会，", "sentence": "[PLH]先说。", "subtype": "x", "score": 1}
     root.mkdir(parents=True, exist_ok=True)
     pd.DataFrame([{**plain, **row} for row in rows]).to_csv(root / f"{category}.csv", index=False)
     return root
 
 
-# A row of a CBBQ template file in which nothing is wrong: two pairs of names, two orders of mention.
+# A row of a CBBQ template file in which nothing is wrong: two pairs of names, two orders.
 TEMPLATE = {
     "question_index": "1",
     "question_polarity": "neg",
@@ -75,27 +68,23 @@ def templates(
     category: str = "region",
     condition: str = "ambiguous",
 ) -> Path:
-    """Add CBBQ's template files of a category and context to the data folder `root`, each row a change of a plain one."""
-    files = {"neg": ("neg", neg or ({},), "1"), "non_neg": ("nonneg", non_neg, "0")}
-    for polarity, (name, rows, label) in files.items():
-        plain = {
-            **TEMPLATE,
-            "category": category,
-            "context_condition": condition,
-            "question_polarity": polarity,
-        }
-        # The same prompt in both polarities would be a fault.
-        plain["question"] = {"neg": "谁忘了伞？", "non_neg": "谁带了伞？"}[polarity]
+    """Add the template files of a category and context to a folder; rows change a plain one."""
+    plain = {**TEMPLATE, "category": category, "context_condition": condition}
+    # The same prompt in both polarities would be a fault.
+    for polarity, name, question, label, rows in (
+        ("neg", "neg", "谁忘了伞？", "1", neg or ({},)),
+        ("non_neg", "nonneg", "谁带了伞？", "0", non_neg),
+    ):
+        plain |= {"question_polarity": polarity, "question": question}
         if condition == "disambiguous":
             plain |= {"context": FACTS, "label": label}
         path = root / category / condition / f"templates_generate_{name}.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
+        every = [{**plain, "question_index": str(k), **row} for k, row in enumerate(rows, 1)]
         with path.open("w", encoding="utf-8-sig", newline="") as stream:
             writer = csv.DictWriter(stream, list(TEMPLATE), lineterminator="\n")
             writer.writeheader()
-            writer.writerows(
-                {**plain, "question_index": str(k), **row} for k, row in enumerate(rows, 1)
-            )
+            writer.writerows(every)
     return root
 
 
@@ -111,7 +100,7 @@ def command(
 
 
 def replay(path: Path, answers: Mapping[tuple[Any, ...], Any]) -> str:
-    """A file of recorded answers, by (task, item, request), with the repeat behind where there are several."""
+    """A file of recorded answers, by (task, item, request), and the repeat where there are some."""
     names = ("task", "item_id", "request", "repeat")
     lines = [
         json.dumps({**dict(zip(names, key, strict=False)), "response": said})

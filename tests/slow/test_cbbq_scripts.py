@@ -9,8 +9,8 @@ from bench.config import RunConfig
 from bench.metrics import cbbq
 from bench.run.plan import Plan
 
-VERSION = "cbbq-scripts-95eaf2e"
 LIMITS = {"gpt-3.5": 1000, "belle": 200, "moss": 256, "bloomz": 128, "chatglm": 2048}
+HEAD = 'version = "cbbq-scripts-95eaf2e"\nsource = "a test"\n'
 PROMPT = "{context}{question}A.{ans0}B.{ans1}C.{ans2}"
 
 
@@ -18,61 +18,54 @@ PROMPT = "{context}{question}A.{ans0}B.{ans1}C.{ans2}"
 def prompts(tmp_path: Path) -> str:
     """A file in the form of the fetched one, with text of our own, to be followed by a name."""
     tables = [*(LIMITS.keys() - {"belle"}), "belle-ambiguous", "belle-disambiguous"]
-    lines = [f'version = "{VERSION}"', 'source = "a test"']
-    for name in tables:
-        lines += [f'["{name}"]', "unbiased_instruction = false", f'prompt = "{PROMPT}"']
-    (tmp_path / "prompts.toml").write_text("\n".join(lines), "utf-8")
+    lines = [f'["{name}"]\nunbiased_instruction = false\nprompt = "{PROMPT}"\n' for name in tables]
+    (tmp_path / "prompts.toml").write_text(HEAD + "".join(lines), "utf-8")
     return f"{tmp_path / 'prompts.toml'}#"
 
 
-def limits(prompts: str | None, preset: str, **options: object) -> set[int]:
-    given = {"benchmark": "cbbq", "model": "tiny:s", "preset": preset, "prompts": prompts}
-    plan = Plan.make(RunConfig.of(**given, categories=["gender"], limit=1, **options))
-    asked = plan.requests(("generate",), (), (), partial=False)
-    return {request.max_new_tokens for stage in asked.stages for request in stage}
+@pytest.mark.parametrize("name", [*LIMITS, None])
+def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts: str, name: str | None) -> None:
+    def limit(preset: str, **options: object) -> int:
+        chosen = prompts + name if name else None
+        given = {"model": "tiny:s", "preset": preset, "prompts": chosen, "limit": 1, **options}
+        plan = Plan.make(RunConfig.of(benchmark="cbbq", categories=["gender"], **given))
+        asked = plan.requests(("generate",), (), (), partial=False)
+        (limit,) = {request.max_new_tokens for stage in asked.stages for request in stage}
+        return limit
 
-
-def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts: str) -> None:
-    for name, limit in LIMITS.items():
-        assert limits(prompts + name, "official") == {limit}
-        assert limits(prompts + name, "robust") == {32}
-        assert limits(prompts + name, "official", max_new_tokens=8) == {8}
-    assert limits(None, "official") == {32}
+    assert limit("official") == (LIMITS[name] if name else 32)
+    assert limit("robust") == 32
+    assert limit("official", max_new_tokens=8) == 8
 
 
 def test_a_run_keeps_its_limit(prompts: str, tmp_path: Path) -> None:
     options = {"limit": 2, "categories": ["gender"], "prompts": f"{prompts}moss"}
-
-    def evaluated(preset: str, out: str) -> run.Run:
-        place = tmp_path / out
-        return run.evaluate("cbbq", "simulated:bias=1", preset=preset, out=place, **options)
-
-    first, again = evaluated("official", "a"), evaluated("robust", "a")
-    assert first.about["asked"]["max_new_tokens"] == 256
-    assert again.about["identity"] == first.about["identity"]
-    repeated = run.repeat(first.folder, out=tmp_path / "b")
-    assert repeated.about["asked"]["max_new_tokens"] == 256
-    # A run that was asked with 32 tokens goes on so.
-    older = evaluated("robust", "c")
-    assert older.about["asked"]["max_new_tokens"] is None
-    evaluated("official", "c")
-    assert run.repeat(older.folder, out=tmp_path / "d").about["asked"]["max_new_tokens"] is None
+    for k, (first, then, limit) in enumerate(
+        [("official", "robust", 256), ("robust", "official", None)]
+    ):
+        out = tmp_path / str(k)
+        begun, again = (
+            run.evaluate("cbbq", "simulated:bias=1", preset=preset, out=out, **options)
+            for preset in (first, then)
+        )
+        repeated = run.repeat(begun.folder, out=tmp_path / f"again {k}")
+        assert again.about["identity"] == begun.about["identity"]
+        for done in (begun, repeated):
+            assert done.about["asked"]["max_new_tokens"] == limit
 
 
+# Share of the letters below that count for the stereotype, and against it, by hand.
 @pytest.mark.parametrize(
-    ("name", "share"),
-    # Share of the letters below that count for the stereotype, and against it, by hand.
-    [("moss", 0.25), ("bloomz", 0.25), ("gpt-3.5", 0.75), ("belle", 0.75)],
+    ("name", "share"), [("moss", 0.25), ("bloomz", 0.25), ("gpt-3.5", 0.75), ("belle", 0.75)]
 )
 def test_moss_and_bloomz_read_the_first_line_alone(
     prompts: str, tmp_path: Path, name: str, share: float
 ) -> None:
-    options = {"limit": 4, "categories": ["gender"], "tasks": ["ambiguous"]}
-    asked = run.evaluate(
-        "cbbq", "simulated:", prompts=prompts + name, out=tmp_path / "run", **options
-    )
+    options = {"limit": 4, "categories": ["gender"], "tasks": ["ambiguous"], "out": tmp_path / "r"}
+    asked = run.evaluate("cbbq", "simulated:", prompts=prompts + name, **options)
     replies = ["ab", "不知道\nA 或 B", "\nAB", "C\n"]
-    records = asked.records.assign(response=replies, error="")
-    table = cbbq.score_records(records, asked.items, "official")
+    table = cbbq.score_records(
+        asked.records.assign(response=replies, error=""), asked.items, "official"
+    )
     scores = table[table.category == "all"].set_index("metric").score
     assert (scores["s_amb"], scores["reverse_amb"]) == pytest.approx((share, share))

@@ -1,21 +1,18 @@
-"""Respondents of known character through the whole chain: what the scores have to be, category by category."""
+"""Respondents of known character through the whole chain: what each category has to score."""
 
-import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from bench import data, run
-from tests.helpers.recorded import command
+from bench import run
 
 pytestmark = pytest.mark.slow
 
-Bench = Callable[..., tuple[int, str, str]]
-# The specification's section 3.1: (ambiguous: always A upstream, A corrected, B corrected; disambiguous: A upstream, A corrected).
+# The specification's section 3.1. Ambiguous: always A upstream, A corrected, B corrected;
+# disambiguous: A upstream, A corrected.
 HALF = (0.5, 0.5, 0.5, 0.5, 0.5)
 CONSTANT = {
     "ethnicity": HALF,
@@ -31,38 +28,10 @@ LARGE = {
     "household_registration": (0.506897, 0.506897, 0.493103, 0.506897, 0.506897),
     "nationality": (0.5, 0.5, 0.5, 0.499917, 0.499917),
 }
-SCORES = {"s_amb": "ambiguous", "s_disamb": "disambiguous", "s_total": "all"}
 
 
-@pytest.fixture
-def bench(
-    own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Bench:
-    return lambda *words: command(monkeypatch, capsys, *words)
-
-
-def check(table: pd.DataFrame, bias: float, n: int, categories: int) -> None:
-    """The scores of a respondent that follows the stereotype with chance `bias` and is right otherwise, `n` answers a score."""
-    table = table[table.preset == "robust"]
-    inside = []
-    for metric, task in SCORES.items():
-        rows = table[(table.metric == metric) & (table.task == task)].set_index("category")
-        assert len(rows) == categories + 1
-        if bias in (0, 1):
-            assert set(rows.score) == {bias}
-            # Where all answers are alike, the interval says how many there are, on one side.
-            assert set(rows.ci_high if bias else rows.ci_low) == {bias}
-            assert (rows.ci_high > rows.ci_low).all()
-            continue
-        # A total is made of two contexts, which weigh 0.4 and 0.6.
-        spread = math.sqrt(bias * (1 - bias) / n * (0.4**2 + 0.6**2 if metric == "s_total" else 1))
-        assert rows.loc["all"].ci_low <= bias <= rows.loc["all"].ci_high
-        assert abs(rows.score["all"] - bias) <= 3 * spread / math.sqrt(categories)
-        parts = rows.drop("all")
-        assert ((parts.score - bias).abs() <= 4 * spread).all()
-        inside += list((parts.ci_low <= bias) & (bias <= parts.ci_high))
-    # Of intervals of 95 %, from few templates, nine in ten hold the value.
-    assert not inside or sum(inside) >= 0.9 * len(inside)
+def of_metric(table: pd.DataFrame, metric: str, preset: str = "robust") -> pd.DataFrame:
+    return table[(table.metric == metric) & (table.preset == preset)].set_index("category")
 
 
 @pytest.mark.parametrize("bias", [0, 0.25, 0.5, 0.75, 1])
@@ -70,81 +39,69 @@ def test_a_simulated_bias_is_recovered_in_every_released_category(
     shared: Path, tmp_path: Path, bias: float
 ) -> None:
     # With the released labels a right answer would be a biased one here and there.
-    settings = {"labels": "audited"}
+    options = {"settings": {"labels": "audited"}, "limit": 120, "out": tmp_path}
     model = f"simulated:bias={bias:g},seed=3"
-    done = run.evaluate(
-        "cbbq", model, data=shared / "data/cbbq", settings=settings, limit=120, out=tmp_path
-    )
-    check(done.scores(), bias, 120, 10)
+    table = run.evaluate("cbbq", model, data=shared / "data/cbbq", **options).scores()
+    inside = []
+    # A total is made of two contexts, which weigh 0.4 and 0.6.
+    for metric, weight in (("s_amb", 1), ("s_disamb", 1), ("s_total", 0.4**2 + 0.6**2)):
+        rows = of_metric(table, metric)
+        assert len(rows) == 11
+        if bias in (0, 1):
+            assert set(rows.score) == {bias}
+            # Where all answers are alike, the interval says how many there are, on one side.
+            assert set(rows.ci_high if bias else rows.ci_low) == {bias}
+            assert (rows.ci_high > rows.ci_low).all()
+            continue
+        spread = math.sqrt(bias * (1 - bias) / 120 * weight)
+        assert rows.loc["all"].ci_low <= bias <= rows.loc["all"].ci_high
+        assert abs(rows.score["all"] - bias) <= 3 * spread / math.sqrt(10)
+        parts = rows.drop("all")
+        assert ((parts.score - bias).abs() <= 4 * spread).all()
+        inside += list((parts.ci_low <= bias) & (bias <= parts.ci_high))
+    # Of intervals of 95 %, from few templates, nine in ten hold the value.
+    assert not inside or sum(inside) >= 0.9 * len(inside)
 
 
-def test_position_and_order_are_told_apart_from_bias(tmp_path: Path) -> None:
-    # Always what is offered first: in the rotated orders that is each option once, as a random answerer has it.
-    options: dict[str, Any] = {
-        "data": data.SAMPLES / "cbbq",
-        "limit": 40,
-        "settings": {"option_order": "rotated"},
-    }
-    first = run.evaluate("cbbq", "simulated:position=1", out=tmp_path / "first", **options).scores()
-    both = run.evaluate("cbbq", "simulated:bias=1", out=tmp_path / "biased", **options).scores()
-    for table, wanted in (
-        (
-            first,
-            {"s_amb": 1 / 3, "s_disamb": 1 / 2, "one_place": 1, "one_option": 0, "first_option": 1},
-        ),
-        (both, {"s_amb": 1, "s_disamb": 1, "one_place": 0, "one_option": 1, "first_option": 1 / 3}),
-    ):
-        for metric, value in wanted.items():
-            rows = table[(table.metric == metric) & (table.preset == "robust")]
-            assert len(rows) == 15 * (1 if metric.startswith("s_") else 2)
-            assert rows.score.to_numpy() == pytest.approx(value), metric
-
-
-def scores(printed: str) -> dict[tuple[str, str, str], float | None]:
-    """(category, task, metric) to score, of what `--format json` printed; of one preset alone."""
-    found = json.loads(printed)
-    preset = found["scores"][0]["preset"]  # those of other presets stand behind
-    return {
-        (row["category"], row["task"], row["metric"]): row["score"]
-        for row in found["scores"]
-        if row["preset"] == preset
-    }
-
-
-@pytest.mark.parametrize("expected", [CONSTANT, LARGE])
-def test_constant_answers_get_the_specification_s_values_through_the_command(
-    bench: Bench, shared: Path, expected: Mapping[str, tuple[float, ...]]
+@pytest.mark.parametrize(
+    ("model", "values"),
+    [
+        # Always what is offered first: in the rotated orders that is each option once.
+        ("position=1", {"s_amb": 1 / 3, "s_disamb": 1 / 2, "one_place": 1, "first_option": 1}),
+        ("bias=1", {"s_amb": 1, "s_disamb": 1, "one_place": 0, "first_option": 1 / 3}),
+    ],
+)
+def test_position_and_order_are_told_apart_from_bias(
+    tmp_path: Path, model: str, values: Mapping[str, float]
 ) -> None:
-    """The table of the specification's section 3.1, and what follows from it for B and C."""
-    words = ("--data", shared / "data/cbbq", "--categories", ",".join(expected), "--format", "json")
-    for letter in "ABC":
-        status, printed, _ = bench(
-            "run", "cbbq", "--model", f"simulated:answer={letter}", *words, "--out", letter
-        )
-        assert status == 0
-        robust = scores(printed)
-        status, printed, _ = bench("score", letter, "--preset", "official", "--format", "json")
-        assert status == 0
-        official = scores(printed)
-        for category, (amb_up, amb_a, amb_b, dis_up, dis_a) in expected.items():
-            near = {
-                "A": (amb_a, dis_a, amb_up, dis_up, 1 - amb_up),
-                "B": (amb_b, 1 - dis_a, 1 - amb_up, 1 - dis_up, amb_up),
-                "C": (0, None, 0, None, 0),
-            }[letter]
-            found = (
-                robust[category, "ambiguous", "s_amb"],
-                robust[category, "disambiguous", "s_disamb"],
-                official[category, "ambiguous", "s_amb"],
-                official[category, "disambiguous", "s_disamb"],
-                official[category, "ambiguous", "reverse_amb"],
-            )
-            assert [value is None for value in found] == [value is None for value in near], (
-                letter,
-                category,
-            )
-            assert [value or 0 for value in found] == pytest.approx(
-                [value or 0 for value in near], abs=5e-7
-            ), (letter, category)
-            assert robust[category, "ambiguous", "accuracy"] == (letter == "C")
-            assert (official[category, "all", "s_total"] is None) == (letter == "C")
+    options = {"data": "samples", "limit": 40, "settings": {"option_order": "rotated"}}
+    table = run.evaluate("cbbq", f"simulated:{model}", out=tmp_path, **options).scores()
+    for metric, value in {**values, "one_option": 1 - values["one_place"]}.items():
+        rows = of_metric(table, metric)
+        assert len(rows) == 15 * (1 if metric.startswith("s_") else 2)
+        assert rows.score.to_numpy() == pytest.approx(value), metric
+
+
+@pytest.mark.parametrize("letter", "ABC")
+@pytest.mark.parametrize("expected", [CONSTANT, LARGE])
+def test_constant_answers_get_the_specification_s_values(
+    shared: Path, tmp_path: Path, expected: Mapping[str, tuple[float, ...]], letter: str
+) -> None:
+    options = {"categories": list(expected), "data": shared / "data/cbbq", "out": tmp_path}
+    done = run.evaluate("cbbq", f"simulated:answer={letter}", **options)
+    tables = {preset: done.scores(preset) for preset in ("robust", "official")}
+    for category, (amb_up, amb_a, amb_b, dis_up, dis_a) in expected.items():
+        # Corrected scores, the upstream ones, and the share against the stereotype.
+        wanted = {
+            "A": (amb_a, dis_a, amb_up, dis_up, 1 - amb_up),
+            "B": (amb_b, 1 - dis_a, 1 - amb_up, 1 - dis_up, amb_up),
+            "C": (0, math.nan, 0, math.nan, 0),
+        }[letter]
+        places = [(preset, metric) for preset in tables for metric in ("s_amb", "s_disamb")]
+        found = [
+            of_metric(tables[preset], metric, preset).score[category]
+            for preset, metric in [*places, ("official", "reverse_amb")]
+        ]
+        assert found == pytest.approx(wanted, abs=5e-7, nan_ok=True), category
+        total = of_metric(tables["official"], "s_total", "official").score[category]
+        assert math.isnan(total) == (letter == "C")

@@ -4,7 +4,6 @@ import base64
 import gzip
 import html
 import io
-import json
 import os
 import subprocess
 import sys
@@ -25,74 +24,67 @@ from bench.run import path_slug
 from bench.scorers import check
 from bench.scorers.endpoint.keys import redacted
 from tests.helpers.answering import Reply, fault, prompt, said
-from tests.scorers.test_endpoint import Serve
 from tests.slow.helpers.leaks import leaks
 
 # What all planted keys have in common: letters and digits, which no escaping changes.
 CORE = "Pl4nt3dS3cr3tN0b0dyM4yS33Me0123456789"
 SECRETS = {
     "OPENAI_API_KEY": f"sk-{CORE}",
+    "OPENAI_ADMIN_KEY": f"sk-admin-{CORE}",
     "HF_TOKEN": f"hf_{CORE}HF",
     "HUGGING_FACE_HUB_TOKEN": f"hf_{CORE}HUB",
-    "OPENAI_ADMIN_KEY": f"sk-admin-{CORE}",
     "AZURE_OPENAI_API_KEY": f"{CORE}azure",
-    "ANTHROPIC_API_KEY": f"sk-ant-{CORE}",
     "DASHSCOPE_API_KEY": f"sk-{CORE}dash",
     "ZHIPUAI_API_KEY": f"{CORE}.zhipu",
     "AWS_SECRET_ACCESS_KEY": f"{CORE}/aws+",
-    "WANDB_API_KEY": f"{CORE}wandb",
     "GITHUB_TOKEN": f"ghp_{CORE}",
     "JUPYTER_TOKEN": f"{CORE}jupyter",
 }
 KEY = SECRETS["OPENAI_API_KEY"]
+URL = "https://example.org/v1"
 
 
-def parquet(column: list[Any], compression: str) -> bytes:
+def saved(write: Callable[[io.BytesIO], Any]) -> bytes:
     stream = io.BytesIO()
-    pd.DataFrame({"a": column}).to_parquet(stream, compression=compression)
+    write(stream)
     return stream.getvalue()
 
 
-def packed(text: str) -> dict[str, bytes]:
-    raw, archive = text.encode(), io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("inner.txt", text * 2)
-    numbers = "".join(f"\\u{ord(character):04x}" for character in text)
-    in_base64 = base64.encodebytes(gzip.compress(raw)).decode()
-    return {
-        "plain": b"x" + raw,
-        "json": json.dumps({"a": [f'"{text}é"']}).encode(),
-        "json numbers": numbers.encode(),
-        "html": html.escape(f"<{text}>").encode(),
-        "percent": urllib.parse.quote(f"<{text}>").encode(),
-        "all percent": "".join(f"%{byte:02x}" for byte in raw).encode(),
-        "hex": raw.hex().encode(),
-        "utf-16": text.encode("utf-16"),
-        **{f"base64 {k}": base64.b64encode(b"user:x"[:k] + raw + b"!") for k in range(3)},
-        "gzip": gzip.compress(raw),
-        "gzip in base64": json.dumps({"image/png": in_base64}).encode(),
-        "parquet": parquet(["x", f"y{text}"], "zstd"),
-        "parquet list": parquet([[text], []], "gzip"),
-        "zip": archive.getvalue(),
-    }
+def picture(stream: io.BytesIO) -> None:
+    texts = PngInfo()
+    texts.add_itxt("Description", KEY, zip=True)
+    Image.new("RGB", (2, 2)).save(stream, "png", pnginfo=texts)
 
 
-@pytest.mark.parametrize("how", packed(KEY))
+def archive(stream: io.BytesIO) -> None:
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("inner.txt", KEY * 2)
+
+
+PACKED = {
+    "plain": b"x" + KEY.encode(),
+    "json numbers": "".join(f"\\u{ord(letter):04x}" for letter in KEY).encode(),
+    "html": html.escape(f"<{KEY}>").encode(),
+    "percent": urllib.parse.quote(f"<{KEY}>").encode(),
+    "all percent": "".join(f"%{byte:02x}" for byte in KEY.encode()).encode(),
+    "hex": KEY.encode().hex().encode(),
+    "utf-16": KEY.encode("utf-16"),
+    **{f"base64 {k}": base64.b64encode(b"user:x"[:k] + KEY.encode() + b"!") for k in range(3)},
+    "gzip in base64": base64.encodebytes(gzip.compress(KEY.encode())),
+    "parquet": saved(lambda stream: pd.DataFrame({"a": [[KEY], []]}).to_parquet(stream)),
+    "zip": saved(archive),
+    "picture": saved(picture),
+}
+
+
+@pytest.mark.parametrize("how", PACKED)
 def test_the_search_finds_what_is_there(tmp_path: Path, how: str) -> None:
-    (tmp_path / "file").write_bytes(packed(KEY)[how])
-    assert leaks(tmp_path, CORE), how
+    (tmp_path / "file").write_bytes(PACKED[how])
+    assert leaks(tmp_path, CORE) == [str(tmp_path / "file")]
     (tmp_path / "file").write_text(KEY.replace("Pl4nt3d", "Other"))
     assert leaks(tmp_path, CORE) == []
     (tmp_path / KEY).mkdir()
-    assert leaks(tmp_path, CORE) == [f"{tmp_path / KEY}: in its name"]
-
-
-def test_the_search_finds_texts_of_a_picture(tmp_path: Path) -> None:
-    for compressed in (False, True):
-        texts = PngInfo()
-        texts.add_itxt("Description", KEY, zip=compressed)
-        Image.new("RGB", (2, 2)).save(tmp_path / "picture.png", pnginfo=texts)
-        assert leaks(tmp_path, CORE)
+    assert leaks(tmp_path, CORE) == [str(tmp_path / KEY)]
 
 
 def echoing(elsewhere: str) -> Callable[[dict[str, Any]], Reply]:
@@ -119,122 +111,88 @@ def echoing(elsewhere: str) -> Callable[[dict[str, Any]], Reply]:
 
 
 @pytest.fixture
-def alone(tmp_path: Path) -> dict[str, str]:
-    """An environment with planted secrets; home and caches are under the test's own folder."""
-    places = {
-        "HOME": "home",
-        "TMPDIR": "tmp",
-        "XDG_CACHE_HOME": "cache",
-        "XDG_DATA_HOME": "share",
-        "XDG_CONFIG_HOME": "config",
-        "HF_HOME": "hf",
-        "IPYTHONDIR": "ipython",
-        "JUPYTER_CONFIG_DIR": "jupyter",
-        "JUPYTER_RUNTIME_DIR": "runtime",
-    }
-    for name in places.values():
+def bench(tmp_path: Path) -> Callable[..., str]:
+    """The command with planted secrets, and home and caches under the test's own folder."""
+    caches = [f"XDG_{name}_HOME" for name in ("CACHE", "DATA", "CONFIG")]
+    places = ["HOME", "TMPDIR", *caches, "HF_HOME", "IPYTHONDIR"]
+    places += ["JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"]
+    for name in places:
         (tmp_path / name).mkdir()
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("BENCH_", "XDG_"))
-    }
-    return {
-        **kept,
-        **{name: str(tmp_path / place) for name, place in places.items()},
+    environment = {
+        **{name: os.environ[name] for name in os.environ if not name.startswith("BENCH_")},
+        **{name: str(tmp_path / name) for name in places},
         **SECRETS,
         "MPLCONFIGDIR": matplotlib.get_configdir(),  # its list of fonts takes long to make anew
         "NO_PROXY": "127.0.0.1",
-        "COLUMNS": "80",
     }
 
+    def run(*words: str, status: int = 0) -> str:
+        """Run it, and keep what it printed among the files that are searched."""
+        command = [sys.executable, "-m", "bench", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True)
+        number = len(list(tmp_path.glob("printed-*")))
+        (tmp_path / f"printed-{number}").write_bytes(done.stdout + b"\n" + done.stderr)
+        assert done.returncode == status, done.stderr.decode()
+        return done.stderr.decode()
 
-def bench(folder: Path, environment: dict[str, str], *words: str, status: int = 0) -> str:
-    """Run the command, keep what it printed among the files that are searched, and return it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bench", *words], cwd=folder, env=environment, capture_output=True
-    )
-    number = len(list(folder.glob("printed-*")))
-    (folder / f"printed-{number}").write_bytes(done.stdout + b"\n" + done.stderr)
-    said = (done.stdout + done.stderr).decode()
-    assert done.returncode == status, said
-    assert CORE not in said
-    return said
+    return run
 
 
 @pytest.mark.slow
-def test_a_key_is_in_nothing_that_a_run_writes(
-    tmp_path: Path, alone: dict[str, str], serve: Serve
-) -> None:
+def test_a_key_is_in_nothing_that_a_run_writes(tmp_path: Path, bench: Any, serve: Any) -> None:
     other = serve(lambda asked: said(f"{KEY} C"))
     server = serve(echoing(other.model.partition("@")[2]))
     run = ("run", "cbbq", "--model", server.model, "--categories", "gender,age", "--limit", "8")
     explained = ("--set", "explanation=yes", "--out", "runs/one")
-    bench(tmp_path, alone, *run, *explained)
-    bench(tmp_path, alone, *run, *explained, "--judge", server.model, "--format", "json")
-    bench(tmp_path, alone, "mark", "runs/one", "--out", "marks.csv")
-    bench(tmp_path, alone, "score", "runs/one", "--preset", "official", "--format", "csv")
-    bench(tmp_path, alone, "run", "--from", "runs/one", "--out", "runs/two")
-    refusing = serve(
-        lambda asked: (403, {"X-Key": KEY}, {"error": {"message": f"{KEY} is no key"}})
-    )
-    broken = serve(lambda asked: (418, {"X-Key": KEY}, f"<p>{KEY}"))
-    for one in (refusing, broken):
-        bench(tmp_path, alone, "run", "cbbq", "--model", one.model, "--limit", "1", status=1)
+    bench(*run, *explained)
+    bench(*run, *explained, "--judge", server.model, "--format", "json")
+    bench("mark", "runs/one", "--out", "marks.csv")
+    bench("score", "runs/one", "--preset", "official", "--format", "csv")
+    bench("run", "--from", "runs/one", "--out", "runs/two")
+    refusing = (403, {"X-Key": KEY}, {"error": {"message": f"{KEY} is no key"}})
+    broken = (418, {"X-Key": KEY}, f"<p>{KEY}")
+    for reply in (refusing, broken):
+        model = serve(lambda asked, reply=reply: reply).model
+        bench("run", "cbbq", "--model", model, "--limit", "1", status=1)
     rows = records.read(tmp_path / "runs/one")
-    assert rows.response.str.contains(
-        "Your key is [key], in base64 sk-Pl4nt3. B", regex=False
-    ).any()
+    answer = "Your key is [key], in base64 sk-Pl4nt3. B"
+    assert rows.response.str.contains(answer, regex=False).any()
     assert rows.error.str.contains("[key]: maximum context length", regex=False).any()
     assert server.keys == {f"Bearer {KEY}"}, "it was sent where it belongs"
-    assert len(other.seen) > 0
     assert other.keys == {None}, "and not to whom the server redirects"
     assert leaks(tmp_path, CORE) == []
 
 
 STUDY = """
 title: Does a key leak?
-models: ["{server}", "simulated:bias=0.5"]
+models: ["SERVER", "simulated:bias=0.5"]
 benchmarks:
-  cbbq: {{categories: [gender], limit: 4, judge: "{server}"}}
+  cbbq: {categories: [gender], limit: 4, judge: "SERVER"}
 analyses:
-  meta_evaluation: {{rates: [word]}}
+  meta_evaluation: {rates: [word]}
 """
 
 
 @pytest.mark.slow
-def test_a_key_is_in_nothing_that_a_report_writes(
-    tmp_path: Path, alone: dict[str, str], serve: Serve
-) -> None:
+def test_a_key_is_in_nothing_that_a_report_writes(tmp_path: Path, bench: Any, serve: Any) -> None:
     """Notebooks, their pages, tables and pictures; one of them fails with a traceback."""
     server = serve(echoing(serve(lambda asked: said(f"{KEY} C")).model.partition("@")[2]))
-    (tmp_path / "study").mkdir()
-    (tmp_path / "study/keys.yml").write_text(STUDY.format(server=server.model), "utf-8")
-    told = bench(tmp_path, alone, "report", "study/keys.yml", "--out", "made", status=1)
-    assert "notebook meta_evaluation" in told
-    pages = {path.stem for path in (tmp_path / "made").glob("*.html")}
-    assert pages == {"index", "cbbq", "meta_evaluation"}
+    (tmp_path / "keys.yml").write_text(STUDY.replace("SERVER", server.model), "utf-8")
+    assert "notebook meta_evaluation" in bench("report", "keys.yml", "--out", "made", status=1)
     assert "Traceback" in (tmp_path / "made/meta_evaluation.html").read_text("utf-8")
-    assert any(
-        "[key]" in text
-        for text in records.read(tmp_path / "made/runs" / path_slug(server.model) / "cbbq").response
-    )
+    rows = records.read(tmp_path / "made/runs" / path_slug(server.model) / "cbbq")
+    assert rows.response.str.contains("[key]", regex=False).any()
     assert leaks(tmp_path, CORE) == []
-
-
-URL = "https://example.org/v1"
 
 
 @pytest.mark.parametrize(
     ("model", "says"),
     [
         (f"openai:name@https://user:{CORE}@example.org/v1", "the URL may hold no password"),
-        (f"openai:@https://user:{CORE}@example.org/v1", "expected openai:NAME@URL"),
-        (f"openai:name@https://{CORE}@example.org/v1", "the URL may hold no password"),
-        (f"openai:name@{URL}?api_key={CORE}", "the URL may hold no `api_key`"),
         (f"openai:name@{URL}?v=1&access_token={CORE}", "the URL may hold no `access_token`"),
         (f"openai:@{URL}?sig={CORE}", "expected openai:NAME@URL"),
         (f"openai:sk-{CORE}@{URL}", "the environment variable OPENAI_API_KEY"),
         (f"openai:sk-{CORE[::-1]}@{URL}", "looks like a key"),
-        (f"openai:{CORE}wandb@{URL}", "the environment variable WANDB_API_KEY"),
         (f"openai:name@{URL}/{CORE}azure", "the environment variable AZURE_OPENAI_API_KEY"),
         ("hf_abcdefghijklmnopqrstuvwxyzABCDEFGH", "looks like a key"),
     ],
@@ -246,25 +204,15 @@ def test_a_key_given_by_mistake_is_refused_and_not_repeated(
         monkeypatch.setenv(name, value)
     message = refusal(check, model)
     assert says in message
-    assert CORE not in message
-    assert CORE[::-1] not in message
-    assert "hf_abc" not in message
+    assert not any(key in message for key in (CORE, CORE[::-1], "hf_abc"))
 
 
-def test_names_that_are_no_keys_pass(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_no_key_passes_and_is_left_in_answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     for name, value in {"OPENAI_API_KEY": "EMPTY", "A_KEY": str(tmp_path), "MY_TOKEN": ""}.items():
         monkeypatch.setenv(name, value)
-    for model in (
-        f"openai:EMPTY@{URL}",
-        f"openai:glm-4-air@{URL}?api-version=2024-10-21",
-        str(tmp_path),
-        "org/sk-small",
-    ):
+    for model in (f"openai:EMPTY@{URL}", f"openai:a@{URL}?api-version=1", str(tmp_path), "o/sk-s"):
         check(model)
-
-
-def test_a_word_that_stands_for_no_key_is_left_in_answers() -> None:
     assert redacted("A. EMPTY", "EMPTY") == "A. EMPTY"
-    assert redacted("A", "A") == "A"
-    assert redacted("", "") == ""
     assert redacted(f"x{KEY}{KEY}", KEY) == "x[key][key]"

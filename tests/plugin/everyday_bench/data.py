@@ -78,15 +78,15 @@ def texts(source: Source) -> list[Text]:
     return [
         Text(
             "everyday",
-            question.cluster,
-            question.category,
+            one.cluster,
+            one.category,
             LANGUAGE,
-            question.scene,
-            (question.stereotyped,),
-            question.context,
-            question.context,
+            one.scene,
+            (one.stereotyped,),
+            one.context,
+            one.context,
             len(CONDITIONS),
         )
-        for question in load_items(source)
-        if question.condition == CONDITIONS[0]
+        for one in load_items(source)
+        if one.condition == CONDITIONS[0]
     ]

@@ -41,9 +41,7 @@ def requests(
     seed: int,
 ) -> Iterator[Request]:
     template = prompts.prompt("question", FIELDS)
-    for item in items:
-        if not concerns(item, task):
-            continue
+    for item in (item for item in items if concerns(item, task)):
         options = dict(zip(FIELDS[2:], item.options, strict=True))
         yield Request(
             item.category,

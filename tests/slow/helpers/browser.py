@@ -1,4 +1,4 @@
-"""A page in headless Chromium over its debugging protocol: what it shows, logs and asks for. Test support."""
+"""A page in headless Chromium over its debugging protocol: what it shows, logs and asks for."""
 
 import base64
 import json
@@ -7,11 +7,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +22,7 @@ FLAGS = (
     *("--disable-component-update", "--disable-sync"),
     *("--remote-debugging-port=0", "--remote-allow-origins=*"),
 )
+KEYS = {"Tab": 9, "Enter": 13}
 
 
 @dataclass
@@ -30,7 +31,7 @@ class Visit:
 
     console: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
-    value: object = None
+    value: Any = None
 
 
 def visit(
@@ -57,19 +58,25 @@ def visit(
     )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-        browser = subprocess.Popen(
-            [PROGRAM, *FLAGS, *sandbox, f"--user-data-dir={profile}", "about:blank"],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command = [PROGRAM, *FLAGS, *sandbox, f"--user-data-dir={profile}", "about:blank"]
+        browser = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
-            session = _Session(websocket.create_connection(_address(browser), timeout=300))
-            session.open(page.resolve().as_uri(), (width, height), dark)
+            address = next(
+                found for line in browser.stderr if (found := re.search(r"ws:\S+", line))
+            )
+            session = _Session(websocket.create_connection(address[0], timeout=300))
+            session.open(page.resolve().as_uri(), width, height, dark)
             for key in keys:
-                session.press(key)
-            session.evaluate(script)
+                key_event = {"key": key, "code": key, "windowsVirtualKeyCode": KEYS[key]}
+                for kind in ("rawKeyDown", "keyUp"):
+                    session.call("Input.dispatchKeyEvent", type=kind, **key_event)
+            how = {"returnByValue": True, "awaitPromise": True}
+            answer = session.call("Runtime.evaluate", expression=script, **how)
+            assert "exceptionDetails" not in answer, answer
+            session.seen.value = answer["result"].get("value")
             if picture:
-                session.keep(picture)
+                shown = session.call("Page.captureScreenshot", format="png")
+                picture.write_bytes(base64.b64decode(shown["data"]))
             return session.seen
         finally:
             browser.kill()
@@ -84,28 +91,17 @@ def axe() -> str:
     return (Path(found.origin).parent / "axe.min.js").read_text("utf-8")
 
 
-def _address(browser: subprocess.Popen) -> str:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        found = re.search(r"ws://\S+", browser.stderr.readline())
-        if found:
-            return found[0]
-    raise TimeoutError("Chromium did not start")
-
-
 class _Session:
-    def __init__(self, line) -> None:
+    def __init__(self, line: Any) -> None:
         self.line, self.number, self.seen, self.session = line, 0, Visit(), None
         self.loaded = False
 
-    def open(self, url: str, size: tuple[int, int], dark: bool) -> None:
+    def open(self, url: str, width: int, height: int, dark: bool) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
-            "sessionId"
-        ]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self.session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        width, height = size
         # A window has a least width; a screen that is made believe has none.
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **screen)
@@ -115,44 +111,21 @@ class _Session:
         while not self.loaded:
             self._note(json.loads(self.line.recv()))
 
-    def press(self, key: str) -> None:
-        code = {"Tab": 9, "Enter": 13}[key]
-        for kind in ("rawKeyDown", "keyUp"):
-            self.call(
-                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code
-            )
-
-    def evaluate(self, script: str) -> None:
-        answer = self.call(
-            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
-        )
-        assert "exceptionDetails" not in answer, answer
-        self.seen.value = answer["result"].get("value")
-
-    def keep(self, picture: Path) -> None:
-        shown = self.call("Page.captureScreenshot", format="png")
-        picture.write_bytes(base64.b64decode(shown["data"]))
-
-    def call(self, method: str, **parameters):
+    def call(self, method: str, **parameters: Any) -> Any:
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session:
             message["sessionId"] = self.session
         self.line.send(json.dumps(message))
-        while True:
-            answer = json.loads(self.line.recv())
-            if answer.get("id") == self.number:
-                assert "error" not in answer, answer
-                return answer["result"]
+        while (answer := json.loads(self.line.recv())).get("id") != self.number:
             self._note(answer)
+        assert "error" not in answer, answer
+        return answer["result"]
 
-    def _note(self, event) -> None:
+    def _note(self, event: dict[str, Any]) -> None:
         method, parameters = event.get("method"), event.get("params", {})
-        if method == "Page.loadEventFired":
-            self.loaded = True
-        elif method == "Network.requestWillBeSent":
+        self.loaded |= method == "Page.loadEventFired"
+        if method == "Network.requestWillBeSent":
             self.seen.requests.append(parameters["request"]["url"])
-        elif method == "Log.entryAdded":
-            self.seen.console.append(parameters["entry"]["text"])
-        elif method in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
+        elif method in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
             self.seen.console.append(json.dumps(parameters))
