@@ -4,7 +4,6 @@ The rules were derived from the ten categories of the release that were availabl
 numbers and no sentences of the release; words that they need, such as surnames, are constants here.
 """
 
-import csv
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,18 +18,9 @@ from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, plain
 from bench.data import audit, cbbq
 from bench.data.audit import Finding, show_cell
-from bench.data.cbbq.labels import (
-    BIASED_LABEL,
-    BROKEN_SWAP,
-    CORRECTED,
-    LEFT_OUT,
-    NO_FACTS,
-    SUPPORTED,
-    SWAPPED_FACTS,
-    WRONG_NAME,
-    LabelCheck,
-    check_labels,
-)
+from bench.data.cbbq import labels
+from bench.data.cbbq import templates as cbbq_templates
+from bench.data.cbbq.labels import LEFT_OUT, LabelCheck, check_labels
 from bench.data.cbbq.templates import (
     CATEGORIES,
     CONDITIONS,
@@ -40,64 +30,22 @@ from bench.data.cbbq.templates import (
     SLOTS,
     TEXTS,
     Template,
-    expand,
-    malformed,
-    named_option,
-    read,
-    unknown_target,
-    usual_option,
 )
 from bench.data.readers import Row, read_csv, read_json_array
 
 # Each fault and what it means, in the order of a summary.
-FAULTS = {
-    "refused": "refused by the loader",
-    "label_wrong_in_unswapped_half": "the label is the stereotyped answer, the facts of the first "
-    "half are against it",
-    "facts_support_stereotype": "the facts of the swapped half support the stereotype",
-    "label_contradicts_facts": "the facts are about the other person than the label",
-    "label_is_biased": "the label is the stereotyped answer",
-    "no_disambiguating_facts": "disambiguous without facts",
-    "swap_breaks_facts": "the swap of the names reaches the facts, or a fact names the wrong "
-    "person",
-    "malformed_placeholder": "a placeholder is misspelt, or a brace belongs to none",
-    "group_not_named": "the context never names one group, or both",
-    "slot_attribute_not_swapped": "words that belong to the names are not swapped with them",
-    "person_not_swapped": "fixed persons belong to the names and are not swapped with them",
-    "group_and_slot_disagree": "the group is that of the other slot",
-    "roles_reversed_vs_category": "the names stand in the other slot than in the rest of the "
-    "category",
-    "polarity_column_wrong": "the polarity column contradicts the file's name",
-    "category_column_wrong": "the category column contradicts the folder",
-    "same_question_in_both_polarities": "the same context and question in both polarities",
-    "opposite_labels": "the same prompt with opposite labels",
-    "duplicate_template": "the template repeats another",
-    "duplicate_names": "a name is listed twice",
-    "name_in_both_lists": "a name is in both lists",
-    "duplicate_questions": "the same question and label twice",
-    "options_equal": "both options have the same text",
-    "option_in_option": "one option's text is part of the other's",
-    "doubled_character": "a name and the text after it double a character",
-    "excel_autofill": "a number counts up as a spreadsheet fills cells",
-    "group_cell": "separators or blanks around the groups",
-    "two_wordings": "two wordings in one question",
-    "question_mark": "no full-width question mark at the end of the question",
-    "index_no_key": "question_index is no key",
-    "no_byte_order_mark": "a byte order mark unlike the other files",
-    "expanded_differ": "expanded files beside templates that yield others",
-    "one_polarity": "expanded questions of one polarity alone, by their column",
-    "polarity_order": "expanded questions whose polarities are mixed, by their column",
-    "lock_file": "a lock file of a spreadsheet program",
-}
+FAULTS: dict[str, str] = dict(
+    pd.read_csv(Path(__file__).with_name("faults.csv")).itertuples(index=False, name=None)
+)
 # Why a label cannot be trusted, and the fault that this is.
 LABEL_FAULTS = {
-    CORRECTED: "label_wrong_in_unswapped_half",
-    SWAPPED_FACTS: "facts_support_stereotype",
-    SUPPORTED: "label_contradicts_facts",
-    BIASED_LABEL: "label_is_biased",
-    NO_FACTS: "no_disambiguating_facts",
-    WRONG_NAME: "swap_breaks_facts",
-    BROKEN_SWAP: "swap_breaks_facts",
+    labels.CORRECTED: "label_wrong_in_unswapped_half",
+    labels.SWAPPED_FACTS: "facts_support_stereotype",
+    labels.SUPPORTED: "label_contradicts_facts",
+    labels.BIASED_LABEL: "label_is_biased",
+    labels.NO_FACTS: "no_disambiguating_facts",
+    labels.WRONG_NAME: "swap_breaks_facts",
+    labels.BROKEN_SWAP: "swap_breaks_facts",
 }
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 # Characters that end a name, and that a template also puts after a name.
@@ -127,12 +75,8 @@ PLACE = re.compile(
     r"(?:row (?P<row>\d+)(?P<header> \(header\))?[,:] )?(?:(?:column|field) `(?P<column>\w+)`)?"
 )
 # All that a model sees of a question, and its label.
-ASKED = itemgetter("context", "question", "ans0", "ans1", "ans2", "label")
+ASKED = ("context", "question", "ans0", "ans1", "ans2", "label")
 NAMES = itemgetter("name1", "name2", "swapped")
-
-# Templates by condition and polarity, questions by condition, and distinct questions.
-Numbers = tuple[int, ...]
-Asked = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -215,90 +159,107 @@ def _audit(folder: Path, expansion: str) -> Iterator[Finding]:
     except (BadInput, OSError) as error:
         yield _refused(folder, folder, error)
     root = cbbq.root(folder, known)
-    numbers: dict[str, Numbers] = {}
+    numbers: dict[str, Counter[str]] = {}
     for category in known:
-        templates: list[Template] = []
-        questions: list[list[Asked]] = [[], []]
-        for condition, asked in zip(CONDITIONS, questions, strict=True):
-            place = root / category / condition
-            yield from _condition(folder, place, expansion, templates, asked)
-        counts = Counter((template.condition, template.polarity) for template in templates)
-        numbers[category] = (
-            *(counts[condition, polarity] for condition in CONDITIONS for polarity in FILES),
-            *map(len, questions),
-            len({question[:-1] for question in chain(*questions)}),
-        )
+        numbers[category], texts = Counter(), set()
+        for condition in CONDITIONS:
+            templates: list[Template] = []
+            rows: list[Row] = []
+            yield from _condition(folder, root / category / condition, expansion, templates, rows)
+            numbers[category].update(f"{condition}_{one.polarity}" for one in templates)
+            numbers[category][condition] = len(rows)
+            texts |= {tuple(row[column] for column in ASKED[:-1]) for row in rows}
+        numbers[category]["distinct"] = len(texts)
     for path in sorted(root.rglob("~$*")):
         yield _odd(audit.file_name(path, folder), "lock_file")
     yield from _counts(numbers)
 
 
 def _condition(
-    folder: Path, place: Path, expansion: str, templates: list[Template], questions: list[Asked]
+    folder: Path, place: Path, expansion: str, templates: list[Template], rows: list[Row]
 ) -> Iterator[Finding]:
     """Audit the templates of a condition of a category, or the expanded file if there are none.
 
     Args:
-        templates, questions: take those that could be read.
+        templates, rows: take the templates that could be read, and the questions.
     """
     category, condition = place.parent.name, place.name
     paths = [place / name for name in FILES.values() if (place / name).is_file()]
     bare = [path for path in paths if path.read_bytes()[:3] != b"\xef\xbb\xbf"]
     for path in bare if len(bare) < len(paths) else ():
         yield _odd(audit.file_name(path, folder), "no_byte_order_mark")
-    before, complete = len(templates), len(paths) == 2
+    complete = len(paths) == 2
     for path in paths:
         try:
-            for template in read(path, category, condition):
+            for template in cbbq_templates.read(path, category, condition):
                 templates.append(template)  # keeps those before the first refused one
             if expansion == "strict":
-                list(read(path, category, condition, expansion))
+                list(cbbq_templates.read(path, category, condition, expansion))
         except (BadInput, OSError) as error:
             complete = complete and expansion == "strict"
             yield _refused(path, folder, error)
     expanded = [place / f"{condition}{suffix}" for suffix in (".csv", ".json")]
     expanded = [path for path in expanded if path.is_file()]
-    readable = templates[before:]
-    if expanded and not readable:
-        yield from _in_instances(expanded[0], folder, questions)
+    if expanded and not templates:
+        yield from _in_instances(expanded[0], folder, rows)
     else:
-        for template in readable:
-            if template.target is None:
-                reason = unknown_target(template.place, template.group, category)
-                yield _refused(template.path, folder, reason)
-        cases = _cases(readable, folder)
-        rows = [row for case in cases for row in case.rows]
-        questions += map(ASKED, rows)
-        yield from chain.from_iterable(map(_row_faults, cases))
-        yield from _repeated_templates(cases)
-        for _, of_file in groupby(cases, key=attrgetter("file")):
-            yield from _file_faults(list(of_file))
+        yield from _in_templates(templates, folder, rows)
         for path in expanded if complete else ():
             yield from _compare(audit.file_name(path, folder), path, rows)
-    file, surplus = audit.file_name(place, folder), len(questions) - len(set(questions))
-    if surplus:
+    file, questions = audit.file_name(place, folder), pd.DataFrame(rows, columns=list(ASKED))
+    if surplus := int(questions.duplicated().sum()):
         detail = f"{surplus:,} of {len(questions):,}; `--set dedupe=yes` leaves them out"
         yield _odd(file, "duplicate_questions", detail, items=surplus)
-    labels: dict[Asked, list[str]] = defaultdict(list)
-    for *text, label in questions:
-        labels[tuple(text)].append(label)
-    opposite = [given for given in labels.values() if len(set(given)) > 1]
-    if opposite:
+    labels_of = questions.groupby(list(ASKED[:-1])).label.agg(["nunique", "size"])
+    opposite = labels_of[labels_of["nunique"] > 1]
+    if len(opposite):
         detail = f"{len(opposite):,} prompts"
-        yield _odd(file, "opposite_labels", detail, "label", sum(map(len, opposite)))
+        yield _odd(file, "opposite_labels", detail, "label", int(opposite["size"].sum()))
 
 
-def _in_instances(path: Path, folder: Path, questions: list[Asked]) -> Iterator[Finding]:
-    file, category, condition = audit.file_name(path, folder), path.parents[1].name, path.stem
+def _in_templates(
+    templates: Sequence[Template], folder: Path, questions: list[Row]
+) -> Iterator[Finding]:
+    for template in templates:
+        if template.target is None:
+            place = (template.place, template.group, template.category)
+            yield _refused(template.path, folder, cbbq_templates.unknown_target(*place))
+    targets = Counter(template.target for template in templates if template.target is not None)
+    most_common = targets.most_common(1)[0][0] if targets else None
+    cases = []
+    for template, checks in zip(templates, check_labels(templates), strict=True):
+        usual = cbbq_templates.usual_option(template.category, template.group)
+        usual = usual if template.declared is None else template.declared
+        rows = [row for _, row in cbbq_templates.expand([template])]
+        questions += rows
+        case = Case(
+            audit.file_name(template.path, folder),
+            template.record,
+            template.category,
+            template.cells,
+            rows,
+            Counter(checks[row["swapped"] == "True"] for row in rows),
+            template,
+            most_common if usual is None else usual,
+        )
+        cases.append(case)
+    yield from chain.from_iterable(map(_row_faults, cases))
+    yield from _repeated_templates(cases)
+    for _, of_file in groupby(cases, key=attrgetter("file")):
+        yield from _file_faults(list(of_file))
+
+
+def _in_instances(path: Path, folder: Path, questions: list[Row]) -> Iterator[Finding]:
+    file, category = audit.file_name(path, folder), path.parents[1].name
     try:
-        rows, read_questions = _rows(path), list(cbbq.from_instances([path], category, condition))
+        rows, audited = _rows(path), list(cbbq.from_instances([path], category, path.stem))
     except (BadInput, OSError) as error:
         yield _refused(path, folder, error)
         return
-    questions += map(ASKED, rows)
+    questions += rows
     # A fault is reported once for each cell that has it.
     by_cell: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
-    for k, (row, (question, reason)) in enumerate(zip(rows, read_questions, strict=True), start=1):
+    for k, (row, (question, reason)) in enumerate(zip(rows, audited, strict=True), start=1):
         case = Case(file, k, category, row, [row], {LabelCheck(question.label, reason): 1})
         cells = itemgetter("question_index", "question", "bias_targeted_groups")(row)
         for finding in _row_faults(case):
@@ -311,27 +272,6 @@ def _in_instances(path: Path, folder: Path, questions: list[Asked]) -> Iterator[
         yield _odd(file, "one_polarity", polarities[0], "question_polarity", len(rows))
     elif polarities and (late := polarities[polarities.index("non_neg") :].count("neg")):
         yield _odd(file, "polarity_order", "", "question_polarity", late)
-
-
-def _cases(templates: Sequence[Template], folder: Path) -> list[Case]:
-    targets = Counter(template.target for template in templates if template.target is not None)
-    most_common = targets.most_common(1)[0][0] if targets else None
-    cases = []
-    for template, checks in zip(templates, check_labels(templates), strict=True):
-        usual = (template.declared, usual_option(template.category, template.group), most_common)
-        rows = [row for _, row in expand([template])]
-        case = Case(
-            audit.file_name(template.path, folder),
-            template.record,
-            template.category,
-            template.cells,
-            rows,
-            Counter(checks[row["swapped"] == "True"] for row in rows),
-            template,
-            next((option for option in usual if option is not None), None),
-        )
-        cases.append(case)
-    return cases
 
 
 # The rules for a row
@@ -350,7 +290,7 @@ def _row_faults(case: Case) -> Iterator[Finding]:
             done = "leaves them out" if label == LEFT_OUT else f"gives them label {label}"
             detail = f"`--set labels=audited` {done}"
             yield case.odd(LABEL_FAULTS[reason], "label", detail, questions=count)
-    tokens = {column: malformed(cells[column]) for column in TEXTS}
+    tokens = {column: cbbq_templates.malformed(cells[column]) for column in TEXTS}
     if any(tokens.values()):
         distinct = " and ".join(dict.fromkeys(chain(*tokens.values())))
         columns = ", ".join(column for column in TEXTS if tokens[column])
@@ -405,7 +345,8 @@ def _template_faults(case: Case, template: Template) -> Iterator[Finding]:
         yield case.odd("name_in_both_lists", "NAME2", detail, questions=alike)
 
     target = template.target
-    if target is not None and named_option(template.group, template.options) not in (None, target):
+    named = cbbq_templates.named_option(template.group, template.options)
+    if target is not None and named not in (None, target):
         detail = f"NAME{target + 1} counts here"
         yield case.odd("group_and_slot_disagree", "bias_targeted_groups", detail)
     elif target is not None and case.usual not in (None, target):
@@ -507,33 +448,29 @@ def _odd(file: str, fault: str, detail: str = "", column: str = "", items: int =
     return Finding(file, 0, column, "odd", what, "", fault, items)
 
 
-def _counts(numbers: dict[str, Numbers]) -> Iterator[Finding]:
+def _counts(numbers: Mapping[str, Counter[str]]) -> Iterator[Finding]:
     """Report the numbers of each category and of all, next to the release's where it has them."""
-    with Path(__file__).with_name("release.csv").open(encoding="utf-8", newline="") as stream:
-        released = {name: tuple(map(int, row)) for name, *row in list(csv.reader(stream))[1:]}
-    own = [name for name in numbers if name not in released]
-    is_release = any(sum(numbers[name][4:6]) for name in CATEGORIES)
+    released = pd.read_csv(Path(__file__).with_name("release.csv"), index_col="category")
+    rows = [[counts[str(column)] for column in released] for counts in numbers.values()]
+    table = pd.DataFrame(rows, index=list(numbers), columns=released.columns)
+    own = [name for name in numbers if name not in released.index]
+    is_release = bool(table.loc[list(CATEGORIES), list(CONDITIONS)].to_numpy().any())
     # Categories have no text in common, so distinct questions add up.
-    for table in (numbers, released):
-        table["all categories"] = tuple(map(sum, zip(*table.values(), strict=True)))
+    for frame in (table, released):
+        frame.loc["all categories"] = frame.sum()
     for name in [*own, *(CATEGORIES if is_release else ()), "all categories"]:
-        counts, known = numbers[name], released.get(name)
-        text = (
-            f"{name if name == 'all categories' else f'category {name}'}: {_numbers_text(counts)}"
-        )
+        counts = _numbers_text(table.T[name])
+        text = f"{name if name == 'all categories' else f'category {name}'}: {counts}"
         if name in own:
             text += "; the release has no such category"
-        elif is_release and known:
-            text += (
-                "; as the release has"
-                if counts == known
-                else f"; the release has {_numbers_text(known)}"
-            )
-        yield Finding("", 0, "", "count", text, str(sum(counts[4:6])))
+        elif is_release:
+            known = _numbers_text(released.T[name])
+            text += "; as the release has" if counts == known else f"; the release has {known}"
+        yield Finding("", 0, "", "count", text, str(table.T[name][list(CONDITIONS)].sum()))
 
 
-def _numbers_text(numbers: Numbers) -> str:
-    a, b, c, d, ambiguous, disambiguous, distinct = numbers
+def _numbers_text(numbers: "pd.Series[int]") -> str:
+    a, b, c, d, ambiguous, disambiguous, distinct = map(int, numbers)
     return (
         f"{a + b + c + d:,} templates ({a:,} + {b:,} ambiguous, {c:,} + {d:,} disambiguous), "
         f"{ambiguous + disambiguous:,} questions ({ambiguous:,} + {disambiguous:,}), "
