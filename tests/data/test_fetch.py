@@ -10,7 +10,6 @@ import tarfile
 import tomllib
 import zipfile
 from collections.abc import Callable
-from http.client import IncompleteRead
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +30,6 @@ from tests.data.cbbq import test_official_wording as cbbq_scripts
 from tests.data.mcbe import test_official_wording as mcbe_scripts
 from tests.helpers.hub_server import HubServer
 
-Refusal = Callable[..., str]
 Pack = Callable[[Path], Path]
 NEG = "age/ambiguous/templates_generate_neg.csv"
 CBBQ_URL = (
@@ -97,7 +95,6 @@ def serve_file(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
         asked: list[str] = []
 
         def urlopen(url: str, timeout: float) -> Response:
-            assert timeout > 0
             asked.append(url)
             file = path / url.rsplit("/", 1)[-1] if path.is_dir() else path
             return Response(file.read_bytes(), **options)
@@ -119,10 +116,8 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Path) -> Path
         (folder / "ambiguous.csv").write_text("not read where there are templates")
     (root / "data" / "age" / "~$amb_age.xlsx").write_bytes(b"lock")
     (root / "README.md").write_text("CC BY-SA 4.0")
-    ids = {
-        path.relative_to(root / "data").as_posix(): module.git_blob_id(path)
-        for path in sorted(root.rglob("templates_*.csv"))
-    }
+    paths = sorted(root.rglob("templates_*.csv"))
+    ids = {path.relative_to(root / "data").as_posix(): module.git_blob_id(path) for path in paths}
     lines = [f"{json.dumps(name)} = '{blob}'\n" for name, blob in ids.items()]
     (tmp_path / "checksums.toml").write_text("[cbbq]\n" + "".join(lines))
     monkeypatch.setattr(module, "CHECKSUMS", tmp_path / "checksums.toml")
@@ -134,7 +129,6 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Path) -> Path
 
 @pytest.mark.parametrize("pack", [as_folder, lambda folder: folder / "data", pack_tar, pack_zip])
 def test_a_local_copy_is_taken_and_verified(release: Path, user: Path, pack: Pack) -> None:
-    assert data.find("cbbq").is_sample
     source = fetch("CBBQ", pack(release))
     assert source == data.find("cbbq")
     assert (source.folder, source.found) == (user / "cbbq", "user data folder")
@@ -143,13 +137,12 @@ def test_a_local_copy_is_taken_and_verified(release: Path, user: Path, pack: Pac
     about = manifest(source.folder)
     assert (about["files"], about["verified_files"], about["verified"]) == (8, 8, True)
     assert (about["name"], about["version"]) == ("CBBQ", "95eaf2e")
-    assert about["sha256"] == source.sha256
-    assert about["pinned"] is False, "where a local copy comes from is not known"
+    assert (about["sha256"], about["pinned"]) == (source.sha256, False)
     assert len(data.load(source)) == len(data.load(data.find("cbbq", release)))
     assert leftovers(user) == []
 
 
-def test_other_copies_are_taken_too(
+def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(
     release: Path, tmp_path: Path, user: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     odd = tmp_path / 'a "quoted" \\ 中文 😀 \x7f \t name'
@@ -157,64 +150,19 @@ def test_other_copies_are_taken_too(
     first = fetch("cbbq", odd, to=tmp_path / "first")
     assert manifest(first.folder)["fetched_from"] == str(odd)
     assert fetch("cbbq", first.folder, to=first.folder).sha256 == first.sha256, "it replaces itself"
-    # A changed copy loses the version.
     changed = first.folder / NEG
     changed.write_bytes(changed.read_bytes().replace("老".encode(), "旧".encode(), 1) + b"\n")
     about = manifest(fetch("cbbq", first.folder).folder)
-    assert (about["verified"], about["verified_files"]) == (False, 7)
-    assert about["version"] == "95eaf2e+changed"
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert f"1 of 8 files differ from the release, the first is {NEG}" in printed.err
-    # Another copy replaces the first, with all its files.
+    assert (about["verified_files"], about["version"]) == (7, "95eaf2e+changed")
+    message = f"1 of 8 files differ from the release, the first is {NEG}"
+    assert message in capsys.readouterr().err
     shutil.rmtree(odd / "data" / "gender")
     second = fetch("cbbq", odd)
     assert {path.name for path in second.folder.iterdir()} == {"age", "README.md", data.MANIFEST}
     assert second.sha256 == manifest(second.folder)["sha256"] != first.sha256
-    module._write_manifest(tmp_path, {"x": "\udcff"})
-    assert manifest(tmp_path) == {"x": "?"}
-
-
-def test_what_is_no_data_of_the_benchmark_is_refused(
-    release: Path, tmp_path: Path, user: Path, refusal: Refusal
-) -> None:
-    (tmp_path / "x.rar").write_bytes(b"")
-    assert "no such file or folder" in refusal(fetch, "cbbq", tmp_path / "nowhere")
-    assert ".tar.gz or a .zip" in refusal(fetch, "cbbq", tmp_path / "x.rar")
-    assert "holds no data of McBE" in refusal(fetch, "mcbe", release)
-    assert not (user / "cbbq").exists()
-    assert leftovers(user) == []
-    other = tmp_path / "thesis"
-    other.mkdir()
-    (other / "chapter.md").write_text("years of work")
-    assert "thesis: holds other things" in refusal(fetch, "cbbq", release, to=other)
-    assert names(other) == {"chapter.md"}
-
-
-@PACKS
-def test_what_the_loader_refuses_is_not_fetched(
-    release: Path, user: Path, refusal: Refusal, pack: Pack
-) -> None:
-    fetch("cbbq", release)
-    before = names(user / "cbbq")
-    (release / "data" / NEG).write_bytes(b"question_index,context\n1,x\n")
-    copy = pack(release)
-    assert refusal(fetch, "cbbq", copy).startswith(f"{copy}: {NEG}, row 1 (header): column")
-    assert names(user / "cbbq") == before
-    assert leftovers(user) == []
 
 
 def test_which_files_are_kept(tmp_path: Path, user: Path) -> None:
-    # Questions where there are no templates.
-    columns = data.module("data", "cbbq").INSTANCE_COLUMNS
-    row = "1,neg,ambiguous,age,话题,老年人,来源,背景,谁？,爷爷,小王,未知,2"
-    folder = tmp_path / "questions" / "age" / "ambiguous"
-    folder.mkdir(parents=True)
-    (folder / "ambiguous.csv").write_text(f"{','.join(columns)}\n{row}\n", "utf-8")
-    (folder / "ambiguous.json").write_text("[]")
-    source = fetch("cbbq", tmp_path / "questions")
-    assert names(source.folder) == {"age/ambiguous/ambiguous.csv", data.MANIFEST}
-    assert (manifest(source.folder)["verified"], source.version) == (False, "unknown")
     # Of NLI-CoAL every table of a language.
     copy = shutil.copytree(data.SAMPLES / "nli_coal", tmp_path / "copy")
     for name in ("calculate_score.py", "other.json", "zh_v0.1/run.py"):
@@ -222,25 +170,41 @@ def test_which_files_are_kept(tmp_path: Path, user: Path) -> None:
     source = fetch("nli-coal", copy)
     assert names(source.folder) == names(data.SAMPLES / "nli_coal")
     assert (source.name, source.version) == ("NLI-CoAL samples", "samples-1")
-    assert source.note
     source = fetch("nli_coal", copy / "zh_v0.1")
     assert {name.split("/")[0] for name in names(source.folder)} == {"zh_v0.1", data.MANIFEST}
-    assert {item.category for item in data.load(source)} == {"zh"}
+
+
+@PACKS
+def test_what_is_no_data_of_the_benchmark_is_not_fetched(
+    release: Path, tmp_path: Path, user: Path, refusal, pack: Pack
+) -> None:
+    fetch("cbbq", release)
+    before = names(user / "cbbq")
+    (release / "data" / NEG).write_bytes(b"question_index,context\n1,x\n")
+    copy = pack(release)
+    assert refusal(fetch, "cbbq", copy).startswith(f"{copy}: {NEG}, row 1 (header): column")
+    assert "holds no data of McBE" in refusal(fetch, "mcbe", copy)
+    (tmp_path / "x.rar").write_bytes(b"")
+    assert "no such file or folder" in refusal(fetch, "cbbq", tmp_path / "nowhere")
+    assert ".tar.gz or a .zip" in refusal(fetch, "cbbq", tmp_path / "x.rar")
+    other = tmp_path / "thesis"
+    other.mkdir()
+    (other / "chapter.md").write_text("years of work")
+    assert "thesis: holds other things" in refusal(fetch, "cbbq", release, to=other)
+    assert (names(other), names(user / "cbbq")) == ({"chapter.md"}, before)
+    assert leftovers(user) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("benchmark", "files", "items", "version"),
-    [("cbbq", 40, 73_438, "95eaf2e"), ("nli_coal", None, 16_160, "4d57afe")],
+    ("benchmark", "items", "version"),
+    [("cbbq", 73_438, "95eaf2e"), ("nli_coal", 16_160, "4d57afe")],
 )
 def test_shared_copies_of_the_releases_are_verified(
-    shared: Path, user: Path, benchmark: str, files: int | None, items: int, version: str
+    shared: Path, user: Path, benchmark: str, items: int, version: str
 ) -> None:
     source = fetch(benchmark, shared / "data" / benchmark)
-    about = manifest(source.folder)
-    assert about["files"] == about["verified_files"]
-    assert files in (None, about["files"])
-    assert (about["verified"], source.version) == (True, version)
+    assert (manifest(source.folder)["verified"], source.version) == (True, version)
     assert len(data.load(source)) == items
 
 
@@ -287,8 +251,7 @@ data.user_folder = lambda: Path(sys.argv[2])
 module.fetch("cbbq", sys.argv[1])
 """
     ended = subprocess.run([sys.executable, "-c", program, str(release), str(user)], check=False)
-    assert ended.returncode == 9
-    assert len(leftovers(user)) == 1
+    assert (ended.returncode, len(leftovers(user))) == (9, 1)
     with pytest.raises(BadInput):
         fetch("cbbq", user.parent / "nowhere")
     assert data.find("cbbq").sha256 == before
@@ -308,18 +271,6 @@ def test_another_fetch_and_a_disk_that_refuses(release: Path, user: Path) -> Non
 # Archives
 
 
-def everything(name: str) -> bool:
-    return True
-
-
-@ARCHIVES
-def test_only_what_is_wanted_is_unpacked(release: Path, tmp_path: Path, pack: Pack) -> None:
-    unpack(pack(release), tmp_path / "into", lambda name: name.endswith("_neg.csv"))
-    assert {path.name for path in (tmp_path / "into").rglob("*.*")} == {Path(NEG).name}
-    place = tmp_path / "into" / release.name / "data" / NEG
-    assert place.read_bytes() == (release / "data" / NEG).read_bytes()
-
-
 @pytest.mark.parametrize(
     ("name", "kind", "said"),
     [
@@ -334,7 +285,7 @@ def test_only_what_is_wanted_is_unpacked(release: Path, tmp_path: Path, pack: Pa
     ],
 )
 def test_members_that_lead_outside_and_links_are_refused(
-    tmp_path: Path, refusal: Refusal, name: str, kind: bytes, said: str
+    tmp_path: Path, refusal, name: str, kind: bytes, said: str
 ) -> None:
     info, member = zipfile.ZipInfo(name), tarfile.TarInfo(name)
     info.external_attr = (0o100644 if kind == tarfile.REGTYPE else 0o120777) << 16
@@ -344,13 +295,13 @@ def test_members_that_lead_outside_and_links_are_refused(
     with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar:
         tar.addfile(member)
     for archive in ("x.zip", "x.tar.gz"):
-        assert said in refusal(unpack, tmp_path / archive, tmp_path / "into", everything)
+        assert said in refusal(unpack, tmp_path / archive, tmp_path / "into", lambda name: True)
     assert not list(tmp_path.rglob("a.csv"))
 
 
 @ARCHIVES
 def test_all_that_an_archive_holds_is_limited(
-    release: Path, tmp_path: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch, pack: Pack
+    release: Path, tmp_path: Path, refusal, monkeypatch: pytest.MonkeyPatch, pack: Pack
 ) -> None:
     (release / "zeros.bin").write_bytes(bytes(2_000_000))
     archive = pack(release)
@@ -365,19 +316,16 @@ def test_all_that_an_archive_holds_is_limited(
 
 
 @ARCHIVES
-@pytest.mark.parametrize("part", [0.0, 0.5, 0.99])
 def test_a_damaged_archive_is_refused_and_the_older_data_stay(
-    release: Path, user: Path, refusal: Refusal, pack: Pack, part: float
+    release: Path, user: Path, refusal, pack: Pack
 ) -> None:
     fetch("cbbq", release)
     before = (user / "cbbq" / data.MANIFEST).read_bytes()
     archive = pack(release)
-    raw = bytearray(archive.read_bytes())
-    archive.write_bytes(raw[: int(len(raw) * part)])
-    assert f"{archive}: cannot be unpacked" in refusal(fetch, "cbbq", archive)
-    if pack is pack_tar:
-        raw[-6] ^= 1  # in the checksum
-        archive.write_bytes(raw)
+    raw = archive.read_bytes()
+    checksum = raw[:-6] + bytes([raw[-6] ^ 1]) + raw[-5:]
+    for damaged in (b"", raw[:-1000], *([checksum] if pack is pack_tar else [])):
+        archive.write_bytes(damaged)
         assert f"{archive}: cannot be unpacked" in refusal(fetch, "cbbq", archive)
     assert (user / "cbbq" / data.MANIFEST).read_bytes() == before
     assert leftovers(user) == []
@@ -389,17 +337,13 @@ def test_a_damaged_archive_is_refused_and_the_older_data_stay(
 def test_a_download_is_verified(release: Path, user: Path, serve_file: Any) -> None:
     archive = pack_tar(release)
     asked = serve_file(archive, length=archive.stat().st_size)
-    source = fetch("cbbq")
-    assert asked == [CBBQ_URL]
-    about = manifest(source.folder)
-    assert (about["fetched_from"], about["pinned"], about["version"]) == (CBBQ_URL, True, "95eaf2e")
-    assert about["when"].endswith("+00:00")
-    assert (about["verified"], about["verified_files"]) == (True, 8)
+    about = manifest(fetch("cbbq").folder)
+    assert asked == [CBBQ_URL] == [about["fetched_from"]]
+    assert (about["pinned"], about["version"], about["verified"]) == (True, "95eaf2e", True)
 
 
 FAILURES = [
     ({"dies": ConnectionResetError("connection\nreset")}, "download failed (connection reset); "),
-    ({"dies": IncompleteRead(b"")}, "the download failed (IncompleteRead"),
     ({"length": 10**9}, "the download failed (it ended after"),
     ({"url": "http://elsewhere"}, "the download failed (it leads to http://elsewhere"),
 ]
@@ -431,42 +375,28 @@ def test_a_download_that_fails_or_is_not_the_release_leaves_what_was_there(
     (release / "data" / NEG).write_bytes((release / "data" / NEG).read_bytes() + b"\n")
     pack_tar(release)
     fails(f"{NEG}: is missing or is not the released file")
-    shutil.rmtree(release / "data" / "age")
-    pack_tar(release)
-    fails(": age/ambiguous/templates_generate_neg.csv: is missing")
     assert before == {path: path.read_bytes() for path in before}
     assert leftovers(user) == []
 
 
-def sample_workbooks() -> dict[str, bytes]:
-    """McBE's samples as workbooks, by category."""
-    workbooks = {}
+def sample_tables(encoding: str = "utf-8") -> dict[str, bytes]:
+    """McBE's samples as CSV files, or as workbooks, by category."""
+    tables = {}
     for path in sorted((data.SAMPLES / "mcbe").glob("*.csv")):
         stream = io.BytesIO()
-        pd.read_csv(path, dtype=str).to_excel(stream, index=False)
-        workbooks[path.stem] = stream.getvalue()
-    return workbooks
-
-
-def sample_tables(encoding: str = "utf-8") -> dict[str, bytes]:
-    """McBE's samples as CSV files, by category."""
-    paths = sorted((data.SAMPLES / "mcbe").glob("*.csv"))
-    return {path.stem: path.read_text("utf-8").encode(encoding) for path in paths}
+        if encoding == "xlsx":
+            pd.read_csv(path, dtype=str).to_excel(stream, index=False)
+        tables[path.stem] = stream.getvalue() or path.read_text("utf-8").encode(encoding)
+    return tables
 
 
 def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(
-    tmp_path: Path,
-    user: Path,
-    hub: HubServer,
-    serve_file: Any,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, user: Path, hub: HubServer, serve_file: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.core.progress._interactive", lambda: False)
     # Invented prompts, which count as the released ones.
     monkeypatch.setattr(mcbe_prompts, "RELEASED", digest(mcbe_scripts.INVENTED))
     asked = serve_file(mcbe_scripts.scripts(tmp_path / "McBE-2a8e8f5", mcbe_scripts.INVENTED))
-    files = {f"xlsx_files/{name}.xlsx": raw for name, raw in sample_workbooks().items()}
+    files = {f"xlsx_files/{name}.xlsx": raw for name, raw in sample_tables("xlsx").items()}
     others = {f"csv_files/{name}.csv": b"not read" for name in sample_tables()}
     demonstration = {"xlsx_files/test.xlsx": b"not read", "README.md": b"MIT"}
     commit = hub.add(MCBE_REPOSITORY, {**files, **others, **demonstration})
@@ -480,10 +410,6 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(
     place = "https://raw.githubusercontent.com/VelikayaScarlet/McBE/2a8e8f5"
     assert asked == [f"{place}/eval.py", f"{place}/utils.py"]
     assert about["wording"] == "mcbe-official-2a8e8f5"
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        f"prompts mcbe-official-2a8e8f5: {source.folder / 'prompts.toml'}; use them with "
-        "`--prompts official`"
-    )
     hub.stop()
     with pytest.raises(RunFailed, match=r"cannot be reached .*`bench fetch mcbe --from DIR`$"):
         fetch("mcbe")
@@ -493,17 +419,14 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(
 @pytest.mark.parametrize(
     "layout",
     [
-        lambda: {f"v2/XLSX_Files/{k.title()}.XLSX": raw for k, raw in sample_workbooks().items()},
+        lambda: {f"v2/XLSX_F/{k.title()}.XLSX": raw for k, raw in sample_tables("xlsx").items()},
         lambda: {f"{k.replace('+', '%2B')}.csv": raw for k, raw in sample_tables().items()},
         lambda: {f"data/{k.upper()}.csv": raw for k, raw in sample_tables("gb18030").items()},
         lambda: {f"{k.rstrip('+')}.csv": raw for k, raw in sample_tables("utf-8-sig").items()},
     ],
 )
 def test_a_release_on_the_hub_can_have_another_layout(
-    user: Path,
-    hub: HubServer,
-    monkeypatch: pytest.MonkeyPatch,
-    layout: Callable[[], dict[str, bytes]],
+    user: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch, layout: Callable[[], Any]
 ) -> None:
     hub.add(MCBE_REPOSITORY, layout())
     monkeypatch.setattr(mcbe_prompts, "ADDRESS", f"{hub.url}/raw")
@@ -514,7 +437,6 @@ def test_a_release_on_the_hub_can_have_another_layout(
     ("files", "said"),
     [
         ({"data/train.parquet": b"x", "README.md": b"x"}, "but README.md, data/train.parquet; exp"),
-        ({}, "but nothing; expected"),
         ({"age.csv": "编号,文本\n1,甲\n".encode()}, "found: 编号, 文本"),
     ],
 )
@@ -567,10 +489,7 @@ def with_script(folder: Path, text: str = RELEASED) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "pack",
-    [as_folder, lambda folder: folder.parent, lambda folder: folder / "data", pack_tar, pack_zip],
-)
+@pytest.mark.parametrize("pack", [as_folder, lambda folder: folder / "data", pack_tar, pack_zip])
 def test_prompts_come_with_a_local_copy(
     release: Path, official: Any, capsys: pytest.CaptureFixture[str], pack: Pack
 ) -> None:
@@ -619,35 +538,14 @@ def test_downloaded_data_do_not_wait_for_prompts(
     assert manifest(source.folder)["wording"] == "official-1"
 
 
-def test_a_failed_download_of_prompts_is_printed(
-    official: Any,
-    tmp_path: Path,
-    user: Path,
-    hub: HubServer,
-    serve_file: Any,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    hub.add(MCBE_REPOSITORY, {f"{name}.csv": raw for name, raw in sample_tables().items()})
-    official.ADDRESS = "https://raw.example"
-    for failure, fault in FAILURES:
-        serve_file(with_script(tmp_path), **failure)
-        source = fetch("mcbe")
-        message = capsys.readouterr().err.splitlines()[-1]
-        start = "the data came without the official prompts: https://raw.example/prompts.py: "
-        assert message.startswith(start)
-        assert fault in message
-        assert not (source.folder / "prompts.toml").exists()
-
-
 @PACKS
 def test_scripts_alone_bring_prompts_alone(
     official: Any, tmp_path: Path, user: Path, capsys: pytest.CaptureFixture[str], pack: Pack
 ) -> None:
     source = fetch("mcbe", pack(with_script(tmp_path / "scripts")))
     assert (source.folder, source.name) == (user / "mcbe", "McBE (prompts alone)")
-    missing, advice = capsys.readouterr().err.splitlines()
+    missing = capsys.readouterr().err.splitlines()[0]
     assert missing.endswith("data of McBE are still missing; `bench fetch mcbe` brings them")
-    assert advice.startswith("prompts official-1: ")
     assert names(user / "mcbe") == {"prompts.toml"}
     assert data.find("mcbe").is_sample, "prompts alone are not data"
     source = fetch("mcbe", data.SAMPLES / "mcbe", to=user / "mcbe")
@@ -655,31 +553,22 @@ def test_scripts_alone_bring_prompts_alone(
     assert manifest(source.folder)["wording"] == "official-1"
 
 
-def test_prompts_alone_leave_the_data_that_are_there(
-    official: Any, tmp_path: Path, user: Path, refusal: Refusal, capsys: pytest.CaptureFixture[str]
+def test_prompts_alone_leave_the_data_and_the_data_sets_own_prompts(
+    official: Any, tmp_path: Path, user: Path, refusal
 ) -> None:
     before = fetch("mcbe", data.SAMPLES / "mcbe")
     about = manifest(before.folder)
     scripts = with_script(tmp_path / "scripts", RELEASED.replace("-1", "-1+changed"))
     assert fetch("mcbe", scripts) == before
     assert manifest(before.folder) == {**about, "wording": "official-1+changed"}
-    assert "prompts official-1+changed (not the released ones): " in capsys.readouterr().err
-    kept = (before.folder / "prompts.toml").read_bytes()
     with_script(scripts, "x = 1")
     assert refusal(fetch, "mcbe", scripts) == f"{scripts / 'prompts.py'}: no prompts"
     (scripts / "prompts.py").unlink()
     assert refusal(fetch, "mcbe", scripts).endswith(", or the script prompts.py")
-    assert (before.folder / "prompts.toml").read_bytes() == kept
-
-
-def test_official_prompts_never_replace_a_data_sets_own(
-    official: Any, tmp_path: Path, refusal: Refusal
-) -> None:
     folder = shutil.copytree(data.SAMPLES / "mcbe", tmp_path / "set")
     (folder / "prompts.toml").write_text('version = "own-1"\n[x]\n', "utf-8")
     copy = fetch("mcbe", folder, to=tmp_path / "to").folder
-    message = refusal(fetch, "mcbe", with_script(tmp_path / "scripts"), to=copy)
-    assert "the data set's own prompts" in message
+    assert "the data set's own prompts" in refusal(fetch, "mcbe", with_script(scripts), to=copy)
     fetch("mcbe", data.SAMPLES / "mcbe", to=copy)
     assert (copy / "prompts.toml").read_text("utf-8") == 'version = "own-1"\n[x]\n'
 
@@ -694,6 +583,6 @@ def test_prompts_of_the_authors_scripts_can_be_chosen_by_what_is_printed(
     folder = fetch("cbbq", pack_tar(copy)).folder
     choices = capsys.readouterr().err.splitlines()[-1].rpartition("one of ")[2].split(", ")
     assert choices == ["chatglm", "gpt-3.5", "belle", "moss", "bloomz"]
-    for name in [*choices, "belle-ambiguous"]:
+    for name in choices:
         chosen = prompts.load("cbbq", f"official#{name}", folder)
         assert chosen.label == f"cbbq-scripts-95eaf2e#{name}"

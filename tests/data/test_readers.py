@@ -44,27 +44,21 @@ def test_a_written_csv_file_is_read_back(tmp_path: Path, rows: list[tuple[str, s
 
 @pytest.mark.parametrize(
     "text",
-    ["a,b\n甲,2\n", "\ufeffa,b\r\n甲,2\r\n", "a,b\r甲,2\r", '"a",b \n\n"甲",2', 'a,b\n甲,"2"'],
+    ["\ufeffa,b\r\n甲,2\r\n", "a,b\r甲,2\r", '"a",b \n\n"甲",2', 'a,b\n甲,"2"', 'a,b\n"甲",""2'],
 )
 def test_line_ends_marks_and_quotes_are_no_part_of_cells(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_bytes(text.encode())
     assert read_csv(tmp_path / "a.csv", ["a"]) == [{"a": "甲", "b": "2"}]
 
 
-def test_an_odd_quote_is_read_and_gb18030_where_it_is_named(tmp_path: Path) -> None:
+def test_other_tables_are_read_as_texts(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    path.write_text('a\n"甲"乙', "utf-8")
-    assert read_csv(path, ["a"]) == [{"a": "甲乙"}]
     path.write_bytes("a\n甲\n".encode("gb18030"))
     assert csv_rows(path, ["a"], encoding="gb18030") == [{"a": "甲"}]
     path.write_bytes(b"a,b\n1\n2,3\n")
     assert csv_rows(path, ["a"]) == ["has 1 cells, the header has 2", {"a": "2", "b": "3"}]
-
-
-def test_a_json_array_is_read_as_texts(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text('[{"a": "甲", "b": 2, "c": null}, {"a": "乙"}]', "utf-8")
-    rows = read_json_array(tmp_path / "a.json", ["a"], ["b"])
-    assert rows == [{"a": "甲", "b": "2"}, {"a": "乙"}]
+    path.write_text('[{"a": "甲", "b": 2, "c": null}, {"a": "乙"}]', "utf-8")
+    assert read_json_array(path, ["a"], ["b"]) == [{"a": "甲", "b": "2"}, {"a": "乙"}]
 
 
 def workbook(path: Path, *rows: tuple[Any, ...]) -> Path:
@@ -76,8 +70,7 @@ def workbook(path: Path, *rows: tuple[Any, ...]) -> Path:
 
 
 def test_cells_of_a_workbook_are_read_as_they_are_shown(tmp_path: Path, refusal: Refusal) -> None:
-    when = datetime.datetime(2024, 5, 1)
-    values = ("甲", 3, 3.0, 4.5, True, None, "#N/A", when)
+    values = ("甲", 3, 3.0, 4.5, True, None, "#N/A", datetime.datetime(2024, 5, 1))
     shown = ["甲", "3", "3", "4.5", "True", "", "", "2024-05-01 00:00:00"]
     header = tuple("abcdefgh")
     path = workbook(tmp_path / "a.xlsx", header, (None,) * 8, values, (None,) * 8)
@@ -98,6 +91,7 @@ TABLE = partial(read_csv, columns=["a"], more=["b"])
 GB18030 = partial(csv_rows, columns=["a"], encoding="gb18030")
 ARRAY = partial(read_json_array, columns=["a"], more=["b"])
 SHEET = partial(read_xlsx, columns=["a"])
+COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +99,6 @@ SHEET = partial(read_xlsx, columns=["a"])
     [
         (TABLE, "", ": is empty; expected a header with the columns a"),
         (TABLE, "x,y\n1,2\n", ", row 1 (header): column `a` is missing; found: x, y"),
-        (TABLE, "a,b,a\n", ", row 1 (header): column `a` occurs more than once"),
         (TABLE, "a,b,b\n", ", row 1 (header): column `b` occurs more than once"),
         (TABLE, "a,b\n1,2\n1\n", ", row 2: has 1 cells, the header has 2"),
         (TABLE, 'a,b\n1,2\n3,"4\n5,6\n', ", line 4: the file ends within a quoted cell"),
@@ -113,38 +106,31 @@ SHEET = partial(read_xlsx, columns=["a"])
         (TABLE, "a,b\n1,2\n\ufeffa,b\n", ", line 3: begins with a byte order mark"),
         (TABLE, "a,b\n1,甲\n".encode("gb18030"), ", line 2: not UTF-8 (byte 0xbc); if it is GBK, "),
         (TABLE, "a,b\n1,甲\n".encode("utf-16"), ": is UTF-16; save it again in UTF-8: iconv -f"),
-        (TABLE, ",".join(["a"] * 1001), ", row 1 (header): has 1,001 columns; at most 1,000 are "),
         (GB18030, "a\n甲\n", ": is UTF-8, not GB18030"),
         (GB18030, b"a\n\xff\n", ", line 2: not GB18030 (byte 0xff); save it again as CSV in UTF-8"),
         (all_lines, '{"a": 1}\n\n{"a": }', ", line 3: not JSON (Expecting value at character 7)"),
         (all_lines, "{}\n[1]", ", line 2: expected a JSON object, found list"),
         (all_lines, '{"a": 1, "a": 2}', ", line 1: field 'a' occurs more than once"),
-        (all_lines, '{"a": "\\ud800"}', ", line 1: holds half of a surrogate pair"),
-        (all_lines, '{"a": ' + "1" * 5000 + "}", ", line 1: Exceeds the limit (4300 digits) for"),
+        (all_lines, '{"a": "\\ud800"}', ", line 1: 'utf-8' codec can't encode character"),
         (all_lines, '{"a": ' + "[" * 100_000, ", line 1: JSON nested too deeply"),
         (ARRAY, '[{"a": null}]', ", row 1, field `a`: None is not a text"),
         (ARRAY, '[{"a": 1}, {"b": 1}]', ", row 2: field `a` is missing"),
-        (ARRAY, '[{"a": 1}, 1]', ", row 2: expected a JSON array of objects"),
         (ARRAY, "[\n1 2]", ", line 2: not JSON (Expecting ',' delimiter"),
         (ARRAY, '{"a": 1}', ": expected a JSON array of objects"),
-        (ARRAY, b"\xff", ", line 1: not UTF-8 (byte 0xff)"),
         (SHEET, "no zip", ": cannot be read as xlsx (BadZipFile"),
-        (
-            SHEET,
-            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(5000),
-            ": has a password, or is an old",
-        ),
+        (SHEET, COMPOUND + bytes(5000), ": has a password, or is an old .xls file"),
         (read_toml, "a = [", ": not TOML ("),
         (read_toml, "a = 0x" + "f" * 17, ": not TOML (a number of too many digits)"),
-        (read_toml, "a = " + "[" * 20 + "]" * 20, ": not TOML (nested more than 16 deep"),
-        (read_toml, f"[{'a.' * 17}a]", ", line 1: a key of more than 16 parts"),
+        (read_toml, "a = " + "1" * 5000, ": not TOML (Exceeds the limit (4300 digits) for"),
+        (read_toml, f"b = 1\n[{'a.' * 17}a]", ", line 2: a key of more than 16 parts"),
         (read_yaml, "a: [", ": not YAML (while parsing a flow"),
-        (read_yaml, "a: 1\na: 2", ", line 1: key 'a' is there twice"),
+        (read_yaml, "a: 1\nb: 1\na: 2", ", line 3: key 'a' is there twice"),
         (read_yaml, "a: !!python/name:os.system x", ": not YAML (could not determine a constr"),
         (read_yaml, "a: 2024-99-99", ": not YAML (month must be in 1..12)"),
-        (read_yaml, "a: &a [*a]", ", line 1: is nested more than 16 deep"),
-        (read_yaml, f"a: {'1' * 101}", ", line 1: '11111"),
-        (read_yaml, 'a: "\\ud800"', ", line 1: holds half of a surrogate pair"),
+        (read_yaml, "a: &a [*a]", ": not YAML (found undefined alias 'a'"),
+        (read_yaml, "[" * 5000 + "]" * 5000, ": not YAML (maximum recursion depth"),
+        (read_yaml, "a: &a 1\nb: [" + "*a," * 21 + "]", ": has more than 20 aliases"),
+        (read_yaml, 'a: "\\ud800"', ": not YAML ('utf-8' codec can't encode character"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_place(
@@ -158,22 +144,12 @@ def test_a_wrong_file_is_refused_with_its_place(
 @pytest.mark.parametrize(
     ("limit", "value", "read", "content", "said"),
     [
-        (
-            "MAX_BYTES",
-            5,
-            lambda path: readers.read_bytes(path, 5),
-            "123456",
-            ": is larger than 5 b",
-        ),
-        ("MAX_LINE", 5, TABLE, "a,b\n1,23456\n", ", line 2: is longer than 5 characters"),
-        ("MAX_LINE", 5, TABLE, 'a,b\n"1\n2\n3', ", line 4: its record is longer than 5 charact"),
-        ("MAX_RECORD_LINES", 2, TABLE, 'a,b\n"1\n2\n3\n4', "its record is longer than"),
-        ("MAX_CELLS", 9, TABLE, "a,b\n1,2\n", ", line 2: cannot be read as CSV (more than 9 cells"),
-        ("MAX_JSON_VALUES", 3, ARRAY, '[{"a": 1}, {"a": 1}]', ": holds more than 3 values"),
-        ("MAX_CONFIG_VALUES", 3, read_yaml, "a: [1, 2]", "stands for more than 3 values with each"),
-        ("MAX_PARTS", 3, SHEET, None, ": has more than 3 parts"),
-        ("MAX_ELEMENTS", 3, SHEET, None, ": unpacks to more than"),
-        ("MAX_ROWS", 1, SHEET, None, ": has more than 1 rows"),
+        ("MAX_LINE", 5, TABLE, "a,b\n1,23456\n", "line 2: is longer than 5 characters"),
+        ("MAX_LINE", 5, TABLE, 'a,b\n"1\n2\n3', "line 4: its record is longer than 5 charact"),
+        ("MAX_CELLS", 11, TABLE, "a,b\n1,2\n", "line 2: cannot be read as CSV (more than 11 cells"),
+        ("MAX_CELLS", 9, SHEET, None, "has more than 9 cells"),
+        ("MAX_UNPACKED", 900, SHEET, None, "unpacks to more than 900 bytes"),
+        ("MAX_CONFIG_BYTES", 5, read_yaml, "a: 1234", "is larger than 5 bytes"),
     ],
 )
 def test_a_file_beyond_a_limit_is_refused(
@@ -192,7 +168,7 @@ def test_a_file_beyond_a_limit_is_refused(
     monkeypatch.setattr(readers, limit, value)
     message = refusal(read, path)
     assert message.startswith(str(path))
-    assert said.removeprefix(": ") in message
+    assert said in message
 
 
 # Characters that mean something to TOML, among any others.
@@ -223,11 +199,11 @@ def test_written_toml_has_lines_and_tables_as_people_write_them() -> None:
     )
 
 
-def test_yaml_has_dates_and_aliases(tmp_path: Path) -> None:
+def test_yaml_has_dates_aliases_and_merges(tmp_path: Path) -> None:
     path = tmp_path / "a.yml"
-    path.write_text("a: &x [1, {b: 2024-01-02}]\nc: *x", "utf-8")
-    value = [1, {"b": datetime.date(2024, 1, 2)}]
-    assert read_yaml(path) == {"a": value, "c": value}
+    path.write_text("a: &x {b: 2024-01-02, c: 1}\nd: *x\ne: {<<: [*x, {f: 2}], c: 3}", "utf-8")
+    value = {"b": datetime.date(2024, 1, 2), "c": 1}
+    assert read_yaml(path) == {"a": value, "d": value, "e": value | {"c": 3, "f": 2}}
     path.write_text("# nothing", "utf-8")
     assert read_yaml(path) is None
 

@@ -1,7 +1,6 @@
-"""Readers of NLI corpora: every style, what is left out, and hostile files."""
+"""Readers of NLI corpora: every style, what is left out, and errors with their place."""
 
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.core.errors import BadInput
 from bench.data.nli_coal.corpora import Example, read
 
 PAIR = {"sentence1": "a nurse reads", "sentence2": "a woman reads"}
-SNLI = json.dumps({**PAIR, "gold_label": "neutral", "annotator_labels": ["neutral"]})
-OCNLI = json.dumps({**PAIR, "label": "neutral", "label0": "entailment", "genre": "news"})
-HUB = json.dumps(
-    {"premise": PAIR["sentence1"], "hypothesis": PAIR["sentence2"], "label": "neutral"}
-)
+HUB = {"premise": "a nurse reads", "hypothesis": "a woman reads", "label": "neutral"}
+HEADER = "x\tgold_label\tsentence1\tsentence2\n"
 
 
 def lines(path: Path, *rows: Any) -> Path:
@@ -28,15 +23,12 @@ def lines(path: Path, *rows: Any) -> Path:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("snli.jsonl", SNLI),
-        ("ocnli.json", OCNLI),
-        ("hub.jsonl", HUB),
+        ("snli.jsonl", json.dumps(PAIR | {"gold_label": "neutral", "annotator_labels": []})),
+        ("ocnli.json", json.dumps(PAIR | {"label": "neutral", "label0": "entailment"})),
+        ("hub.jsonl", json.dumps(HUB)),
         ("jsnli.tsv", "neutral\ta nurse reads\ta woman reads"),
         ("xnli.tsv", "premise\thypo\tlabel\r\na nurse reads\ta woman reads\tneutral\r"),
-        (
-            "dev.txt",
-            "x\tgold_label\tsentence1\tsentence2\n0\tneutral\ta nurse reads\ta woman reads",
-        ),
+        ("dev.txt", HEADER + "0\tneutral\ta nurse reads\ta woman reads"),
     ],
 )
 def test_every_style_gives_the_same_pair(tmp_path: Path, name: str, text: str) -> None:
@@ -45,29 +37,19 @@ def test_every_style_gives_the_same_pair(tmp_path: Path, name: str, text: str) -
     assert read([tmp_path / name]).examples == [pair]
 
 
-def test_rows_without_consensus_are_left_out_and_counted(tmp_path: Path) -> None:
-    labels = ("-", "contradictory", -1, "entailment")
-    path = lines(tmp_path / "a.jsonl", *({**PAIR, "label": label} for label in labels))
-    other = tmp_path / "b.tsv"
+def test_rows_without_consensus_are_left_out_and_counted(tmp_path: Path, refusal) -> None:
+    rows = [{**PAIR, "label": label} for label in ("-", "contradictory", -1, "entailment")]
+    path, other = lines(tmp_path / "a.jsonl", *rows), tmp_path / "b.tsv"
     # The first row is a pair and no header, though it holds the name of a field.
     other.write_text("-\ta\tb\nneutral\tthe label\tb\n", "utf-8")
     corpus = read([path, other])
-    assert [example.label for example in corpus.examples] == [
-        "contradiction",
-        "entailment",
-        "neutral",
-    ]
+    found = [example.label for example in corpus.examples]
+    assert found == ["contradiction", "entailment", "neutral"] == sorted(corpus.counts)
     assert [(file.rows, file.left_out) for file in corpus.files] == [(2, 2), (1, 1)]
-    assert corpus.counts == {"entailment": 1, "contradiction": 1, "neutral": 1}
-
-
-def test_numbers_are_read_only_where_it_is_said_what_they_mean(
-    tmp_path: Path, refusal: Any
-) -> None:
+    # Numbers are read where it is said what they mean.
     path = lines(tmp_path / "a.jsonl", {**PAIR, "label": 2}, {**PAIR, "label": -1})
     assert "say what numbers mean" in refusal(read, [path])
     assert read([path], {"2": "contradiction"}).examples[0].label == "contradiction"
-    assert "meaning of a label" in refusal(read, [path], {"2": "contra"})
 
 
 ROW = '{"sentence1": "a", "sentence2": %s, "label": %s}'
@@ -76,44 +58,18 @@ ROW = '{"sentence1": "a", "sentence2": %s, "label": %s}'
 @pytest.mark.parametrize(
     ("name", "text", "error"),
     [
-        (
-            "a.jsonl",
-            '{"sentence1": "a", "label": ""}',
-            ", line 1: field `sentence2` or `hypothesis",
-        ),
+        ("a.jsonl", '{"sentence1": "a", "label": ""}', ", line 1: field `sentence2` or `hypothes"),
         ("a.jsonl", "\n" + ROW % ('""', '"neutral"'), ", line 2, field `hypothesis`: '' is not a"),
-        ("a.jsonl", ROW % (3, '"neutral"'), ", line 1, field `hypothesis`: 3 is not a text"),
-        (
-            "a.jsonl",
-            ROW % ('"b"', '"Neutral"'),
-            ", line 1, field `label`: 'Neutral' is unknown; al",
-        ),
-        ("a.jsonl", ROW % ('"b"', "true"), ", line 1, field `label`: True is unknown"),
-        ("a.jsonl", "[]", ", line 1: expected a JSON object"),
-        ("a.jsonl", ROW % ('"b"', '"-"'), ": holds no pairs with a label"),
-        ("a.tsv", "", ": holds no pairs with a label"),
+        ("a.jsonl", ROW % ('"b"', "true"), ", line 1, field `label`: True is unknown; allowed"),
         ("a.tsv", "neutral\ta", ", line 1: has 2 cells; expected 3: label, premise, hypothesis"),
-        ("a.tsv", "premise\tlabel\na\tneutral", ", line 2: field `sentence2` or `hypothesis`"),
         ("a.tsv", "label\tlabel\n", ", row 1 (header): column `label` occurs more than once"),
-        ("a.tsv", "x\ty\tz\tlabel\n0\ta\tb", ", line 2: has 3 cells; expected 4: x, y, z, label"),
+        ("a.tsv", HEADER + "0\ta\tb", ", line 2: has 3 cells; expected 4: x, gold_label, sen"),
         ("a.csv", "neutral,a,b", ": ending '.csv' is unknown; allowed: .jsonl"),
-        ("none.jsonl", None, ": cannot be read (No such file"),
     ],
 )
-def test_a_fault_is_named_with_its_place(
-    tmp_path: Path, refusal: Any, name: str, text: str | None, error: str
-) -> None:
-    if text is not None:
-        (tmp_path / name).write_text(text, "utf-8")
+def test_an_error_names_its_place(tmp_path: Path, refusal, name: str, text: str, error: str):
+    (tmp_path / name).write_text(text, "utf-8")
     assert refusal(read, [tmp_path / name]).startswith(f"{tmp_path / name}{error}")
-
-
-@given(raw=st.binary(max_size=200), ending=st.sampled_from([".jsonl", ".tsv"]))
-def test_any_bytes_are_read_or_refused(tmp_path_factory: Any, raw: bytes, ending: str) -> None:
-    path = tmp_path_factory.mktemp("any") / f"a{ending}"
-    path.write_bytes(raw)
-    with suppress(BadInput):
-        assert read([path]).examples
 
 
 texts = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1)
@@ -121,9 +77,7 @@ labels = st.sampled_from(["entailment", "contradiction", "neutral"])
 
 
 @given(st.lists(st.tuples(texts, texts, labels), min_size=1))
-def test_what_is_written_is_read_back(
-    tmp_path_factory: Any, rows: list[tuple[str, str, str]]
-) -> None:
+def test_what_is_written_is_read_back(tmp_path_factory: Any, rows: list[tuple[str, ...]]) -> None:
     folder = tmp_path_factory.mktemp("back")
     fields = ("sentence1", "sentence2", "gold_label")
     path = lines(folder / "a.jsonl", *(dict(zip(fields, row, strict=True)) for row in rows))

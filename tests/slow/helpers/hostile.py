@@ -32,7 +32,6 @@ ENCODINGS = ("utf-16", "utf-16-le", "utf-32", "gb18030", "big5", "latin-1", "utf
 TOKENS = re.compile(rb"[^\s,;\t\"'{}\[\]<>]+")
 place = st.floats(0, 1, exclude_max=True)
 steps = st.one_of(
-    st.tuples(st.just("flip"), place, st.integers(1, 255)),
     st.tuples(st.just("cut"), place, place),
     st.tuples(st.just("twice"), place, place),
     st.tuples(st.just("insert"), place, st.sampled_from(NASTY) | st.binary(max_size=8)),
@@ -45,13 +44,9 @@ Damages = list[tuple[str, float, Any]]
 
 
 class Reader(NamedTuple):
-    """A reader of foreign files.
+    """A reader of foreign files: what reads a folder with the files that `sample` returns.
 
-    Attributes:
-        sample: returns files that it reads.
-        read: reads a folder with these files.
-        endings: of the names of the files to damage.
-        inside: whether to damage the parts of the archive that a file is.
+    Files whose names end with one of `endings` are damaged, or `inside` these archives their parts.
     """
 
     sample: Callable[[], Files]
@@ -62,24 +57,18 @@ class Reader(NamedTuple):
     def names(self) -> list[str]:
         """Return the names of the files, or FILE!PART of archives, to damage."""
         files = {name: raw for name, raw in self.sample().items() if name.endswith(self.endings)}
-        if not self.inside:
-            return list(files)
-        archives = {name: zipfile.ZipFile(io.BytesIO(raw)) for name, raw in files.items()}
-        return [f"{name}!{part}" for name in files for part in archives[name].namelist()]
+        parts = {name: unzipped(raw) if self.inside else {"": b""} for name, raw in files.items()}
+        return [f"{name}!{part}".rstrip("!") for name in files for part in parts[name]]
 
     def read_damaged(self, folder: Path, name: str, changes: Damages) -> str:
         """Read the sample with file `name` damaged; return the message of a refusal, or ""."""
         files = dict(self.sample())
         file, _, part = name.partition("!")
         if part:
-            stream = io.BytesIO()
-            with (
-                zipfile.ZipFile(io.BytesIO(files[file])) as old,
-                zipfile.ZipFile(stream, "w") as new,
-            ):
-                for member in old.namelist():
-                    raw = old.read(member)
-                    new.writestr(member, damaged(raw, changes) if member == part else raw)
+            stream, parts = io.BytesIO(), unzipped(files[file])
+            with zipfile.ZipFile(stream, "w") as new:
+                for member, raw in (parts | {part: damaged(parts[part], changes)}).items():
+                    new.writestr(member, raw)
             files[file] = stream.getvalue()
         else:
             files[file] = damaged(files[file], changes)
@@ -92,22 +81,25 @@ class Reader(NamedTuple):
         return ""
 
 
+def unzipped(raw: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
 def damaged(raw: bytes, changes: Damages) -> bytes:
     """Return the bytes of a file after all changes."""
     for kind, where, value in changes:
         at = int(where * len(raw))
         tokens = list(TOKENS.finditer(raw)) if kind == "token" else []
-        if kind == "flip" and raw:
-            raw = raw[:at] + bytes([raw[at] ^ value]) + raw[at + 1 :]
+        if tokens:
+            at, end = tokens[int(where * len(tokens))].span()
+            raw = raw[:at] + value + raw[end:]
         elif kind == "cut":
             raw = raw[:at] + raw[at + int(value * (len(raw) - at)) :]
         elif kind == "twice":
             raw = raw[:at] + raw[at : at + int(value * 2000)] + raw[at:]
         elif kind == "insert":
             raw = raw[:at] + value + raw[at:]
-        elif tokens:
-            token = tokens[int(where * len(tokens))]
-            raw = raw[: token.start()] + value + raw[token.end() :]
         elif kind == "recode":
             raw = raw.decode("utf-8", "replace").encode(value, "replace")
         elif kind == "all":
@@ -138,8 +130,9 @@ def made(make: Callable[[Path], object], *patterns: str) -> Files:
 
 def short(files: Files, rows: int = 6) -> Files:
     """Return the same files with their first rows alone, so that most damage is read."""
+    lines = {name: raw.splitlines(keepends=True) for name, raw in files.items()}
     return {
-        name: raw if name.endswith(".toml") else b"".join(raw.splitlines(keepends=True)[:rows])
+        name: raw if name.endswith(".toml") else b"".join(lines[name][:rows])
         for name, raw in files.items()
     }
 
