@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -55,81 +56,68 @@ def fit(files: Path, base: str, tmp_path: Path) -> Train:
     return run
 
 
-def weights(trained: Trained) -> dict[str, np.ndarray]:
-    return dict(load_file(trained.folder / "model.safetensors"))
+def classifier(folder: Path, **labels: Any) -> str:
+    own = (BertForSequenceClassification, BertConfig, characters(BERT))
+    return str(save(folder, *own, num_labels=3, **labels))
 
 
-def answers(folder: Path) -> list[int]:
-    scorer: Any = scorers.load(str(folder), device="cpu")
+def answers(trained: Trained) -> list[int]:
+    scorer: Any = scorers.load(str(trained.folder), device="cpu")
     given = scorer.classify([("the cat is here", letter * 3) for letter in "abc"])
     columns: list[int] = given.argmax(1).tolist()
     return columns
 
 
 def test_a_base_model_gets_a_head_with_names_and_learns(
-    fit: Train, files: Path, tmp_path: Path, capfd: Any
+    fit: Train, files: Path, tmp_path: Path
 ) -> None:
-    done = fit("deep/mine", dev=[files / "dev.tsv"], epochs=40)
+    options: dict[str, Any] = {"dev": [files / "dev.tsv"], "epochs": 40}
+    done = fit("deep/mine", **options)
     assert done.accuracy == {"train": 1.0, "dev": 1.0}
     assert done.about["model"]["fresh_head"]
     assert done.about["labels"] == {"0": "entailment", "1": "contradiction", "2": "neutral"}
     assert done.about["files"][0]["left_out"] == 1
-    assert done.about["hyperparameters"]["steps"] == 120
-    captured = capfd.readouterr()
-    assert "loss" not in captured.out + captured.err, "Trainer prints"
-    assert answers(done.folder) == [0, 1, 2]
+    assert answers(done) == [0, 1, 2]
     card = (done.folder / "README.md").read_text("utf-8")
-    assert card.startswith("---\n")
-    assert "license:" not in card.split("---")[1]
     sha256 = done.about["files"][0]["sha256"]
     for text in ("train.jsonl", sha256, "1.0000 on 24 train pairs", "learning_rate | 0.003"):
         assert text in card
     assert str(tmp_path) not in card, "holds a path of this machine"
-    left = [path.name for path in done.folder.parent.iterdir()]
-    assert left == ["mine"], "leaves nothing beside it"
-    assert not list(done.folder.rglob("*.bin"))
-    again = fit("deep/mine", dev=[files / "dev.tsv"], epochs=40)
-    assert again.about == done.about, "a second call trains nobody"
+    assert [path.name for path in done.folder.parent.iterdir()] == ["mine"]
+    assert fit("deep/mine", **options).about == done.about, "a second call trains nobody"
 
 
 def test_a_classifier_keeps_its_own_order_and_goes_on_for_three_epochs(
     fit: Train, tmp_path: Path
 ) -> None:
-    labels = {"id2label": NAMES, "label2id": {name: k for k, name in NAMES.items()}}
-    own = (BertForSequenceClassification, BertConfig, characters(BERT))
-    folder = str(save(tmp_path / "own", *own, num_labels=3, **labels))
+    labels = {name: k for k, name in NAMES.items()}
+    folder = classifier(tmp_path / "own", id2label=NAMES, label2id=labels)
     done = fit("on", folder, epochs=None)
     assert not done.about["model"]["fresh_head"]
     assert done.about["hyperparameters"]["epochs"] == train.EPOCHS_ON == 3
     assert done.about["labels"] == {str(k): name for k, name in NAMES.items()}
-    more = fit("more", folder, epochs=40)
-    assert more.accuracy["train"] == 1.0
-    assert answers(more.folder) == [0, 1, 2], "the labels mean what they are called"
+    assert answers(fit("more", folder, epochs=40)) == [0, 1, 2], "they mean what they are called"
 
 
 class Killed(BaseException):
     """What a test ends a training with, as a signal would."""
 
 
-def kill(fit: Train, monkeypatch: Any, at_step: int, **options: Any) -> None:
-    def advance(bar: Any, n: int = 1) -> None:
-        bar.done += n
-        if bar.done == at_step:
-            raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr("bench.core.progress.Progress.advance", advance)
-        with pytest.raises(Killed):
-            fit(**options)
-
-
 @pytest.mark.parametrize("step", [1, 8])
 def test_a_killed_training_ends_as_one_that_was_not(
     fit: Train, tmp_path: Path, monkeypatch: Any, capsys: Any, refusal: Any, step: int
 ) -> None:
+    def advance(bar: Any, n: int = 1) -> None:
+        bar.done += n
+        if bar.done == step:
+            raise Killed
+
     options: dict[str, Any] = {"epochs": 3, "save_every": 2, "seed": 3}
     uninterrupted = fit("whole", **options)
-    kill(fit, monkeypatch, step, **options)
+    with monkeypatch.context() as patched:
+        patched.setattr("bench.core.progress.Progress.advance", advance)
+        with pytest.raises(Killed):
+            fit(**options)
     assert not (tmp_path / "out").exists()
     # Killed while it wrote its latest state: what Trainer writes last is not there.
     half = tmp_path / ".out.training" / "checkpoint-9"
@@ -141,59 +129,36 @@ def test_a_killed_training_ends_as_one_that_was_not(
     capsys.readouterr()
     done = fit(**options)
     assert ("continuing from step" in capsys.readouterr().err) == (step > 2)
-    first, second = weights(uninterrupted), weights(done)
+    first, second = (load_file(one.folder / "model.safetensors") for one in (uninterrupted, done))
     assert first.keys() == second.keys()
     assert all(np.array_equal(first[name], second[name]) for name in first)
     assert done.accuracy == uninterrupted.accuracy
-    other = weights(fit("other", **options | {"seed": 4}))
-    assert not np.array_equal(first["classifier.weight"], other["classifier.weight"])
 
 
 def test_what_is_wrong_is_said_before_anything_is_trained(
-    fit: Train, files: Path, base: str, tmp_path: Path, refusal: Any
+    fit: Train, files: Path, base: str, tmp_path: Path, monkeypatch: Any, refusal: Any
 ) -> None:
     assert "--epochs 0" in refusal(fit, epochs=0)
     assert "--learning-rate nan" in refusal(fit, learning_rate=float("nan"))
     assert "none.jsonl: cannot be read" in refusal(train.nli, base, [files / "none.jsonl"], "out")
-    assert "no such model" in refusal(fit, model="./none")
     assert "float16" in refusal(fit, dtype="float16")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
     assert "is not empty; give another --out" in refusal(fit, "full")
-    assert (tmp_path / "full" / "thesis.txt").read_text() == "mine"
-    fit()
-    assert "trained otherwise" in refusal(fit, epochs=2)
-
-
-def test_labels_without_names_and_headless_bodies(fit: Train, tmp_path: Path, refusal: Any) -> None:
-    own = (BertForSequenceClassification, BertConfig, characters(BERT))
-    plain = str(save(tmp_path / "plain", *own, num_labels=3))
+    plain = classifier(tmp_path / "plain")
     message = refusal(fit, model=plain)
     assert "LABEL_0" in message
     assert message.endswith("or train a fresh head on it with --new-head")
     assert fit("new", plain, new_head=True).about["labels"]["0"] == "entailment"
+    assert "trained otherwise" in refusal(fit, "new", plain, new_head=True, epochs=2)
     body = save(tmp_path / "body", BertModel, BertConfig, characters(BERT))
-    assert fit("of body", str(body)).about["model"]["fresh_head"]
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (torch.OutOfMemoryError("CUDA out of memory"), "--batch-size 8: does not fit into the mem"),
+    done = fit("of body", str(body), max_length=10)
+    assert done.about["model"]["fresh_head"]
+    assert 0 < done.about["cut"] < 24, "long pairs are cut and counted"
+    for error, says in (
+        (torch.OutOfMemoryError("CUDA"), "--batch-size 8: does not fit into the mem"),
         (RuntimeError("it broke\nhere"), r"the training broke off \(it broke\); the same command"),
-    ],
-)
-def test_a_training_that_fails_is_explained(
-    fit: Train, monkeypatch: Any, error: Exception, message: str
-) -> None:
-    def fail(*args: Any, **kwargs: Any) -> None:
-        raise error
-
-    monkeypatch.setattr("transformers.Trainer.train", fail)
-    with pytest.raises(RunFailed, match=message):
-        fit()
-
-
-def test_long_pairs_are_cut_and_counted(fit: Train, caplog: Any) -> None:
-    assert 0 < fit(max_length=10).about["cut"] < 24
-    assert "longer than" not in caplog.text
+    ):
+        monkeypatch.setattr("transformers.Trainer.train", Mock(side_effect=error))
+        with pytest.raises(RunFailed, match=says):
+            fit("broken")

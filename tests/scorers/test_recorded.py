@@ -44,9 +44,6 @@ def test_rows_are_matched_by_id_in_any_order(tmp_path: Path) -> None:
     path = write(tmp_path, *({"id": number, "label": label} for number, label in labels.items()))
     expected = ["entailment", "contradiction", "neutral"]
     assert answers(path, "en:3", "en:5", "en:7") == [(label, None) for label in expected]
-    rows = ("language,id,label\n", "en,1,neutral\n", "zh,1,entailment\n")
-    path = write(tmp_path, *rows, name="q.csv")
-    assert answers(path, "zh:1", "en:1") == [("entailment", None), ("neutral", None)]
 
 
 P = (0.1, 0.2, 0.7)
@@ -94,18 +91,14 @@ WRONG: list[tuple[list[Any], str]] = [
     ([row(label="maybe")], "line 1, field `label`: 'maybe' is unknown; allowed: entailment"),
     ([row(label="LABEL_1")], "neutral; give their meaning with --label-names"),
     ([{"label": "neutral"}], "line 1: field `id` is missing; found: label"),
-    ([row(id="zh-1")], "field `id`: 'zh-1' is not a whole number"),
     ([row(score=0.9)], "line 1: field `label` is missing; expected it, or entailment"),
     ([row(0.9, neutral=0.1)], "field `contradiction` is missing; expected it beside entailment"),
-    ([row("high", 0.9, 0.1)], "field `entailment`: 'high' is not a number"),
     (['{"id": 1, "entailment": NaN, "contradiction": 0.9, "neutral": 0.1}\n'], "nan is not a"),
     ([row(scores=[0.5, 0.3, 0.2])], "beside a list `label` of their names"),
     ([row(language="en", label="neutral"), row(id=2, label="neutral")], "line 2: field `language`"),
-    ([row(language=3, label="neutral")], "field `language`: 3 is not a text"),
     ([], "holds no predictions"),
     (["id,label\n", "1,neutral\n", "2\n"], "row 2: has 1 cells"),
     (["id,label\n", "x,neutral\n"], "row 1, column `id`: 'x' is not a whole number"),
-    (["label"], "column `id` is missing"),
 ]
 
 
@@ -143,32 +136,19 @@ def test_requests_and_predictions_have_to_match(tmp_path: Path, refusal: Any) ->
     ],
 )
 def test_scores_of_the_released_sets_are_exact(
-    shared: Path, own_folder: Path, refusal: Any, language: str, fn: float
+    shared: Path, own_folder: Path, language: str, fn: float
 ) -> None:
     """PS entailed, AS contradicted, NS neutral: CoAL is 2/3, and FN follows the sizes."""
-    options: dict[str, Any] = {"data": shared / "data" / "nli_coal", "categories": [language]}
-
-    def stereotyped(name: str, **settings: str) -> str:
-        pairs = nli_coal.load(options["data"], [language], **settings)
-        rows = [
-            {"id": pair.id, "language": pair.category, "label": BIASED[pair.set]} for pair in pairs
-        ]
-        return f"predictions:{write(own_folder, *reversed(rows), name=name)}"
-
-    def scores(model: str, out: str, **more: Any) -> Any:
-        run = evaluate("nli_coal", model, out=out, **more, **options)
-        rows = run.scores().query(f"category == {language!r} and task == 'all'")
-        return rows.set_index("metric").score
-
-    complete, small = stereotyped("a.jsonl"), stereotyped("b.jsonl", set="downsample")
-    expected = {"coal": pytest.approx(2 / 3), "fn": pytest.approx(fn, abs=5e-5)}
-    assert scores(complete, "a")[["coal", "fn"]].to_dict() == expected
-    for name, model in {"b": complete, "c": small}.items():
-        score = scores(model, name, settings={"set": "downsample"})
-        assert score["fn"] == pytest.approx(2 / 3)
-    message = refusal(evaluate, "nli_coal", small, out="d", **options)
-    assert "pairs, the first is id " in message
-    assert not Path("d").exists(), "nothing is written for a file that does not fit"
+    folder = shared / "data" / "nli_coal"
+    pairs = nli_coal.load(folder, [language])
+    rows = [{"id": pair.id, "language": language, "label": BIASED[pair.set]} for pair in pairs]
+    model = f"predictions:{write(own_folder, *reversed(rows))}"
+    for name, expected in {"all": fn, "downsample": 2 / 3}.items():
+        options: dict[str, Any] = {"data": folder, "settings": {"set": name}, "out": name}
+        scores = evaluate("nli_coal", model, categories=[language], **options).scores()
+        scores = scores.query(f"category == {language!r} and task == 'all'").set_index("metric")
+        assert scores.score["coal"] == pytest.approx(2 / 3)
+        assert scores.score["fn"] == pytest.approx(expected, abs=5e-5)
 
 
 def test_probabilities_are_recorded_and_another_file_is_another_run(own_folder: Path) -> None:

@@ -22,7 +22,6 @@ SHUT = PLAIN + "{{ '<think>\n\n</think>\n\n' }}"
 SWITCHED = PLAIN + "{% if enable_thinking is defined and not enable_thinking %}"
 SWITCHED += "{{ '<think>\n\n</think>\n\n' }}{% else %}{{ '<think>\n' }}{% endif %}"
 NO_SYSTEM = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}" + PLAIN
-FORGETS = PLAIN.replace("messages %}", "messages if message['role'] != 'system' %}")
 STYLE = PLAIN + "{% if style %}{{ style }}{% endif %}{{ bos_token }}"
 CUT, CUT_THOUGHT = "raise --max-new-tokens", "raise --thinking-tokens"
 
@@ -114,8 +113,8 @@ def test_thought_and_answer_have_their_limits(
         assert answer[::2] == (kept, cut)
         assert answer[1].endswith(error)
         assert bool(answer[1]) is bool(error)
-    for k, (question, reply) in enumerate(replies.items()):
-        assert answers(scorer, {question: reply}, max_new_tokens=limit) == [together[k]]
+    alone = [answers(scorer, {q: reply}, max_new_tokens=limit)[0] for q, reply in replies.items()]
+    assert alone == together
 
 
 def test_tags_may_be_of_many_tokens_or_special_ones_and_until_waits(tmp_path: Path) -> None:
@@ -132,27 +131,24 @@ def test_tags_may_be_of_many_tokens_or_special_ones_and_until_waits(tmp_path: Pa
     scorer = load(special, generation={"thinking_tokens": 3})
     new = answers(scorer, {"q": "ab</think>CE[SEP]"}, max_new_tokens=4)
     assert new == [("ab</think>CE", "", False)]
+    for k, template in enumerate([None, "{{ messages[-1]['content'] }}"]):  # opens no thought
+        scorer = load(saved(tmp_path / f"{k}", template))
+        new = answers(scorer, {"<think>": "abc"}, max_new_tokens=2)
+        assert new == [("ab", "", True)]
     scorer = load(saved(tmp_path / "opens", OPENING))
     until = lambda text: "\n" in text.partition("</think>")[2]  # noqa: E731
     new = answers(scorer, {"q": "7\nab</think>8\ncdefg[SEP]"}, max_new_tokens=9, until=until)
     assert new == [("7\nab</think>8\n", "", False)]
 
 
-@pytest.mark.parametrize("template", [None, "{{ messages[-1]['content'] }}"])
-def test_a_prompt_that_ends_with_a_tag_opens_no_thought(tmp_path: Path, template: Any) -> None:
-    scorer = load(saved(tmp_path, template))
-    assert answers(scorer, {"say <think>": "abc[SEP]"}, max_new_tokens=2) == [("ab", "", True)]
-
-
 def test_thoughts_are_closed_before_letters_and_switched_off_where_they_can_be(
-    tmp_path: Path, capsys: Any, refusal: Any
+    tmp_path: Path, capsys: Any
 ) -> None:
     templates = {"plain": PLAIN, "opens": OPENING, "switch": SWITCHED, "shut": SHUT}
     folders = {name: saved(tmp_path / name, template) for name, template in templates.items()}
     opening, shut = (load(folders[name]) for name in ("opens", "shut"))
     questions = ["the doctor?", ("the nurse", "no", "who?"), "<think>"]
-    values: list[Any] = [scorer.choose(questions, ["A", "B"]) for scorer in (opening, shut)]  # type: ignore[attr-defined]
-    assert np.array_equal(*values)
+    assert np.array_equal(*(one.choose(questions, ["A", "B"]) for one in (opening, shut)))
     assert "behind the closed thought" in opening.describe()["thoughts"]
     assert "thoughts" not in shut.describe()
     off = {"thinking_tokens": 0}
@@ -165,11 +161,8 @@ def test_thoughts_are_closed_before_letters_and_switched_off_where_they_can_be(
     assert "closed at once" in thoughts["opens"]
     assert "no switch" in thoughts["plain"]
     assert capsys.readouterr().err.count("has no switch") == 3
-    assert scorers["switch"].describe()["generation"] == off
     new = answers(scorers["opens"], {"q": "CEFGHIJ[SEP]"}, max_new_tokens=3)
     assert new == [("CEF", "", True)]
-    both = {**off, "template_arguments": {"enable_thinking": True}}
-    assert "--thinking-tokens off" in refusal(load, folders["switch"], generation=both)
 
 
 def test_a_system_message_is_first_and_only_text(tmp_path: Path) -> None:
@@ -192,9 +185,7 @@ def test_a_system_message_is_first_and_only_text(tmp_path: Path) -> None:
     ("template", "generation", "says"),
     [
         (NO_SYSTEM, {"system": "be brief"}, "--system: the chat template of M takes no system"),
-        (FORGETS, {"system": "be brief"}, "--system: the chat template of M leaves out the sys"),
         (STYLE, {"template_arguments": {"tone": "curt"}}, "argument; it takes style"),
-        (STYLE, {"template_arguments": {"messages": []}}, "--template messages: "),
         (STYLE, {"request_fields": {"n": 1}}, "--request-field: "),
         (None, {"template_arguments": {"style": "x"}}, "no chat template"),
     ],

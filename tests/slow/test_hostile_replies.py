@@ -4,11 +4,9 @@ and nothing of them is live where they are shown."""
 import io
 import json
 import re
-from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
-import nbformat
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -17,13 +15,12 @@ from hypothesis import strategies as st
 from bench import run, show
 from bench.analyses import explore
 from bench.cli import printing
-from bench.core import progress
 from bench.core.text import INVISIBLE, as_html, as_json, reveal_invisible, shortened, truncate
-from bench.data.readers import read_csv
-from bench.run.human_marks import cell, to_mark
+from bench.run.human_marks import cell
 from bench.tasks import cbbq, fence, mcbe, nli_coal
 from bench.tasks.ratings import released_mark, released_rating
 from bench.tasks.replies import answered
+from tests.helpers import recorded
 
 pytestmark = pytest.mark.slow
 
@@ -31,40 +28,26 @@ LABELS = ("职业", "职业分工", "家庭分工")
 ITEM = SimpleNamespace(labels=LABELS, ans0="患者", ans1="非患者", ans2="不知道", biased=0, label=2)
 
 
-class Reader(NamedTuple):
-    """How a reply is read, what may come of it, and replies that hold an allowed answer alone."""
-
-    read: Callable[[str], str]
-    allowed: Callable[[str], bool]
-    sure: tuple[str, ...] = ()
-
-
-def reader(benchmark: Any, task: str, name: str, allowed: Any, *sure: str) -> Reader:
-    """Read with a benchmark's parser; `allowed` are values, or the largest number."""
-    number = isinstance(allowed, int)
-
-    def is_allowed(value: str) -> bool:
-        if number:
-            return bool(re.fullmatch(r"[0-9.e+-]+", value)) and 0 <= float(value) <= allowed
-        return value in allowed
-
-    return Reader(lambda text: benchmark.parse(task, name, text, ITEM), is_allowed, sure)
-
-
-READERS = {
-    "ss": reader(mcbe, "ss", "甲|乙", "AB", "A", "B"),
-    "sc": reader(mcbe, "sc", "answer", LABELS, *LABELS),
-    "bs": reader(mcbe, "bs", "answer", 10, "0", "7", "6.5", "10"),
-    "judge:1": reader(mcbe, "ba", "judge:1", 13, "0", "13", "8.5"),
-    "judge:4": reader(mcbe, "ba", "judge:4", 5, "0", "5", "2.5"),
-    "order": reader(mcbe, "sc", "order", "12", "1", "2"),
-    "choice": reader(cbbq, "ambiguous", "answer:CAB", "ABC"),
-    "explanation": reader(cbbq, "ambiguous", "explanation", "ABC", "A", "B", "C"),
-    "verdict": reader(cbbq, "ambiguous", "judge", ("biased", "unbiased")),
-    "nli": reader(nli_coal, "ps", "label", nli_coal.LABELS, *nli_coal.LABELS),
-    "likelihood": reader(mcbe, "pc", "甲", 10**400, "2.5", "0"),
-    "until": Reader(lambda text: "yes" if answered(text) else "", "yes".__eq__),
+# Benchmark, task and request; the values that a reader may give, or the largest number.
+READERS: dict[str, tuple[Any, str, str, Any]] = {
+    "ss": (mcbe, "ss", "甲|乙", "AB"),
+    "sc": (mcbe, "sc", "answer", LABELS),
+    "bs": (mcbe, "bs", "answer", 10),
+    "judge:1": (mcbe, "ba", "judge:1", 13),
+    "order": (mcbe, "sc", "order", "12"),
+    "choice": (cbbq, "ambiguous", "answer:CAB", "ABC"),
+    "explanation": (cbbq, "ambiguous", "explanation", "ABC"),
+    "verdict": (cbbq, "ambiguous", "judge", ("biased", "unbiased")),
+    "nli": (nli_coal, "ps", "label", nli_coal.LABELS),
+    "likelihood": (mcbe, "pc", "甲", 10**400),
 }
+
+
+def read(name: str, reply: str) -> str:
+    benchmark, task, request, _ = READERS[name]
+    return str(benchmark.parse(task, request, reply, ITEM))
+
+
 # What a reply is put together from: what models write, and what nobody should.
 WRITTEN = """A B C Ａ Ｂ a 答案： 选项 我选 不是 不选 排除 对不起， 作为一个AI语言模型， 和 或 7 6.5 ９ 十
 七分 ² ① Ⅷ -3 1e999 NaN inf 1_0 0x1F 10/13 5-8 满分 得分： 最终得分 如果 分 entailment neutral
@@ -88,21 +71,9 @@ REPLIES = st.one_of(
     st.tuples(st.sampled_from(BEGUN), st.text(st.characters(), max_size=20)).map("".join),
 )
 # What a patient reader stumbles over: much of the same (the second), with something at an end.
-LONG = [
-    *("A¦ ¦x", "¦\n¦A", "x¦\n¦x", "¦*¦", "¦\"'¦x", "选项¦ ¦A", "answer ¦is ¦A", "7¦ ¦x"),
-    *(
-        "得分¦ ¦7",
-        "¦0¦Ａ",
-        "¦7.¦",
-        "如果¦，¦7",
-        "¦不是¦7",
-        "¦not ¦neutral",
-        "¦a¦:",
-        "¦a\u0301\u0316¦",
-    ),
-    *("a¦\u0316\u0301¦", "¦ﷺ¦", "¦<think>¦", "¦</think>¦", "¦(¦7", "¦[5, ¦", "¦1. ¦", "¦A.\n¦"),
-    *("不是A¦和A¦x", "¦有没有¦", "最终¦甲¦7", "¦<|im_¦|>"),
-]
+LONG = "A¦ ¦x;x¦\n¦x;¦\"'¦x;选项¦ ¦A;answer ¦is ¦A;7¦ ¦x;得分¦ ¦7;¦0¦Ａ;¦7.¦;如果¦，¦7;¦不是¦7;¦a¦:"
+LONG += ";¦not ¦neutral;a¦\u0316\u0301¦;¦ﷺ¦;¦<think>¦;¦</think>¦;¦(¦7;¦[5, ¦;¦1. ¦;¦A.\n¦"
+LONG += ";不是A¦和A¦x;¦有没有¦;最终¦甲¦7;¦<|im_¦|>"
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -111,60 +82,43 @@ LONG = [
 @example(reply="1e999")
 @example(reply="\ud800A")
 def test_a_reply_is_an_allowed_value_or_none(name: str, reply: str) -> None:
-    tested = READERS[name]
-    value = tested.read(reply)
-    assert value == "" or tested.allowed(value), (name, reply, value)
-    assert tested.read(reply) == value, "read once more, it is another"
+    value, allowed = read(name, reply), READERS[name][-1]
+    if value and isinstance(allowed, int):
+        assert re.fullmatch(r"[0-9.e+-]+", value)
+        assert 0 <= float(value) <= allowed
+    else:
+        assert not value or value in tuple(allowed)
     # Blanks behind a reply say nothing.
-    if name not in ("order", "likelihood", "until"):
-        assert tested.read(reply + " \n\n ") == value
-    mark = released_mark(reply)
-    assert mark is None or mark >= 0
+    assert read(name, reply + " \n\n " * (name not in ("order", "likelihood"))) == value
+    assert (released_mark(reply) or 0) >= 0
     assert released_rating(reply) >= -1
-
-
-def test_an_allowed_answer_alone_is_that_answer() -> None:
-    for name, tested in READERS.items():
-        for answer in tested.sure:
-            assert tested.read(answer) == answer
-            if name not in ("order", "likelihood"):
-                assert tested.read(f"  {answer}。\n") == answer
+    assert answered(reply) in (True, False)
 
 
 def test_long_replies_are_read() -> None:
     """In quadratic time this would take minutes."""
     replies = []
-    for before, again, behind in (line.split("¦") for line in LONG):
+    for before, again, behind in (line.split("¦") for line in LONG.split(";")):
         replies.append(before + again * (40_000 // len(again)) + behind)
     for again in ("这句话有偏见，得分：7。\n", "A", "7 ", "\x1b[31m", "a\u0301\u0316"):
         replies.append(again * (10_000_000 // len(again.encode())))
     for reply in replies:
-        for tested in READERS.values():
-            tested.read(reply)
+        answered(reply)
+        for name in READERS:
+            read(name, reply)
 
 
-MARKERS = [
-    "<|im_end|>",
-    "<｜User｜>",
-    "[/INST]",
-    "<<SYS>>",
-    "</s>",
-    "<end_of_turn>",
-    "[gMASK]",
-    "<reserved_106>",
-]
+MARKS = "<|im_end|> <｜User｜> [/INST] <<SYS>> </s> <end_of_turn> [gMASK] <reserved_106>"
 
 
-@given(st.one_of(REPLIES, st.sampled_from(MARKERS)))
+@given(st.one_of(REPLIES, st.sampled_from(MARKS.split())))
 def test_a_fenced_reply_can_neither_end_its_fence_nor_the_turn(reply: str) -> None:
     asked = fence.judged("{fence}\n{reply}\n{fence}\nend", "reply", reply)
     word, _, rest = asked.partition("\n")
     assert re.fullmatch("[a-z]{10}", word)
     assert asked.count(word) == 2
     assert rest.endswith(f"\n{word}\nend")
-    again = fence.judged("{fence}\n{reply}\n{fence}\nend", "reply", reply)
-    assert asked == again, "another run asks otherwise"
-    assert not any(marker in rest for marker in (*MARKERS, "[INST]"))
+    assert not any(marker in rest for marker in (*MARKS.split(), "[INST]"))
     assert fence.judged("[{reply}]", "reply", "</s>{x}") == "[</s>{x}]"
 
 
@@ -178,13 +132,6 @@ def test_what_is_shown_holds_nothing_that_acts_unseen(reply: str) -> None:
     assert not cell(reply).startswith(("=", "+", "-", "@"))
 
 
-def test_what_is_left_out_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert shortened("字" * 10**7, 5) == "字字字字字 … (the first 5 of 10,000,000 characters)"
-    assert truncate("甲" * 100, 60) == "甲" * 60 + " …"
-    progress.say("bench: 'x\x1b[2J\u202e\x00\ud800'")
-    assert capsys.readouterr().err == "bench: 'x\\x1b[2J\\u202e\\x00\\ud800'\n"
-
-
 HOSTILE = [piece for piece in PIECES if not re.search("[\ud800-\udfff]", piece) and len(piece) > 4]
 HOSTILE += ["\x00A\x1b[31m", "字" * 60_000, "line\n" * 30_000, "9" * 400, "=1+1"]
 
@@ -192,27 +139,17 @@ HOSTILE += ["\x00A\x1b[31m", "字" * 60_000, "line\n" * 30_000, "9" * 400, "=1+1
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> run.Run:
     """McBE's analyses and scores, and what the judge says of them, all hostile."""
-    folder = tmp_path_factory.mktemp("hostile")
-    rows = "".join(f"开会，,[PLH]先说{k}。,甲，乙,x,y,1\n" for k in range(len(HOSTILE)))
-    header = "context,sentence,words,subtype,explanation,score\n"
-    (folder / "age.csv").write_text(header + rows, "utf-8")
-    judged = [f"judge:{k}" for k in range(1, 5)]
-    for who, names in (("model", ["answer"]), ("judge", judged)):
-        rows = [
-            {"task": task, "item_id": f"age:{k}", "request": name, "response": reply}
-            for k, reply in enumerate(HOSTILE, start=1)
-            for task in ("ba", "bs")
-            for name in names
-        ]
-        (folder / f"{who}.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
-    return run.evaluate(
-        "mcbe",
-        f"replay:{folder / 'model.jsonl'}",
-        judge=f"replay:{folder / 'judge.jsonl'}",
-        tasks=["ba", "bs"],
-        data=folder,
-        out=folder / "out",
-    )
+    tmp = tmp_path_factory.mktemp("hostile")
+    data = recorded.table(tmp / "data", *[{"sentence": f"[PLH]{k}。"} for k in range(len(HOSTILE))])
+    names = ["answer", *(f"judge:{k}" for k in range(1, 5))]
+    said = {
+        (task, f"age:{k}", name): reply
+        for k, reply in enumerate(HOSTILE, start=1)
+        for task in ("ba", "bs")
+        for name in names
+    }
+    model, tasks = recorded.replay(tmp / "said.jsonl", said), ["ba", "bs"]
+    return run.evaluate("mcbe", model, judge=model, tasks=tasks, data=data, out=tmp / "out")
 
 
 def test_hostile_replies_are_on_record_and_score_to_numbers_or_reasons(asked: run.Run) -> None:
@@ -236,10 +173,6 @@ def test_hostile_replies_are_shown_as_text(asked: run.Run, monkeypatch: pytest.M
         assert not INVISIBLE.search(page)
         assert not re.search(r"<(?:script|img|iframe|style)|</script|</pre></td></table>", page)
         assert len(page) < 1_000_000
-        # A notebook that holds it is one after a trip through a file.
-        output = nbformat.v4.new_output("display_data", {"text/html": page})
-        book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=[output])])
-        nbformat.validate(nbformat.reads(nbformat.writes(book), as_version=4))
     assert any("characters)" in page for page in pages)
 
 
@@ -259,21 +192,3 @@ def test_nothing_that_was_said_is_live_on_a_terminal(
     printing.check("mcbe", pd.DataFrame([{**finding, "value": "\x1b]0;x\x07"}]), format)
     # Rich's own colours are a number and an m.
     assert not INVISIBLE.search(re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()))
-
-
-def test_a_table_to_mark_by_hand_can_be_read_again(tmp_path: Any) -> None:
-    given: dict[str, Any] = {"categories": ["age"], "tasks": ["ambiguous"], "limit": 4}
-    given["settings"] = {"explanation": "yes"}
-    items = run.evaluate("cbbq", "simulated:bias=1", out=tmp_path / "a", **given).records.item_id
-    replies = ['=HYPERLINK("x")', 'A\x00\x1b[31m\nB,"x"', "\u202e" + "字" * 50_000, "@x"]
-    rows = [
-        {"task": "ambiguous", "item_id": name, "request": "explanation", "response": reply}
-        for name, reply in zip(items, replies, strict=True)
-    ]
-    (tmp_path / "m.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
-    model = f"replay:{tmp_path / 'm.jsonl'}"
-    done = run.evaluate("cbbq", model, out=tmp_path / "b", **given)
-    assert to_mark(done, tmp_path / "marks.csv") == 4
-    cells = [row["reply"] for row in read_csv(tmp_path / "marks.csv", ("reply",))]
-    assert [text[:2] for text in cells] == ["'=", "A\\", "\\u", "'@"]
-    assert not any(map(INVISIBLE.search, cells))
