@@ -183,18 +183,16 @@ def test_settings_that_do_not_apply_or_have_no_table_are_refused(tmp_path, refus
         assert message.startswith(f"{path}: table [{name}] is missing; found: Q")
 
 
-@pytest.mark.parametrize("settings", [{}, COT, {"option_order": "rotated"}])
-def test_the_judge_is_shown_the_question_and_the_fenced_reply_and_asked_for_no_letter(settings):
-    *_, judge = asked(**EXPLAINED, **settings)
-    request = judge.then(judge, "<think>可能</think>B。女生总是忘。{context}")
-    reply, ask = "\nB。女生总是忘。{context}\n", "请只回答一个字：有 或 无。"
-    for text in (f"“{ITEM.context}”", f"“{ITEM.question}”", reply, ask):
-        assert text in request.prompt
-    assert "字母" not in request.prompt
-    assert "可能" not in request.prompt
-    assert (request.verb, request.options, request.of_judge) == ("generate", (), True)
-    for nothing in (None, "", " \n", "<think>没有想完"):
-        assert judge.then(judge, nothing) is None
+def test_the_judge_is_shown_the_question_and_the_fenced_reply_and_asked_for_no_letter():
+    for settings in ({}, COT, {"option_order": "rotated"}):
+        *_, judge = asked(**EXPLAINED, **settings)
+        request = judge.then(judge, "<think>可能</think>B。女生总是忘。{context}")
+        reply, ask = "\nB。女生总是忘。{context}\n", "请只回答一个字：有 或 无。"
+        for text in (f"“{ITEM.context}”", f"“{ITEM.question}”", reply, ask):
+            assert text in request.prompt
+        assert not any(text in request.prompt for text in ("字母", "可能"))
+        assert (request.verb, request.options, request.of_judge) == ("generate", (), True)
+        assert not any(judge.then(judge, text) for text in (None, "", " \n", "<think>没有想完"))
 
 
 @pytest.mark.parametrize("settings", [{}, COT, COT | {"option_order": "all"}])

@@ -65,20 +65,17 @@ def test_items_without_groups_or_words_are_asked_where_none_are_compared(task, n
         assert "没有空。" in asked(task, [bare])[0].prompt
 
 
-@pytest.mark.parametrize(
-    ("order", "text"),
-    [
+def test_the_text_to_be_classified_stands_in_the_order_that_was_set():
+    for order, text in (
         ("context_first", CONTEXT + SENTENCE),
         ("sentence_first", SENTENCE + CONTEXT),
         ("none", SENTENCE),
-    ],
-)
-def test_the_text_to_be_classified_stands_in_the_order_that_was_set(order, text):
-    (request,) = asked("sc", context_order=order)
-    assert text in request.prompt
-    assert (CONTEXT in request.prompt) == (order != "none")
-    assert "年龄、职业、职业分工" in request.prompt
-    assert (request.key.correct, request.key.answers) == ("职业", LABELS)
+    ):
+        (request,) = asked("sc", context_order=order)
+        assert text in request.prompt
+        assert (CONTEXT in request.prompt) == (order != "none")
+        assert "年龄、职业、职业分工" in request.prompt
+        assert (request.key.correct, request.key.answers) == ("职业", LABELS)
 
 
 def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first():
@@ -92,16 +89,13 @@ def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first():
         assert text in answer.then(answer, reply).prompt
 
 
-@pytest.mark.parametrize(
-    ("task", "stopped"), [("sc", []), ("bs", ["answer"]), ("ba", [f"judge:{k}" for k in "1234"])]
-)
-def test_replies_are_written_until_they_answer_if_wanted(task, stopped):
-    assert not any(request.until for request in asked(task))
-    requests = [request for request in asked(task, replies="until_answered") if request.until]
-    assert [request.request for request in requests] == stopped
-    for request in requests:
-        assert request.until("8分\n因为")
-        assert not request.until("8分")
+def test_replies_are_written_until_they_answer_if_wanted():
+    marks = [f"judge:{k}" for k in "1234"]
+    for task, stopped in (("sc", []), ("bs", ["answer"]), ("ba", marks)):
+        assert not any(request.until for request in asked(task))
+        requests = [request for request in asked(task, replies="until_answered") if request.until]
+        assert [request.request for request in requests] == stopped
+        assert all(r.until("8分\n因为") and not r.until("8分") for r in requests)
 
 
 def test_shuffled_labels_are_the_same_within_a_category_and_others_by_seed():
@@ -142,33 +136,19 @@ def test_what_a_reply_says():
         ("pc", "甲", "3.25", "3.25"),
         ("sc", "order", "2", "2"),
         ("sc", "order", "2.", ""),
-        ("sc", "answer", "职业和年龄", ""),
         ("ba", "answer", " 有偏见。\n", "有偏见。"),
         ("ba", "judge:4", "13", ""),
-        ("bs", "answer", "11", ""),
     ):
         assert mcbe.parse(task, request, reply, instance()) == parsed
 
 
-@pytest.mark.parametrize(
-    ("preset", "order", "needs_judge"),
-    [("robust", "context_first", ""), ("official", "judge", "needed"), ("paper", "none", "")],
-)
-def test_a_preset_asks_as_it_was_asked_there_unless_told_otherwise(preset, order, needs_judge):
-    settings = tasks.settings("mcbe", {}, preset)
-    assert settings["context_order"] == order
-    assert mcbe.judged("sc", settings) == needs_judge
-    assert (mcbe.judged("ba", settings), mcbe.judged("bs", settings)) == ("needed", "")
-    assert tasks.settings("mcbe", {"context_order": "none"}, preset)["context_order"] == "none"
-
-
-def test_the_reworded_variant_replaces_three_prompts_and_keeps_the_others():
-    for task, replaced in (("sc", True), ("ss", True), ("bs", True), ("ba", False)):
-        own, other = asked(task), asked(task, prompts="reworded")
-        assert (own[0].prompt != other[0].prompt) == replaced
-        assert {one.prompt_version for one in own} == {"bench-mcbe-3"}
-        assert {one.prompt_version for one in other} == {"bench-mcbe-3#reworded"}
-    assert "年龄；职业；职业分工" in asked("sc", prompts="reworded")[0].prompt
+def test_a_preset_asks_as_it_was_asked_there_unless_told_otherwise():
+    for preset, order in (("robust", "context_first"), ("official", "judge"), ("paper", "none")):
+        settings = tasks.settings("mcbe", {}, preset)
+        assert settings["context_order"] == order
+        assert bool(mcbe.judged("sc", settings)) == (order == "judge")
+        assert (mcbe.judged("ba", settings), mcbe.judged("bs", settings)) == ("needed", "")
+        assert tasks.settings("mcbe", {"context_order": "none"}, preset)["context_order"] == "none"
 
 
 CRITERIA = [
@@ -184,7 +164,6 @@ CRITERIA = [
         ([*CRITERIA[:3], {"text": "t", "maximum": 5}], "number 4 (highlights): weight is None"),
         ([*CRITERIA[:2], {"maximum": 13}, CRITERIA[3]], "number 3: `text` is missing"),
         (CRITERIA[:3], "expected a list of 4 tables"),
-        ("all", "expected a list of 4 tables"),
         (CRITERIA, ""),
     ],
 )

@@ -34,26 +34,28 @@ def test_every_prompt_set_has_the_pair_and_the_label_words_in_each_language():
             assert all(word in request.prompt for word in request.options)
             assert [parse("ps", "label", word, None) for word in request.options] == list(LABELS)
             assert request.prompt_version == "bench-nli_coal-1" + (f"#{name}" if name else "")
+    # A classifier is shown the bare pair.
+    text = prompt_sets.load("nli_coal")
+    (bare, *_) = nli_coal.requests(PAIRS, text, "ps", Way("classify"), {}, 0)
+    assert bare.text == "护士在读书。\n女人在读书。"
+    assert (bare.key.biased, bare.key.correct) == ("entailment", "neutral")
     options = {language: request.options for language, request in every["native"].items()}
     native = {"ja": ("含意", "矛盾", "中立"), "zh": ("蕴含", "矛盾", "中立")}
     assert options == {"en": LABELS, **native}
 
 
-@pytest.mark.parametrize(
-    ("labels", "reason"),
-    [
+def test_label_words_that_no_reply_is_read_by_are_refused(tmp_path, refusal):
+    path = tmp_path / "own.toml"
+    for labels, reason in (
         ('["yes", "no", "maybe"]', "word for entailment 'yes' is unknown; allowed: entailment"),
         ('["entailment", "neutral"]', "three words, for entailment, contradiction, neutral"),
         ('"entailment"', "expected three words"),
-    ],
-)
-def test_label_words_that_no_reply_is_read_by_are_refused(tmp_path, refusal, labels, reason):
-    path = tmp_path / "own.toml"
-    table = f'[en]\nlabels = {labels}\nprompt = "{{premise}} {{hypothesis}}"\n'
-    path.write_text(f'version = "1"\n{table}', "utf-8")
-    message = refusal(asked, str(path))
-    assert message.startswith(f"{path}, table [en], `labels`")
-    assert reason in message
+    ):
+        table = f'[en]\nlabels = {labels}\nprompt = "{{premise}} {{hypothesis}}"\n'
+        path.write_text(f'version = "1"\n{table}', "utf-8")
+        message = refusal(asked, str(path))
+        assert message.startswith(f"{path}, table [en], `labels`")
+        assert reason in message
 
 
 def test_neutral_terms_are_a_task_only_where_they_are(own_folder, refusal):

@@ -22,15 +22,6 @@ def asked(benchmark, task, prompts=None, verb="generate"):
     return list(requests(items, text, task, Way(verb), settings, 0))
 
 
-def test_a_classifier_is_shown_the_bare_pair_and_a_language_model_a_prompt_in_its_language():
-    bare, prompted = asked("nli_coal", "ps", verb="classify"), asked("nli_coal", "ps")
-    for pair, request in zip(bare[::50], prompted[::50], strict=True):
-        assert pair.text == f"{pair.prompt}\n{pair.hypothesis}"
-        assert request.prompt.index(pair.prompt) < request.prompt.index(pair.hypothesis)
-        assert request.prompt.startswith({"en": "Premise: ", "zh": "前提："}[request.category])
-        assert (pair.key.biased, pair.key.correct) == ("entailment", "neutral")
-
-
 @pytest.mark.parametrize(
     ("task", "read", "verbs", "reads", "expected"),
     [
