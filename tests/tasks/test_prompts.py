@@ -30,7 +30,6 @@ def asked(benchmark, task, prompts=None, verb="generate"):
         ("mcbe sc", "letters", "generate choose", "text letters", ("generate", "text")),
         ("mcbe ss", None, "choose generate", "text letters", ("generate", "text")),
         ("mcbe ss", None, "nll choose", "options letters", ("choose", "letters")),
-        ("mcbe ss", None, "choose", "options", None),
         ("mcbe ss", "letters", "choose generate", "text letters", ("choose", "letters")),
         ("cbbq ambiguous", "text", "nll choose", "letters", None),
         ("cbbq ambiguous", None, "classify", "", None),
