@@ -87,19 +87,6 @@ def test_a_judge_s_grades_are_scored_and_its_task_is_left_out_without_it(bench) 
     assert json.loads(out)["run"]["left_out"] == {"ba": reason}
 
 
-def test_official_numbers_say_where_they_were_asked_otherwise(bench) -> None:
-    call = "run mcbe --model simulated:competence=0.5 --limit 2 --tasks sc --format json --out"
-    bench(f"{call} r")
-    _, out, _ = bench("score r --preset official --format json")
-    notes = [row["note"] for row in json.loads(out)["scores"] if row["metric"] == "score"]
-    note = "asked with context_order=context_first where this preset has judge"
-    assert notes
-    assert all(note in text for text in notes)
-    _, out, _ = bench(f"{call} again --set context_order=none --preset paper")
-    assert json.loads(out)["run"]["asked"]["settings"]["context_order"] == "none"
-    assert not any("context_order" in row["note"] for row in json.loads(out)["scores"])
-
-
 def test_data_shows_where_how_many_and_under_which_licence(bench) -> None:
     _, out, _ = bench("data")
     counts = ("McBE: 96 items in 12 categories", "CBBQ: 2,160 items", "NLI-CoAL: 1,728 items")

@@ -46,7 +46,6 @@ class HubServer(ThreadingHTTPServer):
 
     Attributes:
         breaks: names of files whose next download ends after half of them.
-        pages: whatever else there is, by path.
     """
 
     daemon_threads = True
@@ -55,7 +54,6 @@ class HubServer(ThreadingHTTPServer):
         self.repositories: dict[str, Repository] = {}
         self.asked: list[tuple[str, str, str]] = []
         self.breaks: set[str] = set()
-        self.pages: dict[str, bytes] = {}
         self.stopped = False
         super().__init__(("127.0.0.1", 0), _Handler)
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
@@ -92,9 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.server.asked.append((self.command, path, self.headers.get("Range", "")))
-        if path in self.server.pages:
-            self._send(200, self.server.pages[path])
-        elif path.startswith("/cdn/"):
+        if path.startswith("/cdn/"):
             self._file(*path.split("|", 4)[2:])
         elif match := _API.fullmatch(path):
             self._about(match[1], match[2] == "tree", match[3] or "main")

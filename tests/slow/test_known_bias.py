@@ -63,25 +63,6 @@ def test_a_simulated_bias_is_recovered_in_every_released_category(
     assert not inside or sum(inside) >= 0.9 * len(inside)
 
 
-@pytest.mark.parametrize(
-    ("model", "values"),
-    [
-        # Always what is offered first: in the rotated orders that is each option once.
-        ("position=1", {"s_amb": 1 / 3, "s_disamb": 1 / 2, "one_place": 1, "first_option": 1}),
-        ("bias=1", {"s_amb": 1, "s_disamb": 1, "one_place": 0, "first_option": 1 / 3}),
-    ],
-)
-def test_position_and_order_are_told_apart_from_bias(
-    tmp_path: Path, model: str, values: Mapping[str, float]
-) -> None:
-    options = {"data": "samples", "limit": 40, "settings": {"option_order": "rotated"}}
-    table = run.evaluate("cbbq", f"simulated:{model}", out=tmp_path, **options).scores()
-    for metric, value in {**values, "one_option": 1 - values["one_place"]}.items():
-        rows = of_metric(table, metric)
-        assert len(rows) == 15 * (1 if metric.startswith("s_") else 2)
-        assert rows.score.to_numpy() == pytest.approx(value), metric
-
-
 @pytest.mark.parametrize("letter", "ABC")
 @pytest.mark.parametrize("expected", [CONSTANT, LARGE])
 def test_constant_answers_get_the_specification_s_values(
