@@ -71,14 +71,10 @@ ARCHIVES = pytest.mark.parametrize("pack", [pack_tar, pack_zip])
 
 
 class Response(io.BytesIO):
-    """What `urlopen` returns; with `dies`, the connection breaks when half is read."""
+    """What `urlopen` returns; with `dies`, the connection breaks at the end."""
 
-    def __init__(
-        self, raw: bytes, dies: Exception | None = None, url: str = "https://x", length: int = 0
-    ) -> None:
-        super().__init__(raw[: len(raw) // 2] if dies else raw)
-        self.dies, self.url = dies, url
-        self.headers = {"Content-Length": str(length)} if length else {}
+    dies: Exception | None = None
+    url = "https://x"
 
     def read(self, size: int | None = -1) -> bytes:
         chunk = super().read(size)
@@ -97,7 +93,9 @@ def serve_file(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
         def urlopen(url: str, timeout: float) -> Response:
             asked.append(url)
             file = path / url.rsplit("/", 1)[-1] if path.is_dir() else path
-            return Response(file.read_bytes(), **options)
+            response = Response(file.read_bytes())
+            vars(response).update({"headers": {}, **options})
+            return response
 
         monkeypatch.setattr("urllib.request.urlopen", urlopen)
         return asked
@@ -336,7 +334,7 @@ def test_a_damaged_archive_is_refused_and_the_older_data_stay(
 
 def test_a_download_is_verified(release: Path, user: Path, serve_file: Any) -> None:
     archive = pack_tar(release)
-    asked = serve_file(archive, length=archive.stat().st_size)
+    asked = serve_file(archive, headers={"Content-Length": archive.stat().st_size})
     about = manifest(fetch("cbbq").folder)
     assert asked == [CBBQ_URL] == [about["fetched_from"]]
     assert (about["pinned"], about["version"], about["verified"]) == (True, "95eaf2e", True)
@@ -344,7 +342,7 @@ def test_a_download_is_verified(release: Path, user: Path, serve_file: Any) -> N
 
 FAILURES = [
     ({"dies": ConnectionResetError("connection\nreset")}, "download failed (connection reset); "),
-    ({"length": 10**9}, "the download failed (it ended after"),
+    ({"headers": {"Content-Length": 10**9}}, "the download failed (it ended after"),
     ({"url": "http://elsewhere"}, "the download failed (it leads to http://elsewhere"),
 ]
 
@@ -422,7 +420,6 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(
         lambda: {f"v2/XLSX_F/{k.title()}.XLSX": raw for k, raw in sample_tables("xlsx").items()},
         lambda: {f"{k.replace('+', '%2B')}.csv": raw for k, raw in sample_tables().items()},
         lambda: {f"data/{k.upper()}.csv": raw for k, raw in sample_tables("gb18030").items()},
-        lambda: {f"{k.rstrip('+')}.csv": raw for k, raw in sample_tables("utf-8-sig").items()},
     ],
 )
 def test_a_release_on_the_hub_can_have_another_layout(
@@ -532,9 +529,7 @@ def test_downloaded_data_do_not_wait_for_prompts(
     assert "wording" not in manifest(source.folder)
     fetched(RELEASED)
     assert fetched("print('another project')") == source
-    fault, advice = capsys.readouterr().err.splitlines()[-2:]
-    assert fault.endswith("; the older ones are kept")
-    assert advice.startswith("prompts official-1: ")
+    assert "; the older ones are kept" in capsys.readouterr().err
     assert manifest(source.folder)["wording"] == "official-1"
 
 

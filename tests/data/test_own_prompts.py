@@ -67,26 +67,6 @@ def test_a_data_set_is_asked_with_its_own_prompts_unless_others_are_chosen(
         ask(folder, tmp_path / "run")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (PROMPTS, "version = ", "prompts.toml: not TOML"),
-        ('"ko"', '"Korean"', "prompts.toml, key `language`: 'Korean' is not allowed"),
-        ("{sentence}", "{text}", r"table \[bias_scoring\], `prompt`: field 'text'"),
-        ("bias_scoring", "other", r"prompts.toml: table \[bias_scoring\] is missing"),
-    ],
-)
-def test_wrong_prompts_are_refused_like_those_that_are_given(
-    folder: Path, tmp_path: Path, old: str, new: str, message: str
-) -> None:
-    (folder / "prompts.toml").write_text(PROMPTS.replace(old, new), "utf-8")
-    with pytest.raises(BadInput, match=message) as own:
-        ask(folder, tmp_path / "run")
-    with pytest.raises(BadInput) as given:
-        ask(SAMPLES / "mcbe", tmp_path / "other", prompts=str(folder / "prompts.toml"))
-    assert str(own.value) == str(given.value)
-
-
 def test_fetched_prompts_are_used_only_where_they_are_named(folder: Path) -> None:
     manifest = MANIFEST + 'wording = "mcbe-official-2a8e8f5"\n'
     (folder / "dataset.toml").write_text(manifest, "utf-8")
