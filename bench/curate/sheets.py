@@ -305,13 +305,9 @@ def write(
     """
     place = folder / name
     cells: Any = rows.fillna("").astype(str).to_dict("records")
-    try:
-        sheet = Sheet(name, seed, list(people), list(questions), cells, instructions)
-    except ValidationError as error:
-        raise BadInput(f"{place}: {error_text(error)}") from None
     if (place / RECORD).exists():
         raise BadInput(f"{place}: holds a sheet; give this one another name, so that none is lost")
-    _keep(place, sheet)
+    _keep(place, lambda: Sheet(name, seed, [*people], [*questions], cells, instructions))
     send(folder, name)
     return [place / f"{person}.xlsx" for person in people]
 
@@ -326,14 +322,15 @@ def load(folder: Path, name: str) -> Sheet:
     try:
         return TypeAdapter(Sheet).validate_json(read_text(path))
     except ValidationError as error:
-        reason = error_text(error)
-        raise BadInput(
-            f"{path}: is no record of a sheet ({reason}); put back the one that was written"
-        ) from None
+        what = f"is no record of a sheet ({error_text(error)}); put back the one that was written"
+        raise BadInput(f"{path}: {what}") from None
 
 
-def _keep(place: Path, sheet: Sheet) -> None:
-    text = json.dumps(asdict(sheet), ensure_ascii=False, indent=1)
+def _keep(place: Path, make: Callable[[], Sheet]) -> None:
+    try:
+        text = json.dumps(asdict(make()), ensure_ascii=False, indent=1)
+    except ValidationError as error:
+        raise BadInput(f"{place}: {error_text(error)}") from None
     with explain_write_errors(place):
         atomic_write(place / RECORD, text + "\n")
 
@@ -344,28 +341,21 @@ def ask(folder: Path, name: str, people: Sequence[str]) -> None:
     Whoever is no longer named is not waited for, and their answers do not count; the file stays.
     """
     before = load(folder, name)
-    if list(people) != before.people:
-        former = [
-            who for who in dict.fromkeys([*before.former, *before.people]) if who not in people
-        ]
-        try:
-            sheet = replace(before, people=list(people), former=former)
-        except ValidationError as error:
-            raise BadInput(f"{folder / name}: {error_text(error)}") from None
-        _keep(folder / name, sheet)
+    if [*people] != before.people:
+        known = dict.fromkeys([*before.former, *before.people])
+        former = [person for person in known if person not in people]
+        _keep(folder / name, lambda: replace(before, people=[*people], former=former))
     send(folder, name)
 
 
 def send(folder: Path, name: str) -> None:
     """Write the files of a sheet that are missing and did not come back under another name."""
-    sheet, place = load(folder, name), folder / name
-    paths = {person: place / f"{person}.xlsx" for person in sheet.people}
-    if all(path.exists() for path in paths.values()):
-        return
-    problems = read(folder, name).to_mend
+    sheet = load(folder, name)
+    paths = {person: folder / name / f"{person}.xlsx" for person in sheet.people}
+    lost = {person: path for person, path in paths.items() if not path.exists()}
+    problems = read(folder, name).to_mend if lost else pd.DataFrame(columns=MEND_COLUMNS)
     for person in problems.person[problems.what == ABSENT]:
-        path = paths[person]
-        if not path.exists():
+        if path := lost.get(person):
             with explain_write_errors(path), atomic_path(path) as draft:
                 _save(draft, sheet, person)
 
@@ -387,9 +377,7 @@ def read(folder: Path, name: str) -> Returned:
     rows: dict[str, dict[str, list[_Row]]] = {person: defaultdict(list) for person in sheet.people}
     problems: list[Problem] = []
     for path in sorted((folder / name).iterdir()):
-        if path.name.startswith(TEMPORARY):
-            continue
-        lines = _rows(path, sheet)
+        lines = [] if path.name.startswith(TEMPORARY) else _rows(path, sheet)
         if isinstance(lines, Problem):
             problems.append(lines)
             continue
@@ -398,35 +386,37 @@ def read(folder: Path, name: str) -> Returned:
         person = max([*sheet.people, *sheet.former], key=people.count) if people else ""
         for row in () if person in sheet.former else lines:
             origin, owner, item = owners.get(row.key, ("", "", ""))
+            place = row.place._replace(person=person, item_id=item if origin == name else "")
             if (origin, owner) == (name, person):
-                rows[person][item].append(row)
+                rows[person][item].append(row._replace(place=place))
                 continue
             belongs = f"of the sheet {origin}, of {owner}" if origin else "of no known sheet"
             if origin == name:
                 belongs = f"of {owner}, and this file is {person}'s"
             what = f"is a row {belongs}; its answers are not taken"
-            place = Problem(person, row.file, row.number, item if origin == name else "")
             problems.append(place._replace(what=what, value=row.key, allowed=SENT_ROW))
     answers: list[tuple[str, ...]] = []
     broken = {problem.person for problem in problems if problem.row == 0}
     for person, items in rows.items():
         own = [row for doubles in items.values() for row in doubles]
+        file = Problem(person, f"{person}.xlsx", allowed=FILLED_IN)
         if any(row.cells[question.name][0] for row in own for question in sheet.questions):
             for texts in sheet.rows:
-                answers += _answers(sheet, person, texts, items[texts["item_id"]], problems)
+                item = texts["item_id"]
+                place = file._replace(item_id=item, what="the row is missing", allowed=SENT_ROW)
+                problems += [] if items[item] else [place]
+                answers += _answers(sheet, texts, items[item], problems)
         elif person not in broken:
-            what = "nothing is filled in yet" if own else ABSENT
-            problems.append(Problem(person, f"{person}.xlsx", what=what, allowed=FILLED_IN))
+            problems.append(file._replace(what="nothing is filled in yet" if own else ABSENT))
     problems.sort(key=lambda problem: (problem.person, problem.file, problem.row, problem.column))
     listed = pd.DataFrame(problems, columns=MEND_COLUMNS)
     short = listed.groupby("file").head(MAX_LISTED)
-    for file, n in (listed.file.value_counts() - MAX_LISTED).items():
+    for file_name, n in (listed.file.value_counts() - MAX_LISTED).items():
         if n > 0:
             what = f"{n:,} more things are to be fixed; the first {MAX_LISTED:,} are listed"
-            more = Problem("", str(file), what=what, allowed=FILLED_IN)
+            more = Problem("", str(file_name), what=what, allowed=FILLED_IN)
             short = pd.concat([short, pd.DataFrame([more])], ignore_index=True)
-    taken = pd.DataFrame(answers, columns=ANSWER_COLUMNS, dtype=str)
-    return Returned(sheet, taken, short)
+    return Returned(sheet, pd.DataFrame(answers, columns=ANSWER_COLUMNS, dtype=str), short)
 
 
 def fill(
@@ -453,8 +443,7 @@ def fill(
 class _Row(NamedTuple):
     """A row of a file that came back: of each column the text, and whether it is a formula."""
 
-    file: str
-    number: int
+    place: Problem
     cells: dict[str, tuple[str, bool]]
     when: str
 
@@ -465,10 +454,9 @@ class _Row(NamedTuple):
 
 def _rows(path: Path, sheet: Sheet) -> list[_Row] | Problem:
     """Return the rows of a file, or why it cannot be read."""
-    suffix, person = path.suffix.lower(), path.stem if path.stem in sheet.people else ""
+    suffix, file = path.suffix.lower(), Problem("", path.name, allowed=SENT_FILE)
     if suffix in OTHER_FORMATS:
-        what = "is no xlsx file; save it as one (Excel workbook, .xlsx)"
-        return Problem("", path.name, what=what, allowed=SENT_FILE)
+        return file._replace(what="is no xlsx file; save it as one (Excel workbook, .xlsx)")
     if suffix != ".xlsx":
         return []
     try:
@@ -486,79 +474,70 @@ def _rows(path: Path, sheet: Sheet) -> list[_Row] | Problem:
             with zipfile.ZipFile(path) as zipped:
                 saved = book.properties.modified if ARC_CORE in zipped.namelist() else None
             changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-            when = saved.replace(tzinfo=UTC) if saved else changed
+            when = (saved.replace(tzinfo=UTC) if saved else changed).isoformat(timespec="seconds")
     except Exception as error:  # whatever a broken file provokes in openpyxl
         reason = f"cannot be read as xlsx ({quoted(str(error))})"
         if isinstance(error, BadInput):
             # The advice of the message is for tables that people write themselves.
             reason = str(error).removeprefix(str(path)).lstrip(":, ")
             reason = reason if reason.startswith("cannot be") else f"cannot be read: {reason}"
-        what = reason.removesuffix(f"; {XLSX_ADVICE}")
-        return Problem(person, path.name, what=what, allowed=SENT_FILE)
+        person = path.stem if path.stem in sheet.people else ""
+        return file._replace(person=person, what=reason.removesuffix(f"; {XLSX_ADVICE}"))
     names = [unguarded(text) for text, _ in lines[0]] if lines else []
     wrong = next((name for name in sheet.columns if names.count(name) != 1), None)
     if wrong is not None:
         what = f"column `{wrong}` is missing or doubled, so that nothing of the file is read"
         return Problem("", path.name, 1, "", wrong, what, allowed="the header as it was sent")
-    empty, saved_at = [("", False)] * len(names), when.isoformat(timespec="seconds")
+    empty = [("", False)] * len(names)
     return [
-        _Row(path.name, number, dict(zip(names, [*line, *empty], strict=False)), saved_at)
+        _Row(file._replace(row=number), dict(zip(names, [*line, *empty], strict=False)), when)
         for number, line in enumerate(lines[1:], start=2)
         if any(text for text, _ in line)
     ]
 
 
 def _answers(
-    sheet: Sheet, person: str, texts: Mapping[str, str], rows: list[_Row], problems: list[Problem]
+    sheet: Sheet, texts: Mapping[str, str], rows: list[_Row], problems: list[Problem]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the allowed answers of a person about an item; add to `problems` what is wrong."""
-    item = texts["item_id"]
-    places = [Problem(person, row.file, row.number, item) for row in rows]
-    doubles = [f"{row.file}, row {row.number}" for row in rows[:MAX_DOUBLES]]
-    if not rows:
-        what = "the row is missing"
-        problems.append(Problem(person, f"{person}.xlsx", 0, item, "", what, "", SENT_ROW))
-        return
+    """Yield the allowed answers in a person's rows about an item; add what is wrong in them."""
+
+    def report(row: _Row, what: str, value: str, allowed: str, column: str = "") -> None:
+        place = row.place._replace(column=column, what=what, value=value, allowed=allowed)
+        problems.append(place)
+
+    listed = [f"{row.place.file}, row {row.place.row}" for row in rows]
     if len(rows) > 1:
         what = "the row is there more than once"
-        value = ", ".join(doubles)
-        problems.append(places[1]._replace(what=what, value=value, allowed="each row once"))
-    intact = []
-    for row, place in zip(rows, places, strict=True):
-        changed = [
-            name
-            for name, (text, is_formula) in row.cells.items()
-            if name in sheet.shown
-            and (is_formula or _stable(unguarded(text)) != _stable(texts[name]))
-        ]
-        what = "its text was changed, so the row's answers wait until it is put back"
-        problems += [
-            place._replace(column=name, what=what, value=row.cells[name][0], allowed=texts[name])
-            for name in changed
-        ]
-        intact.append(not changed)
+        report(rows[1], what, ", ".join(listed[:MAX_DOUBLES]), "each row once")
+    spoilt = set()
+    for name, (k, row) in product(sheet.shown, enumerate(rows)):
+        text, is_formula = row.cells[name]
+        if is_formula or _stable(unguarded(text)) != _stable(texts[name]):
+            spoilt.add(k)
+            what = "its text was changed, so the row's answers wait until it is put back"
+            report(row, what, text, texts[name], name)
     for question in sheet.questions:
-        cells = [(row.cells[question.name], row) for row in rows]
-        first = places[0]._replace(column=question.name, allowed=question.allowed)
-        right: list[tuple[_Row, str]] = []
-        for ((text, is_formula), row), place, is_intact in zip(cells, places, intact, strict=True):
-            answer = question.read(unguarded(text)) if is_intact and not is_formula else None
-            what = "holds a formula instead of a value" if is_formula else "is not allowed"
+        about = question.allowed, question.name
+        cells = [row.cells[question.name] for row in rows]
+        given: dict[int, str] = {}
+        for k, (text, is_formula) in enumerate(cells):
+            value = unguarded(text)
+            answer = None if is_formula or k in spoilt else question.read(value)
             if answer is not None:
-                right.append((row, answer))
-            elif is_formula or (text and is_intact):
-                value = unguarded(text)
-                problems.append(
-                    first._replace(file=place.file, row=place.row, what=what, value=value)
-                )
-        if len({answer for _, answer in right}) > 1:
+                given[k] = answer
+            elif is_formula or (text and k not in spoilt):
+                what = "holds a formula instead of a value" if is_formula else "is not allowed"
+                report(rows[k], what, value, *about)
+        if len({*given.values()}) > 1:
             what = "the row is there more than once, with unlike answers; none is taken"
-            given = [f"{row.file}, row {row.number}: {answer}" for row, answer in right]
-            problems.append(first._replace(what=what, value="; ".join(given[:MAX_DOUBLES])))
-        elif right:
-            yield item, person, question.name, right[0][1], right[0][0].when
-        elif question.required and not any(text for (text, _), _row in cells):
-            problems.append(first._replace(what="is empty"))
+            unlike = [f"{listed[k]}: {answer}" for k, answer in given.items()]
+            report(rows[0], what, "; ".join(unlike[:MAX_DOUBLES]), *about)
+        elif given:
+            k, answer = next(iter(given.items()))
+            place = rows[k].place
+            yield place.item_id, place.person, question.name, answer, rows[k].when
+        elif question.required and rows and not any(text for text, _ in cells):
+            report(rows[0], "is empty", "", *about)
 
 
 def _stable(text: str) -> str:
@@ -592,17 +571,15 @@ def _save(path: Path, sheet: Sheet, person: str) -> None:
     for position in rng.permutation(len(keyed)):
         key, row = keyed[position]
         page.append([key, *(guarded(row[name]) for name in sheet.shown)])
+    first = len(sheet.shown) + 2  # the first column of a question
     for at, cells in enumerate(page.iter_cols(), start=1):
-        is_question, column = (
-            at > len(sheet.shown) + 1,
-            page.column_dimensions[get_column_letter(at)],
-        )
-        column.width, column.hidden = 18 if is_question else 40, at == 1
+        column = page.column_dimensions[get_column_letter(at)]
+        column.width, column.hidden = 18 if at >= first else 40, at == 1
         for cell in cells:
             cell.alignment = TOP
             if cell.row == 1:
                 cell.font, cell.fill = Font(bold=True), HEADER
-            elif is_question:
+            elif at >= first:
                 cell.fill, cell.protection = TO_FILL, Protection(locked=False)
     filling = "fill in the yellow cells, and leave the others as they are."
     texts = [
@@ -610,19 +587,20 @@ def _save(path: Path, sheet: Sheet, person: str) -> None:
         ["", sheet.instructions],
         ["", f"{len(sheet.rows)} rows on the page `{ANSWERS}`: {filling}"],
     ]
-    for at, question in enumerate(sheet.questions, start=1):
+    for at, question in enumerate(sheet.questions):
         # A list within the rule itself has at most 255 characters.
         for row_number, choice in enumerate(question.choices, start=1):
-            choices.cell(row_number, at).value = guarded(choice)
-        letter = get_column_letter(len(sheet.shown) + 1 + at)
-        validation = _validation(question, get_column_letter(at))
+            choices.cell(row_number, at + 1).value = guarded(choice)
+        letter = get_column_letter(first + at)
+        validation = _validation(question, get_column_letter(at + 1))
         validation.add(f"{letter}2:{letter}{len(sheet.rows) + 1}")
         page.add_data_validation(validation)
         optional = "" if question.required else "; may stay empty"
         texts.append([question.name, f"{question.asked} ({question.allowed}{optional})"])
     for line in texts:
         read_me.append([guarded(text) for text in line])
-        for cell in read_me[read_me.max_row]:
+    for row in read_me.iter_rows():
+        for cell in row:
             cell.alignment = TOP
     read_me["A1"].font = Font(bold=True, size=14)
     read_me.column_dimensions["A"].width, read_me.column_dimensions["B"].width = 22, 90

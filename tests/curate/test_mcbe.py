@@ -205,7 +205,7 @@ def test_a_corrupted_file_of_a_project_is_refused_with_its_line(done, tmp_path):
     place = copied(done, tmp_path / "p").project.folder
     for file, message in (
         (rounds.LOG, r"line 1, field `item_id`: \['d01'\] is not a text"),
-        (rounds.MERGED, "line 1: expected texts item_id, text"),
+        (rounds.MERGED, r"line 1, field `item_id`: \['d01'\] is not a text"),
     ):
         replace_text(place / file, ('"d01"', '["d01"]'))
         with pytest.raises(BadInput, match=rf"{file}, {message}"):

@@ -17,7 +17,7 @@ instructions. These and the questions to people are ours, in `wordings/cbbq.toml
 import re
 import unicodedata
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -248,14 +248,11 @@ class Rounds:
                 distance = Levenshtein.normalized_distance(draft, facts)
                 kind = SMALL_EDIT if distance <= SMALL else LARGE_EDIT
                 kind = AS_DRAFTED if distance == 0 else kind
+            numbers = {"round": int(row["round"]), "draw": int(row["draw"])}
+            origin = {"person": "", "when": "", **given}
             rows.append(
-                {
-                    **{column: row[column] for column in ("template", "wording", "model")},
-                    **{column: int(row[column]) for column in ("round", "draw")},
-                    **{"drafted": draft, "facts": facts, "decision": decision},
-                    **{"distance": distance, "kind": kind},
-                    **{column: given.get(column, "") for column in ("person", "when")},
-                }
+                {**row, **origin, **numbers, "drafted": draft, "facts": facts}
+                | {"decision": decision, "distance": distance, "kind": kind}
             )
         return pd.DataFrame(rows, columns=DRAFT_COLUMNS)
 
@@ -281,14 +278,9 @@ class Rounds:
                         "bias": f"{scenario.bias['group']}：{scenario.bias['property']}",
                     }
         complete = []
-        for row in self.project.table("templates"):
-            name = row["template"]
-            states = {
-                f"{condition} {polarity}": lacks.get(
-                    f"{name}:{condition}:{polarity}", "waits: the row has faults"
-                )
-                for condition, polarity in FORMS
-            }
+        faulty = "waits: the row has faults"
+        for name in (row["template"] for row in self.project.table("templates")):
+            states = {" ".join(form): lacks.get(":".join([name, *form]), faulty) for form in FORMS}
             is_complete = {*states.values()} == {YES}
             complete.append({"template": name, **states, "complete": is_complete})
         return pd.DataFrame(rows, columns=FORM_COLUMNS), pd.DataFrame(complete)
@@ -362,7 +354,7 @@ class Rounds:
         asked: set[str] = set()
         for name in sent(self.project, kind):
             back = sheets.read(self.project.sheets, name)
-            items = {item for item in _same(back.sheet, self.shown[kind]) if item not in asked}
+            items = {item for item in _same(back.sheet.rows, self.shown[kind]) if item not in asked}
             asked |= items
             if items:
                 self._problems.append(back.to_mend[back.to_mend.item_id.isin([*items, ""])])
@@ -409,9 +401,9 @@ def _by_item(back: Returned) -> dict[str, dict[str, str]]:
     return answers
 
 
-def _same(sheet: sheets.Sheet, now: Mapping[str, Mapping[str, str]]) -> set[str]:
-    """Return the items of a sheet whose rows are as they are now."""
-    return {row["item_id"] for row in sheet.rows if now.get(row["item_id"]) == row}
+def _same(rows: Sequence[Row], now: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """Return the items of a sheet's rows that are as they are now."""
+    return {row["item_id"] for row in rows if now.get(row["item_id"]) == row}
 
 
 def sent(project: Project, kind: str) -> list[str]:
@@ -439,22 +431,21 @@ def pending(project: Project) -> list[Scenario]:
     They have none, a person wants another, or the last one was never handed out, because the
     template had a fault when the sheet of that round was written.
     """
-    rounds = Rounds(project)
-    last = {row["template"]: row for row in project.table("drafts")}
+    rounds, number = Rounds(project), len(f"{DECIDE}-")
     handed = {
-        name.removeprefix(f"{DECIDE}-"): {
-            row["item_id"] for row in sheets.load(project.sheets, name).rows
-        }
+        name[number:]: {row["item_id"] for row in sheets.load(project.sheets, name).rows}
         for name in sent(project, DECIDE)
     }
-    again = rounds.drafts[rounds.drafts.decision == AGAIN]
-    draws = {*zip(again.template, again.draw.astype(str), strict=True)}
+    # The last draft of each template is the one that counts.
+    waits = {
+        row["template"]: row["template"] in handed.get(row["round"], [row["template"]])
+        for row in project.table("drafts")
+    }
+    wanted = dict(zip(rounds.drafts.template, rounds.drafts.decision == AGAIN, strict=True))
     return [
         scenario
         for name, scenario in rounds.scenarios.items()
-        if name not in last
-        or (name, last[name]["draw"]) in draws
-        or name not in handed.get(last[name]["round"], [name])
+        if not waits.get(name) or wanted[name]
     ]
 
 
@@ -468,12 +459,14 @@ def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
     scenarios, before, texts = pending(project), project.table("drafts"), instructions(project)
     round_ = 1 + max((int(row["round"]) for row in before), default=0)
     rows: list[Row] = []
-    for scenario in scenarios:
-        name = scenario.name
-        draws = [int(row["draw"]) for row in before if row["template"] == name]
-        number = 1 + max(draws, default=0)
-        rows.append(
-            {
+    for start in range(0, len(scenarios), BATCH):
+        batch = scenarios[start : start + BATCH]
+        prompts, new = [], []
+        for scenario in batch:
+            name = scenario.name
+            draws = [int(row["draw"]) for row in before if row["template"] == name]
+            number = 1 + max(draws, default=0)
+            row = {
                 "template": name,
                 "round": str(round_),
                 "draw": str(number),
@@ -482,16 +475,14 @@ def draw(project: Project, write: Writer, model: str, seed: int = 0) -> int:
                 "model": model,
                 "seed": str(zlib.crc32(f"{seed}:{name}:{number}".encode()) % 2**31),
             }
-        )
-    for start in range(0, len(rows), BATCH):
-        batch = [*zip(rows, scenarios, strict=True)][start : start + BATCH]
-        prompts = [fill_prompt(scenario, texts.prompts[row["wording"]]) for row, scenario in batch]
-        seeds = [int(row["seed"]) for row, _ in batch]
+            new.append(row)
+            prompts.append(fill_prompt(scenario, texts.prompts[row["wording"]]))
+        seeds = [int(row["seed"]) for row in new]
         replies = write(prompts, max_new_tokens=MAX_NEW_TOKENS, seed=seeds)
-        for (row, scenario), reply in zip(batch, replies, strict=True):
-            row["facts"] = read_facts(reply, scenario)[: 2 * MAX_FACTS]
-            row["fault"] = facts_fault(row["facts"])
-        project.save("drafts", [*before, *rows[: start + BATCH]])
+        for row, scenario, reply in zip(new, batch, replies, strict=True):
+            facts = read_facts(reply, scenario)[: 2 * MAX_FACTS]
+            rows.append(row | {"facts": facts, "fault": facts_fault(facts)})
+        project.save("drafts", [*before, *rows])
     return len(rows)
 
 
@@ -510,7 +501,8 @@ def hand_out(project: Project, kind: str, people: Sequence[str], seed: int = 0) 
             f"found {', '.join(people) or 'none'}"
         )
     rounds, texts, names = Rounds(project), instructions(project).sheet, sent(project, kind)
-    parts: dict[str, list[dict[str, str]]] = {}
+    known = {name: sheets.load(project.sheets, name).rows for name in names}
+    parts: dict[str, list[dict[str, str]]] = defaultdict(list)
     if kind == DECIDE:
         for row in project.table("drafts"):
             if scenario := rounds.scenarios.get(row["template"]):
@@ -522,18 +514,16 @@ def hand_out(project: Project, kind: str, people: Sequence[str], seed: int = 0) 
                     "fault": row["fault"],
                     "against": f"{bias['group']}：{bias['property']} → {bias['reversed']}",
                 }
-                parts.setdefault(f"{kind}-{row['round']}", []).append(shown)
-        items = {name: {row["item_id"] for row in rows} for name, rows in parts.items()}
+                parts[f"{kind}-{row['round']}"].append(shown)
+        asked = {name: {row["item_id"] for row in rows} for name, rows in parts.items()}
     else:
-        now = rounds.shown[kind]
-        known = {name: sheets.load(project.sheets, name) for name in names}
-        there = [row for sheet in known.values() for row in sheet.rows]
+        now, there = rounds.shown[kind], [row for rows in known.values() for row in rows]
         new = f"{kind}-{max(map(_number, names), default=0) + 1}"
         parts[new] = [row for row in now.values() if row not in there]
-        items = {name: _same(sheet, now) for name, sheet in known.items()}
+        asked = {name: _same(rows, now) for name, rows in known.items()}
     for name in names:
         missing = {item for item, _, _ in sheets.read(project.sheets, name).missing}
-        if missing & items.get(name, set()):
+        if missing & asked.get(name, set()):
             sheets.ask(project.sheets, name, people)
     questions = {
         DECIDE: [
@@ -550,9 +540,11 @@ def hand_out(project: Project, kind: str, people: Sequence[str], seed: int = 0) 
             Question("reason", texts["reason"]),
         ],
     }[kind]
-    paths: list[Path] = []
-    for name, rows in parts.items():
-        if rows and name not in names:
-            table = pd.DataFrame(rows)
-            paths += sheets.write(project.sheets, name, table, questions, people, seed, texts[kind])
-    return paths
+    return [
+        path
+        for name, rows in parts.items()
+        if rows and name not in names
+        for path in sheets.write(
+            project.sheets, name, pd.DataFrame(rows), questions, people, seed, texts[kind]
+        )
+    ]

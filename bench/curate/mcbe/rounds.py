@@ -31,7 +31,7 @@ from bench.curate.mcbe import DRAFTS, FIELD, LEAVE_OUT, Project, check_drafts
 from bench.curate.sheets import MAX_CELL, Question, Returned
 from bench.data import dataset, mcbe
 from bench.data.dataset import MANIFEST, PROMPTS_FILE
-from bench.data.readers import read_json_lines, read_text, to_toml
+from bench.data.readers import Row, read_json_lines, read_text, to_toml
 
 SUBCATEGORY, DISCUSSION = "1-subcategory", "1-discussion"
 EXPLANATION, REVIEW, SETTLING = "2-explanation", "2-review", "2-discussion"
@@ -351,12 +351,7 @@ class Rounds:
     def _merge(self, given: pd.DataFrame) -> None:
         """Have the explanations merged that are not yet."""
         path, wording = self.project.folder / MERGED, self.project.wording
-        for number, line in read_json_lines(path) if path.is_file() else ():
-            if not all(isinstance(line.get(name), str) for name in MERGED_FIELDS):
-                raise BadInput(
-                    f"{path}, line {number}: expected texts {', '.join(MERGED_FIELDS)}; "
-                    "remove the line, and its explanation is merged again"
-                )
+        for line in _read_lines(path, MERGED_FIELDS):
             self.merged[line["item_id"]] = line | {"text": clean(line["text"])}
         # Every other piece is a field's name, so that what is filled in is never taken for one.
         pieces = FIELD.split(wording["merge"]["prompt"].strip())
@@ -452,17 +447,22 @@ def read_log(folder: Path) -> pd.DataFrame:
     Raises:
         BadInput: it is no JSON Lines file, or a value is no text; with the line.
     """
-    path = folder / LOG
-    rows = []
+    rows = _read_lines(folder / LOG, LOG_COLUMNS, "")
+    return pd.DataFrame(rows, columns=LOG_COLUMNS, dtype=str)
+
+
+def _read_lines(path: Path, names: Sequence[str], default: str | None = None) -> list[Row]:
+    """Read the texts of these names in each line of a file that we wrote; [] if there is none."""
+    rows: list[Row] = []
     for number, line in read_json_lines(path) if path.is_file() else ():
-        rows.append({name: line.get(name, "") for name in LOG_COLUMNS})
+        rows.append({name: line.get(name, default) for name in names})  # type: ignore[misc]
         for name, value in rows[-1].items():
             if not isinstance(value, str):
                 raise BadInput(
                     f"{path}, line {number}, field `{name}`: {quoted(value)} is not a text; "
                     "put back the original, or remove the line"
                 )
-    return pd.DataFrame(rows, columns=LOG_COLUMNS, dtype=str)
+    return rows
 
 
 def add_to_log(folder: Path, lines: Iterable[Mapping[str, str]]) -> None:
@@ -520,50 +520,41 @@ def finish(*projects: Rounds, out: str | Path = "") -> Path:
         raise BadInput(f"{first.folder}: all {count} drafts were left out, so there is no set")
     version = first.manifest.texts.get("version", "1")
     place = Path(out).expanduser() if out else first.folder / f"dataset-{version}"
-    files = _files(projects)
-    if (place / MANIFEST).exists():
-        for name, text in files.items():
+    is_there = (place / MANIFEST).exists()
+    with explain_write_errors(place):
+        for name, text in _files(projects).items():
             path = place / name
-            if not path.exists() or path.read_bytes() != text.encode():
+            if not is_there:
+                atomic_write(path, text)
+            elif not path.exists() or path.read_bytes() != text.encode():
                 raise BadInput(
                     f"{path}: is there and differs; nothing is overwritten, so give the set "
                     "another `version` in project.toml"
                 )
-        return place
-    with explain_write_errors(place):
-        for name, text in files.items():
-            atomic_write(place / name, text)
     return place
 
 
 def _files(projects: Sequence[Rounds]) -> dict[str, str]:
     """Return name and text of each file, the manifest last: half a set is none."""
     first = projects[0].project
-    tables: dict[str, list[pd.DataFrame]] = {}
-    lines = []
+    tables: dict[str, pd.DataFrame] = {}
+    labels, lines = {}, []
     for rounds in projects:
-        project = rounds.project
-        parts = tables.setdefault(project.category, [])
-        start = sum(map(len, parts)) + 1
-        parts.append(rounds.rows)
-        places = {item: start + k for k, item in enumerate(rounds.rows.item_id)}
+        project, rows = rounds.project, rounds.rows
+        start = len(tables.get(project.category, ())) + 1
+        tables[project.category] = pd.concat([tables.get(project.category), rows])
+        places = {item: f"{project.category}:{k}" for k, item in enumerate(rows.item_id, start)}
         log = read_log(project.folder).rename(columns={"item_id": "draft"})
-        items = [
-            f"{project.category}:{places[draft]}" if draft in places else "" for draft in log.draft
-        ]
         log.insert(0, "project", project.folder.name)
-        log.insert(2, "item_id", items)
+        log.insert(2, "item_id", [places.get(draft, "") for draft in log.draft])
         lines += log.to_dict("records")
-    labels = {
-        rounds.project.category: rounds.project.manifest.categories[rounds.project.category]
-        for rounds in projects
-        if any(map(len, tables[rounds.project.category]))
-    }
+        if len(tables[project.category]):
+            labels[project.category] = project.manifest.categories[project.category]
     manifest = first.manifest._replace(categories=labels)
     prompts = first.folder / PROMPTS_FILE
     files = {PROMPTS_FILE: read_text(prompts)} if prompts.is_file() else {}
     for category in labels:
-        rows = pd.concat(tables[category])[list(mcbe.COLUMNS)]
+        rows = tables[category][list(mcbe.COLUMNS)]
         files[f"{category}.csv"] = as_csv(rows.assign(score=rows.score.astype(float)))
     files[LOG] = _as_lines(lines)
     files[MANIFEST] = to_toml({**manifest.texts, **dataset.manifest_tables(manifest)})
