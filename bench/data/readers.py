@@ -341,9 +341,10 @@ def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
     from openpyxl import load_workbook
 
     check_xlsx(path)
-    # A list of allowed values, or a style, is of no interest here.
-    with _explained(path), warnings.catch_warnings(action="ignore"):
-        with closing(load_workbook(path, read_only=True, data_only=True)) as book:
+    # Lists of allowed values and styles are of no interest here, and openpyxl would not close a
+    # broken file that it opened itself.
+    with open_file(path) as file, _explained(path), warnings.catch_warnings(action="ignore"):
+        with closing(load_workbook(file, read_only=True, data_only=True)) as book:
             rows = [list(map(_cell_text, row)) for row in xlsx_rows(path, book.worksheets[0])]
         while rows and not any(rows[-1]):
             rows.pop()
@@ -352,7 +353,7 @@ def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
             raise BadInput(f"{path}: {what}")
         width = max(map(len, rows))
         header = [(name or "").strip() for name in rows[0]] + [""] * (width - len(rows[0]))
-        with closing(load_workbook(path, read_only=True)) as book:
+        with closing(load_workbook(file, read_only=True)) as book:
             formulas = xlsx_rows(path, book.worksheets[0])
             for number, (row, written) in enumerate(zip(rows, formulas, strict=False)):
                 for name, text, cell in zip(header, row, written, strict=False):
