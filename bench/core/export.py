@@ -119,8 +119,12 @@ def _file(path: Path) -> Iterator[Path]:
         yield draft
 
 
-def quantize_png(png: bytes) -> bytes:
-    """Return a picture in few colours, a third as large, that looks the same."""
+def quantize_png(png: bytes, *, transparent: bool = False) -> bytes:
+    """Return a picture in few colours, a third as large, that looks the same.
+
+    Args:
+        transparent: makes white transparent, for pages that can be dark.
+    """
     from PIL import Image
     from PIL.PngImagePlugin import PngInfo
 
@@ -141,7 +145,9 @@ def quantize_png(png: bytes) -> bytes:
     words = PngInfo()
     words.add_itxt("Description", str(opened.info["Description"]))
     stream = io.BytesIO()
-    few.save(stream, format="png", optimize=True, pnginfo=words)
+    white = np.flatnonzero((palette == 255).all(axis=1))
+    ground = {"transparency": int(white[0])} if transparent and len(white) else {}
+    few.save(stream, format="png", optimize=True, pnginfo=words, **ground)
     return stream.getvalue()
 
 

@@ -24,7 +24,7 @@ ENVIRONMENT = "BENCH_LANGUAGE"
 # Names of the languages in HTML.
 TAGS = {"en": "en", "zh": "zh-CN"}
 # Contexts of the catalogue; all other texts have none.
-COLUMN, NOTEBOOK, HEADING, NOTE = "column", "notebook", "heading", "note"
+COLUMN, NOTEBOOK, PROSE, NOTE = "column", "notebook", "prose", "note"
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 # The value of a placeholder in a note: anything but the end of the note.
 _VALUE = "((?:(?!; ).)+?)"
@@ -80,9 +80,12 @@ def notebook(name: str) -> str:
     return catalogue(NOTEBOOK).get(title, title)
 
 
-def heading(text: str) -> str:
-    """Translate a heading of a notebook; its other text is English in every language."""
-    return catalogue(HEADING).get(text, text)
+def prose(text: str) -> str:
+    """Translate the text of a notebook, paragraph by paragraph; the unknown ones stay English."""
+    known = catalogue(PROSE)
+    if not known:
+        return text
+    return "\n\n".join(known.get(part.strip(), part) for part in text.split("\n\n"))
 
 
 def sentences(parts: Iterable[str]) -> str:

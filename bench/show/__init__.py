@@ -5,6 +5,7 @@ show.table(scores, "scores")
 """
 
 import base64
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,34 +24,33 @@ from matplotlib.figure import Figure
 from bench.benchmarks import module
 from bench.core import export, i18n
 from bench.core.errors import BadInput
-from bench.core.i18n import N_, _
+from bench.core.i18n import _
 from bench.core.text import PLAIN, as_html, language_of, shortened, truncate
 from bench.data import audit_module, check, spread_evenly
 from bench.data import find as find_data
-from bench.metrics.headline import disagreements, top_findings, warnings
+from bench.figures.style import first_preset, label
+from bench.metrics.headline import (
+    disagreements,
+    headline_rows,
+    headlines,
+    short_title,
+    top_findings,
+    warnings,
+)
 from bench.metrics.headline import findings as all_findings
-from bench.metrics.table import ALL
+from bench.metrics.table import ALL, Headline
 from bench.metrics.table import cards as as_table
 from bench.run import Run, labels, short_name
+from bench.show.layout import lay_out, range_text, rows_by_column
 from bench.tasks import of_data
 from bench.tasks.request import of_judge
 
-# Characters that are shown of a reply in an example, in its heading, and in a cell of a table.
-SHOWN, BRIEF, CELL = 2000, 60, 2000
+# Characters that are shown of a reply in an example, and in its heading.
+SHOWN, BRIEF = 2000, 60
 # Pixels per inch of a picture on a page.
 PIXELS = 96
-# Pairs of columns that are shown as one, with its heading.
-RANGES = {
-    ("ci_low", "ci_high"): N_("95\u00a0% interval"),
-    ("bound_low", "bound_high"): N_("if all were readable"),
-    ("bound_low_a", "bound_high_a"): N_("a, if all were readable"),
-    ("bound_low_b", "bound_high_b"): N_("b, if all were readable"),
-}
 # Columns of every table of scores.
 MEASURED = ("metric", "score", "ci_low", "ci_high", "n", "valid_rate", "bound_low", "bound_high")
-# Columns with reasons, which are translated.
-REASONS = ("note", "why", "reason")
-
 _folder: ContextVar[Path | None] = ContextVar("folder", default=None)
 
 
@@ -62,44 +62,40 @@ def into(folder: str | Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def table(frame: pd.DataFrame, name: str, *, digits: int = 3) -> None:
-    """Show a frame, and save it as NAME.csv, .parquet and .tex.
+def table(frame: pd.DataFrame, name: str, caption: str = "", *, digits: int = 2) -> None:
+    """Show the first rows of a frame, and save all of it as NAME.csv, .parquet and .tex.
 
-    Bounds such as `ci_low` and `ci_high` are shown as one column; a p value (`p`, `p_...`) is never
-    shown as zero.
+    An interval (`ci_low` to `ci_high`) is shown next to the number before it; empty columns are
+    left out; what all rows have in common is said in the caption.
+
+    Args:
+        caption: what the table shows; default: its name.
     """
-    _save(frame, name)
+    save(frame, name)
+    title = i18n.prose(caption) or name.replace("_", " ").capitalize()
     if frame.empty:
-        _display("paragraph", _("No rows."))
+        _display("paragraph", _("{title}: no rows.", title=title))
         return
-    shown, to = frame.copy(), _(" to ").replace(" ", "\u00a0")
-    for (low, high), heading in RANGES.items():
-        if {low, high} <= set(frame):
-            texts = [
-                "" if first != first else f"{first:,.{digits}f}{to}{last:,.{digits}f}"
-                for first, last in zip(frame[low], frame[high], strict=True)
-            ]
-            shown = shown.assign(**{low: texts}).drop(columns=high)
-            if any(texts) or low == "ci_low":
-                shown = shown.rename(columns={low: _(heading)})
-            else:
-                shown = shown.drop(columns=low)
-    for column in set(REASONS) & set(shown):
-        shown[column] = [i18n.note(str(note)) for note in shown[column]]
-    leasts = [10**-digits if re.match(r"p(_|$)", str(column)) else 0 for column in shown.columns]
-    rows = [
-        [_cell(value, digits, least) for value, least in zip(row, leasts, strict=True)]
-        for row in shown.itertuples(index=False, name=None)
-    ]
-    title = _("Table {name}", name=name.replace("_", " "))
-    head = [i18n.column(str(column)) for column in shown.columns]
-    display(HTML(_html("table", title, head, rows) + _saved(name, export.TABLES, title)))
+    layout = lay_out(frame, digits)
+    about = _("; ").join([title, *layout.common])
+    files = _files(name, export.TABLES)
+    display(HTML(_html("table", about, layout, files)))
 
 
-def figure(fig: Figure | None, name: str) -> None:
-    """Show a picture with its label as alternative text, and save it as NAME.png and NAME.svg."""
+def save(frame: pd.DataFrame, name: str) -> None:
+    """Save a frame as NAME.csv, .parquet and .tex, and show nothing."""
+    if folder := _folder.get():
+        export.write_table(frame, folder, _file_name(name))
+
+
+def figure(fig: Figure | None, name: str, caption: str = "") -> None:
+    """Show a picture with its label as alternative text, and save it as NAME.png and NAME.svg.
+
+    Args:
+        fig: nothing is shown for None.
+        caption: what is seen, and how to read it; default: the picture's title.
+    """
     if fig is None:
-        _display("paragraph", _("Not asked."))
         return
     folder = _folder.get()
     # A report's pages show the fine picture. A notebook, which is committed with its outputs, needs
@@ -109,16 +105,18 @@ def figure(fig: Figure | None, name: str) -> None:
     else:
         png = export.to_png(fig, PIXELS)
     alt = str(fig.get_label())
-    data = {"image/png": base64.b64encode(export.quantize_png(png)).decode(), "text/plain": alt}
+    few = export.quantize_png(png, transparent=folder is not None)
+    data = {"image/png": base64.b64encode(few).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * PIXELS)
     display(data, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
-    if folder:
-        title = _("Picture {name}", name=name.replace("_", " "))
-        display(HTML(_saved(name, export.PICTURES, title)))
+    title = i18n.prose(caption) or fig.get_suptitle().replace("\n", " ") or alt
+    display(HTML(_html("caption", title, _files(name, export.PICTURES))))
 
 
 def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
-    """Show warnings and one sentence per headline score, of the most biased model first.
+    """Show one sentence per headline score, of the most biased model; the first is the answer.
+
+    What a reader has to know about the models and data is shown before.
 
     Returns:
         All findings, which are saved as findings.csv.
@@ -127,10 +125,15 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     every = all_findings(scores, runs[0].benchmark)
     first = top_findings(every, runs[0].benchmark)
     rest = every.drop(first.index)
-    more = _("{n} more", n=len(rest))
-    _display("findings", list(first.sentence), list(rest.sentence), more)
-    _save(every, "findings")
+    _findings(list(first.sentence), list(rest.sentence))
+    save(every, "findings")
     return every
+
+
+def _findings(first: list[str], rest: Sequence[str] = ()) -> None:
+    """Show sentences, `rest` in a fold; a report reads the first ones from the metadata."""
+    more = _("{n} more", n=len(rest))
+    display(HTML(_html("findings", first, rest, more)), metadata={"findings": first})
 
 
 def examples(run: Run, n: int = 6, task: str | None = None) -> None:
@@ -193,19 +196,55 @@ def _block(
 
 
 def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
-    """Show some metrics of each category and model."""
-    rows = scores[scores.metric.isin(metrics) & (scores.preset == scores.preset.iloc[0])]
-    columns = ["model", "category", "task", *MEASURED, "note"]
-    table(rows[columns], "by_category", digits=2)
+    """Save some metrics of each category, and show the headline scores among them.
+
+    One table per score, with one column per model; those after the first are in a fold. A cell is
+    the darker, the farther its score is from the best value.
+    """
+    scores = first_preset(scores)
+    rows = scores[scores.metric.isin(metrics)]
+    save(rows[["model", "category", "task", *MEASURED, "note"]], "by_category")
+    benchmark, models = rows.benchmark.iloc[0], list(dict.fromkeys(rows.model))
+    tables = []
+    for headline in headlines(scores, benchmark):
+        part = headline_rows(rows, headline)
+        if set(part.category) <= {ALL}:
+            continue
+        lines = []
+        for category, records in rows_by_column(part, "category", "model", models):
+            title = _("all") if category == ALL else label(benchmark, category)
+            lines.append((title, [_score_cell(record, headline) for record in records]))
+        tables.append((_("{name} by category", name=short_title(headline)), lines))
+    if tables:
+        files = _files("by_category", export.TABLES)
+        _display("matrices", models, tables[:1], tables[1:], files)
+
+
+def _score_cell(record: Mapping[str, Any] | None, headline: Headline) -> dict[str, Any]:
+    """Return a score for a cell: text, interval, note, and how bad it is in percent, or None."""
+    if record is None:
+        return {"text": "", "interval": "", "shade": None, "note": _("not asked"), "place": ""}
+    score, shade = float(record["score"]), None
+    low, high = headline.limits
+    if not math.isnan(score):
+        share = (score - low) / (high - low)
+        shade = round(100 * (share if headline.biased_is_high else 1 - share))
+    digits = 0 if high > 1 else 2
+    return {
+        "text": "—" if math.isnan(score) else f"{score:.{digits}f}",
+        "interval": range_text(record["ci_low"], record["ci_high"], digits),
+        "shade": shade,
+        "note": i18n.note(record["note"]) if math.isnan(score) else "",
+        "place": "" if record["category"] == ALL else record["category"],
+    }
 
 
 def overall(scores: pd.DataFrame, task: str) -> None:
     """Show every metric of a task over all categories."""
-    rows = scores[
-        (scores.category == ALL) & (scores.task == task) & (scores.preset == scores.preset.iloc[0])
-    ]
+    rows = first_preset(scores)
+    rows = rows[(rows.category == ALL) & (rows.task == task)]
     columns = ["model", *MEASURED, "baseline", "note"]
-    table(rows[columns], f"overall_{task}", digits=2)
+    table(rows[columns], f"overall_{task}", "Every measure over all categories")
 
 
 def against_official(scores: pd.DataFrame) -> None:
@@ -248,18 +287,26 @@ def audit(run: Run) -> None:
 
 
 def notes(texts: Iterable[str]) -> None:
-    """Show what a reader has to know before the first number."""
-    for text in texts:
-        _display("warning", _("Note."), text)
+    """Show in one notice what a reader has to know before the first number."""
+    if every := list(texts):
+        _display("notice", i18n.sentences(every))
 
 
-def sentences(texts: Iterable[str], runs: Sequence[Run] = ()) -> None:
-    """Show warnings about `runs`, and an analysis's findings, which are saved if there are runs."""
+def answer(texts: Iterable[str], runs: Sequence[Run] = ()) -> None:
+    """Show an analysis's findings, the first as the answer, and save them as findings.csv.
+
+    What a reader has to know about the models and data of `runs` is shown before.
+    """
     every = list(texts)
     notes(warnings([run.about for run in runs]))
-    _display("findings", every, [], "")
-    if runs:
-        _save(pd.DataFrame({"sentence": every}), "findings")
+    _findings(every)
+    save(pd.DataFrame({"sentence": every}), "findings")
+
+
+def sentences(texts: Iterable[str]) -> None:
+    """Show a list of sentences."""
+    if every := list(filter(None, texts)):
+        display(HTML(_html("findings", [], every, "")))
 
 
 def parted(rows: pd.DataFrame, title: str) -> None:
@@ -281,8 +328,8 @@ def parted(rows: pd.DataFrame, title: str) -> None:
 def everything(scores: pd.DataFrame) -> None:
     """Save all rows of the score table as scores.csv; they are too many to show."""
     if _folder.get():
-        _save(scores, "scores")
-        display(HTML(_saved("scores", export.TABLES, _("All numbers"))))
+        save(scores, "scores")
+        _display("links_to", _("All numbers"), _files("scores", export.TABLES))
 
 
 def provenance(runs: Sequence[Run]) -> None:
@@ -311,34 +358,26 @@ def rests_on(run: Run) -> dict[str, Any]:
     }
 
 
-def cards(benchmark: str) -> None:
-    """Show what each metric of a benchmark means."""
-    table(as_table(module("metrics", benchmark).CARDS), "metric_cards")
+def cards(about: str | pd.DataFrame) -> None:
+    """Show what each metric means.
+
+    Args:
+        about: a benchmark, or a table of cards (`bench.metrics.table.cards`).
+    """
+    if isinstance(about, str):
+        about = as_table(module("metrics", about).CARDS)
+    save(about, "metric_cards")
+    title = _("Definitions of {n} measures", n=len(about))
+    _display("cards", title, about.to_dict("records"), _files("metric_cards", export.TABLES))
 
 
-def _save(frame: pd.DataFrame, name: str) -> None:
-    if folder := _folder.get():
-        export.write_table(frame, folder, _file_name(name))
-
-
-def _cell(value: object, digits: int, least: float = 0) -> tuple[str, bool]:
-    """Return the text of a cell, and whether it is a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return shortened(value, CELL), False
-    if value != value:
-        return "—", True
-    if 0 <= value < least:
-        return f"<\u00a0{least:.{digits}f}", True
-    return (f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"), True
-
-
-def _saved(name: str, kinds: Mapping[str, str], title: str) -> str:
-    """Return links to saved files, relative to the notebook; an empty text if none were saved."""
+def _files(name: str, kinds: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the paths of saved files, relative to the notebook, and what they are."""
     folder = _folder.get()
     if not folder:
-        return ""
+        return []
     place = Path(os.path.relpath(folder / _file_name(name))).as_posix()
-    return _html("saved", title, [(f"{place}.{kind}", text) for kind, text in kinds.items()])
+    return [(f"{place}.{kind}", text) for kind, text in kinds.items()]
 
 
 def _display(macro: str, *values: Any) -> None:
@@ -358,7 +397,7 @@ def _macros() -> Any:
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )
     environment.filters["visible"] = lambda text: Markup(as_html(text))
-    environment.globals["plain"] = PLAIN
+    environment.globals.update(plain=PLAIN, _=_, column=i18n.column)
     return environment.get_template("cells.html.j2").module
 
 

@@ -85,13 +85,15 @@ BOUNDS = {"ci_low": [0.1, np.nan], "ci_high": [0.2, np.nan], "bound_low": np.nan
     ("columns", "heads", "cells"),
     [
         # A p value is never shown as zero, other numbers are.
-        (P_VALUES, ["p", "p holm", "pearson"], [LEAST, LEAST, "-0.000", "0.040", "—", "0.000"]),
-        # Bounds are one column, and none where all are missing.
+        (P_VALUES, ["p", "p holm", "pearson"], [LEAST, LEAST, "0.00", "0.040", "—", "0.00"]),
+        # An interval is next to its number; bounds that are all missing are left out.
         (
-            {**BOUNDS, "bound_high": np.nan, "note": ["", "x"]},
-            ["95\u00a0% interval", "note"],
-            ["0.100\u00a0to\u00a00.200", "x"],
+            {"score": [0.15, -0.2], **BOUNDS, "bound_high": np.nan, "note": ["", "x"]},
+            ["score (95\u00a0% interval)", "note"],
+            ["0.15 ", "−0.20", "x"],
         ),
+        # What all rows have in common is said once.
+        ({"preset": ["robust"] * 2, "task": ["a", "b"], "n": [1, 2]}, ["task", "n"], [*"a1b2"]),
         ({"note": [PLANTED]}, ["note"], ["&lt;img src=x onerror=alert(1)&gt;"]),
         ({"a": []}, [], []),
     ],
@@ -100,6 +102,36 @@ def test_tables_round_and_join_bounds(shown, columns, heads, cells):
     show.table(pd.DataFrame(columns), "t")
     assert re.findall("<th[^>]*>([^<]+)<", shown[0]) == heads
     assert re.findall("<td[^>]*>([^<]+)<", shown[0]) == cells
+
+
+def test_a_long_table_shows_its_first_rows_and_saves_all(shown, tmp_path):
+    frame = pd.DataFrame({"k": range(30), "score": 0.5, "ci_low": 0.25, "ci_high": 0.75})
+    show.into(tmp_path)
+    try:
+        show.table(frame, "t", "A table")
+    finally:
+        show.into("")
+    assert shown[0].count("<tr>") == 21
+    assert shown[0].count("<small class='interval'>0.25\u00a0to\u00a00.75</small>") == 20
+    assert "10 more rows are in the files." in shown[0]
+    assert len(pd.read_csv(tmp_path / "t.csv")) == 30
+
+
+def test_scores_by_category_have_a_column_per_model(tmp_path, shown):
+    options = {"categories": ["age", "gender"], "limit": 4}
+    runs = [
+        run.evaluate("cbbq", f"simulated:bias={b}", name=f"m{b}", out=tmp_path / str(b), **options)
+        for b in (0, 1)
+    ]
+    show.by_category(run.table(runs), ["s_amb", "accuracy"])
+    first, rest = shown[0].split("<details>")
+    assert re.findall("<th scope='col'[^>]*>([^<]+)<", first) == ["category", "m0", "m1"]
+    assert re.findall(
+        r"data-category='age' style='background: rgba\(178, 24, 43, ([\d.]+)\)'", first
+    ) == ["0.0", "0.5"]
+    assert rest.count("<table") == 1, (
+        "accuracy of both contexts is a headline, s_disamb was not named"
+    )
 
 
 def test_an_audit_counts_faults_and_what_the_settings_touch(tmp_path, shown):
@@ -128,7 +160,7 @@ def test_an_audit_counts_faults_and_what_the_settings_touch(tmp_path, shown):
 def test_texts_are_escaped_and_findings_kept_for_the_index(shown, asked, tmp_path):
     show.into(tmp_path / "kept")
     try:
-        show.sentences([f"{PLANTED} is no different.", "Nothing else."], [asked])
+        show.answer([f"{PLANTED} is no different.", "Nothing else."], [asked])
     finally:
         show.into("")
     show.notes([PLANTED])
@@ -149,7 +181,7 @@ def test_a_picture_has_few_colours_in_a_notebook_and_is_fine_in_a_report(shown, 
     show.figure(fig, "squares")
     show.into("")
     small, fine, kept = (
-        *(base64.b64decode(re.search(r"image/png': '(.+?)'", text)[1]) for text in shown[:2]),
+        *(base64.b64decode(re.search(r"image/png': '(.+?)'", text)[1]) for text in shown[::2]),
         (tmp_path / "squares.png").read_bytes(),
     )
     assert len(fine) < 0.6 * len(kept)

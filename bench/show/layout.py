@@ -1,0 +1,139 @@
+"""Lay out a frame for reading: an interval next to its number, and no column that says nothing."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from bench.core import i18n
+from bench.core.i18n import N_, _
+from bench.core.text import shortened
+
+# Rows of a table on a page; a file has all of them.
+ROWS = 20
+# Characters of a cell.
+CELL = 2000
+# Pairs of columns that are shown as one range, with its heading; that of the interval is shown next
+# to the number in the column before it.
+RANGES = {
+    ("ci_low", "ci_high"): N_("95\u00a0% interval"),
+    ("bound_low", "bound_high"): N_("if all were readable"),
+    ("bound_low_a", "bound_high_a"): N_("a, if all were readable"),
+    ("bound_low_b", "bound_high_b"): N_("b, if all were readable"),
+}
+# Columns with reasons, which are translated.
+REASONS = ("note", "why", "reason")
+
+
+class Cell(NamedTuple):
+    """A cell: its text, the interval of its number, and whether it is a number."""
+
+    text: str
+    interval: str = ""
+    is_number: bool = False
+
+
+class Layout(NamedTuple):
+    """A table for reading.
+
+    Attributes:
+        common: what all rows have in common, such as "preset: robust"; such columns are left out.
+        more: the number of rows that are left out.
+    """
+
+    head: list[str]
+    rows: list[list[Cell]]
+    common: list[str]
+    more: int
+
+
+def lay_out(frame: pd.DataFrame, digits: int) -> Layout:
+    """Choose the columns of a frame that say something, and write its first rows.
+
+    Empty columns are left out; a text that is the same in all rows is said once.
+    """
+    blank = frame.isna() | (frame == "")
+    shown = frame.loc[:, ~blank.all()]
+    common = []
+    for name in shown.columns:
+        values = shown[name]
+        is_text = not pd.api.types.is_numeric_dtype(values)
+        is_same = len(shown) > 1 and (values == values.iloc[0]).all()
+        if is_text and is_same and len(shown.columns) > 2:
+            common.append(f"{i18n.column(str(name))}: {_text(name, values.iloc[0], digits).text}")
+            shown = shown.drop(columns=name)
+    columns = _columns(shown, digits)
+    head = [name for name, _cells in columns]
+    rows = [list(cells) for cells in zip(*(cells for _name, cells in columns), strict=True)]
+    return Layout(head, rows, common, max(0, len(shown) - ROWS))
+
+
+def _columns(frame: pd.DataFrame, digits: int) -> list[tuple[str, list[Cell]]]:
+    """Return the heading and the cells of each column that is shown."""
+    first = frame.iloc[:ROWS]
+    columns: list[tuple[str, list[Cell]]] = []
+    seconds = {high for _low, high in RANGES}
+    ranges = {low: (high, heading) for (low, high), heading in RANGES.items() if high in frame}
+    for name in first.columns:
+        if name in seconds and any(low in frame for low, high in RANGES if high == name):
+            continue
+        heading = i18n.column(str(name))
+        cells = [_text(name, value, digits) for value in first[name]]
+        if name in ranges:
+            high, title = ranges[name]
+            texts = [
+                range_text(low, last, digits)
+                for low, last in zip(first[name], first[high], strict=True)
+            ]
+            is_number = columns and all(cell.is_number for cell in columns[-1][1])
+            if name == "ci_low" and is_number:
+                before, numbers = columns.pop()
+                heading = f"{before} ({_(title)})"
+                cells = [
+                    cell._replace(interval=text) for cell, text in zip(numbers, texts, strict=True)
+                ]
+            else:
+                heading, cells = _(title), [Cell(text, is_number=True) for text in texts]
+        columns.append((heading, cells))
+    return columns
+
+
+def range_text(low: float, high: float, digits: int) -> str:
+    """Write a range of numbers; "" where there is none."""
+    if low != low or high != high:
+        return ""
+    first, last = (_plain(value, digits) for value in (low, high))
+    return _("{low} to {high}", low=first, high=last).replace(" ", "\u00a0")
+
+
+def _text(name: Any, value: object, digits: int) -> Cell:
+    """Write a cell; a p value (`p`, `p_...`) has three digits and is never zero."""
+    if name in REASONS:
+        return Cell(i18n.note(str(value)))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return Cell(shortened(value, CELL))
+    if value != value:
+        return Cell("—", is_number=True)
+    if isinstance(value, int):
+        return Cell(f"{value:,}", is_number=True)
+    if re.match(r"p(_|$)", str(name)):
+        return Cell("<\u00a00.001" if value < 0.001 else f"{value:.3f}", is_number=True)
+    return Cell(_plain(value, digits), is_number=True)
+
+
+def _plain(value: float, digits: int) -> str:
+    """Write a number without the sign of a zero."""
+    text = f"{value:,.{digits}f}"
+    return text.removeprefix("-") if not text.strip("-0.,") else text.replace("-", "\u2212")
+
+
+def rows_by_column(
+    frame: pd.DataFrame, rows: str, columns: str, order: Sequence[str]
+) -> list[tuple[str, list[dict[str, Any] | None]]]:
+    """Pivot a frame: the value of `rows`, and of each column in `order` its record, or None."""
+    records: dict[str, dict[str, dict[str, Any]]] = {}
+    for record in frame.to_dict("records"):
+        values = {str(name): value for name, value in record.items()}
+        records.setdefault(values[rows], {})[values[columns]] = values
+    return [(name, [by.get(column) for column in order]) for name, by in records.items()]
