@@ -5,12 +5,8 @@ label (`get_label()`) says in a sentence what it shows, for those who cannot see
 """
 
 from bench.figures import cbbq, mcbe, nli_coal
-from bench.figures.scores import (
-    by_category,
-    categories_by_model,
-    score_and_validity,
-    scores_by_model,
-)
+from bench.figures.overview import scores_by_model
+from bench.figures.scores import by_category, categories_by_model, score_and_validity
 
 __all__ = [
     "by_category",

@@ -1,7 +1,6 @@
 """Pictures of McBE: tasks and categories, as in the paper's figures 6 and 8, and answers."""
 
 from collections.abc import Container, Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,10 +16,8 @@ from bench.figures.style import (
     colours,
     first_preset,
     heatmap_figure,
-    label,
     legend_below,
     legend_height,
-    line_styles,
     markers,
     models_of,
     style,
@@ -49,18 +46,6 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     return _heatmap(wide, rows, names, _("Score by task, mean over categories (100: best)"))
 
 
-def categories_by_task(scores: pd.DataFrame, model: str) -> Figure:
-    """Draw a heatmap of a model's scores, categories by tasks; a task not asked is hatched."""
-    rows = _scores(scores)
-    rows = rows[(rows.model == model) & (rows.category != ALL)]
-    wide = rows.pivot_table("score", "category", "task", sort=False, dropna=False)
-    wide = wide.reindex(columns=[*_tasks(wide), *([ALL] if ALL in wide else [])])
-    wide = wide.loc[wide.mean(axis=1).sort_values().index]
-    names = [label("mcbe", str(name)) for name in wide.index]
-    title = _("{model}: score by category and task (100: best)", model=model)
-    return _heatmap(wide, rows, names, title)
-
-
 def _heatmap(wide: pd.DataFrame, rows: pd.DataFrame, names: list[str], title: str) -> Figure:
     index, columns = str(wide.index.name), str(wide.columns.name)
     texts, starred = cell_texts(wide, rows, index, 0, columns=columns)
@@ -75,54 +60,6 @@ def _heatmap(wide: pd.DataFrame, rows: pd.DataFrame, names: list[str], title: st
         below=[_("white: 50 of 100; hatched: no number"), starred],
         height=max(2.2, 1.2 + 0.3 * len(wide)),
     )
-
-
-def radars(scores: pd.DataFrame) -> Figure | None:
-    """Draw the paper's radars: a spoke per category (left) and per task (right), a line per model.
-
-    None where there are too few spokes to draw an area.
-    """
-    style()
-    rows = _scores(scores)
-    own = rows[rows.category != ALL]
-    own = own[own.task == (ALL if (own.task == ALL).any() else rows.task.iloc[0])]
-    overall = rows[rows.category == ALL]
-    tasks, categories = _tasks(set(overall.task)), list(dict.fromkeys(own.category))
-    names = [label("mcbe", name).replace(" (", "\n(") for name in categories]
-    panels = [
-        (_("By category"), own.set_index("category"), categories, names),
-        (_("By task"), overall.set_index("task"), tasks, [name.upper() for name in tasks]),
-    ]
-    panels = [panel for panel in panels if len(panel[2]) > 2]
-    if not panels:
-        return None
-    models = models_of(scores)
-    height = 4.0 if len(panels) > 1 else WIDTH - 0.4
-    fig = Figure(figsize=(WIDTH, height + legend_height(models)), layout="constrained")
-    options: Any = {"subplot_kw": {"projection": "polar"}, "squeeze": False}
-    axes = fig.subplots(1, len(panels), width_ratios=[1.25, 1][: len(panels)], **options)[0]
-    marks, lines = markers(models), line_styles(models)
-    for ax, (title, part, spokes, names) in zip(axes, panels, strict=True):
-        ax.set_title(title)
-        angles = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
-        for model, colour in colours(models).items():
-            values = part[part.model == model].score.reindex(spokes).to_numpy()
-            closed = np.append(angles, 0), np.append(values, values[:1])
-            look: Any = {"marker": marks[model], "ls": lines[model], "ms": 2.5, "lw": 1.4}
-            ax.plot(*closed, color=colour, label=model, clip_on=False, **look)
-            if not np.isnan(values).any():
-                ax.fill(angles, values, color=colour, alpha=min(0.08, 0.3 / len(models)))
-        ax.set_xticks(angles, names, fontsize="x-small")
-        ax.set(ylim=LIMITS, yticks=[25, 50, 75, 100], theta_offset=np.pi / 2, theta_direction=-1)
-        # Names at the sides of the circle lie outside it.
-        for tick, side in zip(ax.get_xticklabels(), np.sin(angles), strict=True):
-            tick.set_horizontalalignment(
-                "center" if abs(side) < 0.3 else "left" if side > 0 else "right"
-            )
-        ax.set_yticklabels(["25", "50", "75", "100"], fontsize="xx-small", color=FAINT)
-    legend_below(fig, axes[0])
-    fig.set_label(_("Radar charts of scores from 0 (centre) to 100, by category and by task."))
-    return fig
 
 
 def list_lengths(scores: pd.DataFrame) -> Figure | None:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.benchmarks import module
-from bench.core.i18n import N_, _, sentences
+from bench.core.i18n import N_, _
 from bench.figures.style import (
     BIAS_IS_LOW_PALETTE,
     BIAS_PALETTE,
@@ -19,8 +19,6 @@ from bench.figures.style import (
     WIDTH,
     cell_texts,
     colours,
-    forest,
-    forest_axis,
     heatmap_figure,
     label,
     legend_below,
@@ -29,7 +27,7 @@ from bench.figures.style import (
     models_of,
     style,
 )
-from bench.metrics.headline import LOW_VALIDITY, findings, headline_rows, headlines
+from bench.metrics.headline import headline_rows, headlines
 from bench.metrics.table import ALL, Headline
 
 # Name of an axis for a preference for a position, by its metric.
@@ -37,69 +35,6 @@ POSITIONS = {
     "position_bias": N_("position bias"),
     "first_option": N_("first option"),
 }
-
-
-def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
-    """Draw how biased each model is: dots with intervals, a panel per headline, a dashed baseline.
-
-    A thin bar is what the score could have been, had all answers been readable; an upright stroke
-    what the letters of a model that prefers one would give if they did not know the groups.
-
-    Args:
-        scores: score tables with a column `model`.
-
-    Returns:
-        None where no headline's tasks were asked.
-    """
-    style()
-    shown = [one for one in headlines(scores, benchmark) if not headline_rows(scores, one).empty]
-    if not shown:
-        return None
-    models = models_of(scores)
-    fig = Figure(figsize=(WIDTH, len(shown) * (0.75 + 0.3 * len(models))), layout="constrained")
-    for ax, headline in zip(fig.subplots(len(shown), 1, squeeze=False)[:, 0], shown, strict=True):
-        rows = headline_rows(scores, headline)
-        rows = rows[rows.category == ALL].set_index("model").reindex(models)
-        _dots(ax, headline, rows)
-    fig.set_label(sentences(findings(scores, benchmark).sentence))
-    return fig
-
-
-def _dots(ax: Axes, headline: Headline, rows: pd.DataFrame) -> None:
-    """Draw the panel of a headline, one line per model, the most biased at the top."""
-    palette = colours(list(rows.index))
-    ascending = not headline.biased_is_high
-    rows = rows.loc[rows.score.sort_values(ascending=ascending, na_position="last").index]
-    for y, (model, row) in enumerate(rows.iterrows()):
-        colour = palette[str(model)]
-        if isinstance(row.baseline_of, str) and row.baseline_of:
-            ax.plot(row.baseline, y, "|", ms=12, mew=1.2, color=FAINT, zorder=0)
-        if np.isnan(row.score):
-            text = _("undefined") if isinstance(row.note, str) else _("not applicable")
-            ax.text(float(np.mean(headline.limits)), y, text, color=FAINT, va="center", ha="center")
-            continue
-        if not np.isnan(row.bound_low):
-            bounds = [row.bound_low, row.bound_high]
-            ax.plot(bounds, [y, y], color=colour, lw=0.8, marker="|", ms=5)
-        fill = "white" if row.valid_rate < LOW_VALIDITY else colour
-        forest(ax, rows.loc[[model]], [y], colour, mfc=fill)
-    small: dict[str, Any] = {"color": FAINT, "fontsize": "x-small", "va": "top"}
-    small["textcoords"] = "offset points"
-    baseline = rows.baseline[rows.baseline_of == ""].dropna()
-    if len(baseline):
-        who = _(headline.baseline).removeprefix("a ").removeprefix("the ")
-        at = (baseline.iloc[0], 1.0)
-        ax.annotate(who, at, xycoords=("data", "axes fraction"), xytext=(2, -2), **small)
-    if rows.bound_low.notna().any():
-        text, at = _("thin: whatever the unreadable answers were"), (1.0, 1.0)
-        ax.annotate(text, at, xycoords="axes fraction", xytext=(0, -2), ha="right", **small)
-    low, high = headline.limits
-    ax.set_xlim(low - 0.03 * (high - low), high + 0.03 * (high - low))
-    forest_axis(ax, [str(name) for name in rows.index], float([*baseline, np.nan][0]))
-    ax.set_title(_(headline.title))
-    worse, right = _(headline.worse), headline.biased_is_high
-    text = f"{worse} →" if right else f"← {worse}"
-    ax.set_xlabel(text, loc="right" if right else "left", fontsize="small")
 
 
 def by_category(scores: pd.DataFrame, benchmark: str) -> Iterator[tuple[str, Figure]]:

@@ -1,11 +1,13 @@
 """The look of all pictures: fonts that can show Chinese, sizes, colours, labels."""
 
+import json
 import math
+import os
 import re
 import textwrap
 import unicodedata
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -53,6 +55,8 @@ LABEL = 24  # characters of a model's name in one line
 COLOURS = 10
 DARKER = 0.55
 MARKS = "osD^vP"
+# The models of a study, in JSON, for its notebooks.
+ENVIRONMENT = "BENCH_MODELS"
 DASHES = ("-", "--", ":", "-.")
 # Red is the more biased side; blue and red are told apart by the colour-blind. In the second, low
 # values are the biased ones.
@@ -210,21 +214,39 @@ def first_preset(scores: pd.DataFrame) -> pd.DataFrame:
     return scores[scores.preset == scores.preset.iloc[0]]
 
 
+@contextmanager
+def use_models(models: Sequence[str]) -> Iterator[None]:
+    """Give models the same colours and marks in all pictures of a block.
+
+    It holds in this process and in those that are started in the block.
+    """
+    before = os.environ.get(ENVIRONMENT, "")
+    os.environ[ENVIRONMENT] = json.dumps(list(models))
+    try:
+        yield
+    finally:
+        os.environ[ENVIRONMENT] = before
+
+
+def _places(models: Sequence[str]) -> dict[str, int]:
+    """Number models: those of `use_models` first, so that one that is left out changes nothing."""
+    known = json.loads(os.environ.get(ENVIRONMENT) or "[]")
+    order = {model: k for k, model in enumerate(dict.fromkeys([*known, *models]))}
+    return {model: order[model] for model in models}
+
+
 def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
     """Return a colour per model, the same in every picture of these models."""
     shades = sns.color_palette("colorblind", COLOURS)
     return {
         model: tuple(part * (DARKER if k // COLOURS % 2 else 1) for part in shades[k % COLOURS])
-        for k, model in enumerate(models)
+        for model, k in _places(models).items()
     }
 
 
 def markers(models: Sequence[str]) -> dict[str, str]:
-    """Return a mark per model: all the same for the first ten; thirty differ in colour or mark."""
-    return {
-        model: MARKS[0 if k < COLOURS else 1 + k % (len(MARKS) - 1)]
-        for k, model in enumerate(models)
-    }
+    """Return a mark per model; thirty models differ in colour or mark."""
+    return {model: MARKS[(k + k // COLOURS) % len(MARKS)] for model, k in _places(models).items()}
 
 
 def line_styles(models: Sequence[str]) -> dict[str, str]:

@@ -12,9 +12,12 @@ from matplotlib.figure import Figure
 
 from bench import data, figures, run
 from bench.figures import cbbq, mcbe, nli_coal, style
+from bench.figures.overview import scores_by_bias
 from bench.metrics.cbbq import HEADLINES, by_name_and_topic
+from bench.metrics.headline import headline_rows
 from bench.metrics.mcbe import severities
 from bench.metrics.nli_coal import by, predictors
+from bench.metrics.table import Headline
 from tests.helpers.drawing import drawn, ticks, told
 from tests.helpers.recorded import cell
 
@@ -50,6 +53,13 @@ def score(scores: Table, task: str, metric: str = "score", **where: str) -> floa
     return float(cell(scores, metric, preset, task=task, **{"model": BIASED, **where}).score)
 
 
+def by_bias(scores: Table) -> tuple[str, Headline, Table]:
+    """A panel of `scores_by_bias`: two models of one bias."""
+    rows = headline_rows(scores, HEADLINES[0])
+    rows = rows[(rows.category == "all") & rows.score.notna()]
+    return "CBBQ", HEADLINES[0], rows.assign(bias=0.6)
+
+
 def hatched(ax: Axes) -> int:
     return sum(bool(patch.get_hatch()) for patch in ax.patches)
 
@@ -66,8 +76,6 @@ PICTURES: dict[str, Callable[[Table, Any], Figure | None]] = {
         by_name_and_topic(runs[0].records, runs[0].items), "gender", BIASED
     ),
     "mcbe tasks_by_model": lambda scores, _runs: mcbe.tasks_by_model(scores),
-    "mcbe categories_by_task": lambda scores, _runs: mcbe.categories_by_task(scores, BIASED),
-    "mcbe radars": lambda scores, _runs: mcbe.radars(scores),
     "mcbe list_lengths": lambda scores, _runs: mcbe.list_lengths(scores),
     "mcbe marks": lambda scores, _runs: mcbe.marks(scores),
     "mcbe severities": lambda _scores, runs: mcbe.severities(
@@ -80,6 +88,8 @@ PICTURES: dict[str, Callable[[Table, Any], Figure | None]] = {
         by(runs[0].records, runs[0].items, "occupation"), "zh", BIASED
     ),
     "cbbq scores_by_model": lambda scores, _runs: figures.scores_by_model(scores, "cbbq"),
+    "mcbe scores_by_model": lambda scores, _runs: figures.scores_by_model(scores, "mcbe"),
+    "cbbq scores_by_bias": lambda scores, _runs: scores_by_bias([by_bias(scores)], "Scores"),
     "mcbe by_category": lambda scores, _runs: next(figures.by_category(scores, "mcbe"))[1],
     "mcbe score_and_validity": lambda scores, _runs: figures.score_and_validity(
         scores, "mcbe", "ss", "score", "position_bias"
@@ -102,7 +112,7 @@ def test_a_picture_draws_without_warnings(
 def test_what_was_not_asked_has_no_picture(scores: Any, runs: Any) -> None:
     for benchmark, asked, names in (
         ("cbbq", "metric == 'unknown'", ("category_heatmaps", "option_orders", "scores_by_model")),
-        ("mcbe", "task == 'bs' and category == 'age'", ("radars", "list_lengths", "marks")),
+        ("mcbe", "task == 'bs' and category == 'age'", ("list_lengths", "marks")),
         ("nli_coal", "task == 'ps' and category == 'all'", ("labels_by_set", "habits")),
     ):
         for name in names:
@@ -122,8 +132,6 @@ def test_heatmaps_print_the_scores_and_leave_gaps_open(scores: Any) -> None:
         assert hatched(ax) == 2, "who refuses has no number, and not a 0"
     ax = drawn(mcbe.tasks_by_model(scores["mcbe"])).axes[0]
     assert f"{score(scores['mcbe'], 'bs'):.0f}" in told(ax)
-    ax = drawn(mcbe.categories_by_task(scores["mcbe"], BIASED)).axes[0]
-    assert (hatched(ax), len(told(ax))) == (2, 3 * 6 - 2), "worldview has no place in pc and ss"
     ax = figures.categories_by_model(scores["cbbq"], "cbbq", HEADLINES[0]).axes[0]
     wanted = [score(scores["cbbq"], "ambiguous", "s_amb", category=of) for of in ("age", "gender")]
     assert {f"{value:.2f}" for value in wanted} <= {*told(ax)}
@@ -164,10 +172,6 @@ def test_points_and_lines_are_at_the_scores(scores: Any, runs: Any) -> None:
     lines = drawn(cbbq.option_orders(table)).axes[0].lines
     at = {mark: [x.get_xdata()[0] for x in lines if x.get_marker() == mark] for mark in "so"}
     assert (at["s"][1], at["o"][1]) == (1, 0)
-    by_task = drawn(mcbe.radars(scores["mcbe"])).axes[1].lines
-    wanted = [score(scores["mcbe"], task) for task in ("pc", "sc", "ss", "ba", "bs")]
-    assert by_task[0].get_ydata()[:5] == pytest.approx(wanted)
-    assert np.isnan(by_task[2].get_ydata()).any(), "a gap stays a gap"
     english = drawn(PICTURES["nli_coal habits"](scores["nli_coal"], runs["nli_coal"])).axes[0]
     bars = {bar.get_label(): bar[0].get_xydata()[0] for bar in english.containers}
     metrics = ("coal", nli_coal.BALANCED)
@@ -206,6 +210,23 @@ def test_a_cell_is_a_name_in_a_topic_with_its_score_and_answers() -> None:
     many = many.assign(topic="t", category="age", s_amb=0.5, s_disamb=0.5, s_total=0.5, n_disamb=1)
     shown = ticks(drawn(cbbq.names_by_topic(many, "age")).axes[0].get_yticklabels())
     assert shown == [f"name {k}" for k in range(7, 47)]
+
+
+def test_points_are_at_the_bias_that_was_put_in(scores: Any) -> None:
+    _title, _line, rows = by_bias(scores["cbbq"])
+    ax = drawn(scores_by_bias([by_bias(scores["cbbq"])], "Scores")).axes[0]
+    bars = {bar.get_label(): tuple(bar[0].get_xydata()[0]) for bar in ax.containers}
+    assert bars[BIASED] == pytest.approx((0.6, score(scores["cbbq"], "ambiguous", "s_amb")))
+    assert sorted(x for x, _y in bars.values()) == pytest.approx([0.6, 0.63]), "next to each other"
+    assert len(bars) == len(rows)
+
+
+def test_a_model_keeps_its_colour_where_another_is_left_out() -> None:
+    with style.use_models(["a", "b", "c"]):
+        every = style.colours(["a", "b", "c"]), style.markers(["a", "b", "c"])
+        some = style.colours(["c", "b"]), style.markers(["c", "b"])
+    for whole, part in zip(every, some, strict=True):
+        assert part == {name: whole[name] for name in ("c", "b")}
 
 
 def test_thirty_models_differ_in_colour_or_mark() -> None:
