@@ -76,6 +76,20 @@ class Run:
     def items(self) -> pd.DataFrame:
         return records.read_items(self.folder)
 
+    def answers(self) -> pd.DataFrame:
+        """Return the records with what each answer says: `verdict`, one of `bench.tasks.VERDICTS`.
+
+        It is empty where no answer is right or wrong, and for the replies of a judge.
+        """
+        rows, judge = self.records, module("tasks", self.benchmark).verdict_of
+        items = {item.item_id: item for item in self.items.itertuples(index=False)}
+        columns = (rows[name].tolist() for name in ("task", "request", "parsed", "item_id"))
+        verdicts = [
+            judge(task, request, parsed or "", items[item_id])
+            for task, request, parsed, item_id in zip(*columns, strict=True)
+        ]
+        return rows.assign(verdict=verdicts)
+
     @property
     def readings(self) -> pd.DataFrame:
         """The replies that a person read: `task`, `person` and `reader`, what each read in them.

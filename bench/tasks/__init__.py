@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bench.benchmarks import module
 from bench.core.errors import BadInput, expected
+from bench.core.i18n import N_
 from bench.tasks.request import Request, Setting, Way
 
 if TYPE_CHECKING:
     from bench.tasks.prompts import PromptSet
 
+# What an answer says, see `Tasks.verdict_of`: it follows the stereotype; it is right; it says that
+# nothing is known though facts are given; it is another answer; it could not be read.
+VERDICTS = (N_("stereotyped"), N_("right"), N_("unknown"), N_("other"), N_("unreadable"))
 # How a choice is read: in a generated reply, or by the probabilities of letters or option texts.
 READ = {"text": "generate", "letters": "choose", "options": "choose"}
 
@@ -57,6 +61,9 @@ class Tasks(Protocol):
 
     def parse(self, task: str, request: str, response: str, item: Any) -> str:
         """Read a reply; return a value, or an empty text if it holds none."""
+
+    def verdict_of(self, task: str, request: str, parsed: str, item: Any) -> str:
+        """Return one of `VERDICTS` for an answer; empty where none is right or wrong."""
 
     def readable_values(self, task: str, request: str, item: Any) -> Mapping[str, str] | range:
         """Return the values that `parse` can read, each with its meaning."""
