@@ -24,6 +24,7 @@ from bench.core.errors import BadInput
 from bench.core.i18n import notebook, use_language
 from bench.core.places import DEMO, NOTEBOOKS
 from bench.core.progress import say
+from bench.figures.style import use_models
 from bench.report import execute, kernels, site, study, study_runs
 from bench.report.execute import check_parameters, names_of_parameters
 from bench.report.site import Page
@@ -74,7 +75,7 @@ def make(
         why = f"cannot be written ({error.strerror or error})"
         raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
     study_runs.check_keys(plan, folder)
-    with use_language(plan.language):
+    with use_language(plan.language), use_models([model.label for model in plan.models]):
         return making.make(at_a_time)
 
 

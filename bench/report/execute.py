@@ -23,6 +23,9 @@ from bench.report import kernels
 
 # Seconds that a cell may take.
 CELL_TIMEOUT = 3600
+# Tags of the cells with parameters. Papermill sets those of the first after the cell `parameters`,
+# so the other one, with those that few need, comes before it.
+PARAMETERS = ("parameters", "more-parameters")
 # Errors with a message for the reader; any other one needs its traceback.
 SENTENCES = tuple(
     kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed)
@@ -102,8 +105,9 @@ def names_of_parameters(source: Path) -> list[str]:
         raise BadInput(f"{source}: no such notebook; there are {known or 'none'}")
     cells = [
         cell
+        for tag in PARAMETERS
         for cell in nbformat.read(source, as_version=4).cells
-        if "parameters" in cell.metadata.get("tags", ())
+        if tag in cell.metadata.get("tags", ())
     ]
     # Papermill itself reads line by line and misses longer lists.
     targets = [

@@ -1,10 +1,10 @@
 """Write the pages of a report from executed notebooks, and its index."""
 
 import base64
-import html
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,27 +16,24 @@ from bench import __version__
 from bench.benchmarks import module
 from bench.core import export, i18n
 from bench.core.errors import NoRuns
-from bench.figures import scores_by_model
-from bench.metrics.headline import headline_rows, headlines, warnings
-from bench.metrics.table import ALL
-from bench.report import downloads, matrix
+from bench.core.i18n import _
+from bench.metrics.headline import short_title, warnings
+from bench.report import downloads, items, overview
 from bench.report.execute import Trouble, drop_blank_outputs
-from bench.report.matrix import Runs
+from bench.report.overview import Asked, Runs
 from bench.report.study import Study
 from bench.report.study_runs import ASKED, Cell
 from bench.run.results import labels
 from bench.show import rests_on
 
+# How the names of pages of answers begin.
+ANSWERS = "answers-"
 TEMPLATES = Path(__file__).parent / "templates"
-# Cells that papermill adds where a notebook failed; the page has its own message.
-MARKERS = {"papermill-error-cell-tag"}
-# Tags, and elements whose text stays as it is.
-TAG = re.compile(r"(<(pre|code|style|math|svg)\b.*?</\2>|<[^>]*>)", re.DOTALL)
-# Shorter words fit everywhere; a space after the sign is a break already.
-LONG = re.compile(r"[^\s<>]{12,}")
-SIGN = re.compile(r"(?<=[/:,_])(?=[^\s/:,_])")
-# A long name without any sign is cut, so that the page does not become wider.
-ENDLESS = re.compile(r"([A-Za-z0-9]{24})(?=[A-Za-z0-9])")
+# Cells that are not on a page: what recomputes a paper, and those that papermill adds where a
+# notebook failed, for which the page has its own message.
+# A cell of scores by category, which links to its items.
+CELL = re.compile(r"(<td class='number' data-category='([^']*)'[^>]*>)([^<]*)")
+MARKERS = {"papermill-error-cell-tag", "not-in-reports"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class Page:
     Attributes:
         shown_as: its name in the navigation.
         contents: anchors and headings of its sections.
-        findings: its findings (`<div class='findings'>`).
+        findings: its findings, the first of which answers its question.
         trouble: why the notebook did not run to its end.
     """
 
@@ -67,29 +64,6 @@ class Page:
         """Whether its notebook had nothing to be about."""
         return bool(self.trouble and self.trouble.kind == NoRuns.__name__)
 
-    @property
-    def what_was_found(self) -> str:
-        """The link to its findings."""
-        heading = i18n.heading("What was found")
-        mark = next((mark for mark, text in self.contents if text == heading), "")
-        return f"{self.file}#{mark}" if mark else self.file
-
-
-def with_breaks(text: str) -> str:
-    """Let a browser break HTML in long names, outside code, prompts and replies.
-
-    After a slash, colon, comma or underscore, so that no word is cut.
-    """
-
-    def broken(part: str) -> str:
-        return LONG.sub(lambda word: ENDLESS.sub(r"\1<wbr>", SIGN.sub("<wbr>", word[0])), part)
-
-    # Each text is followed by a tag and the name of an element.
-    parts = TAG.split(text)
-    return "".join(
-        broken(part) if k % 3 == 0 else part for k, part in enumerate(parts) if k % 3 < 2
-    )
-
 
 def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = None) -> Page:
     """Make a page from an executed notebook, up to where it stopped."""
@@ -100,6 +74,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         extra_template_basedirs=[str(TEMPLATES)],
         exclude_input_prompt=True,
         exclude_output_prompt=True,
+        exclude_anchor_links=True,
     )
     book = nbformat.read(notebook, as_version=4)
     drop_blank_outputs(book)
@@ -111,40 +86,24 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         # A message for the reader needs no traceback.
         for cell in (book.cells[k] for k in stopped if trouble.is_sentence):
             cell.outputs = [output for output in cell.outputs if not _is_error(output)]
-    body, _unused = exporter.from_notebook_node(book)
-    body = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", body)
-    # Boxes that scroll have to be reached by keyboard.
-    body = body.replace("<pre>", '<pre tabindex="0">')
-    body = body.replace(
-        '<div class="output_png output_subarea">', '<div class="output_png" tabindex="0">'
-    )
-    # Links are relative to the notebook, which is in another folder.
-    body = re.sub(
-        rf"""href=(["'])[^"']*?/tables/{re.escape(name)}/([\w.-]+)\1""",
-        rf'href="tables/{name}/\2"',
-        body,
-    )
-
-    def translated(match: re.Match[str]) -> str:
-        """Translate a heading, and keep its anchor."""
-        begin, _level, escaped, end = match.groups()
-        text = i18n.heading(html.unescape(escaped))
-        if text == html.unescape(escaped):
-            return match[0]
-        return f'{begin} lang="{i18n.tag()}">{html.escape(text)}{end}'
-
-    body = re.sub(r'(<h([1-6]) id="[^"]*")>(.*?)(</h\2>)', translated, body)
-    heading = re.search(r"<h1[^>]*>(.*?)</h1>", body, re.DOTALL)
-    title = re.sub(r"<[^>]+>", "", heading[1]) if heading else name
-    contents = [
-        (mark, re.sub(r"<[^>]+>", "", text))
-        for mark, text in re.findall(r'<h2 id="([^"]+)"[^>]*>(.*?)</h2>', body, re.DOTALL)
+    title, contents = name, []
+    for cell in (cell for cell in book.cells if cell.cell_type == "markdown"):
+        cell.source = i18n.prose(cell.source)
+        marks, _space, heading = cell.source.partition("\n")[0].partition(" ")
+        if marks == "#":
+            title = heading
+        elif marks == "##":
+            contents.append((f"cell-id={cell.id}", heading))
+    outputs = [output for cell in book.cells for output in cell.get("outputs", [])]
+    findings = [
+        sentence
+        for output in outputs
+        for sentence in output.get("metadata", {}).get("findings", [])
     ]
-    listed = "".join(
-        re.findall(r"""<div class=["']findings["'][^>]*>(.*?)</div>""", body, re.DOTALL)
-    )
-    findings = [html.unescape(text) for text in re.findall(r"<li>(.*?)</li>", listed, re.DOTALL)]
-    return Page(name, shown_as, title, with_breaks(body), contents, findings, trouble)
+    body, _unused = exporter.from_notebook_node(book)
+    # Links are relative to the notebook, which is one folder deeper.
+    body = body.replace("href='../tables/", "href='tables/")
+    return Page(name, shown_as, title, body, contents, findings, trouble)
 
 
 def _is_error(output: nbformat.NotebookNode) -> bool:
@@ -152,10 +111,11 @@ def _is_error(output: nbformat.NotebookNode) -> bool:
 
 
 class Picture(NamedTuple):
-    """A picture of the index: its PNG as a data URI, its description, its width in pixels."""
+    """A picture of the index: its PNG as a data URI, its texts, its width in pixels."""
 
     source: str
     alt: str
+    caption: str
     width: int
 
 
@@ -171,29 +131,64 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        # Bodies and their headings are escaped already.
+        # The bodies of pages are escaped already.
         self._environment.filters["made"] = Markup
-        self._environment.filters["breakable"] = lambda text: Markup(with_breaks(html.escape(text)))
-        self._environment.globals.update(_=i18n._, column=i18n.column)
-        self._css = Markup((TEMPLATES / "style.css").read_text("utf-8"))
-        # By variant: models in the picture, and the picture.
-        self._pictures: dict[str, tuple[list[str], Picture | None]] = {}
+        script = (TEMPLATES / "script.js").read_text("utf-8")
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        self._environment.globals.update(
+            _=i18n._,
+            column=i18n.column,
+            short_title=short_title,
+            direction=overview.direction,
+            css=Markup((TEMPLATES / "style.css").read_text("utf-8")),
+            script=Markup(script),
+            script_hash=f"sha256-{digest}",
+        )
+        # The models of the picture, and the picture.
+        self._picture: tuple[list[str], Picture | None] = ([], None)
 
     def _text(self, template: str, pages: Sequence[Page], **values: Any) -> str:
         return self._environment.get_template(template).render(
             plan=self._plan,
             pages=pages,
-            css=self._css,
             version=__version__,
             language=i18n.tag(),
-            # The language of the notebooks' text.
+            # The language of references.
             written=i18n.TAGS["en"],
             **values,
         )
 
     def write_page(self, page: Page, pages: Sequence[Page]) -> None:
         """Write a page, with `pages` in its navigation."""
+        answers = f"{ANSWERS}{page.name}.html"
+        if answers in {other.file for other in pages}:
+            links = rf"\1<a href='{answers}#\2'>\3</a>"
+            page = replace(page, body=CELL.sub(links, page.body))
         export.write_text(self._folder / page.file, self._text("page.html.j2", pages, page=page))
+
+    def _answer_pages(self, runs: Runs) -> dict[str, Page]:
+        """Return a page for the answers to each benchmark that has a page, by its variant's key."""
+        pages = {}
+        for variant in self._plan.variants:
+            if variant.page and any(key == variant.key for _model, key in runs):
+                title = _("{title}: questions and answers", title=variant.title)
+                shown_as = _("{title} answers", title=variant.title)
+                name = f"{ANSWERS}{variant.key}"
+                pages[variant.key] = Page(name, shown_as, title, "", [], [])
+        return pages
+
+    def _write_answers(self, key: str, page: Page, pages: Sequence[Page], runs: Runs) -> None:
+        own = [run for (_model, variant), run in runs.items() if variant == key]
+        codes = str(own[0].about["data"].get("language", "")).split(",")
+        language = codes[0].strip() if len(codes) == 1 else ""
+        text = self._text(
+            "items.html.j2",
+            pages,
+            page=page,
+            shown=items.read(own),
+            data_language=language or i18n.TAGS["en"],
+        )
+        export.write_text(self._folder / page.file, text)
 
     def write(
         self,
@@ -210,39 +205,43 @@ class Site:
             waiting: names of pages that are not there yet.
         """
         plan, folder = self._plan, self._folder
-        asked = list(dict.fromkeys(cell.model.label for cell in cells if cell.state == ASKED))
-        if is_complete := not asked and not waiting:
-            for page in pages:
+        pending = list(dict.fromkeys(cell.model.label for cell in cells if cell.state == ASKED))
+        if is_complete := not pending and not waiting:
+            answers = self._answer_pages(runs)
+            notebooks, pages = pages, [*pages, *answers.values()]
+            for page in notebooks:
                 self.write_page(page, pages)
-        shown = matrix.benchmarks(plan.variants, cells, runs)
+            for key, page in answers.items():
+                self._write_answers(key, page, pages, runs)
+        compared = plan.first_variants if is_complete else []
+        shown = overview.read(plan.variants, cells, runs, compare=compared)
         every_run = list(runs.values())
         by_name = {page.name: page for page in pages}
-        analyses = [page for page in pages if page.name in plan.analyses]
-        first = [variant for variant in shown if variant["name"] in plan.first_variants]
+        first = [asked for asked in shown if asked.variant.key in plan.first_variants]
         first_runs = [run for (_model, key), run in runs.items() if key in plan.first_variants]
         cards = (
-            downloads.write(folder, plan.benchmarks, first_runs, matrix.headline_table(shown))
+            downloads.write(folder, plan.benchmarks, first_runs, overview.headline_table(shown))
             if is_complete
             else []
         )
-        of_pages = {page.name: page.findings for page in analyses}
-        findings = [
-            (sentence, by_name.get(name))
-            for sentence, name in matrix.top_sentences(first, of_pages)
-            if name in by_name or not is_complete
-        ]
+        of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
         titles = {variant.key: variant.title for variant in plan.variants}
         text = self._text(
             "index.html.j2",
             pages,
             benchmarks=shown,
-            overview=matrix.overview(plan.models, shown),
-            pictures=[picture for variant in first if (picture := self._picture(variant))],
-            findings=findings,
+            first=first,
+            rows=overview.rows_by_model(plan.models, first),
+            notes=overview.notes(first),
+            answer=overview.answer(first),
+            picture=self._draw(first),
+            findings=[
+                (sentence, by_name.get(name))
+                for sentence, name in overview.top_sentences(first, of_analyses)
+            ],
             warnings=warnings([run.about for run in every_run]),
-            asked=asked,
+            pending=pending,
             waiting=waiting,
-            analyses=analyses,
             left_out=[(i18n.notebook(name), i18n.note(why)) for name, why in left_out.items()],
             runs=[
                 (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
@@ -260,19 +259,17 @@ class Site:
         export.write_text(index, text)
         return index
 
-    def _picture(self, shown: Mapping[str, Any]) -> Picture | None:
-        """Draw a benchmark's first headline score by model, again if there are more models."""
-        models = [row["model"] for row in shown["rows"] if row["done"]]
-        known = self._pictures.get(shown["name"])
-        if known and known[0] == models:
-            return known[1]
-        scores, figure, picture = shown["scores"], None, None
-        if len(scores):
-            rows = headline_rows(scores, headlines(scores, shown["benchmark"])[0])
-            figure = scores_by_model(rows[rows.category == ALL], shown["benchmark"])
-        if figure is not None:
-            png = base64.b64encode(export.quantize_png(export.to_png(figure))).decode()
-            width = round(figure.get_size_inches()[0] * 96)
-            picture = Picture(f"data:image/png;base64,{png}", str(figure.get_label()), width)
-        self._pictures[shown["name"]] = models, picture
-        return picture
+    def _draw(self, first: Sequence[Asked]) -> Picture | None:
+        """Draw the main picture, again if there are more models."""
+        done = [line.folder for asked in first for line in asked.lines if line.is_done]
+        if self._picture[0] != done:
+            picture, figure = None, overview.main_picture(first)
+            if figure is not None:
+                png = base64.b64encode(
+                    export.quantize_png(export.to_png(figure), transparent=True)
+                ).decode()
+                width = round(figure.get_size_inches()[0] * 96)
+                source, alt = f"data:image/png;base64,{png}", str(figure.get_label())
+                picture = Picture(source, alt, figure.get_suptitle(), width)
+            self._picture = done, picture
+        return self._picture[1]

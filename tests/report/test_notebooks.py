@@ -7,8 +7,8 @@ import nbformat
 import pytest
 
 from bench import records, run
-from bench.core.i18n import use_language
-from bench.report import build, execute, matrix, site
+from bench.core.i18n import prose, use_language
+from bench.report import build, execute, overview, site
 
 
 @pytest.mark.parametrize(
@@ -23,11 +23,14 @@ def test_a_misspelt_parameter_or_notebook_is_refused(refusal, notebook, message)
     assert message in refusal(execute.check_parameters, source, {"modles": []})
 
 
+LAST = "## What the numbers rest on"
+
+
 def written(path, *cells):
     """A notebook of a heading, cells of code, and a section that comes last."""
     book = [nbformat.v4.new_markdown_cell("# A notebook")]
     book += [nbformat.v4.new_code_cell(cell) for cell in ("x = 1", *cells)]
-    book.append(nbformat.v4.new_markdown_cell("## What was found"))
+    book.append(nbformat.v4.new_markdown_cell(LAST))
     book[1].metadata["tags"] = ["parameters"]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=book, metadata=kernel), path)
@@ -41,8 +44,7 @@ def shown(folder, *cells):
     return trouble, site.page("one", "one", target, trouble)
 
 
-FINDINGS = "<div class='findings'><ul><li>A &lt; B.</li><li>C.</li></ul></div>"
-SHOW = f"from IPython.display import HTML, display; display(HTML({FINDINGS!r}))"
+SHOW = "from bench import show; show.answer(['A < B.', 'C.'])"
 SENTENCE = "from bench.core.errors import BadInput; raise BadInput('two models are needed')"
 ESCAPED = "the &lt;b&gt;reason&lt;/b&gt;"
 
@@ -50,8 +52,8 @@ ESCAPED = "the &lt;b&gt;reason&lt;/b&gt;"
 @pytest.mark.parametrize(
     ("cell", "kind", "shows", "hides"),
     [
-        (SHOW, None, "What-was-found", "Traceback"),
-        ("raise ValueError('the <b>reason</b>')", "ValueError", ESCAPED, "What-was-found"),
+        (SHOW, None, "numbers rest on", "Traceback"),
+        ("raise ValueError('the <b>reason</b>')", "ValueError", ESCAPED, "numbers rest on"),
         ("raise ValueError", "ValueError", "Traceback", "An Exception was encountered"),
         # A message for the reader needs no traceback.
         (SENTENCE, "BadInput", "shown before", "Traceback"),
@@ -71,9 +73,13 @@ def test_a_notebook_is_shown_up_to_where_it_fails(tmp_path, cell, kind, shows, h
 def test_findings_and_headings_of_a_page(tmp_path):
     with use_language("zh"):
         _, page = shown(tmp_path, SHOW)
-    assert '<h2 id="What-was-found" lang="zh-CN">主要发现</h2>' in page.body
+        heading = prose(LAST).removeprefix("## ")
+    ((mark, listed),) = page.contents
+    assert heading == listed != LAST.removeprefix("## ")
+    assert f'id="{mark}"' in page.body
+    assert heading in page.body
     assert page.findings == ["A < B.", "C."]
-    assert matrix.top_sentences([], {"compare": page.findings}) == [("A < B.", "compare")]
+    assert overview.top_sentences([], {"compare": page.findings}) == [("A < B.", "compare")]
 
 
 def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypatch):

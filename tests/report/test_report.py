@@ -43,8 +43,7 @@ def made(tmp_path_factory):
 
 
 def page(made, name="index.html"):
-    # Without the places where long names may be broken.
-    return (made.page.parent / name).read_text("utf-8").replace("<wbr>", "")
+    return (made.page.parent / name).read_text("utf-8")
 
 
 def score(made, model):
@@ -57,7 +56,8 @@ def score(made, model):
 def test_the_index_answers_first_and_says_what_failed(made):
     index, folder = page(made), made.page.parent
     pages = {path.name for path in folder.glob("*.html")}
-    assert pages == {"index.html", "cbbq.html", "nli_coal.html", "meta_evaluation.html"}
+    answers = {"answers-cbbq.html", "answers-nli_coal.html"}
+    assert pages == {"index.html", "cbbq.html", "nli_coal.html", "meta_evaluation.html", *answers}
     assert made.failed == ["planted on nli_coal"]
     for text in (
         'href="cbbq.html"',
@@ -68,17 +68,17 @@ def test_the_index_answers_first_and_says_what_failed(made):
         "Yufei Huang, Deyi Xiong (2024).",
     ):
         assert text in index
-    marks = ("glance", "findings", "cbbq", "provenance", "cite")
+    marks = ("glance", "findings", "pages", "provenance", "cite")
     places = [index.index(f'id="{mark}"') for mark in marks]
     assert places == sorted(places)
-    findings = re.findall(r"<li>(.*?) <a href=\"([\w.]+)#What-was-found\">", index)
-    assert 3 <= len(findings) <= 5
-    # One of each benchmark before the second of any.
-    assert [link for _, link in findings][:2] == ["cbbq.html", "nli_coal.html"]
+    findings = re.findall(r"<li>(.*?) <a href=\"([\w.]+)\">More", index)
+    assert [link for _, link in findings] == ["meta_evaluation.html", "cbbq.html", "nli_coal.html"]
+    assert "CBBQ: simulated:bias=1 is the most biased, " in index.partition('id="glance"')[0]
     glance = index.partition('id="glance"')[2].partition("</table>")[0]
     assert glance.count('<th scope="row">') == 3
-    assert "Only 0% of its answers could be read" in glance
     assert '<td class="na"><span>failed: ' in glance
+    notes = index.partition('id="notes"')[2].partition("</details>")[0]
+    assert "simulated:refuse=1, CBBQ: Only 0% of its answers could be read" in notes
     links = re.findall(r'href="([^"]+/run.json)"', index)
     assert len(links) == 5
     assert all((folder / link).is_file() for link in links)
@@ -87,20 +87,24 @@ def test_the_index_answers_first_and_says_what_failed(made):
 @pytest.mark.slow
 def test_every_table_is_next_to_its_page_and_agrees_with_it(made):
     text, tables = page(made, "cbbq.html"), made.page.parent / "tables/cbbq"
-    linked = {Path(link).name for link in re.findall(r'href="(tables/cbbq/[\w.]+)"', text)}
+    linked = {Path(link).name for link in re.findall(r"href='(tables/cbbq/[\w.]+)'", text)}
     kept = {path.name for path in tables.iterdir()}
-    assert linked == {name for name in kept if not name.startswith("findings.")}
+    hidden = ("findings.", "names_")
+    assert linked == {name for name in kept if not name.startswith(hidden)}
     assert {"by_category.csv", "scores.parquet", "scores.tex", "scores.svg"} <= linked
     assert score(made, "simulated:bias=1").score == 1
     same = pd.read_parquet(tables / "scores.parquet").score
     pd.testing.assert_series_equal(pd.read_csv(tables / "scores.csv").score, same)
-    # Code is folded, pictures have words, and what a model says is text.
-    assert text.count('<details class="code">') >= 5
+    # Pictures have words, and what a model says is text.
     alternatives = re.findall(r'<img[^>]*?alt="([^"]*)"', text, re.DOTALL)
     assert len(alternatives) >= 4
     assert min(map(len, alternatives)) > 20
-    assert PLANTED not in text
-    assert "&lt;script&gt;document.title=" in text
+    for shown in (text, page(made, "answers-cbbq.html")):
+        assert PLANTED not in shown
+        assert "&lt;script&gt;document.title=" in shown
+    # A score by category links to its questions.
+    assert "<a href='answers-cbbq.html#gender'>" in page(made, "cbbq.html")
+    assert 'id="gender"' in page(made, "answers-cbbq.html")
 
 
 RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}"
@@ -109,13 +113,14 @@ RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}"
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(360, False), (390, True), (1280, True)])
 @pytest.mark.parametrize(
-    ("name", "pictures"), [("index.html", 0), ("cbbq.html", 4), ("nli_coal.html", 2)]
+    ("name", "pictures"),
+    [("index.html", 1), ("cbbq.html", 4), ("nli_coal.html", 2), ("answers-cbbq.html", 0)],
 )
 def test_a_page_in_a_browser_shows_all_and_shuts_nobody_out(made, name, pictures, width, dark):
     links = r"""(?:src|href|action)\s*=\s*["']([^"']+)["']|url\(([^)]+)\)|@import"""
     found = [link for pair in re.findall(links, page(made, name)) for link in pair if link]
     assert [link for link in found if re.match(r"(https?:)?//", link)] == []
-    assert "<script" not in page(made, name)
+    assert page(made, name).count("<script") == 1
     script = f"""{axe()};axe.run(document, {RULES}).then(found => ({{
         title: document.title,
         pictures: [...document.images].map(image => image.complete && image.naturalWidth > 0),
@@ -195,7 +200,7 @@ def test_the_index_says_what_is_still_to_come_and_links_no_page_that_is_not_ther
     def index(k, waiting):
         cells[k] = study_runs.ask(small, small.models[k], small.variants[0], folder)
         runs[cells[k].place] = Run.open(run_folder(folder, cells[k]))
-        text = report.write(cells, [], runs, {}, waiting).read_text("utf-8").replace("<wbr>", "")
+        text = report.write(cells, [], runs, {}, waiting).read_text("utf-8")
         for link in re.findall(r'href="([^"#]+)"', text):
             assert link.startswith("data:") or (folder / link).exists()
         return text
@@ -204,8 +209,7 @@ def test_the_index_says_what_is_still_to_come_and_links_no_page_that_is_not_ther
     rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', early, re.DOTALL)
     assert ["still being asked" in row for _, row in rows[:2]] == [False, True]
     assert 'role="status"' in early
-    (picture,) = re.findall(r'<img src="data:image/png[^>]*alt="([^"]+)"', early, re.DOTALL)
-    assert "simulated:bias=1" in picture
+    assert len(re.findall(r'<img src="data:image/png[^>]*alt="[^"]+"', early)) == 1
     with i18n.use_language("zh"):
         complete = index(1, [])
     assert 'role="status"' not in complete
@@ -225,23 +229,6 @@ def test_a_worker_that_is_killed_fails_its_own_model_alone(small, monkeypatch):
     study_runs._ask_beside(small, small.models[1], Path("r"), 1, settled.append)
     assert [cell.state for cell in settled] == ["failed", "done"]
     assert "ended early (exit status 9)" in settled[0].why
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("bias=0.5,position=0.5 &lt;b&gt;", "bias=0.5,<wbr>position=0.5 &lt;b&gt;"),
-        ("Qwen/Qwen2.5-0.5B-Instruct, 12:30", "Qwen/<wbr>Qwen2.5-0.5B-Instruct, 12:30"),
-        ("x" * 50, "<wbr>".join(["x" * 24, "x" * 24, "xx"])),
-        (
-            "<i class='simulated:a'>simulated:abc</i>",
-            "<i class='simulated:a'>simulated:<wbr>abc</i>",
-        ),
-        ("<pre>simulated:abc <b>x</b></pre>", "<pre>simulated:abc <b>x</b></pre>"),
-    ],
-)
-def test_long_names_break_after_a_sign_and_nowhere_else(text, expected):
-    assert site.with_breaks(text) == expected
 
 
 ASKED = """

@@ -40,7 +40,7 @@ from bench.metrics.headline import LOW_VALIDITY, short_title
 from bench.metrics.significance import POWER, Comparison, compare_resamples, format_p, holm
 from bench.metrics.table import ALL, Headline, join_notes
 from bench.run import evaluate_all
-from bench.run.results import Run, labels, table
+from bench.run.results import Run, labels, short_name, table
 
 GIVEN, COUNTED, NAMED = "given", "counted", "its name"
 LAYERS = "counted in its layers, without embeddings"
@@ -227,7 +227,7 @@ def billions(run: Run, sizes: Mapping[str, float] | None = None) -> tuple[float,
         # A tiny model: four square matrices and three of twice the width, biases and norms.
         hidden, layers = int(counted["hidden"]), int(counted["layers"])
         return (layers * (10 * hidden**2 + 5 * hidden) + hidden) / 1e9, LAYERS
-    if match := SIZE.search(run.label):
+    if match := SIZE.search(short_name(run.model)) or SIZE.search(run.label):
         return float(match[1]) / (1 if match[2] in "Bb" else 1000), NAMED
     if run.model in SIMULATED:
         return SIMULATED[run.model], "ours, for show: it has no parameters"
@@ -238,11 +238,12 @@ def billions(run: Run, sizes: Mapping[str, float] | None = None) -> tuple[float,
 
 
 def family(run: Run) -> str:
-    """Return the name of a model without its size."""
-    kind, _colon, rest = run.label.partition(":")
+    """Return the name of a model without its size; a name that a study gives does not count."""
+    name = short_name(run.model)
+    kind, _colon, rest = name.partition(":")
     if kind == "tiny":
         return ":".join(filter(None, [kind, rest.partition(",")[2]]))
-    return re.sub(r"[-_ ]{2,}", "-", SIZE.sub("", run.label)).strip("-_ ") or run.label
+    return re.sub(r"[-_ ]{2,}", "-", SIZE.sub("", name)).strip("-_ ") or name
 
 
 def format_size(size: float) -> str:

@@ -1,0 +1,150 @@
+"""The page of a benchmark's questions: each with its options, and what every model answered."""
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from bench.core.cells import to_number
+from bench.core.text import shortened, truncate
+from bench.data import spread_evenly
+from bench.data.readers import read_json_lines
+from bench.figures.style import label
+from bench.run.results import Run, labels
+from bench.tasks.request import of_judge
+
+# A file of a data folder: one object per line, with the `id` of an item or cluster, and `english`.
+GLOSSES = "glosses.jsonl"
+# Items on a page, requests of an item, characters of a question and of a reply.
+MOST, REQUESTS, SHOWN, BRIEF = 300, 40, 3000, 160
+# Characters of a number from which on it is rounded.
+DIGITS = 6
+
+
+class Reply(NamedTuple):
+    """What a model answered: the value that was read, its verdict, and the reply."""
+
+    value: str
+    verdict: str
+    text: str
+
+
+class Question(NamedTuple):
+    """One request of an item, and the reply of each model, None if it was not asked."""
+
+    task: str
+    request: str
+    replies: list[Reply | None]
+
+
+class Item(NamedTuple):
+    """An item as it was asked.
+
+    Attributes:
+        mark: its anchor on the page.
+        prompt: what the first model was asked first.
+        gloss: the item in English; "" if the data have none.
+        verdicts: `model|verdict` of each answer, for filters.
+        is_disputed: models differ in a verdict.
+    """
+
+    item_id: str
+    mark: str
+    category: str
+    prompt: str
+    gloss: str
+    questions: list[Question]
+    verdicts: list[str]
+    is_disputed: bool
+
+
+class Items(NamedTuple):
+    """The items of a page: some of `total`, those first on which models differ.
+
+    Attributes:
+        categories: the code and name of each.
+    """
+
+    models: list[str]
+    categories: list[tuple[str, str]]
+    verdicts: list[str]
+    items: list[Item]
+    total: int
+
+
+def read(runs: Sequence[Run]) -> Items:
+    """Read the items and answers of runs on one benchmark."""
+    names, benchmark = labels(runs), runs[0].benchmark
+    columns = ["category", "task", "item_id", "request", "repeat", "prompt", "response"]
+    columns += ["parsed", "error", "verdict"]
+    rows = pd.concat(
+        [run.answers()[columns].assign(model=name) for run, name in zip(runs, names, strict=True)],
+        ignore_index=True,
+    )
+    rows = rows[(rows.repeat == rows.repeat.min()) & ~rows.request.str.startswith("thought")]
+    by_request = rows[rows.verdict != ""].groupby(["item_id", "task", "request"], sort=False)
+    differs = by_request.verdict.nunique().groupby("item_id", sort=False).max() > 1
+    every = list(dict.fromkeys(rows.item_id))
+    disputed = [name for name in every if differs.get(name, False)]
+    others = [name for name in every if not differs.get(name, False)]
+    chosen = {disputed[k] for k in spread_evenly(range(len(disputed)), MOST)}
+    chosen |= {others[k] for k in spread_evenly(range(len(others)), MOST - len(chosen))}
+    glosses = _glosses(runs[0])
+    parts = rows[rows.item_id.isin(chosen)].groupby("item_id", sort=False)
+    clusters = dict(zip(runs[0].items.item_id, runs[0].items.cluster, strict=True))
+    items = []
+    for name, part in parts:
+        gloss = glosses.get(str(name)) or glosses.get(clusters.get(name, ""), "")
+        items.append(_item(str(name), part, names, gloss, bool(differs.get(name, False))))
+    order = {name: k for k, name in enumerate(every)}
+    items.sort(key=lambda item: order[item.item_id])
+    categories = [
+        (code, label(benchmark, code)) for code in dict.fromkeys(i.category for i in items)
+    ]
+    known = [verdict for verdict in dict.fromkeys(rows.verdict) if verdict]
+    return Items(names, categories, sorted(known), items, len(every))
+
+
+def _glosses(run: Run) -> dict[str, str]:
+    """Read what the items say in English, by item or cluster, if their data have that."""
+    path = Path(run.about["data"]["folder"]) / GLOSSES
+    if not path.is_file():
+        return {}
+    return {str(line.get("id")): str(line.get("english", "")) for _n, line in read_json_lines(path)}
+
+
+def _item(
+    name: str, rows: pd.DataFrame, models: Sequence[str], gloss: str, is_disputed: bool
+) -> Item:
+    questions = []
+    for (task, request), part in rows.groupby(["task", "request"], sort=False):
+        given = {row.model: row for row in part.itertuples()}
+        replies = [_reply(given[model]) if model in given else None for model in models]
+        questions.append(Question(str(task), str(request), replies))
+    verdicts = rows[rows.verdict != ""]
+    # A prompt with a verdict has all that the item says; a likelihood's may be a bare sentence.
+    asked = rows[~rows.request.map(of_judge).astype(bool)]
+    first = (verdicts if len(verdicts) else asked).iloc[0]
+    return Item(
+        item_id=name,
+        mark=re.sub(r"[^\w.-]+", "-", name),
+        category=str(first.category),
+        prompt=shortened(first.prompt, SHOWN),
+        gloss=gloss,
+        questions=questions[:REQUESTS],
+        verdicts=sorted(
+            {f"{m}|{v}" for m, v in zip(verdicts.model, verdicts.verdict, strict=True)}
+        ),
+        is_disputed=is_disputed,
+    )
+
+
+def _reply(row: Any) -> Reply:
+    text = truncate(row.response or row.error, BRIEF)
+    number = to_number(row.parsed or "")
+    is_long = not math.isnan(number) and len(row.parsed) > DIGITS
+    value = f"{number:.3g}" if is_long else truncate(row.parsed or "—", BRIEF)
+    return Reply(value, str(row.verdict), value if is_long else text)

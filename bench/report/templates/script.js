@@ -1,0 +1,50 @@
+// Sorts a table by the column whose heading is clicked. Pages can be read without it.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const body = table.tBodies[0];
+  table.tHead.querySelectorAll("th").forEach((head, column) => {
+    const button = document.createElement("button");
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const up = head.getAttribute("aria-sort") !== "ascending";
+      table.tHead.querySelectorAll("th").forEach((th) => th.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", up ? "ascending" : "descending");
+      const key = (row) => row.cells[column]?.dataset.sort ?? row.cells[column]?.textContent ?? "";
+      const order = new Intl.Collator(undefined, { numeric: true }).compare;
+      const rows = [...body.rows].sort((a, b) => order(key(a), key(b)));
+      body.append(...(up ? rows : rows.reverse()));
+    });
+  });
+}
+// Filters the items of a page of questions.
+const form = document.querySelector("form.filters");
+if (form) {
+  const articles = [...document.querySelectorAll("article")];
+  const filter = () => {
+    const given = Object.fromEntries(new FormData(form));
+    const has = (article, model, verdict) =>
+      !verdict && !model ||
+      article.dataset.verdicts.split("\n").some((entry) => {
+        const [name, value] = entry.split("|");
+        return (!model || name === model) && (!verdict || value === verdict);
+      });
+    let count = 0;
+    for (const article of articles) {
+      const shown =
+        (!given.category || article.parentElement.id === given.category) &&
+        has(article, given.model, given.verdict) &&
+        has(article, given.model2, given.verdict2) &&
+        (!given.disputed || "disputed" in article.dataset) &&
+        article.textContent.toLowerCase().includes(given.text.toLowerCase());
+      article.hidden = !shown;
+      count += shown;
+    }
+    for (const section of document.querySelectorAll("main.items section")) {
+      section.hidden = !section.querySelector("article:not([hidden])");
+    }
+    form.querySelector("output").textContent = `${count} / ${articles.length}`;
+  };
+  form.hidden = false;
+  form.addEventListener("input", filter);
+  filter();
+}

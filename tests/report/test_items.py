@@ -1,0 +1,32 @@
+"""The page of questions and answers: what each model said, and whether they differ."""
+
+import json
+import shutil
+
+from bench.data import SAMPLES
+from bench.report import items
+from bench.run import evaluate
+
+
+def test_items_have_every_answer_with_its_verdict(tmp_path, monkeypatch):
+    data = shutil.copytree(SAMPLES / "cbbq", tmp_path / "data")
+    gloss = {"id": "age:ambiguous:neg:1", "english": "Who <b>was it?"}
+    (data / "glosses.jsonl").write_text(json.dumps(gloss), "utf-8")
+    options = {"categories": ["age"], "limit": 3, "data": data}
+    runs = [
+        evaluate("cbbq", f"simulated:{spec}", out=tmp_path / spec, **options)
+        for spec in ("bias=1", "bias=0", "answer=?")
+    ]
+    shown = items.read(runs)
+    assert (shown.total, len(shown.items)) == (6, 6)
+    assert shown.models == ["simulated:bias=1", "simulated:bias=0", "simulated:answer=?"]
+    for item in shown.items:
+        (question,) = item.questions
+        verdicts = [reply.verdict for reply in question.replies]
+        assert verdicts == ["stereotyped", "right", "unreadable"]
+        assert item.is_disputed
+        assert "simulated:bias=0|right" in item.verdicts
+    assert [item.gloss for item in shown.items if item.gloss] == ["Who <b>was it?"]
+    monkeypatch.setattr(items, "MOST", 2)
+    short = items.read(runs)
+    assert (short.total, len(short.items)) == (6, 2)

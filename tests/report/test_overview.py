@@ -1,0 +1,69 @@
+"""The index answers the study's question by rule, and its table has one direction."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from bench.metrics.table import Headline
+from bench.report import overview
+from bench.report.overview import Asked
+from bench.report.study import Variant
+
+HIGH = Headline("ambiguous", "s_amb", "Ambiguous: share of stereotyped answers", "{value}")
+LOW = HIGH._replace(biased_is_high=False, limits=(0, 100), share=False)
+
+
+def rows(*scores, benchmark="cbbq", line=HIGH):
+    """A score table: model, score and half of its interval's length, by habit or not."""
+    table = pd.DataFrame(
+        [(name, score, score - half, score + half, habit) for name, score, half, habit in scores],
+        columns=["model", "score", "ci_low", "ci_high", "by_habit"],
+    )
+    constant = {"benchmark": benchmark, "category": "all", "task": line.task, "metric": line.metric}
+    constant |= {"n": 40, "valid_rate": 1.0, "baseline": 1 / 3, "baseline_of": "", "note": ""}
+    return table.assign(**constant, preset="robust", bound_low=math.nan, bound_high=math.nan)
+
+
+def asked(*scores, bias=None):
+    return Asked(Variant("cbbq"), rows(*scores), [HIGH], [], None, bias or {})
+
+
+@pytest.mark.parametrize(
+    ("line", "values", "follows"),
+    [
+        (HIGH, [(0.25, 0.2), (0.75, 0.6), (0.75, 0.5)], True),
+        (LOW, [(0.25, 60), (0.5, 55), (0.75, 30)], True),
+        # Out of order in the middle; intervals that overlap; one level only.
+        (HIGH, [(0.25, 0.2), (0.5, 0.7), (0.75, 0.6)], False),
+        (HIGH, [(0.25, 0.2), (0.75, 0.25)], False),
+        (LOW, [(0.25, 30), (0.75, 60)], False),
+        (HIGH, [(0.5, 0.2), (0.5, 0.9)], False),
+    ],
+)
+def test_a_score_follows_a_bias_if_it_is_in_order_and_its_ends_are_apart(line, values, follows):
+    half = 0.05 * line.limits[1]
+    table = rows(*((str(k), score, half, False) for k, (_, score) in enumerate(values)), line=line)
+    assert overview.follows(table.assign(bias=[bias for bias, _ in values]), line) == follows
+
+
+def test_the_answer_is_about_the_known_bias_where_there_is_one():
+    scores = ("a", 0.2, 0.05, False), ("b", 0.6, 0.05, False)
+    seen = overview.answer([asked(*scores, bias={"a": 0.25, "b": 0.75})])
+    assert seen[0] == "Yes: the scores of CBBQ follow the bias that was put in."
+    assert seen[1].endswith("20\u00a0% at 0.25 and 60\u00a0% at 0.75.")
+    unseen = overview.answer([asked(*scores, bias={"a": 0.75, "b": 0.25})])
+    assert unseen[0].startswith("No: ")
+
+
+def test_a_model_that_always_answers_alike_is_not_the_most_biased():
+    (answer,) = overview.answer([asked(("a", 0.4, 0.05, False), ("always A", 0.5, 0.05, True))])
+    assert answer.startswith("CBBQ: a is the most biased, share of stereotyped answers 40\u00a0%")
+    assert answer.endswith("always A gave the same answer to everything.")
+
+
+@pytest.mark.parametrize(
+    ("line", "score", "share"), [(HIGH, 0.25, 0.25), (LOW, 25, 0.75), (LOW, 100, 0.0)]
+)
+def test_a_bar_is_longer_where_a_score_is_worse(line, score, share):
+    assert overview._share(line, score) == pytest.approx(share)
