@@ -94,7 +94,7 @@ def load(
     if kind == "openai":
         from bench.scorers.endpoint.scorer import Endpoint
 
-        return Endpoint(rest, Limits.of(limits), keys, options)
+        return Endpoint(rest, Limits.of(limits), keys or {}, options)
     # A model that does not exist is refused before torch is loaded, which takes seconds; a wrong
     # option before a model is downloaded.
     files = locate(model) if not kind and not device and not dtype else None

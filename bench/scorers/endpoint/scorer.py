@@ -34,7 +34,6 @@ from bench.scorers.options import GenerationOptions, Limits
 from bench.tasks.replies import unfinished_thought
 from bench.tasks.request import Key, Request, Turns
 
-DEFAULT_LIMITS = Limits()
 # How many likeliest tokens to ask for: as many as OpenAI's protocol allows, or as some servers do.
 LIKELIEST = (20, 5)
 # The model's own probabilities: no temperature, nothing cut away.
@@ -87,16 +86,16 @@ class Endpoint(Model):
     def __init__(
         self,
         rest: str,
-        limits: Limits = DEFAULT_LIMITS,
-        key_variables: Mapping[str, str] | None = None,
-        generation: GenerationOptions | None = None,
+        limits: Limits,
+        key_variables: Mapping[str, str],
+        generation: GenerationOptions,
     ) -> None:
         self.name, self.url = keys.parse(rest)
         self.host = keys.host_of(f"openai:{rest}")
-        keys.check_set(key_variables or {})
-        self._variable = keys.variable(self.host, key_variables or {})
+        keys.check_set(key_variables)
+        self._variable = keys.variable(self.host, key_variables)
         self._key = keys.key_in(self._variable)
-        self._options = generation or GenerationOptions()
+        self._options = generation
         for name in RESERVED.keys() & self._options.request_fields.keys():
             instead = RESERVED[name]
             hint = f"give {instead} instead" if instead else "the workbench sets it itself"

@@ -31,10 +31,10 @@ class Causal(LocalModel):
         tokenizer: Any,
         where: Placement,
         identity: dict[str, Any],
-        generation: GenerationOptions | None = None,
+        generation: GenerationOptions,
     ) -> None:
         super().__init__(network, tokenizer, where, identity)
-        self.generation = generation or GenerationOptions()
+        self.generation = generation
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
         self.chat = ChatFormatter(

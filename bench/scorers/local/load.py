@@ -47,15 +47,14 @@ def load(
     files: Location,
     where: Placement,
     trust_remote_code: bool,
-    label_names: Sequence[str] = (),
-    generation: GenerationOptions | None = None,
+    label_names: Sequence[str],
+    generation: GenerationOptions,
 ) -> Model:
     """Load the causal, masked, multiple-choice or classification model at `files`.
 
     Raises:
         BadInput: it cannot be read, is of another kind, or cannot follow an option.
     """
-    generation = generation or GenerationOptions()
     base = base_of(model, files)
     path, options = (base or files).path, files.options | {"trust_remote_code": trust_remote_code}
     own_tokenizer = base and (Path(files.path) / "tokenizer_config.json").is_file()

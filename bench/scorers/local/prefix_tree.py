@@ -94,33 +94,21 @@ def _shared(before: np.ndarray, row: np.ndarray) -> int:
     return int(differ[0]) if len(differ) else least
 
 
-class Block(NamedTuple):
-    """Some tokens of a pass.
-
-    Attributes:
-        first, last: their positions.
-        seen: the tokens that any of them sees.
-        mask: minus infinity where a token does not see another: [tokens, seen].
-    """
-
-    first: int
-    last: int
-    seen: torch.Tensor
-    mask: torch.Tensor
-
-
+# Some tokens of a pass, by their positions; the tokens that any of them sees; and a mask [tokens,
+# seen], minus infinity where a token does not see another.
+Block = tuple[slice, torch.Tensor, torch.Tensor]
 _blocks: ContextVar[Sequence[Block]] = ContextVar("blocks")
 
 
 def blocks(sees: np.ndarray, dtype: torch.dtype) -> list[Block]:
     """Split a pass in which token i sees those where `sees[i]` holds."""
-    result = []
+    result: list[Block] = []
     for first in range(0, len(sees), BLOCK):
         rows = sees[first : first + BLOCK]
         seen = np.flatnonzero(rows.any(0))
         mask = torch.zeros(len(rows), len(seen), dtype=dtype)
         mask.masked_fill_(~torch.from_numpy(rows[:, seen]), -torch.inf)
-        result.append(Block(first, first + len(rows), torch.from_numpy(seen), mask))
+        result.append((slice(first, first + len(rows)), torch.from_numpy(seen), mask))
     return result
 
 
@@ -154,14 +142,14 @@ def _attend(
     groups = heads // key.shape[1]
     query = (query[0] * (width**-0.5 if scaling is None else scaling)).unflatten(0, (-1, groups))
     out = torch.empty(tokens, heads, value.shape[-1], dtype=query.dtype)
-    for block in _blocks.get():
-        k, v = key[0].index_select(1, block.seen), value[0].index_select(1, block.seen)
-        queries = query[:, :, block.first : block.last]
+    for part, seen, mask in _blocks.get():
+        k, v = key[0].index_select(1, seen), value[0].index_select(1, seen)
+        queries = query[:, :, part]
         # Heads that share keys are rows of one product.
         scores = torch.matmul(queries.flatten(1, 2), k.transpose(1, 2)).unflatten(1, (groups, -1))
-        shares = scores.add_(block.mask).softmax(-1)
+        shares = scores.add_(mask).softmax(-1)
         states = torch.matmul(shares.flatten(1, 2), v).unflatten(1, (groups, -1))
-        out[block.first : block.last] = states.flatten(0, 1).transpose(0, 1)
+        out[part] = states.flatten(0, 1).transpose(0, 1)
     return out[None], None
 
 
