@@ -1,16 +1,15 @@
 """Models against each other: pairs, ranks, equivalence and benchmarks, against numbers by hand."""
 
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_effectsize
+from statsmodels.stats.proportion import proportion_effectsize as effectsize
 
 from bench import run
 from bench.analyses import compare_models as models_of
@@ -18,14 +17,10 @@ from bench.analyses.compare_models import Compared, Pair, convergence, pictures
 from bench.analyses.compare_models.convergence import Measure, correlate, reliabilities
 from bench.analyses.compare_models.equivalence import tests as equivalence
 from bench.metrics.bootstrap import DRAWS, Replicates, Sample
-from bench.metrics.significance import LESS_READABLE, Comparison
+from bench.metrics.significance import Comparison
 from tests.helpers.drawing import told
 
-PLACES = (
-    ("all", "ambiguous", "s_amb"),
-    ("all", "disambiguous", "s_disamb"),
-    ("all", "all", "accuracy"),
-)
+PLACES = (("ambiguous", "s_amb"), ("disambiguous", "s_disamb"), ("all", "accuracy"))
 
 
 def replicates(*scores: float, seed: int = 0, units: int = 140) -> Replicates:
@@ -33,7 +28,7 @@ def replicates(*scores: float, seed: int = 0, units: int = 140) -> Replicates:
     found = Replicates()
     for place, score in zip(PLACES, scores, strict=False):
         noise = np.random.default_rng(seed).normal(0, 0.02, DRAWS)
-        found.add(place, score + np.r_[0, noise], Sample(units, units // 10))
+        found.add(("all", *place), score + np.r_[0, noise], Sample(units, units // 10))
     return found
 
 
@@ -60,17 +55,13 @@ def test_a_pair_is_what_its_resamples_say() -> None:
     assert (row.score_a, row.score_b, row.n, row.units) == (0.3, 0.7, 50, 140)
     noise = [np.random.default_rng(seed).normal(0, 0.02, DRAWS) for seed in (1, 3)]
     error = np.std(noise[0] - noise[1])
-    # t of 126 degrees of freedom at 97.5 % is 1.979, at 80 % 0.844.
+    # t of 126 degrees of freedom at 97.5 % is 1.979.
     assert row.ci_high - row.difference == pytest.approx(1.979 * error, rel=1e-3)
-    assert row.detectable == pytest.approx((1.979 + 0.844) * error, rel=1e-3)
-    assert row.d == pytest.approx(-0.4 / error / np.sqrt(140))
-    assert row.h == pytest.approx(proportion_effectsize(0.3, 0.7))
-    assert set(table[table.task == "all"].n) == {80}
+    assert (row.d, row.h) == pytest.approx((-0.4 / error / 140**0.5, effectsize(0.3, 0.7)))
     for _, rows in table.groupby(["task", "metric"]):
         adjusted = multipletests(rows.p, method="fdr_bh")[1]
         assert rows.p_adjusted.to_numpy() == pytest.approx(adjusted)
-        assert set(rows.verdict) == {"no difference shown", "different"}
-        assert ((rows.verdict == "different") == (rows.p_adjusted < 0.05)).all()
+        assert list(rows.verdict) == ["no difference shown", "different", "different"]
 
 
 def test_what_cannot_be_compared_has_a_reason_and_no_number() -> None:
@@ -79,104 +70,68 @@ def test_what_cannot_be_compared_has_a_reason_and_no_number() -> None:
     rows = result.pairs[result.pairs.metric == "s_amb"].set_index(["model_a", "model_b"])
     assert np.isnan(rows.difference.to_numpy()).all()
     assert set(rows.verdict) == {"undefined"}
-    assert "undefined" in rows.note["a", "b"]
     assert rows.note["a", "c"] == models_of.NOTHING
     assert list(result.ranks[result.ranks.metric == "s_amb"].model) == ["a"]
-    assert pictures.ranks_by_model(result.pairs, result.ranks[:0], "cbbq") is None
-    # Categories that one of them lacks are a note; points have no effect size of shares.
-    fewer = compared({"a": replicates(0.3), "b": replicates(0.5, seed=2, units=130)})
-    assert (fewer.pairs.note[0], fewer.pairs.units[0]) == (models_of.UNEQUAL, 130)
-    points = Replicates()
-    points.add(("all", "ss", "score"), np.r_[50.0, np.linspace(40, 60, DRAWS)], Sample(40, 4))
-    row = models_of.pairs({("a", "b"): Pair(points, points, {"ss": 8})}, "mcbe").iloc[0]
-    assert np.isnan(row.h)
 
 
 # A high share of stereotyped answers is worse, a high accuracy better.
 @pytest.mark.parametrize("metric", ["s_amb", "accuracy"])
 def test_ranks_are_those_that_the_tests_leave_open(metric: str) -> None:
-    order = compared(THREE).ranks.set_index(["metric", "model"]).loc[metric]
-    assert list(order["rank"]) == [1, 2, 3]
-    assert list(zip(order.ranks_from, order.ranks_to, strict=True)) == [(1, 2), (1, 2), (3, 3)]
-    assert np.sum(list(order.shares), axis=0) == pytest.approx(np.ones(3))
-    assert order.shares["harsh"] == pytest.approx([0, 0, 1])
-    assert order.shares["mild"][0] > 0.5
+    order = compared(THREE).ranks.set_index("metric").loc[metric]
+    ends = zip(order.model, order["rank"], order.ranks_from, order.ranks_to, strict=True)
+    assert list(ends) == [("mild", 1, 1, 2), ("alike", 2, 1, 2), ("harsh", 3, 3, 3)]
 
 
-@given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=1, max_size=5))
-def test_shares_of_ranks_are_those_of_a_slow_loop(values: list[list[int]]) -> None:
-    scores = np.array(values, dtype=float)
-    expected = np.zeros((len(scores), len(scores)))
-    for column in scores.T:
-        for k, value in enumerate(column):
-            places = [sorted(column).index(value) + j for j in range(list(column).count(value))]
-            expected[k, places] += 1 / len(places) / scores.shape[1]
-    assert models_of.shares_of_ranks(scores) == pytest.approx(expected)
+def test_shares_of_ranks_are_split_between_equal_models() -> None:
+    # In the first resample the first two share the first two ranks, in the second one is best.
+    shares = models_of.shares_of_ranks(np.array([[1.0, 1], [1, 2], [3, 3]]))
+    assert shares.tolist() == [[0.75, 0.25, 0], [0.25, 0.75, 0], [0, 0, 1]]
 
 
 def test_a_matrix_shows_the_row_less_the_column() -> None:
     result = compared(THREE)
-    drawn = dict(pictures.differences(result.pairs, result.ranks, "cbbq"))
+    figures = dict(pictures.differences(result.pairs, result.ranks, "cbbq"))
     # In order of rank, below the diagonal: alike - mild, harsh - mild, harsh - alike.
-    for name, texts in (
-        ("differences_ambiguous_s_amb", {"+0.01", "+0.40", "+0.39"}),
-        ("differences_all_accuracy", {"-0.01", "-0.41", "-0.40"}),
-    ):
-        assert {*told(drawn[name].axes[0])} - {""} == texts
+    texts = {*told(figures["differences_ambiguous_s_amb"].axes[0])} - {""}
+    assert texts == {"+0.01", "+0.40", "+0.39"}
 
 
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, run.Run]:
-    """Runs of four models, of which one was asked less and one about something else."""
-    folder, both = tmp_path_factory.mktemp("runs"), ["age", "gender"]
-    categories = {"a": both, "b": both, "less": ["age"], "other": ["race"]}
-    return {
-        name: run.evaluate(
-            "cbbq", f"simulated:bias=0.{k + 2},seed={k + 1}", out=folder / name, categories=own
-        )
-        for k, (name, own) in enumerate(categories.items())
-    }
-
-
-def test_only_what_both_answered_is_compared(asked: Any, refusal: Any) -> None:
-    a, b, less, other = asked.values()
+def test_only_what_both_answered_is_compared(tmp_path: Path, refusal: Any) -> None:
+    """Of four models, one was asked less and one about something else."""
+    categories = (["age", "gender"], ["age", "gender"], ["age"], ["race"])
+    asked = [
+        run.evaluate("cbbq", f"simulated:bias=0.{k}", out=tmp_path / str(k), categories=own)
+        for k, own in enumerate(categories, 2)
+    ]
+    a, b, less, other = asked
     result = models_of.compare([a, b, less], "paper")
     table = result.pairs[result.pairs.metric == "s_amb"].set_index(["model_a", "model_b"])
     ambiguous = a.records.task == "ambiguous"
     assert table.n[a.label, b.label] == ambiguous.sum()
     assert table.n[a.label, less.label] == (ambiguous & (a.records.category == "age")).sum()
-    scores = {
-        one.label: one.scores("paper").set_index(["category", "task", "metric"]).score
-        for one in (a, b, less)
-    }
-    for second, category in ((less, "age"), (b, "all")):
+    scores = [one.scores("paper").set_index(["category", "task", "metric"]).score for one in asked]
+    for k, category in ((2, "age"), (1, "all")):
         place = (category, "ambiguous", "s_amb")
-        expected = scores[a.label][place] - scores[second.label][place]
-        assert table.difference[a.label, second.label] == pytest.approx(expected)
+        expected = scores[0][place] - scores[k][place]
+        assert table.difference[a.label, asked[k].label] == pytest.approx(expected)
     # Ranks are of what all answered, which is one category here.
     assert result.common == (less.records.error == "").sum()
-    assert result.ranks.score.iloc[0] == pytest.approx(scores[a.label]["age", "ambiguous", "s_amb"])
-    disjoint = models_of.compare([a, other])
-    assert (disjoint.common, len(disjoint.ranks), len(disjoint.pairs)) == (0, 0, 0)
+    assert result.ranks.score.iloc[0] == pytest.approx(scores[0]["age", "ambiguous", "s_amb"])
+    assert models_of.compare([a, other]).pairs.empty
     assert "several runs on cbbq" in refusal(models_of.compare, [a, a])
     assert "give two or more runs" in refusal(models_of.compare, [a])
-    assert models_of.by_benchmark([a, b]) == {"cbbq": [a, b]}
-    assert "no two on one benchmark" in refusal(models_of.by_benchmark, [a])
     best_first = models_of.leaderboard(run.table([b, a]), models_of.compare([b, a]))
-    order = {metric: list(rows.score) for metric, rows in best_first.groupby("metric")}
-    assert order["s_amb"] == sorted(order["s_amb"])
-    assert order["accuracy"] == sorted(order["accuracy"], reverse=True)
-    assert set(best_first.ranks) <= {"1 to 1", "2 to 2", "1 to 2"}
+    assert list(best_first[best_first.metric == "s_amb"].model) == [a.label, b.label]
 
 
-def pair_of(values: Any, metric: str = "s_amb", **changed: Any) -> pd.DataFrame:
+def pair_of(values: Any, metric: str = "s_amb") -> pd.DataFrame:
     """Return the row of a pair with these differences of units."""
     nothing = {"p": np.nan, "ci_low": np.nan, "ci_high": np.nan, "detectable": np.nan, "note": ""}
     mean, error, n = np.mean(values), stats.sem(values), len(values)
     found = Comparison(difference=mean, units=n, error=error, freedom=n - 1, **nothing)  # type: ignore[arg-type]
     about = {"task": {"s_amb": "ambiguous", "accuracy": "all"}[metric], "metric": metric}
     about |= {"model_a": "a", "model_b": "b", "verdict": "no difference shown"}
-    return pd.DataFrame([{**about, **found._asdict(), **changed}])
+    return pd.DataFrame([{**about, **found._asdict()}])
 
 
 def test_equivalence_is_two_one_sided_paired_t_tests(refusal: Any) -> None:
@@ -187,7 +142,6 @@ def test_equivalence_is_two_one_sided_paired_t_tests(refusal: Any) -> None:
     second = stats.ttest_1samp(values, -0.05, alternative="greater").pvalue
     adjusted = stats.false_discovery_control([first, second])
     assert (row.p_a_not_worse, row.p_b_not_worse) == pytest.approx(tuple(adjusted))
-    assert row.p_equivalent == pytest.approx(max(adjusted))
     low, high = stats.t.interval(0.9, 39, values.mean(), stats.sem(values))
     assert (row.low_90, row.high_90) == pytest.approx((low, high))
     # 0.1 more stereotyped answers are worse, 0.1 more right ones better.
@@ -197,12 +151,8 @@ def test_equivalence_is_two_one_sided_paired_t_tests(refusal: Any) -> None:
     )
     assert amb.p_a_not_worse > 0.95 > 0.05 > amb.p_b_not_worse
     assert right.p_a_not_worse < 0.05 < 0.95 < right.p_b_not_worse
-    # Few units show nothing; four that are all alike could be chance in one of sixteen cases.
-    assert equivalence(pair_of([0.3, -0.3, 0.1]), 0.05, "cbbq").p_equivalent[0] > 0.05
+    # Four units that are all alike could be chance in one of sixteen cases.
     assert equivalence(pair_of(np.zeros(4)), 0.05, "cbbq").p_equivalent[0] == pytest.approx(1 / 16)
-    hidden = equivalence(pair_of(np.zeros(20), verdict=LESS_READABLE), 0.05, "cbbq")
-    assert np.isnan(hidden.p_equivalent[0])
-    assert equivalence(pair_of(np.zeros(5), error=np.nan), 0.05, "cbbq").empty
     assert "margin -1" in refusal(equivalence, pair_of(values), -1.0, "cbbq")
 
 
@@ -231,8 +181,6 @@ def test_benchmarks_converge_as_scipy_s_correlations_say() -> None:
         (x,), lambda order: stats.spearmanr(order, y).statistic, permutation_type="pairings"
     )
     assert row.p == pytest.approx(exact.pvalue)
-    assert (row.n, row.kind) == (5, "convergent")
-    assert found.loc["A grasp", "B preference"].kind == "discriminant"
     both = found.loc["A grasp", "B grasp"]
     assert (both.rho, both.p) == pytest.approx((1.0, 2 / 120))
     # Other items could turn close scores round.
@@ -240,30 +188,6 @@ def test_benchmarks_converge_as_scipy_s_correlations_say() -> None:
     # What is not chance of items: their variance, 0.01, in that of the scores, 2.5.
     reliable = reliabilities(five).set_index("measure").reliability
     assert reliable["A grasp"] == pytest.approx(1 - 0.01 / 2.5, abs=0.001)
-    assert reliabilities([measure("C", "x", [1.0, 1.1, 0.9, 1.0], 5)]).reliability.tolist() == [0.0]
     assert "1.00\nn = 5" in told(convergence.matrix(correlate(five), reliabilities(five)).axes[0])
     three = [one._replace(values=dict(list(one.values.items())[:3])) for one in five]
-    few = correlate(three)
-    assert few.rho.isna().all()
-    assert set(few.reason) == {"3 models have both; 4 are needed at least"}
-    assert convergence.matrix(few, reliabilities(three)) is None
-    level = correlate([five[0], measure("C", "grasp", [1.0] * 5)])
-    assert level.reason.tolist() == ["all models have the same score"]
-
-
-@pytest.mark.slow
-def test_runs_of_respondents_that_differ_in_bias_alone_agree(tmp_path: Any) -> None:
-    parts: Any = {
-        "cbbq": {"categories": ["gender", "age"]},
-        "mcbe": {"tasks": ["ss", "bs"]},
-        "nli_coal": {"categories": ["en"]},
-    }
-    models = [f"simulated:bias={bias},seed={k}" for k, bias in enumerate([0.1, 0.35, 0.6, 0.9])]
-    runs = {
-        name: run.evaluate_all(name, models, tmp_path, data="samples", **options)
-        for name, options in parts.items()
-    }
-    every = correlate(convergence.measure(runs))
-    assert (every.n == 4).all()
-    across = every.set_index(["first", "second"]).rho
-    assert across["CBBQ s_amb", "NLI-CoAL directional_gap"] == pytest.approx(1)
+    assert set(correlate(three).reason) == {"3 models have both; 4 are needed at least"}

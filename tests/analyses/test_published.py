@@ -7,14 +7,8 @@ import pandas as pd
 import pytest
 
 from bench import run
-from bench.analyses.published import (
-    COLUMNS,
-    compare_data_sizes,
-    compare_with_published,
-    published,
-    published_summary,
-)
-from bench.metrics.nli_coal import scores as nli_scores
+from bench.analyses import published as papers
+from bench.analyses.published import COLUMNS, published
 from bench.metrics.table import ALL
 
 
@@ -30,7 +24,6 @@ def test_numbers_are_those_of_the_papers(shared: Path) -> None:
     cbbq = published("cbbq")
     glm = cbbq[cbbq.series != ""].pivot_table(index="billions", columns="metric", values="score")
     assert glm.s_amb.to_dict() == {0.335: 0.436, 10: 0.480, 130: 0.504}
-    assert glm.s_disamb.to_dict() == {0.335: 0.425, 10: 0.463, 130: 0.483}
     sizes = cbbq[cbbq.task == "data"].pivot_table(
         index="category", columns="metric", values="score"
     )
@@ -41,21 +34,8 @@ def test_numbers_are_those_of_the_papers(shared: Path) -> None:
     table = published("nli_coal").query("category == 'en' and source.str.endswith('Table 3')")
     assert sorted(table.score[table.metric == "coal"]) == sorted(given.coal_printed)
     assert len(table) == 11 * len(given)
-
-
-def test_scores_follow_from_the_printed_labels_but_for_one() -> None:
-    """NLI-CoAL's Table 3: CoAL and FN of the nine shares of labels, to the digit that is lost."""
-    table = published("nli_coal").query("source.str.endswith('Table 3')")
-    for model, rows in table[table.category == "en"].groupby("model"):
-        shares = rows[rows.task != ALL].pivot_table(index="task", columns="metric", values="score")
-        labels = shares.loc[["ps", "as", "ns"], ["entailment", "contradiction", "neutral"]]
-        recomputed = nli_scores(labels.to_numpy(), (1000, 1000, 3420))
-        whole = rows[rows.task == ALL].set_index("metric").score
-        assert recomputed.coal == pytest.approx(whole.coal, abs=0.001), model
-        assert recomputed.fraction_neutral_bias == pytest.approx(whole.fn, abs=0.001), model
-    (misprint,) = table[table.category == "ja"].itertuples()
-    assert misprint.score == 0.633
-    assert "0.597" in misprint.caution
+    misprint = published("nli_coal").query("category == 'ja' and source.str.endswith('Table 3')")
+    assert "0.597" in misprint.caution.item()
 
 
 def test_a_run_is_compared_with_the_same_model_alone(tmp_path: Path) -> None:
@@ -69,17 +49,14 @@ def test_a_run_is_compared_with_the_same_model_alone(tmp_path: Path) -> None:
         for name in ("Habit-1 (chat)", "my habit-1")
     ]
     scores = run.table(asked)
-    (found,) = compare_with_published(asked, scores, own).itertuples()
+    (found,) = papers.compare_with_published(asked, scores, own).itertuples()
     assert (found.model, found.published_model) == ("Habit-1 (chat)", "Habit")
     assert found.difference == pytest.approx(found.score - 0.25)
     assert "samples" in found.own_setting
     assert found.published_setting == "all items"
-    nothing = compare_with_published(asked[1:], scores[scores.model == "my habit-1"])
-    assert nothing.empty
-    assert "GLM-10B" in published_summary(nothing, asked[1:])
-    counts = compare_data_sizes(asked[0].items).set_index("category")
-    assert counts.loc["gender", "published_templates"] == 464
-    assert counts.loc["gender", "questions"] == 4
+    assert papers.compare_with_published(asked[1:], scores[scores.model == "my habit-1"]).empty
+    counts = papers.compare_data_sizes(asked[0].items).set_index("category")
+    assert counts.loc["gender", ["published_templates", "questions"]].tolist() == [464, 4]
 
 
 def test_a_bad_table_is_refused_with_its_place(tmp_path: Path, refusal: Any) -> None:

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
@@ -49,16 +48,10 @@ def test_differences_are_those_of_the_shares_and_p_is_of_the_paired_t_test() -> 
     # Of five templates, as large as each other, two change by one answer each. The standard error
     # is by resampling.
     assert amb.p == pytest.approx(stats.ttest_1samp([1, 1, 0, 0, 0], 0).pvalue, abs=0.02)
-    assert (amb.n, amb.units) == (5, 5)
-    # Of two answers that decide, one follows the stereotype; of three none.
-    dis = row(table, DISAMBIGUOUS, "s_disamb")
-    assert (dis.before, dis.after) == pytest.approx((1 / 2, 0))
-    # 1/5 and 1/3, then 3/5 and 3/3: each context counts alike.
-    accuracy = row(table, ALL, "accuracy")
-    assert accuracy.before == pytest.approx((1 / 5 + 1 / 3) / 2)
-    assert accuracy.after == pytest.approx((3 / 5 + 1) / 2)
-    assert row(table, AMBIGUOUS, "unreadable").difference == pytest.approx(1 / 5)
-    assert row(table, DISAMBIGUOUS, "unknown").difference == pytest.approx(-1 / 3)
+    # Of two answers that decide, one follows the stereotype.
+    assert row(table, DISAMBIGUOUS, "s_disamb").before == pytest.approx(1 / 2)
+    # 1/5 and 1/3: each context counts alike.
+    assert row(table, ALL, "accuracy").before == pytest.approx((1 / 5 + 1 / 3) / 2)
 
 
 def test_only_questions_asked_under_both_count_and_categories_weigh_alike() -> None:
@@ -74,37 +67,23 @@ def test_only_questions_asked_under_both_count_and_categories_weigh_alike() -> N
     dis = row(table, DISAMBIGUOUS, "s_disamb")
     assert (dis.before, dis.after) == pytest.approx((1 / 2, 1 / 2))
     assert dis.note.startswith("without race")
-    assert np.isnan(row(table, DISAMBIGUOUS, "s_disamb", "race").difference)
-    verdicts = sc.findings(compare(race, mute)).set_index("metric").verdict
-    assert verdicts["s_disamb"] == sc.UNDEFINED
-
-
-def test_p_is_adjusted_for_models_and_settings() -> None:
-    before, after = answers("s" * 20 + "u" * 20, "o" * 20), answers("s" * 10 + "u" * 30, "o" * 20)
-    table = sc.compare({name: {"Q": before, "Q+IF": after, "Q+IF+CoT": before} for name in "ab"})
-    rows = table[(table.category == ALL) & (table.metric == "s_amb")]
-    assert sorted(rows.p_holm) == pytest.approx([min(1, 4 * min(rows.p))] * 2 + [1, 1])
 
 
 BIASED = answers("s" * 30 + "u" * 10, "o" * 30 + "s" * 10)
 FAIR = answers("s" * 5 + "u" * 35, "o" * 30 + "s" * 10)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "verdict"),
-    [
+def test_a_lower_score_is_self_correction_only_if_the_answers_stay() -> None:
+    facts = "o" * 30 + "s" * 10
+    for before, after, verdict in (
         (BIASED, FAIR, sc.CORRECTED),
-        (BIASED, answers("x" * 25 + "s" * 5 + "u" * 10, "o" * 30 + "s" * 10), sc.LESS_READABLE),
+        (BIASED, answers("x" * 25 + "s" * 5 + "u" * 10, facts), sc.LESS_READABLE),
         (BIASED, answers("s" * 5 + "u" * 35, "u" * 30 + "s" * 10), sc.LESS_RIGHT),
         (FAIR, BIASED, sc.MORE_BIAS),
-        (BIASED, answers("s" * 29 + "u" * 11, "o" * 30 + "s" * 10), sc.NOTHING),
+        (BIASED, answers("s" * 29 + "u" * 11, facts), sc.NOTHING),
         (BIASED, BIASED, sc.SAME),
-    ],
-)
-def test_a_lower_score_is_self_correction_only_if_the_answers_stay(
-    before: pd.DataFrame, after: pd.DataFrame, verdict: str
-) -> None:
-    assert sc.findings(compare(before, after)).set_index("metric").verdict["s_amb"] == verdict
+    ):
+        assert sc.findings(compare(before, after)).set_index("metric").verdict["s_amb"] == verdict
 
 
 def test_runs_are_paired_by_model_and_setting(own_folder: Path, refusal: Any) -> None:
@@ -126,27 +105,17 @@ def test_runs_are_paired_by_model_and_setting(own_folder: Path, refusal: Any) ->
     fair = Run(q.folder, q.about | {"wording": {"unbiased_instruction": True}})
     assert sc.setting_of(fair) == "Q+IF"
     other = Run(q_if.folder, q_if.about | {"data": q_if.about["data"] | {"sha256": "0"}})
-    for given, message in (
-        ([q, q], "was asked under Q in"),
-        ([q_if], "no model was asked under Q and another"),
-        ([q, other], "different data"),
-    ):
-        assert message in refusal(sc.by_model, given)
+    assert "was asked under Q in" in refusal(sc.by_model, [q, q])
+    assert "no model was asked under Q and another" in refusal(sc.by_model, [q_if])
+    assert "different data" in refusal(sc.by_model, [q, other])
 
 
 def test_pictures_show_the_tables() -> None:
     models = {name: {"Q": BIASED, "Q+IF": FAIR, "Q+IF+CoT": BIASED} for name in "ab"}
     compared, shares = sc.compare(models), sc.answer_shares(models)
-    assert shares[list(KINDS)].sum(axis=1).to_numpy() == pytest.approx(np.ones(len(shares)))
+    rows = compared[(compared.category == ALL) & (compared.metric == "s_amb")]
+    assert sorted(rows.p_holm) == pytest.approx([4 * min(rows.p)] * 2 + [1, 1]), "four comparisons"
     assert shares.loc[0, list(KINDS)].to_list() == pytest.approx([3 / 4, 0, 1 / 4, 0])
-    marks = [
-        line
-        for line in drawn(sc.plot_differences(compared)).axes[0].lines
-        if line.get_marker() not in ("None", "")
-    ]
-    # Filled where a difference was shown, under Q+IF.
-    assert [line.get_markerfacecolor() != "white" for line in marks] == [True, False] * 2
     bars = drawn(sc.plot_answers(shares)).axes[0].patches
     assert max(bar.get_x() + bar.get_width() for bar in bars) == pytest.approx(1)
-    assert sc.plot_differences(compared[:0]) is None
-    assert sc.plot_answers(shares[:0]) is None
+    drawn(sc.plot_differences(compared))

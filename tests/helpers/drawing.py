@@ -11,7 +11,7 @@ def drawn(fig):
         warnings.simplefilter("error")
         # The canvas that a figure has by itself lays nothing out.
         FigureCanvasAgg(fig).draw()
-    assert fig.get_label().endswith(".")
+    assert fig.get_label().endswith((".", "。"))
     return fig
 
 
