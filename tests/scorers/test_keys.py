@@ -159,9 +159,9 @@ keys: {{"{host}": DEEPSEEK_API_KEY}}
 
 @pytest.mark.slow
 def test_the_processes_of_a_study_send_each_host_its_own_key(
-    two: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = two
+    first, second = serve(lambda body: said("A")), serve(lambda body: said("B"))
     named = second.model.replace("some-model", "other-model")
     text = STUDY.format(one=first.model, other=named, host=host(first))
     Path("study.yml").write_text(text, "utf-8")

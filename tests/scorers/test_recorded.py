@@ -143,7 +143,8 @@ def test_scores_of_the_released_sets_are_exact(
     pairs = nli_coal.load(folder, [language])
     rows = [{"id": pair.id, "language": language, "label": BIASED[pair.set]} for pair in pairs]
     model = f"predictions:{write(own_folder, *reversed(rows))}"
-    for name, expected in {"all": fn, "downsample": 2 / 3}.items():
+    # Predictions of the complete sets serve the down-sampled ones, which Chinese has.
+    for name, expected in [("all", fn), ("downsample", 2 / 3)][: 1 + (language == "zh")]:
         options: dict[str, Any] = {"data": folder, "settings": {"set": name}, "out": name}
         scores = evaluate("nli_coal", model, categories=[language], **options).scores()
         scores = scores.query(f"category == {language!r} and task == 'all'").set_index("metric")
