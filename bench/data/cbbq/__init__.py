@@ -10,35 +10,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, quoted
 from bench.core.i18n import N_
 from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
-from bench.data.cbbq import templates
-from bench.data.cbbq.labels import (
-    BIASED_LABEL,
-    BOTH_LABELS,
-    LEFT_OUT,
-    check_labels,
-    required_target,
-    target_slot,
-)
-from bench.data.cbbq.templates import (
-    BRACES,
-    CATEGORIES,
-    CONDITIONS,
-    FILES,
-    INSTANCE_COLUMNS,
-    Template,
-    checked,
-    declared_option,
-    repaired,
-    target_option,
-    unknown_target,
-)
+from bench.data.cbbq import labels, templates
+from bench.data.cbbq.labels import LEFT_OUT, check_labels, required_target, target_slot
+from bench.data.cbbq.templates import CATEGORIES, CONDITIONS, FILES, INSTANCE_COLUMNS, Template
 from bench.data.cbbq.templates import CATEGORY_LABELS as CATEGORY_LABELS
 from bench.data.dataset import unknown_category
 from bench.data.readers import Row, read_csv, read_json_array
@@ -147,11 +127,8 @@ class Question:
 Audited = tuple[Question, str]
 
 
-class Loaded(NamedTuple):
-    """Questions, and how many a setting affects: by category, condition, effect, and left out."""
-
-    questions: list[Question]
-    touched: Counter[tuple[str, str, str, bool]]
+# How many questions a setting affects: by category, condition, effect, and whether it leaves out.
+Effects = Counter[tuple[str, str, str, bool]]
 
 
 def files(folder: Path) -> dict[str, list[Path]]:
@@ -196,13 +173,13 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Quest
     Ambiguous ones come first, and negative templates before non-negative ones. A question keeps the
     number (`example_id`) that it has in the released expansion, whatever is left out before it.
     """
-    return _load(folder, categories, settings).questions
+    return _load(folder, categories, settings)[0]
 
 
 def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
     """Count the questions that the settings change, leave out, or would."""
-    counts = _load(folder, categories or list(files(folder)), settings).touched
-    return [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in counts.items()]
+    effects = _load(folder, categories or list(files(folder)), settings)[1]
+    return [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
 
 
 def read_templates(
@@ -217,25 +194,30 @@ def read_templates(
     ]
 
 
-def _load(folder: Path, categories: Sequence[str], given: Mapping[str, str]) -> Loaded:
-    settings = with_defaults(SETTINGS, given)
-    paths, loaded = files(folder), Loaded([], Counter())
+def _load(
+    folder: Path, categories: Sequence[str], given: Mapping[str, str]
+) -> tuple[list[Question], Effects]:
+    settings, paths = with_defaults(SETTINGS, given), files(folder)
+    questions: list[Question] = []
+    touched: Effects = Counter()
     for category in categories:
         for condition in CONDITIONS:
             read = read_templates(paths[category], category, condition, settings["expansion"])
-            questions = list(from_templates(read, settings["expansion"]))
+            audited = list(from_templates(read, settings["expansion"]))
             if not read:
                 expanded = [path for path in paths[category] if path.parent.name == condition]
-                questions = list(from_instances(expanded, category, condition))
-            _apply(settings, questions, loaded)
-    return loaded
+                audited = list(from_instances(expanded, category, condition))
+            questions += _apply(settings, audited, touched)
+    return questions, touched
 
 
-def _apply(settings: Mapping[str, str], questions: list[Audited], loaded: Loaded) -> None:
-    """Add the questions of one category and condition as the settings have them."""
-    labels: dict[tuple[str, ...], set[int]] = defaultdict(set)
-    for question, _ in questions:
-        labels[question.text].add(question.label_column)
+def _apply(
+    settings: Mapping[str, str], audited: list[Audited], touched: Effects
+) -> Iterator[Question]:
+    """Yield the questions of one category and condition as the settings have them."""
+    labels_of: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    for question, _ in audited:
+        labels_of[question.text].add(question.label_column)
     by_column, by_audit = settings["polarity"] == "column", settings["labels"] == "audited"
     sources = ("column", "file's name") if by_column else ("file's name", "column")
     polarity_effect = (
@@ -243,10 +225,10 @@ def _apply(settings: Mapping[str, str], questions: list[Audited], loaded: Loaded
         f"(polarity={settings['polarity']})"
     )
     seen: set[tuple[object, ...]] = set()
-    for question, reason in questions:
+    for question, reason in audited:
         # One of two labels of the same question has to be wrong.
-        if not reason and len(labels[question.text]) > 1:
-            question, reason = replace(question, label=LEFT_OUT), BOTH_LABELS
+        if not reason and len(labels_of[question.text]) > 1:
+            question, reason = replace(question, label=LEFT_OUT), labels.BOTH_LABELS
         polarity_differs = question.polarity != question.polarity_column
         question = replace(
             question,
@@ -262,7 +244,7 @@ def _apply(settings: Mapping[str, str], questions: list[Audited], loaded: Loaded
             and not by_audit,
             f"label corrected, as each {reason} (labels=audited)": reason and by_audit and remains,
             "each shows a placeholder that is misspelt and was not filled (--set expansion=repair "
-            "fixes it)": remains and BRACES.search(question.context),
+            "fixes it)": remains and templates.BRACES.search(question.context),
             "each offers one name for both people, so that only unknown can be read from a reply's "
             "words": remains and question.ans0 == question.ans1,
         }
@@ -272,11 +254,11 @@ def _apply(settings: Mapping[str, str], questions: list[Audited], loaded: Loaded
         if remains:
             seen.add(key)
         place = (question.category, question.condition)
-        loaded.touched.update((*place, effect, False) for effect in effects if effects[effect])
+        touched.update((*place, effect, False) for effect in effects if effects[effect])
         if left_out:
-            loaded.touched[*place, left_out, True] += 1
+            touched[*place, left_out, True] += 1
         else:
-            loaded.questions.append(question)
+            yield question
 
 
 def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited]:
@@ -295,7 +277,7 @@ def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited
 def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iterator[Audited]:
     """Read the questions of expanded files; consecutive rows with equal `COMMON` are a template."""
     for path in paths:
-        declared = declared_option(path, category)
+        declared = templates.declared_option(path, category)
         read = read_csv if path.suffix == ".csv" else read_json_array
         rows = read(path, INSTANCE_COLUMNS, MORE)
         names = _template_names(rows)
@@ -307,18 +289,18 @@ def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iter
         seen: set[int] = set()
         for number, (name, row) in enumerate(zip(names, rows, strict=True), start=1):
             place = f"{path}, row {number}"
-            label = checked(place, row, condition, INSTANCE_COLUMNS, category)
+            label = templates.checked(place, row, condition, INSTANCE_COLUMNS, category)
             group = row["bias_targeted_groups"].strip()
             example_id = _example_id(place, row, seen) if row.get("template") else number
             own = (frozenset([row["ans0"]]), frozenset([row["ans1"]]))
-            target = target_option(category, group, own, declared, all_options[name])
+            target = templates.target_option(category, group, own, declared, all_options[name])
             if target is None:
-                raise unknown_target(place, group, category)
+                raise templates.unknown_target(place, group, category)
             row |= {"template": name, "example_id": str(example_id)}
             row["target_name"] = row.get("target_name") or row[f"ans{target}"]
             question = _question(row, category, condition, label, target)
             if condition == "disambiguous" and label == question.biased:
-                yield replace(question, label=LEFT_OUT), BIASED_LABEL
+                yield replace(question, label=LEFT_OUT), labels.BIASED_LABEL
             else:
                 yield question, ""
 
@@ -409,7 +391,7 @@ def texts(source: Source) -> list[Text]:
                     topic=cells["subcategory"],
                     groups=(template.group,),
                     # Misspelt placeholders stand for names too.
-                    text=templates.fill(repaired(cells["context"]), FIRST, SECOND),
+                    text=templates.fill(templates.repaired(cells["context"]), FIRST, SECOND),
                     whole="\n".join(cells[name] for name in complete),
                     items=template.size,
                 )

@@ -26,6 +26,7 @@ PLAIN_NUMBER = re.compile(r"(0|[1-9]\d?)(\.\d+)?", re.ASCII)
 TABLES = (".csv", ".xlsx", ".xls", ".ods", ".tsv", ".json", ".jsonl")
 # Row counts that the published scores allow, because a score of N rows is k/N. A guess, not a fact.
 MULTIPLES = {"race": 150, "health": 135, "appearance": 235}
+AS_FORMULA = "begins with `{}`, which a spreadsheet may take for a formula"
 # Column, what is odd, and the text.
 Odd = Iterator[tuple[str, str, str]]
 
@@ -80,16 +81,15 @@ def _findings(folder: Path, encoding: str, separators: str) -> Iterator[Finding]
             yield Finding(name, 0, "", "refused", audit.error_reason(path, error))
             continue
         counts[category] = len(rows)
-        resplit += sum(_words(cells, "comma") != _words(cells, "any") for cells, _ in rows)
+        lists = [cells["words"] for cells, _ in rows if cells]
+        resplit += sum(_words(cell, "comma") != _words(cell, "any") for cell in lists)
         for column in next((cells for cells, _ in rows if cells), {}):
             if column not in mcbe.COLUMNS:
                 what = "is a column that is not read"
                 yield Finding(name, 0, plain(column), "odd", what, show_cell(column))
         if len(rows) % MULTIPLES.get(category, 1):
-            what = (
-                f"has {len(rows):,} rows, no multiple of {MULTIPLES[category]} as the published "
-                "scores suggest"
-            )
+            what = f"no multiple of {MULTIPLES[category]} as the published scores suggest"
+            what = f"has {len(rows):,} rows, {what}"
             yield Finding(name, 0, "", "odd", what, str(len(rows)))
         of_file = []
         for number, (cells, instance) in enumerate(rows, start=1):
@@ -109,17 +109,19 @@ def _findings(folder: Path, encoding: str, separators: str) -> Iterator[Finding]
     if resplit:
         what = f"`--set separators=any` reads {resplit:,} rows otherwise than the default does"
         yield Finding("", 0, "words", "odd", what, str(resplit))
-    refused = sum(counts.values()) - len(instances)
+    places = [(instance.category, instance.subtype) for instance in instances]
+    categories = {category for category, _ in places}
     numbers = {
-        "rows": len(instances),
-        "categories": len({instance.category for instance in instances}),
-        "subcategories": len({(instance.category, instance.subtype) for instance in instances}),
+        "rows": len(places),
+        "categories": len(categories),
+        "subcategories": len(set(places)),
     }
-    released = any(instance.category in mcbe.CATEGORIES for instance in instances)
+    refused = sum(counts.values()) - len(places)
     for name, number in numbers.items():
         what = f"{number:,} {name} found"
         what += f" and {refused:,} refused" if name == "rows" and refused else ""
-        what += f", the release has {mcbe.RELEASED[name]:,}" if released else ""
+        if categories & set(mcbe.CATEGORIES):
+            what += f", the release has {mcbe.RELEASED[name]:,}"
         yield Finding("", 0, "", "count", what, str(number))
 
 
@@ -132,22 +134,17 @@ def _cells(cells: Row, separators: str, groups: bool) -> Odd:
             for char in sorted(set(cell))
             if char == "\ufffd" or unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp")
         ]
-        if codes:
-            what = f"holds control, invisible or broken characters: {', '.join(codes[:8])}"
-            yield plain(column), what, cell
-        if column not in mcbe.COLUMNS:
-            continue
-        text = cell.strip()
-        if cell != text:
-            yield column, "has blanks around it, which are dropped", cell
-        if column != "score" and text.startswith(FORMULA):
-            what = f"begins with `{text[0]}`, which a spreadsheet may take for a formula"
-            yield column, what, cell
-        if column in ("context", "words") and SLOT in text:
-            yield column, f"holds the placeholder {SLOT}, which is filled in `sentence` alone", cell
+        text, known = cell.strip(), column in mcbe.COLUMNS
         other = mcbe.lookalike(text) if column in ("context", "sentence", "words") else ""
-        if other:
-            yield column, f"holds {other!r}, which looks like the placeholder {SLOT}", cell
+        rules = {
+            f"holds control, invisible or broken characters: {', '.join(codes[:8])}": codes,
+            "has blanks around it, which are dropped": known and cell != text,
+            AS_FORMULA.format(text[:1]): known and column != "score" and text.startswith(FORMULA),
+            f"holds the placeholder {SLOT}, which is filled in `sentence` alone": SLOT in text
+            and column in ("context", "words"),
+            f"holds {other!r}, which looks like the placeholder {SLOT}": other,
+        }
+        yield from ((plain(column), what, cell) for what, is_odd in rules.items() if is_odd)
     if not cells:  # their number is wrong
         return
     if not groups and SLOT not in cells["sentence"]:
@@ -165,8 +162,7 @@ def _cells(cells: Row, separators: str, groups: bool) -> Odd:
         if word and item != word:
             yield "words", "has blanks around a word, which are dropped", item
         if number and word.startswith(FORMULA):  # the first one was reported with the cell
-            what = f"begins with `{word[0]}`, which a spreadsheet may take for a formula"
-            yield "words", what, item
+            yield "words", AS_FORMULA.format(word[0]), item
     comma, any_separator = (len(mcbe.split(cell, name)) for name in ("comma", "any"))
     if comma != any_separator:
         what = f"is split into {comma} at `，` alone, and into {any_separator} at any separator"
@@ -258,6 +254,5 @@ def _other_files(
             yield Finding("", 0, "", "odd", what, show_cell(category))
 
 
-def _words(cells: Row, separators: str) -> list[str]:
-    items = mcbe.split(cells["words"], separators) if cells else []
-    return [item.strip() for item in items if item.strip()]
+def _words(cell: str, separators: str) -> list[str]:
+    return [item.strip() for item in mcbe.split(cell, separators) if item.strip()]
