@@ -55,15 +55,12 @@ def test_the_command_copies_an_example_and_overwrites_nothing(tmp_path, name):
 @pytest.mark.parametrize(
     ("column", "cell"),
     [
-        ("context", "有一位{{NAME1}}。"),
         ("context", "一位{{NAME1}}和一位{{NAME2}}，还有{{NMAE1}}。"),
         ("context", "一位{{NAME1}}和\x07一位{{NAME2}}。"),
-        ("NAME1", "职员"),
         ("NAME2", "[乡音很重的职员, 别人]"),
         ("ans1", "{{NAME1}}和{{NAME2}}"),
         ("ans2", "{{NAME1}}"),
         ("question_neg", "谁的得分低"),
-        ("question_nonneg", "谁的案例分析得分低？"),
         ("template", "a:b"),
         ("reversed", "工作不够专业"),
         *(("category", name) for name in ("disease", "unheard", "a/b")),
@@ -92,15 +89,10 @@ def test_instructions_take_turns_and_what_is_filled_in_is_never_a_field(begun):
     turns = [rounds.prompt_name("x", draw, 7, list(ours)) for draw in range(1, len(ours) + 1)]
     assert sorted(turns) == sorted(ours)
     own = begun.folder / "wording.toml"
-    for old, new, message in (
-        ("[sheet]", "[sheets]", r"table \[sheet\], `decide`: is missing"),
-        ("{target}", "{somebody}", "of fields no others"),
-        ("version = ", "versions = ", "expected `version = "),
-    ):
-        shutil.copy(rounds.WORDINGS, own)
-        replace_text(own, (old, new))
-        with pytest.raises(BadInput, match=message):
-            rounds.instructions(begun)
+    shutil.copy(rounds.WORDINGS, own)
+    replace_text(own, ("{target}", "{somebody}"))
+    with pytest.raises(BadInput, match="of fields no others"):
+        rounds.instructions(begun)
 
 
 def test_facts_have_to_name_both_in_whole_sentences():
@@ -238,7 +230,6 @@ def test_a_template_with_an_objection_waits_for_a_discussion_with_reasons(
     assert steps["decided on"] == (0, 4, "the editor, or another draft")
     # Two ambiguous forms of each template need no facts, and went out.
     assert steps["forms reviewed by two"] == (0, 8, "bo, cy")
-    assert texts[0].startswith("Of 4 templates none is ready yet, so there is no data set.")
     edits = {name: {"decision": "edit", "edited": facts} for name, facts in FACTS.items()}
     answer(begun, "decide-1", "ada", edits)
     review_all(begun, bo={UNFIT: {"reads_well": "no"}}, cy={WRONG: OBJECTION})
@@ -256,7 +247,6 @@ def test_a_template_with_an_objection_waits_for_a_discussion_with_reasons(
     answer(begun, "discuss-1", "di", DECIDED)
     work, steps, texts = go_on()
     assert steps["in the data set"] == (3, 4, "")
-    assert "a discussion kept 1 and left out 1; 0 wait for it." in " ".join(texts)
     left_out = ["work-2", 1, "leave out", "跑题", "left out: 跑题"]
     assert work.release.left_out.to_numpy().tolist() == [left_out]
     table = work.release.provenance.set_index("item_id")
@@ -264,6 +254,7 @@ def test_a_template_with_an_objection_waits_for_a_discussion_with_reasons(
     assert table.loc[WRONG, decision].tolist() == [1, "keep", "=清楚", "di"]
     text = (work.release.folder / "provenance.csv").read_text("utf-8")
     assert "'=清楚" in text, "no formula"
+    assert "a discussion kept 1 and left out 1; 0 wait for it." in " ".join(texts)
     (run,) = work.evaluate(["simulated:bias=1"])
     assert set(run.records.category) == {"accent"}
 

@@ -74,23 +74,18 @@ def test_the_rules_of_the_rounds_by_hand():
     result = rounds.severities(table([row.split() for row in scores], "uvwxyz"))
     assert list(result["mean"]) == pytest.approx([22 / 6, 21.6 / 6, 43.7 / 6])
     assert list(result.again) == [False, True, False], "three and a half is not too wide"
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "edits", "merged", "outcome"),
-    [
-        ("accept accept", {}, "old", ["old", "accepted", ""]),
-        ("accept edit", {"y": "new"}, "old", ["new", "edited", ""]),
-        ("edit edit", {"x": "one", "y": "two"}, "old", ["", "", "edited otherwise"]),
-        ("reject accept", {}, "old", ["", "", "rejected"]),
-        ("edit accept", {}, "old", ["", "", "edited without a text"]),
-        ("accept accept", {}, "", ["", "", "the model wrote nothing"]),
-    ],
-)
-def test_what_two_reviewers_make_of_a_merged_text(verdicts, edits, merged, outcome):
-    by_person = {("d01", person): edit for person, edit in edits.items()}
-    result = rounds.review_outcome(table([verdicts.split()], "xy"), by_person, {"d01": merged})
-    assert result.to_numpy().tolist() == [["d01", *outcome]]
+    # Two reviewers' verdicts, their edits, the merged text, and what comes of them.
+    for verdicts, edits, merged, *outcome in (
+        ("accept accept", {}, "old", "old", "accepted", ""),
+        ("accept edit", {"y": "new"}, "old", "new", "edited", ""),
+        ("edit edit", {"x": "one", "y": "two"}, "old", "", "", "edited otherwise"),
+        ("reject accept", {}, "old", "", "", "rejected"),
+        ("edit accept", {}, "old", "", "", "edited without a text"),
+        ("accept accept", {}, "", "", "", "the model wrote nothing"),
+    ):
+        texts = {("d01", person): edit for person, edit in edits.items()}
+        result = rounds.review_outcome(table([verdicts.split()], "xy"), texts, {"d01": merged})
+        assert result.to_numpy().tolist() == [["d01", *outcome]]
 
 
 def test_drafts_become_items_and_mistakes_on_a_sheet_are_listed(work, done):
@@ -121,11 +116,7 @@ def test_drafts_become_items_and_mistakes_on_a_sheet_are_listed(work, done):
 def test_the_log_says_where_every_value_is_from(work, done, tmp_path):
     lines = rounds.read_log(done.project.folder)
     of_d07 = lines[(lines.item_id == "d07") & (lines.field == "severity")]
-    assert of_d07["round"].value_counts().to_dict() == {
-        "3-severity": 3,
-        "3-severity-again": 3,
-        "3-expert": 1,
-    }
+    assert of_d07["round"].value_counts(sort=False).tolist() == [3, 3, 1]
     assert (lines[lines.how == "answer"].when != "").all()
     (merged,) = lines[(lines.item_id == "d07") & (lines.how == "merged")].itertuples()
     assert (merged.model, merged.wording) == ("a writer", done.project.wording["version"])
@@ -134,16 +125,15 @@ def test_the_log_says_where_every_value_is_from(work, done, tmp_path):
     pd.testing.assert_frame_equal(rounds.read_log(done.project.folder), lines)
     assert set(work.history("d07").field) >= {"context", "subtype", "explanation", "score"}
     # An answer that changes has a line of its own.
-    line = {
-        "item_id": "d01",
-        "field": "severity",
-        "who": "an",
-        "round": "3-severity",
-        "how": "answer",
-    }
+    line = lines[lines.how == "answer"].iloc[0].to_dict()
     for value in ("3", "3", "4", "3"):
         rounds.add_to_log(tmp_path, [{**line, "value": value, "when": "later"}])
     assert list(rounds.read_log(tmp_path).value) == ["3", "4", "3"]
+    place = copied(done, tmp_path / "p").project.folder
+    for file in (rounds.LOG, rounds.MERGED):
+        replace_text(place / file, ('"d01"', '["d01"]'))
+        with pytest.raises(BadInput, match=rf"{file}, line 1, field `item_id`: .* is not a text"):
+            rounds.advance(mcbe.open_project(place))
 
 
 def test_agreement_shares_and_sentences(done):
@@ -199,17 +189,6 @@ def test_people_and_models_may_stop_and_continue_and_nothing_is_asked_twice(proj
     replace_text(project.folder / mcbe.DRAFTS, ("湘菜馆", "川菜馆"))
     with pytest.raises(BadInput, match="1-subcategory: went out with other rows or texts"):
         rounds.advance(project)
-
-
-def test_a_corrupted_file_of_a_project_is_refused_with_its_line(done, tmp_path):
-    place = copied(done, tmp_path / "p").project.folder
-    for file, message in (
-        (rounds.LOG, r"line 1, field `item_id`: \['d01'\] is not a text"),
-        (rounds.MERGED, r"line 1, field `item_id`: \['d01'\] is not a text"),
-    ):
-        replace_text(place / file, ('"d01"', '["d01"]'))
-        with pytest.raises(BadInput, match=rf"{file}, {message}"):
-            rounds.advance(mcbe.open_project(place))
 
 
 def test_whatever_people_and_models_write_comes_through_and_is_no_field(project):
@@ -268,8 +247,6 @@ def test_a_wrong_draft_is_listed_with_its_row_and_goes_to_nobody(project, old, n
         (mcbe.MANIFEST, 'en = "Diet"', "", r"categories.diet`: a label is missing; expected en = "),
         (mcbe.MANIFEST, '"he", "jin"]', '"he"]', "key `people.review`: .* at least 2 items"),
         (mcbe.MANIFEST, '"口味与性情", ', '"leave out", ', "the answer that leaves a draft out"),
-        (mcbe.MANIFEST, '"an", "bai", "ding"', '"a", "../x", "b"', "key `people.severity"),
-        ("wording.toml", "version", "versions", r"expected `version = "),
         ("wording.toml", "{context}", "{context!r}", r"table \[merge\], `prompt`: expected the f"),
         ("wording.toml", 'severity = "偏', 'x = "偏', r"table \[asked\], `severity`: is missing"),
         ("wording.toml", "natural = ", "words = ", "'words' cannot be a question's name"),
