@@ -119,7 +119,7 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     What a reader has to know about the models and data is shown before.
 
     Returns:
-        All findings, which are saved as findings.csv.
+        All findings, those that are shown first; they are saved as findings.csv.
     """
     notes(warnings([run.about for run in runs]))
     every = all_findings(scores, runs[0].benchmark)
@@ -127,7 +127,7 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     rest = every.drop(first.index)
     _findings(list(first.sentence), list(rest.sentence))
     save(every, "findings")
-    return every
+    return pd.concat([first, rest])
 
 
 def _findings(first: list[str], rest: Sequence[str] = ()) -> None:

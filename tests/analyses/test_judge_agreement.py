@@ -32,7 +32,7 @@ def marks(judge: Any, human: Any, by: str = "j", category: str = "age") -> pd.Da
 
 @pytest.fixture(scope="module")
 def many() -> pd.DataFrame:
-    """Marks of a judge near to people, of one that always says 40, and of one the other way round."""
+    """Marks of a judge near to people, of one that always says 40, and of an opposite one."""
     rng = np.random.default_rng(0)
     human = rng.uniform(0, 100, 200)
     judges = {"near": np.clip(human + rng.normal(2, 8, 200), 0, 100)}
@@ -95,7 +95,7 @@ def test_kappas_are_those_of_cohen() -> None:
 
 
 def test_winners_are_those_of_comparisons_without_a_tie() -> None:
-    # Of twelve items four name a winner, the same for both: Clopper and Pearson's interval of 4 of 4.
+    # Of twelve items four name a winner, the same for both: Clopper-Pearson interval of 4 of 4.
     given = {"a": [10] * 12, "b": [20] * 4 + [10] * 8}
     both = pd.concat([marks(points, points).assign(model=name) for name, points in given.items()])
     row = ja.winners(both, by_pair=True).set_index("ties_count").loc["exclude"]

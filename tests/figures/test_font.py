@@ -1,4 +1,4 @@
-"""The package's own font: it has every character that the package needs, and serves where the system has none."""
+"""The package's own font has every character that the package needs, where the system has none."""
 
 import io
 import runpy

@@ -1,4 +1,4 @@
-"""Findings about headline scores are as strong as their intervals, and the most biased come first."""
+"""Findings about headline scores are as strong as their intervals, the most biased first."""
 
 import math
 from typing import Any

@@ -107,7 +107,7 @@ FILE = "polarity as in the file's name, not as in the column (polarity=file)"
 def test_the_notes_tell_how_many_questions_labels_and_polarity_touch(
     tmp_path, settings, metric, number, text
 ):
-    # A label that says the stereotyped answer, and a column of the other polarity: 4 questions each.
+    # A label that says the stereotyped answer, and a column of the other polarity: 4 each.
     source = tmp_path / "data"
     for condition in (A, D):
         wrong = {} if condition == A else {"label": "0", "question": "谁没带伞？"}
@@ -323,6 +323,13 @@ def test_with_explanation_biased_is_the_choice_or_the_reason(tmp_path):
         ("explanation_biased", D, 2 / 4, 4, 4 / 6),
         ("s_disamb", D, 1 / 4, 4, 5 / 6),
     )
+
+
+def test_judged_explanations_without_an_answer_are_no_error(tmp_path):
+    judged = records(explained({1: ("A", "有")}), {})
+    only = judged[judged.request == "judge"]
+    table = cbbq.score_records(only, questions(tmp_path, pairs=3), "robust")
+    assert table.empty or table.score.isna().all()
 
 
 ORDERED = "no question was answered readably in every order of its options"

@@ -63,7 +63,7 @@ def test_means_within_and_across_languages_apart():
     assert diversity.coverage(own, "group").texts.to_dict() == {0: 3, 1: 2}
     result = diversity.diversity(SCENES)
     table = result.table.set_index("category")
-    # Within age 3 / 4, 0, 0; within race 0; across 甲乙: 1 / 2 twice, 己庚: 1 / 2 once, of six pairs.
+    # Within age 3 / 4, 0, 0; within race 0; across 甲乙: 1 / 2 twice, 己庚: 1 / 2 once, of six.
     assert table["mean"].to_dict() == pytest.approx(
         {"all": 0.75 / 4, "across": 1.5 / 6, "age": 0.25, "race": 0}
     )

@@ -1,4 +1,4 @@
-"""NLI-CoAL's scores: the paper's table, predictors by rule, a slow restatement, tables, warnings."""
+"""NLI-CoAL's scores: the paper's table, predictors by rule, a slow restatement, warnings."""
 
 import csv
 

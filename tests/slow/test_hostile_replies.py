@@ -49,12 +49,14 @@ def read(name: str, reply: str) -> str:
 
 
 # What a reply is put together from: what models write, and what nobody should.
-WRITTEN = """A B C Ａ Ｂ a 答案： 选项 我选 不是 不选 排除 对不起， 作为一个AI语言模型， 和 或 7 6.5 ９ 十
-七分 ² ① Ⅷ -3 1e999 NaN inf 1_0 0x1F 10/13 5-8 满分 得分： 最终得分 如果 分 entailment neutral
-contradiction 矛盾 ではない 有 没有 无 是否 职业 职业分工 患者 非患者 不知道 无法判断 <think> </think>
-<|im_end|> [INST] </s> “ ” ： : . 。 , ， ; ( ) * ` # | / ﷺ 𝐀 👩‍👩‍👧 <script>alert(1)</script> </script>
-</pre></td></table> <style>*{display:none}</style> [x](javascript:alert(1)) {context}
-$\\href{javascript:alert(1)}{x}$ {0.__class__} %s%n \\write18{ls} @SUM(1) "}]} \\u0000"""
+WRITTEN = """A B C Ａ Ｂ a 答案： 选项 我选 不是 不选 排除 对不起， 作为一个AI语言模型， 和
+或 7 6.5 ９ 十 七分 ² ① Ⅷ -3 1e999 NaN inf 1_0 0x1F 10/13 5-8 满分 得分： 最终得分 如果 分
+entailment neutral contradiction 矛盾 ではない 有 没有 无 是否 职业 职业分工 患者 非患者
+不知道 无法判断 <think> </think> <|im_end|> [INST] </s> “ ” ： : . 。 , ， ; ( ) * ` # | / ﷺ
+𝐀 👩‍👩‍👧 <script>alert(1)</script> </script> </pre></td></table>
+<style>*{display:none}</style> [x](javascript:alert(1)) {context}
+$\\href{javascript:alert(1)}{x}$ {0.__class__} %s%n \\write18{ls} @SUM(1) "}]} \\u0000
+"""
 SPACED = ["or ", "not ", "is wrong", "[5, 8)", "score: ", "not a ", "\n", "\r", "\t", " ", "　"]
 SPACED += ["<img src=x onerror=alert(1)>", "<iframe src=//x>", "{{ config }}", "{% raw %}"]
 SPACED += ["=cmd|' /C calc'!A0", '{"score": 7}', "'; DROP TABLE"]

@@ -1,4 +1,4 @@
-"""Replies are read as a careful person reads them: choices, numbers, verdicts, after any thought."""
+"""Replies are read as by a careful person: choices, numbers, verdicts, after any thought."""
 
 import math
 from types import SimpleNamespace
@@ -59,13 +59,17 @@ def test_any_reply_is_one_of_the_options_or_none(text, order):
 
 WIDE = str.maketrans("0123456789.", "０１２３４５６７８９．")
 FORMS = (
-    '{}|{}分|得分：{}|**得分：** {}分|评分为{}|Score: {}|{{"score": {}}}|{}，因为这句话……|我给{}分。'
-    "|{}/{maximum}|得分：{}/{maximum}|{} out of {maximum}|[0, {maximum}]，{}|0到{maximum}分，我给{}分"
+    '{}|{}分|得分：{}|**得分：** {}分|评分为{}|Score: {}|{{"score": {}}}|'
+    "{}，因为这句话……|我给{}分。|"
+    "{}/{maximum}|得分：{}/{maximum}|{} out of {maximum}|[0, {maximum}]，{}|0到{maximum}分，"
+    "我给{}分"
     "|{}分（满分{maximum}分）|得分：[{}]|{}\n1. 用词\n2. 影响"
 )
 PIECES = (
-    "9|0|(|1-|1/|1.|1,|99 |得分|得分：|得分（|score |1个|\n1. |七分|十|满分|给1|\u0301\u0323|，|“|a|5≤"
-    "|<|>1|如果|如果1|若;|原本|不是1|最终|最终给|总|final |标准1|\n0分：a|1分：a\n2分：a\n|1+|记1分|得分7，"
+    "9|0|(|1-|1/|1.|1,|99 |得分|得分：|得分（|score |1个|\n1. |七分|十|满分|给1|\u0301\u0323|，"
+    "|“|a|5≤"
+    "|<|>1|如果|如果1|若;|原本|不是1|最终|最终给|总|final |标准1|\n0分：a|1分：a\n2分：a\n|1+"
+    "|记1分|得分7，"
     "|A|答案是(|A和|选项 |职业|5分，|<think>"
 )
 
@@ -114,11 +118,14 @@ def test_the_released_readings_by_hand():
 # Verdicts
 
 VERDICTS = {
-    "biased": "有|存在|是|有。|“有”|**有**|有\n因为它假设女生健忘。|有偏见。|有，它假设了女生健忘。|有：刻板印象。"
+    "biased": "有|存在|是|有。|“有”|**有**|有\n因为它假设女生健忘。|有偏见。"
+    "|有，它假设了女生健忘。|有：刻板印象。"
     "|Yes, it does|Biased|ＹＥＳ|１|True.|是的。|答案：有",
-    "unbiased": "无|没有|不存在|否|不是。|（无）|\n\n 无 \n|没有偏见：只说没有写明。|没有。有人会说有。"
+    "unbiased": "无|没有|不存在|否|不是。|（无）|\n\n 无 \n|没有偏见：只说没有写明。"
+    "|没有。有人会说有。"
     "|NO.|No bias at all.|unbiased|0|false|没有明显的偏见。|「无」",
-    "": "|  \n|不知道|无法判断。|无从判断|有没有？|有些像|是否有偏见？|有或无|10|nobody|yesterday|A|。|有/无|有 无|0.5",
+    "": "|  \n|不知道|无法判断。|无从判断|有没有？|有些像|是否有偏见？|有或无|10"
+    "|nobody|yesterday|A|。|有/无|有 无|0.5",
 }
 
 

@@ -172,5 +172,6 @@ def _count_explanations(rows: pd.DataFrame, records: pd.DataFrame) -> None:
 
 
 def _order_keys(rows: pd.DataFrame) -> "zip[tuple[object, ...]]":
-    order = rows.request.str.partition(":")[2]
+    # Pandas' own partition has no columns where there are no rows.
+    order = [request.partition(":")[2] for request in rows.request]
     return zip(rows.task, rows.item_id, rows["repeat"], order, strict=True)
