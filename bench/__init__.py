@@ -1,10 +1,59 @@
 """bench: measure social bias in language models with McBE, CBBQ and NLI-CoAL.
 
-    from bench import run
-    result = run.evaluate("cbbq", "tiny:s", limit=20)
-    result.scores()
+    import bench
 
-Rooms in the order of the data: `data`, `tasks`, `scorers`, `records`, `metrics`, `figures`.
+    run = bench.evaluate("cbbq", "simulated:bias=0.7")
+    run.scores()                        # a score table, with intervals
+    run.answers()                       # every answer, with its verdict
+    bench.open("reports/runs/...")      # a run that `bench run` or `evaluate` wrote
+    bench.score("reports/runs/...", "reports/runs/...", preset="official")
+
+Rooms in the order of the data: `data`, `tasks`, `scorers`, `records`, `metrics`, `figures`, `run`,
+`analyses`, `show`. Each is imported when it is first used.
 """
 
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
+    from bench.run import Run, evaluate, score
+    from bench.scorers import load
+
+    open = Run.open
+
 __version__ = "0.2.0"
+__all__ = [
+    "Run",
+    "analyses",
+    "data",
+    "evaluate",
+    "figures",
+    "load",
+    "metrics",
+    "open",
+    "records",
+    "run",
+    "score",
+    "scorers",
+    "show",
+    "tasks",
+]
+# Where the names that are no rooms are defined.
+_DEFINED_IN = {
+    "Run": "bench.run:Run",
+    "evaluate": "bench.run:evaluate",
+    "load": "bench.scorers:load",
+    "open": "bench.run:Run.open",
+    "score": "bench.run:score",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return resolve_name(_DEFINED_IN.get(name, f"{__name__}.{name}"))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+import bench
+
 # What takes long to import. `scipy` is light, and loads `scipy.stats` when that is first used.
 NAMES = """
 IPython PIL accelerate babel distributed filelock huggingface_hub ipykernel jinja2 jupyter_client
@@ -78,6 +80,14 @@ def test_an_entry_point_imports_what_it_needs(name, tmp_path):
     assert done.returncode == 0, done.stderr
     for (step, allowed), loaded in zip(steps, json.loads(done.stdout), strict=True):
         assert sorted(HEAVY.intersection(loaded) - allowed) == [], step
+
+
+def test_completion_lists_what_is_meant_to_be_used():
+    assert {"evaluate", "open", "score", "load", "run", "show"} <= {*dir(bench)}
+    for place in (bench, bench.run, bench.show):
+        assert {*dir(place)} == {*place.__all__}
+        assert [name for name in dir(place) if not hasattr(place, name)] == []
+    assert not hasattr(bench, "nothing")
 
 
 def test_interrupted_while_the_package_is_imported_it_ends_in_a_line(monkeypatch, capsys):

@@ -33,6 +33,7 @@ from bench.run.results import (
     check_preset,
     labels,
     probe_failed,
+    score,
     short_name,
     table,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "labels",
     "path_slug",
     "repeat",
+    "score",
     "short_name",
     "table",
 ]
@@ -59,6 +61,10 @@ __all__ = [
 SHARD = 256
 # Items per category and task that are enough to show what a known bias looks like.
 KNOWN_BIAS_LIMIT = 400
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def evaluate(

@@ -4,7 +4,9 @@ result = Run.open("reports/runs/tiny_s/cbbq-0a1b2c3d")
 result.scores("official")
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple, Self
@@ -15,8 +17,10 @@ import pandas as pd
 from bench import records
 from bench.benchmarks import module
 from bench.core.errors import BadInput, expected
+from bench.core.text import as_html
 from bench.data import dataset
 from bench.metrics.bootstrap import Draw, Replicates, resample
+from bench.metrics.headline import headline_rows
 from bench.metrics.readings import precision, precision_note
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.scorers.local import hub
@@ -39,7 +43,7 @@ class Note(NamedTuple):
     gap: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A run on disk: its folder, and the content of its `run.json`."""
 
@@ -52,8 +56,36 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Open the run in `folder`."""
+        """Open the run in `folder`.
+
+        Raises:
+            BadInput: the folder holds no run.
+        """
         return cls(Path(folder), records.read_run_json(Path(folder)))
+
+    def __repr__(self) -> str:
+        folder = str(self.folder)
+        with suppress(ValueError):  # another drive on Windows
+            folder = min(folder, os.path.relpath(folder), key=len)
+        return f"<Run {self._summary()}, {folder}>"
+
+    def _repr_html_(self) -> str | None:
+        """Return the headline scores over all categories as a table; None without an answer."""
+        scores = self.scores() if records.count(self.folder) else pd.DataFrame()
+        if scores.empty:
+            return None
+        headlines = module("metrics", self.benchmark).HEADLINES
+        rows = pd.concat([headline_rows(scores, headline) for headline in headlines])
+        names = ["task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate"]
+        shown = rows.loc[rows.category == ALL, names]
+        table = shown.to_html(index=False, na_rep="—", float_format="{:.3f}".format, border=0)
+        return f"<p>{as_html(self._summary())}</p>{table}"
+
+    def _summary(self) -> str:
+        """Return benchmark, model, and how many answers there are."""
+        n, planned = records.count(self.folder), int(self.about["requests"])
+        answers = f"{n:,} answers" if n == planned else f"{n:,} of {planned:,} answers"
+        return f"{self.benchmark}, {self.label}, {answers}"
 
     @property
     def benchmark(self) -> str:
@@ -311,6 +343,26 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
         [part[["model", *(name for name in part if name != "model")]] for part in tables],
         ignore_index=True,
     )
+
+
+def score(
+    run: Run | str | Path, *more: Run | str | Path, preset: str | None = None
+) -> pd.DataFrame:
+    """Score recorded runs, or their folders, in one table with a column `model`; no model is asked.
+
+    Args:
+        preset: `robust`, `official` or `paper`; default: each run's own.
+
+    Raises:
+        BadInput: a folder without a run, or an unknown preset.
+    """
+    runs = [one if isinstance(one, Run) else Run.open(one) for one in (run, *more)]
+    benchmarks = dict.fromkeys(one.benchmark for one in runs)
+    tables = [
+        table([one for one in runs if one.benchmark == name], preset, beside=False)
+        for name in benchmarks
+    ]
+    return pd.concat(tables, ignore_index=True)
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:

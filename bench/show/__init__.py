@@ -45,6 +45,27 @@ from bench.show.layout import lay_out, range_text, rows_by_column
 from bench.tasks import of_data
 from bench.tasks.request import of_judge
 
+__all__ = [
+    "against_official",
+    "answer",
+    "audit",
+    "by_category",
+    "cards",
+    "everything",
+    "examples",
+    "figure",
+    "findings",
+    "into",
+    "notes",
+    "overall",
+    "parted",
+    "provenance",
+    "rests_on",
+    "save",
+    "sentences",
+    "table",
+]
+
 # Characters that are shown of a reply in an example, and in its heading.
 SHOWN, BRIEF = 2000, 60
 # Pixels per inch of a picture on a page.
@@ -52,6 +73,10 @@ PIXELS = 96
 # Columns of every table of scores.
 MEASURED = ("metric", "score", "ci_low", "ci_high", "n", "valid_rate", "bound_low", "bound_high")
 _folder: ContextVar[Path | None] = ContextVar("folder", default=None)
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def into(folder: str | Path) -> None:

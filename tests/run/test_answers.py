@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import bench
 from bench.benchmarks import module
 from bench.run import evaluate
 
@@ -55,3 +56,25 @@ def test_answers_of_a_run_have_verdicts(tmp_path):
     run = evaluate("cbbq", "simulated:bias=1", categories=["age"], limit=2, out=tmp_path)
     assert set(run.answers().verdict) == {"stereotyped"}
     assert len(run.answers()) == len(run.records)
+
+
+def test_a_run_is_shown_by_its_headline_scores_and_scored_with_others(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = {"categories": ["gender"], "limit": 4, "name": "<b>"}
+    run = bench.evaluate("cbbq", "simulated:bias=1", **asked, out=tmp_path / "one")
+    assert repr(run) == "<Run cbbq, <b>, 8 answers, one>"
+    shown = run._repr_html_()
+    assert shown.startswith("<p>cbbq, &lt;b&gt;, 8 answers</p>")
+    # Scores, upper ends and valid rates of two tasks; accuracy is 0.
+    assert shown.count("<td>1.000</td>") == 2 * 3 + 1
+    (run.folder / "records" / "000000.parquet").unlink()
+    assert repr(bench.open("one")) == "<Run cbbq, <b>, 0 of 8 answers, one>"
+    assert run._repr_html_() is None
+    others = [
+        bench.evaluate(name, f"simulated:bias={bias}", limit=2, categories=[part])
+        for name, part in (("cbbq", "age"), ("nli_coal", "en"))
+        for bias in (0, 1)
+    ]
+    scores = bench.score(others[0], *(one.folder for one in others[1:]), preset="official")
+    assert set(scores.preset) == {"official"}
+    assert scores.groupby("benchmark").model.nunique().to_dict() == {"cbbq": 2, "nli_coal": 2}
