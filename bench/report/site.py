@@ -33,6 +33,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 # notebook failed, for which the page has its own message.
 # A cell of scores by category, which links to its items.
 CELL = re.compile(r"(<td class='number' data-category='([^']*)'[^>]*>)([^<]*)")
+# Cells whose outputs are in a fold.
+FOLD = "fold"
 MARKERS = {"papermill-error-cell-tag", "not-in-reports"}
 
 
@@ -100,6 +102,11 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         for output in outputs
         for sentence in output.get("metadata", {}).get("findings", [])
     ]
+    for cell in book.cells:
+        if FOLD in cell.metadata.get("tags", []):
+            captions = [output.get("metadata", {}).get("caption", "") for output in cell.outputs]
+            short = [re.split("[.;。；]", text)[0] for text in captions if text]
+            cell.metadata["summary"] = _("; ").join(dict.fromkeys(short)) or _("More")
     body, _unused = exporter.from_notebook_node(book)
     # Links are relative to the notebook, which is one folder deeper.
     body = body.replace("href='../tables/", "href='tables/")

@@ -104,7 +104,7 @@ def table(frame: pd.DataFrame, name: str, caption: str = "", *, digits: int = 2)
     layout = lay_out(frame, digits)
     about = _("; ").join([title, *layout.common])
     files = _files(name, export.TABLES)
-    display(HTML(_html("table", about, layout, files)))
+    display(HTML(_html("table", about, layout, files)), metadata={"caption": title})
 
 
 def save(frame: pd.DataFrame, name: str) -> None:
@@ -135,7 +135,8 @@ def figure(fig: Figure | None, name: str, caption: str = "") -> None:
     width = round(fig.get_size_inches()[0] * PIXELS)
     display(data, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
     title = i18n.prose(caption) or fig.get_suptitle().replace("\n", " ") or alt
-    display(HTML(_html("caption", title, _files(name, export.PICTURES))))
+    shown = HTML(_html("caption", title, _files(name, export.PICTURES)))
+    display(shown, metadata={"caption": title})
 
 
 def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
@@ -245,16 +246,20 @@ def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
         _display("matrices", models, tables[:1], tables[1:], files)
 
 
-def _score_cell(record: Mapping[str, Any] | None, headline: Headline) -> dict[str, Any]:
+def _score_cell(
+    record: Mapping[str, Any] | None, headline: Headline | None = None
+) -> dict[str, Any]:
     """Return a score for a cell: text, interval, note, and how bad it is in percent, or None."""
     if record is None:
         return {"text": "", "interval": "", "shade": None, "note": _("not asked"), "place": ""}
     score, shade = float(record["score"]), None
-    low, high = headline.limits
-    if not math.isnan(score):
-        share = (score - low) / (high - low)
-        shade = round(100 * (share if headline.biased_is_high else 1 - share))
-    digits = 0 if high > 1 else 2
+    digits = 2
+    if headline:
+        low, high = headline.limits
+        digits = 0 if high > 1 else 2
+        if not math.isnan(score):
+            share = (score - low) / (high - low)
+            shade = round(100 * (share if headline.biased_is_high else 1 - share))
     return {
         "text": "—" if math.isnan(score) else f"{score:.{digits}f}",
         "interval": range_text(record["ci_low"], record["ci_high"], digits),
@@ -265,11 +270,21 @@ def _score_cell(record: Mapping[str, Any] | None, headline: Headline) -> dict[st
 
 
 def overall(scores: pd.DataFrame, task: str) -> None:
-    """Show every metric of a task over all categories."""
+    """Show every metric of a task over all categories, with a column per model."""
     rows = first_preset(scores)
     rows = rows[(rows.category == ALL) & (rows.task == task)]
-    columns = ["model", *MEASURED, "baseline", "note"]
-    table(rows[columns], f"overall_{task}", "Every measure over all categories")
+    name = f"overall_{task}"
+    save(rows[["model", *MEASURED, "baseline", "note"]], name)
+    if rows.empty:
+        return
+    models = list(dict.fromkeys(rows.model))
+    lines = [
+        (metric, [_score_cell(record) for record in records])
+        for metric, records in rows_by_column(rows, "metric", "model", models)
+    ]
+    title = _("Every measure over all categories: {task}", task=task)
+    shown = HTML(_html("matrices", models, [(title, lines)], [], _files(name, export.TABLES)))
+    display(shown, metadata={"caption": title})
 
 
 def against_official(scores: pd.DataFrame) -> None:

@@ -54,7 +54,11 @@ def lay_out(frame: pd.DataFrame, digits: int) -> Layout:
     Empty columns are left out; a text that is the same in all rows is said once.
     """
     blank = frame.isna() | (frame == "")
-    shown = frame.loc[:, ~blank.all()]
+    # A note on a row that is not shown needs no column.
+    of_first = [name for name in frame.columns if name in REASONS]
+    is_empty = blank.all()
+    is_empty[of_first] = blank[of_first].head(ROWS).all()
+    shown = frame.loc[:, ~is_empty]
     common = []
     for name in shown.columns:
         values = shown[name]
