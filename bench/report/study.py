@@ -48,6 +48,8 @@ KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "key
 NOT_IN_A_STUDY = RunConfig.fields_with("outside_studies")
 # Options that are merged name by name if they are given in several places.
 MERGED = ("settings", "template_arguments", "request_fields", "limits")
+# Notebooks to learn from, which show no runs of a study.
+TUTORIALS = ("00_start",)
 # The greatest number that an option may have.
 LARGEST = 2**31 - 1
 
@@ -331,6 +333,11 @@ class _Reader:
         """Read an analysis: parameters of its notebook, other `runs`, and its `variants`."""
         known = [variant.name or variant.benchmark for variant in variants]
         with self.at("analyses", name):
+            if name in TUTORIALS:
+                raise BadInput(
+                    "is a notebook to learn from, not an analysis of a study; leave it out, and "
+                    f"open it with: jupyter lab notebooks/{name}.ipynb"
+                )
             if not re.fullmatch(r"[a-z_]+", name):
                 raise BadInput("is no name of a notebook; expected letters and underscores")
             if given is not None and not isinstance(given, dict):

@@ -124,6 +124,7 @@ WRONG = [
     ("{name: Q,", "{", "expected variants like {name: Q, limit: 20}"),
     ("[Q+IF]", "[Q+IV]", "variant 'Q+IV' is unknown; allowed: Q, Q+IF, nli_coal"),
     ("explore: {variants", "explore: {runs: x, variants", "expected a list of folders or patterns"),
+    ("explore:", "00_start:", "`analyses: 00_start`: is a notebook to learn from"),
     ("explore:", "Explore:", "`analyses: Explore`: is no name of a notebook"),
     ("options:", "language: fr\noptions:", "key `language`: language 'fr' is unknown"),
     ("options:", "keys: [a]\noptions:", "key `keys`: expected HOST: NAME of an environment"),
