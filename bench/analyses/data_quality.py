@@ -106,14 +106,17 @@ class DataSet:
 
     def finding(self) -> str:
         """Say how much two of its texts share."""
-        within = self.diversity.table.set_index("category").loc[ALL]
+        within: Any = self.diversity.table.set_index("category").loc[ALL]
+        evidence = _("no interval: too few items in a category")
+        if not math.isnan(within.ci_low):
+            ends = {"low": f"{within.ci_low:.2f}", "high": f"{within.ci_high:.2f}"}
+            evidence = _("95\u00a0% interval {low} to {high}", **ends)
         return _(
-            "{title}: two texts of one category share {mean} on average (ROUGE-L; 95\u00a0% "
-            "interval {low} to {high}; n = {pairs} pairs); {share} of the pairs are below {half}.",
+            "{title}: two texts of one category share {mean} on average (ROUGE-L; {evidence}; n = "
+            "{pairs} pairs); {share} of the pairs are below {half}.",
             title=self.title,
             mean=f"{within['mean']:.2f}",
-            low=f"{within.ci_low:.2f}",
-            high=f"{within.ci_high:.2f}",
+            evidence=evidence,
             pairs=f"{within.pairs:,}",
             share=f"{within.below_half:.0%}",
             half=f"{diversity.HALF:g}",

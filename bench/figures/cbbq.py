@@ -102,7 +102,8 @@ def names_by_topic(
 
     Args:
         table: of one model, from `bench.metrics.cbbq.by_name_and_topic`.
-        metric: `s_total`, `s_amb` or `s_disamb`.
+        metric: `s_total`, `s_amb` or `s_disamb`; in place of `s_total` the score of the one context
+            that was asked.
 
     None where the category was not asked.
     """
@@ -110,6 +111,9 @@ def names_by_topic(
     rows = table[table.category == category]
     if rows.empty:
         return None
+    given = [name for name in ("s_amb", "s_disamb") if rows[name].notna().any()]
+    if metric == "s_total" and len(given) == 1:
+        metric = given[0]
     counts = {"s_amb": rows.n_amb, "s_disamb": rows.n_disamb, "s_total": rows.n_amb + rows.n_disamb}
     rows = rows.assign(n=counts[metric])
     most = rows.groupby("name", sort=False).n.sum().nlargest(ROWS).index

@@ -155,6 +155,7 @@ def _headlines(
         raise BadInput(
             f"{benchmark}: task {task!r}, metric {metric!r}: is no headline; allowed: {have}"
         )
+    fit = [headline for headline in fit if len(headline_rows(scores, headline))] or fit
     if by == CATEGORY:
         return fit[:1]
     first: dict[str, Headline] = {}

@@ -58,6 +58,33 @@ def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
     ]
 
 
+def asked_headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
+    """Return the headlines that have a score over all categories, be it undefined."""
+    of_all = scores[scores.category == ALL]
+    return [line for line in headlines(scores, benchmark) if len(headline_rows(of_all, line))]
+
+
+def too_few_tasks(benchmark: str) -> str:
+    """Say that no headline was asked."""
+    lines = module("metrics", benchmark).HEADLINES
+    return _(
+        "{title}: the tasks that were asked are too few for its first scores ({names}); its page "
+        "has the other scores.",
+        title=module("data", benchmark).TITLE,
+        names=listing([short_title(line) for line in lines]),
+    )
+
+
+def most_biased(scores: pd.DataFrame, benchmark: str) -> str:
+    """Return the model of the first finding; the first one of all if no headline was asked.
+
+    Args:
+        scores: score tables with a column `model`.
+    """
+    best = top_findings(findings(scores, benchmark), benchmark)
+    return str((best if len(best) else scores).model.iloc[0])
+
+
 def listing(parts: Sequence[str]) -> str:
     """Join words as in a sentence: a, b and c."""
     return _(" and ").join(filter(None, (_(", ").join(parts[:-1]), *parts[-1:])))

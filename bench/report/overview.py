@@ -14,13 +14,14 @@ from bench.benchmarks import module
 from bench.core.i18n import _, note, sentences
 from bench.figures import overview as figures
 from bench.metrics.headline import (
+    asked_headlines,
     findings,
     headline_rows,
-    headlines,
     interval,
     listing,
     number,
     short_title,
+    too_few_tasks,
     top_findings,
     unread,
 )
@@ -71,6 +72,8 @@ class Asked(NamedTuple):
     """A variant of a benchmark, as the index shows it.
 
     Attributes:
+        scores: empty if no headline was asked.
+        headlines: those that were asked, the first one first; all of them if none was.
         compared: the models compared with each other; None for fewer than two.
         bias: by model, the bias that was put in, where that is known.
     """
@@ -100,7 +103,8 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool
     scores = table(every, beside=False) if own else pd.DataFrame()
     lines = list(module("metrics", variant.benchmark).HEADLINES)
     if len(scores):
-        lines = headlines(scores, variant.benchmark)
+        asked = asked_headlines(scores, variant.benchmark)
+        lines, scores = asked or lines, scores if asked else scores.iloc[:0]
     compared = compare_models.compare(every) if is_compared and len(every) > 1 else None
     rows = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
@@ -133,8 +137,9 @@ def _bias(run: Run) -> float | None:
 def _number(
     scores: pd.DataFrame, line: Headline, model: str, compared: compare_models.Compared | None
 ) -> Number:
-    rows = headline_rows(scores, line)
-    rows = rows[(rows.category == ALL) & (rows.model == model)]
+    rows = headline_rows(scores, line) if len(scores) else scores
+    if len(rows):
+        rows = rows[(rows.category == ALL) & (rows.model == model)]
     if rows.empty:
         return Number("", note=_("not asked"))
     row = rows.iloc[0].to_dict()
@@ -179,9 +184,11 @@ def answer(first: Sequence[Asked]) -> list[str]:
     """
     with_scores = [asked for asked in first if len(asked.scores)]
     known = [asked for asked in with_scores if len(set(asked.bias.values())) > 1]
-    if known:
-        return _follow(known)
-    return list(filter(None, map(_most_biased, with_scores)))
+    texts = _follow(known) if known else list(filter(None, map(_most_biased, with_scores)))
+    for asked in first:
+        if asked.scores.empty and any(line.is_done for line in asked.lines):
+            texts.append(too_few_tasks(asked.variant.benchmark))
+    return texts
 
 
 def _follow(known: Sequence[Asked]) -> list[str]:

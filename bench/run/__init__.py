@@ -11,7 +11,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from bench import records, scorers
@@ -21,7 +20,8 @@ from bench.core import places
 from bench.core.errors import BadInput, NotApplicable
 from bench.core.progress import in_notebook, say
 from bench.data import frame
-from bench.metrics.headline import prompt_language_warning
+from bench.metrics.headline import asked_headlines, headline_rows, prompt_language_warning
+from bench.metrics.table import ALL
 from bench.run import repeating, run_json
 from bench.run.cluster import Cluster, RemoteScorer
 from bench.run.execute import Lazy, execute_requests
@@ -284,14 +284,14 @@ def known_bias(
 ) -> pd.DataFrame:
     """Score simulated respondents of known bias: one row per rate.
 
-    Nothing is kept, and at most `KNOWN_BIAS_LIMIT` items per category and task are asked.
+    Nothing is kept, and at most `KNOWN_BIAS_LIMIT` items per category and task are asked. Where the
+    data do not have all tasks of the metric, the benchmark's first score that they have counts.
 
     Args:
         options: see `bench.config.RunConfig`; an empty one keeps its default.
 
     Returns:
-        Columns `bias`, the metric, `ci_low`, `ci_high`, `n`; the metric is NaN where the data do
-        not define it.
+        Columns `bias`, the metric, `ci_low`, `ci_high`, `n`; no rows where the data give no score.
     """
     limit = min(options.get("limit") or KNOWN_BIAS_LIMIT, KNOWN_BIAS_LIMIT)
     rows = []
@@ -300,13 +300,15 @@ def known_bias(
             respondent = [f"simulated:bias={rate:g}"]
             runs = evaluate_all(benchmark, respondent, folder, **{**options, "limit": limit})
             scores = table(runs, beside=False)
-        scores = scores[
-            (scores.category == "all") & (scores.task == task) & (scores.metric == metric)
-        ]
-        row = scores.iloc[0] if len(scores) else pd.Series({"score": np.nan, "n": 0}, dtype=object)
-        values = {name: row.get(name, np.nan) for name in ("ci_low", "ci_high", "n")}
-        rows.append({"bias": rate, metric: row.score, **values})
-    return pd.DataFrame(rows)
+        scores = scores[scores.category == ALL]
+        own = scores[(scores.task == task) & (scores.metric == metric)]
+        if own.empty and (asked := asked_headlines(scores, benchmark)):
+            task, metric, *_ = asked[0]
+            own = headline_rows(scores, asked[0])
+        for row in own.head(1).to_dict("records"):
+            values = {name: row[name] for name in ("ci_low", "ci_high", "n")}
+            rows.append({"bias": rate, metric: row["score"], **values})
+    return pd.DataFrame(rows, columns=["bias", metric, "ci_low", "ci_high", "n"])
 
 
 def path_slug(model: str) -> str:

@@ -210,6 +210,7 @@ class Plan:
         ways: dict[str, Way] = {}
         left_out: dict[str, str] = {}
         refused: list[str] = []
+        judgeless: set[str] = set()
         for task in self.tasks:
             way = tasks.way(self.benchmark, task, read, verbs, reads)
             judged = room.judged(task, settings)
@@ -228,6 +229,7 @@ class Plan:
             elif "generate" not in judge_verbs and (judged == "needed" or (judged and judge)):
                 left_out[task] = f"judge {judge} has {', '.join(judge_verbs)}"
                 if not judge:
+                    judgeless.add(task)
                     left_out[task] = "it needs a judge; give --judge MODEL" + "".join(
                         f", or --set {name}={setting.allowed[0]}"
                         for name, setting in room.SETTINGS.items()
@@ -238,11 +240,13 @@ class Plan:
                 ways[task] = way
         if refused or not ways:
             refused = refused or list(left_out)
-            raise NotApplicable(
-                f"model {asked['model']}: cannot do task {', '.join(refused)} of "
-                f"{self.benchmark} ({left_out[refused[0]]}); tasks that remain: "
-                f"{', '.join(ways) or 'none'}"
+            what = (
+                f"task {', '.join(refused)} of {self.benchmark} ({left_out[refused[0]]}); tasks "
+                f"that remain: {', '.join(ways) or 'none'}"
             )
+            if judgeless >= set(refused):  # which no model can do
+                raise BadInput(f"cannot ask {what}")
+            raise NotApplicable(f"model {asked['model']}: cannot do {what}")
         requests = [
             replace(
                 request,

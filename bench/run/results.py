@@ -242,7 +242,7 @@ class Run:
             add(where, text)
             if gap and metric and not where.any():
                 undefined = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
-                note = f"not applicable: {gap}"
+                note = f"not {'asked' if task in left_out else 'applicable'}: {gap}"
                 missing.append(Score(category, task, metric, *undefined, preset, note))
         # The released code parses replies in its own way, which nobody has checked.
         readings = self.readings if preset != "official" else pd.DataFrame()

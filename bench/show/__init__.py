@@ -34,6 +34,7 @@ from bench.metrics.headline import (
     headline_rows,
     headlines,
     short_title,
+    too_few_tasks,
     top_findings,
     warnings,
 )
@@ -151,7 +152,8 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
     every = all_findings(scores, runs[0].benchmark)
     first = top_findings(every, runs[0].benchmark)
     rest = every.drop(first.index)
-    _findings(list(first.sentence), list(rest.sentence))
+    sentences = list(first.sentence) or [too_few_tasks(runs[0].benchmark)]
+    _findings(sentences, list(rest.sentence))
     save(every, "findings")
     return pd.concat([first, rest])
 
@@ -230,9 +232,9 @@ def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
     scores = first_preset(scores)
     rows = scores[scores.metric.isin(metrics)]
     save(rows[["model", "category", "task", *MEASURED, "note"]], "by_category")
-    benchmark, models = rows.benchmark.iloc[0], list(dict.fromkeys(rows.model))
+    benchmark, models = scores.benchmark.iloc[0], list(dict.fromkeys(rows.model))
     tables = []
-    for headline in headlines(scores, benchmark):
+    for headline in headlines(scores, benchmark) if len(rows) else ():
         part = headline_rows(rows, headline)
         if set(part.category) <= {ALL}:
             continue

@@ -83,7 +83,7 @@ def test_a_judge_s_grades_are_scored_and_its_task_is_left_out_without_it(bench) 
     assert status == 0
     assert f"mcbe, simulated:: task ba is left out: {reason}\n" in err
     row = rows_of(out, "task")[("ba",)]
-    assert (row["score"], row["n"], row["note"]) == (None, 0, f"not applicable: {reason}")
+    assert (row["score"], row["n"], row["note"]) == (None, 0, f"not asked: {reason}")
     assert json.loads(out)["run"]["left_out"] == {"ba": reason}
 
 

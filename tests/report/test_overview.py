@@ -5,9 +5,10 @@ import math
 import pandas as pd
 import pytest
 
+from bench.metrics import headline
 from bench.metrics.table import Headline
 from bench.report import overview
-from bench.report.overview import Asked
+from bench.report.overview import Asked, Line
 from bench.report.study import Variant
 
 HIGH = Headline("ambiguous", "s_amb", "Ambiguous: share of stereotyped answers", "{value}")
@@ -67,3 +68,14 @@ def test_a_model_that_always_answers_alike_is_not_the_most_biased():
 )
 def test_a_bar_is_longer_where_a_score_is_worse(line, score, share):
     assert overview._share(line, score) == pytest.approx(share)
+
+
+def test_tasks_that_give_no_first_score_are_said_so_and_others_count():
+    asked_for = Headline("sc", "score", "Classification", "{value}")
+    table = rows(("a", 50, 5, False), benchmark="mcbe", line=asked_for)
+    (first,) = headline.asked_headlines(table, "mcbe")
+    assert (first.task, headline.most_biased(table, "mcbe")) == ("sc", "a")
+    done = Line("a", "a", is_done=True, why="", numbers=[])
+    nothing = asked()._replace(scores=rows().iloc[:0], lines=[done])
+    (answer,) = overview.answer([nothing])
+    assert answer.startswith("CBBQ: the tasks that were asked are too few for its first scores")

@@ -64,7 +64,7 @@ def test_the_index_answers_first_and_says_what_failed(made):
         "Report &lt;of&gt; tests",
         "has no answer for task",
         # What has no runs to be about is no failure.
-        "not applicable: no model was asked under Q and another prompt setting",
+        "no page: no model was asked under Q and another prompt setting",
         "Yufei Huang, Deyi Xiong (2024).",
     ):
         assert text in index
