@@ -33,8 +33,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 # notebook failed, for which the page has its own message.
 # A cell of scores by category, which links to its items.
 CELL = re.compile(r"(<td class='number' data-category='([^']*)'[^>]*>)([^<]*)")
-# Cells whose outputs are in a fold.
-FOLD = "fold"
+# Cells whose outputs are in a fold, which names the first of them.
+FOLD, NAMED = "fold", 2
 MARKERS = {"papermill-error-cell-tag", "not-in-reports"}
 
 
@@ -105,8 +105,9 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     for cell in book.cells:
         if FOLD in cell.metadata.get("tags", []):
             captions = [output.get("metadata", {}).get("caption", "") for output in cell.outputs]
-            short = [re.split("[.;。；]", text)[0] for text in captions if text]
-            cell.metadata["summary"] = _("; ").join(dict.fromkeys(short)) or _("More")
+            short = list(dict.fromkeys(re.split("[.;。；]", text)[0] for text in captions if text))
+            rest = [_("{n} more", n=len(short) - NAMED)] if len(short) > NAMED else []
+            cell.metadata["summary"] = _("; ").join([*short[:NAMED], *rest]) or _("More")
     body, _unused = exporter.from_notebook_node(book)
     # Links are relative to the notebook, which is one folder deeper.
     body = body.replace("href='../tables/", "href='tables/")

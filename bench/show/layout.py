@@ -22,6 +22,8 @@ RANGES = {
     ("bound_low_a", "bound_high_a"): N_("a, if all were readable"),
     ("bound_low_b", "bound_high_b"): N_("b, if all were readable"),
 }
+# A column that says in words what the others say in numbers.
+IN_WORDS = "sentence"
 # Columns with reasons, which are translated.
 REASONS = ("note", "why", "reason")
 
@@ -58,7 +60,7 @@ def lay_out(frame: pd.DataFrame, digits: int) -> Layout:
     of_first = [name for name in frame.columns if name in REASONS]
     is_empty = blank.all()
     is_empty[of_first] = blank[of_first].head(ROWS).all()
-    shown = frame.loc[:, ~is_empty]
+    shown = frame.loc[:, ~is_empty].drop(columns=IN_WORDS, errors="ignore")
     common = []
     for name in shown.columns:
         values = shown[name]
