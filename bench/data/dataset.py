@@ -15,7 +15,8 @@ means that a category of McBE compares ways of living, as worldview does, and no
 CBBQ, for rows that do not show it.
 
 A data set is asked with the prompts in `prompts.toml` next to its manifest, unless the manifest has
-a key `wording`: then `bench fetch` put the official prompts there.
+a key `wording`: then `bench fetch` put the official prompts there. What its items say in English is
+in `glosses.jsonl`.
 """
 
 import re
@@ -33,6 +34,8 @@ from bench.data.readers import read_toml, toml_key
 
 MANIFEST = "dataset.toml"
 PROMPTS_FILE = "prompts.toml"
+# One object per line: `english`, and as `id` an item or what its cluster, term or frame is.
+GLOSSES = "glosses.jsonl"
 # The key under which `bench fetch` keeps the version of official prompts.
 FETCHED = "wording"
 TEXTS = ("name", "version", "licence", "note")

@@ -2,22 +2,22 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from bench.benchmarks import module
 from bench.core.cells import to_number
 from bench.core.text import shortened, truncate
-from bench.data import spread_evenly
+from bench.data import FOUND_SAMPLES, get, spread_evenly
+from bench.data.dataset import GLOSSES
 from bench.data.readers import read_json_lines
 from bench.figures.style import label
-from bench.run.results import Run, labels
+from bench.run.results import Run, all_items, labels
 from bench.tasks.request import of_judge
 
-# A file of a data folder: one object per line, with the `id` of an item or cluster, and `english`.
-GLOSSES = "glosses.jsonl"
 # Items on a page, requests of an item, characters of a question and of a reply.
 MOST, REQUESTS, SHOWN, BRIEF = 300, 40, 3000, 160
 # Characters of a number from which on it is rounded.
@@ -33,10 +33,16 @@ class Reply(NamedTuple):
 
 
 class Question(NamedTuple):
-    """One request of an item, and the reply of each model, None if it was not asked."""
+    """One request of an item.
+
+    Attributes:
+        options: answers that a model can give and their verdicts, without those that say little.
+        replies: that of each model, None if it was not asked.
+    """
 
     task: str
     request: str
+    options: list[tuple[str, str]]
     replies: list[Reply | None]
 
 
@@ -65,11 +71,12 @@ class Items(NamedTuple):
     """The items of a page: some of `total`, those first on which models differ.
 
     Attributes:
-        categories: the code and name of each.
+        categories, tasks: the code and name of each.
     """
 
     models: list[str]
     categories: list[tuple[str, str]]
+    tasks: list[tuple[str, str]]
     verdicts: list[str]
     items: list[Item]
     total: int
@@ -94,46 +101,71 @@ def read(runs: Sequence[Run]) -> Items:
     chosen |= {others[k] for k in spread_evenly(range(len(others)), MOST - len(chosen))}
     glosses = _glosses(runs[0])
     parts = rows[rows.item_id.isin(chosen)].groupby("item_id", sort=False)
-    clusters = dict(zip(runs[0].items.item_id, runs[0].items.cluster, strict=True))
-    items = []
-    for name, part in parts:
-        gloss = glosses.get(str(name)) or glosses.get(clusters.get(name, ""), "")
-        items.append(_item(str(name), part, names, gloss, bool(differs.get(name, False))))
+    asked = {item.item_id: item for item in all_items(runs).itertuples(index=False)}
+    items = [
+        _item(benchmark, asked[name], part, names, glosses, bool(differs.get(name, False)))
+        for name, part in parts
+    ]
     order = {name: k for k, name in enumerate(every)}
     items.sort(key=lambda item: order[item.item_id])
     categories = [
         (code, label(benchmark, code)) for code in dict.fromkeys(i.category for i in items)
     ]
+    titles = module("tasks", benchmark).TASKS
+    tasks = [(code, titles[code]) for code in titles if code in set(rows.task)]
     known = [verdict for verdict in dict.fromkeys(rows.verdict) if verdict]
-    return Items(names, categories, sorted(known), items, len(every))
+    return Items(names, categories, tasks, sorted(known), items, len(every))
 
 
 def _glosses(run: Run) -> dict[str, str]:
-    """Read what the items say in English, by item or cluster, if their data have that."""
-    path = Path(run.about["data"]["folder"]) / GLOSSES
+    """Read what the items say in English, if their data have that."""
+    data = run.about["data"]
+    # The run can come from another machine, where the samples lay elsewhere.
+    is_sample = data.get("found") == FOUND_SAMPLES
+    path = (get(run.benchmark).samples if is_sample else Path(data["folder"])) / GLOSSES
     if not path.is_file():
         return {}
     return {str(line.get("id")): str(line.get("english", "")) for _n, line in read_json_lines(path)}
 
 
+def _gloss(glosses: Mapping[str, str], item: Any) -> str:
+    """Return what an item says in English: its own line, or those of the parts it is made of."""
+    parts = (getattr(item, name, "") for name in ("cluster", "term", "frame"))
+    return glosses.get(item.item_id) or " ".join(glosses[part] for part in parts if part in glosses)
+
+
+def _options(benchmark: str, task: str, request: str, item: Any) -> list[tuple[str, str]]:
+    tasks = module("tasks", benchmark)
+    values = tasks.readable_values(task, request, item)
+    options = dict.fromkeys(values.values()) if isinstance(values, Mapping) else ()
+    verdicts = [(value, tasks.verdict_of(task, request, value, item)) for value in options]
+    return [(value, verdict) for value, verdict in verdicts if verdict not in ("", "other")]
+
+
 def _item(
-    name: str, rows: pd.DataFrame, models: Sequence[str], gloss: str, is_disputed: bool
+    benchmark: str,
+    item: Any,
+    rows: pd.DataFrame,
+    models: Sequence[str],
+    glosses: Mapping[str, str],
+    is_disputed: bool,
 ) -> Item:
     questions = []
     for (task, request), part in rows.groupby(["task", "request"], sort=False):
         given = {row.model: row for row in part.itertuples()}
         replies = [_reply(given[model]) if model in given else None for model in models]
-        questions.append(Question(str(task), str(request), replies))
+        options = _options(benchmark, str(task), str(request), item)
+        questions.append(Question(str(task), str(request), options, replies))
     verdicts = rows[rows.verdict != ""]
     # A prompt with a verdict has all that the item says; a likelihood's may be a bare sentence.
     asked = rows[~rows.request.map(of_judge).astype(bool)]
     first = (verdicts if len(verdicts) else asked).iloc[0]
     return Item(
-        item_id=name,
-        mark=re.sub(r"[^\w.-]+", "-", name),
+        item_id=item.item_id,
+        mark=re.sub(r"[^\w.-]+", "-", item.item_id),
         category=str(first.category),
         prompt=shortened(first.prompt, SHOWN),
-        gloss=gloss,
+        gloss=_gloss(glosses, item),
         questions=questions[:REQUESTS],
         verdicts=sorted(
             {f"{m}|{v}" for m, v in zip(verdicts.model, verdicts.verdict, strict=True)}

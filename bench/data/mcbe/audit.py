@@ -18,7 +18,7 @@ from bench.core.cells import FORMULA, to_number
 from bench.core.errors import BadInput, plain
 from bench.data import audit, mcbe, with_defaults
 from bench.data.audit import Finding, show_cell
-from bench.data.dataset import MANIFEST, unknown_category
+from bench.data.dataset import GLOSSES, MANIFEST, unknown_category
 from bench.data.mcbe import SLOT, Instance, RowError
 from bench.data.readers import Row
 
@@ -223,6 +223,8 @@ def _other_files(
     """Report files that are not read, or that stop the loader, and missing categories."""
     for path in [path for place in mcbe.FOLDERS for path in sorted((folder / place).glob("*"))]:
         if path in paths.values() or path.suffix.lower() not in TABLES or not path.is_file():
+            continue
+        if path.name == GLOSSES:
             continue
         kind, value, category = "odd", path.stem, unquote(path.stem)
         if path in unknown:

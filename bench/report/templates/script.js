@@ -44,7 +44,14 @@ if (form) {
     }
     form.querySelector("output").textContent = `${count} / ${articles.length}`;
   };
+  // An address may end in fields: #category=gender&verdict=stereotyped
+  for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
+    const field = form.elements[name];
+    if (field) field[field.type === "checkbox" ? "checked" : "value"] = value;
+  }
   form.hidden = false;
   form.addEventListener("input", filter);
+  form.addEventListener("reset", () => setTimeout(filter));
+  form.addEventListener("submit", (event) => event.preventDefault());
   filter();
 }
