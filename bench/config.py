@@ -54,6 +54,7 @@ class RunConfig(BaseModel):
         "A Hub id (NAME or NAME@REVISION), a folder, a .gguf file, openai:NAME@URL, "
         "replay:FILE, predictions:FILE, simulated:..., tiny:SIZE.",
         "outside_studies",
+        metavar="MODEL",
     )
     revision: str | None = option(
         None, "Branch, tag or commit of a Hub model, as in NAME@REVISION; default: main."
@@ -67,26 +68,35 @@ class RunConfig(BaseModel):
         None,
         "Model that grades replies where a task needs it, spelt like --model; it answers "
         "without sampling. Default: tasks that need a judge are left out.",
+        metavar="MODEL",
     )
     categories: Sequence[str] | None = option(
-        None, "Only these categories, comma-separated; default: all."
+        None, "Only these categories, comma-separated; default: all.", metavar="NAMES"
     )
     tasks: Sequence[str] | None = option(
-        None, "Only these tasks, comma-separated; default: all that the model can do."
+        None,
+        "Only these tasks, comma-separated; default: all that the model can do.",
+        metavar="NAMES",
     )
     limit: int | None = option(
-        None, "At most N items per category and task, evenly spread; default: all.", "asked"
+        None,
+        "At most N items per category and task, evenly spread; default: all.",
+        "asked",
+        metavar="N",
     )
-    repeats: int = option(1, "Number of repeats, each with its own seed; default: 1.", "asked")
-    seed: int = option(0, "Seed of the first repeat; default: 0.", "asked")
+    repeats: int = option(
+        1, "Number of repeats, each with its own seed; default: 1.", "asked", metavar="N"
+    )
+    seed: int = option(0, "Seed of the first repeat; default: 0.", "asked", metavar="N")
     read: str | None = option(
         None,
         "How a choice is read: text (generated reply), letters or options (their "
         "probabilities); default: the first that the model can do.",
         "asked",
+        metavar="WAY",
     )
     max_new_tokens: int | None = option(
-        None, "Limit of tokens per reply; default: set by each task."
+        None, "Limit of tokens per reply; default: set by each task.", metavar="N"
     )
     thinking_tokens: Annotated[int | None, BeforeValidator(_off)] = option(
         None,
@@ -123,20 +133,27 @@ class RunConfig(BaseModel):
         metavar="NAME=VALUE",
     )
     preset: str = option(
-        "robust", "How answers are scored: robust, official or paper; default: robust."
+        "robust",
+        "How answers are scored: robust, official or paper; default: robust.",
+        metavar="NAME",
     )
     prompts: str | None = option(
         None,
         "Prompt set: ours or a variant of it, official (fetched), FILE or FILE#NAME; "
         "default: the data's own, else ours.",
+        metavar="NAME",
     )
     data: str | Path | None = option(
         None,
         "Folder of the data set, or samples for the package's own; default: $BENCH_DATA, "
         "else the user's data folder, else the samples.",
+        metavar="DIR",
     )
     out: str | Path | None = option(
-        None, "Folder of the run; default: ./reports/runs/MODEL/BENCHMARK-ID.", "outside_studies"
+        None,
+        "Folder of the run; default: ./reports/runs/MODEL/BENCHMARK-ID.",
+        "outside_studies",
+        metavar="DIR",
     )
     device: str | None = option(
         None,

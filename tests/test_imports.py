@@ -16,7 +16,7 @@ matplotlib nbconvert nbformat numpy openai openpyxl pandas papermill psutil pyar
 rapidfuzz rich scipy scipy.stats seaborn statsmodels torch tqdm transformers yaml
 """
 HEAVY = {*NAMES.split()}
-COMMAND = {"pydantic"}
+COMMAND = {"pydantic", "rich"}  # the latter for help texts
 TABLES = {"numpy", "pandas", "pyarrow"}
 RUN = {*COMMAND, *TABLES, "filelock", "scipy", "yaml"}
 NUMBERS = {*COMMAND, *TABLES, "rapidfuzz", "scipy"}

@@ -55,13 +55,17 @@ def test_a_study_example_is_a_study(text, tmp_path):
 
 
 def test_commands_have_the_options_that_are_shown_and_models_can_be_named():
-    lines = [line.partition("  #")[0] for text in blocks("bash") for line in text.splitlines()]
+    group = get_command(cli.app)
+    helps = [one.epilog for one in (group, *group.commands.values())]
+    assert all(text.count("bench ") == 2 for text in helps)
+    texts = [*blocks("bash"), *helps]
+    lines = [line.partition("  #")[0].strip() for text in texts for line in text.splitlines()]
     models = re.findall(r"`([^`]+)`", " ".join(re.findall(r"^\| (`[^|]+) \| ", TEXT, re.M)))
     models = [one for one in models if re.fullmatch(r"(simulated|tiny):.*|\w+/[\w.-]+", one)]
     for line in lines:
         if line.startswith("bench "):
             words = shlex.split(line)[1:]
-            command = get_command(cli.app).commands[words[0]]
+            command = group.commands[words[0]]
             options = {name for one in command.params for name in one.opts} | {"--help"}
             assert {word for word in words if word.startswith("--")} <= options, line
             models += words[words.index("--model") + 1 :][:1] if "--model" in words else []

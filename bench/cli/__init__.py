@@ -19,22 +19,41 @@ from bench import __version__
 from bench.benchmarks import module, names, resolve
 from bench.cli import make
 from bench.cli.make import Data
-from bench.cli.options import read_options, read_settings, run_parameters
+from bench.cli.options import OPTIONS, examples, read_options, read_settings, run_parameters
 from bench.config import RunConfig
-from bench.core.errors import CONTINUES, BadInput, RunFailed, expected
+from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
 from bench.core.progress import say
 
 app = typer.Typer(
     add_completion=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Measure social bias in language models with McBE, CBBQ and NLI-CoAL.",
+    epilog=examples("run cbbq --model simulated:bias=0.7 --limit 20", "report"),
 )
 INTERRUPTED = 130
 FORMATS = ("table", "csv", "json", "latex")
+# Groups of commands in the help, after the most used ones.
+PLAN, MAKE = "Plan and check", "Make items and models"
 
 Benchmark = Annotated[str, Argument(help="mcbe, cbbq or nli_coal.")]
-Format = Annotated[str, Option("--format", help="table, csv, json or latex.")]
+Format = Annotated[
+    str,
+    Option(
+        "--format",
+        metavar="NAME",
+        help="table (for people), csv, json or latex; default: table.",
+        show_default=False,
+    ),
+]
+Full = Annotated[
+    bool,
+    Option(
+        "--full",
+        help="Print all scores by category, and those of preset official that differ, instead of "
+        "sentences.",
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     Option("--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description),
@@ -59,7 +78,7 @@ def _without_command(
         raise typer.Exit(2)
 
 
-@app.command()
+@app.command(epilog=examples("data", "data cbbq --check"))
 def data(
     benchmark: Annotated[str, Argument(help="mcbe, cbbq or nli_coal; default: all of them.")] = "",
     data: Data = "",
@@ -107,26 +126,6 @@ def data(
     printing.data(sources, format)
 
 
-@app.command()
-def fetch(
-    benchmark: Benchmark,
-    source: Annotated[
-        str,
-        Option(
-            "--from", help="Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub."
-        ),
-    ] = "",
-) -> None:
-    """Copy a released data set to the user's data folder."""
-    from bench.data import fetch as room
-
-    print(room.fetch(benchmark, source or None).folder)
-
-
-for command in (make.expand, make.curate, make.notebooks, make.build, make.train):
-    app.command()(command)
-
-
 def run(
     benchmark: Annotated[str, Argument(help="mcbe, cbbq or nli_coal; not with --from.")] = "",
     *,
@@ -138,10 +137,11 @@ def run(
             help="Folder or run.json of a run: ask the same again, and compare.",
         ),
     ] = "",
+    full: Full = False,
     format: Format = "table",
     **given: Any,
 ) -> None:
-    """Ask a model, write the records, print the score table. An interrupted run continues."""
+    """Ask a model, write the records, print what was found. An interrupted run continues."""
     from bench.cli import printing
     from bench.run import evaluate, repeat
 
@@ -158,27 +158,39 @@ def run(
             if not value:
                 raise BadInput(f"Missing {argument}; or repeat a run by --from RUN")
         done = evaluate(benchmark, **options)
-    printing.scores([done], None, format)
+    printing.scores([done], None, format, full)
 
 
 # The options of `RunConfig` in place of `**given`.
-_BENCHMARK, *_OTHERS = [
+_OWN = [
     parameter
     for parameter in inspect.signature(run).parameters.values()
     if parameter.kind is not parameter.VAR_KEYWORD
 ]
-_PARAMETERS = [_BENCHMARK, *run_parameters(), *_OTHERS]
+_PARAMETERS = sorted(
+    [*_OWN, *run_parameters()], key=lambda parameter: OPTIONS.get(parameter.name, -1)
+)
 run.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]
 run.__annotations__ = {parameter.name: parameter.annotation for parameter in _PARAMETERS}
-app.command()(run)
+app.command(
+    epilog=examples(
+        "run cbbq --model simulated:bias=0.7 --limit 20",
+        "run mcbe --model Qwen/Qwen2.5-0.5B-Instruct --read letters --categories gender,age",
+    )
+)(run)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "score reports/runs/*/*", "score reports/runs/MODEL/CBBQ-ID --preset official --full"
+    )
+)
 def score(
     runs: Annotated[
         list[str], Argument(metavar="RUN_DIR...", help="Folders that `bench run` wrote.")
     ],
     preset: Annotated[str, Option(help="robust, official or paper; default: the run's own.")] = "",
+    full: Full = False,
     format: Format = "table",
 ) -> None:
     """Score stored records again; no model is asked."""
@@ -186,10 +198,52 @@ def score(
     from bench.run import Run
 
     _check_format(format)
-    printing.scores([Run.open(folder) for folder in runs], preset or None, format)
+    printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
 
 
-@app.command()
+@app.command(epilog=examples("report", "report mine.yml --out reports/mine"))
+def report(
+    study: Annotated[
+        str, Argument(metavar="[STUDY.yml]", help="What to run; default: the demo study.")
+    ] = "",
+    out: Annotated[str, Option(help="Folder of the report; default: ./reports/STUDY.")] = "",
+    jobs: Annotated[
+        int | None, Option(help="Models run at a time; default: the number of cores.")
+    ] = None,
+) -> None:
+    """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
+    from bench.report.build import make as build
+
+    made = build(study or None, out or None, jobs)
+    print(made.page)
+    if made.failed:
+        parts = f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}"
+        raise RunFailed(f"{parts}; the report says why")
+
+
+@app.command(epilog=examples("fetch mcbe", "fetch cbbq --from CBBQ.zip"))
+def fetch(
+    benchmark: Benchmark,
+    source: Annotated[
+        str,
+        Option(
+            "--from", help="Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub."
+        ),
+    ] = "",
+) -> None:
+    """Copy a released data set to the user's data folder."""
+    from bench.data import fetch as room
+
+    print(room.fetch(benchmark, source or None).folder)
+
+
+app.command(epilog=examples("notebooks work", "notebooks ."))(make.notebooks)
+
+
+@app.command(
+    rich_help_panel=PLAN,
+    epilog=examples("plan cbbq --difference 0.05", "plan mcbe --difference 5 --power 0.9"),
+)
 def plan(
     benchmark: Benchmark,
     difference: Annotated[
@@ -228,7 +282,13 @@ def plan(
     printing.planned(resolve(benchmark), table, difference, power, format)
 
 
-@app.command()
+@app.command(
+    rich_help_panel=PLAN,
+    epilog=examples(
+        "mark reports/runs/MODEL/CBBQ-ID --out marks.csv",
+        "mark reports/runs/MODEL/CBBQ-ID replies.csv --readings",
+    ),
+)
 def mark(
     runs: Annotated[
         list[str],
@@ -272,30 +332,25 @@ def mark(
     print(f"{out}: {human_marks.write_sheet(given, Path(out).expanduser())}")
 
 
-@app.command()
-def report(
-    study: Annotated[
-        str, Argument(metavar="[STUDY.yml]", help="What to run; default: the demo study.")
-    ] = "",
-    out: Annotated[str, Option(help="Folder of the report; default: ./reports/STUDY.")] = "",
-    jobs: Annotated[
-        int | None, Option(help="Models run at a time; default: the number of cores.")
-    ] = None,
-) -> None:
-    """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
-    from bench.report.build import make as build
-
-    made = build(study or None, out or None, jobs)
-    print(made.page)
-    if made.failed:
-        parts = f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}"
-        raise RunFailed(f"{parts}; the report says why")
-
-
-@app.command()
-def version() -> None:
-    """Show the version, like --version."""
-    print(__version__)
+for command, *lines in (
+    (make.curate, "curate cbbq my-items", "curate nli-coal my-pairs"),
+    (
+        make.expand,
+        "expand cbbq --out questions",
+        "expand cbbq --data CBBQ --out questions --as csv --repair",
+    ),
+    (
+        make.build,
+        "build nli-coal --pack my-language --out sets",
+        "build nli-coal --pack my-language --check",
+    ),
+    (
+        make.train,
+        "train nli train.jsonl --model bert-base-chinese --out my-classifier",
+        "train nli controlled.jsonl --model ./my-classifier --out less-biased --epochs 1",
+    ),
+):
+    app.command(rich_help_panel=MAKE, epilog=examples(*lines))(command)
 
 
 def main() -> None:
@@ -328,6 +383,9 @@ def _status(command: Callable[[], Any]) -> int:
         from bench import tasks
 
         text = " ".join(message().split())
+        unknown = re.search("No such command '(.+?)'", text)
+        if unknown and (name := closest(unknown[1], names())):
+            text += f" {name} is a benchmark: `bench run {name} --model MODEL` asks it."
         for name in names():
             for setting, value in tasks.settings(name, {}, "robust").items():
                 if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", text):

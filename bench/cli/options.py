@@ -3,6 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -21,6 +22,26 @@ LIMITS = {
         "Let an endpoint read and write at most N tokens, then end; default: no budget.",
     ),
 }
+# The options of `bench run` by the heading that they have in the help, in its order.
+GROUPS: Mapping[str, Sequence[str]] = {
+    "Options": (
+        *("model", "limit", "categories", "tasks", "read", "judge", "data", "preset", "settings"),
+        *("full", "format", "name", "out", "source"),
+    ),
+    "What is asked": ("prompts", "system", "template_arguments", "repeats", "seed", "label_names"),
+    "How replies are written": ("max_new_tokens", "thinking_tokens", "temperature", "top_p"),
+    "Where the model comes from and runs": (
+        *("revision", "trust_remote_code", "device", "dtype", "batch_tokens", "scheduler"),
+        "resources",
+    ),
+    "Endpoints": ("keys", "request_fields", *LIMITS),
+}
+OPTIONS = {name: k for k, name in enumerate(chain(*GROUPS.values()))}
+
+
+def examples(*calls: str) -> str:
+    """Return what a help text ends with: calls of `bench`."""
+    return "\n\n".join(["Examples:", *(f"  bench {call}" for call in calls)])
 
 
 def run_parameters() -> list[inspect.Parameter]:
@@ -29,6 +50,7 @@ def run_parameters() -> list[inspect.Parameter]:
     One that is not given is None, a flag False.
     """
     parameters = []
+    groups = {name: title for title, group in GROUPS.items() for name in group}
     for name in [*RunConfig.model_fields, *LIMITS]:
         extra: dict[str, Any] = {}
         if name in LIMITS:
@@ -47,7 +69,9 @@ def run_parameters() -> list[inspect.Parameter]:
                 kind = next(type for type in (bool, int, float) if type in types)
         flag = extra.get("flag") or f"--{name.replace('_', '-')}"
         metavar = extra.get("metavar") or None
-        spelled = typer.Option(flag, metavar=metavar, help=help, show_default=False)
+        spelled = typer.Option(
+            flag, metavar=metavar, help=help, show_default=False, rich_help_panel=groups[name]
+        )
         parameters.append(
             inspect.Parameter(
                 name,

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 from bench.benchmarks import module
 from bench.core.errors import BadInput
 from bench.core.progress import say
-from bench.core.text import as_json, reveal_invisible
+from bench.core.text import as_json, reveal_invisible, truncate
 from bench.data.dataset import own_prompts
+
+# Characters of a reply that is shown because it could not be read.
+REPLY = 100
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,8 +73,11 @@ def data(sources: list[dict[str, Any]], format: str) -> None:
                 _show(f"  {key:8} {value}")
 
 
-def scores(runs: list[Any], preset: str | None, format: str) -> None:
-    """Print the score tables of runs; warnings go to standard error."""
+def scores(runs: list[Any], preset: str | None, format: str, full: bool) -> None:
+    """Print what runs found, warnings to standard error.
+
+    As a table for a person it is the sentences that matter most, or, with `full`, all scores.
+    """
     from bench.metrics.headline import warnings
     from bench.run import table
 
@@ -88,20 +95,102 @@ def scores(runs: list[Any], preset: str | None, format: str) -> None:
     elif format != "table":
         _print_as(table(runs, preset), format)
     else:
-        for run in runs:
-            _print_scores(run, run.scores_beside(preset))
+        tables = [run.scores_beside(preset) for run in runs]
+        for run, scores in zip(runs, tables, strict=True):
+            _print_title(run, preset)
+            if full:
+                _print_scores(run, scores)
+            else:
+                _print_summary(run, scores, 3 if len(runs) == 1 else 1)
+        if not full:
+            _print_more(runs, any((table.preset != table.preset.iloc[0]).any() for table in tables))
+
+
+def _print_title(run: Any, preset: str | None) -> None:
+    about = run.about
+    parts = [
+        f"{about['data']['name']}, {about['data']['version']}",
+        f"wording {about['asked']['prompts']}",
+        *([f"preset {preset}"] if preset else []),
+    ]
+    title = f"[bold]{_safe(run.label)}[/] on {about['benchmark']}: {_safe('; '.join(parts))}"
+    _console().print(title)
+
+
+def _print_summary(run: Any, scores: "pd.DataFrame", n: int) -> None:
+    """Print `n` sentences on a run; of what could not be read, one reply and what to try."""
+    from rich.padding import Padding
+
+    from bench.metrics.headline import summary
+
+    rows = run.records
+    rows = rows.assign(readable=run.readable().to_numpy())
+    lines = []
+    if rows.readable.any():
+        lines += summary(scores.assign(model=run.label), run.benchmark, n)
+    lines += _unreadable(run, rows)
+    for line in lines:
+        _console().print(Padding(_safe(line), (0, 0, 0, 2), expand=False))
+
+
+def _unreadable(run: Any, rows: "pd.DataFrame") -> list[str]:
+    """Show a reply where few could be read, and say what to try; nothing where most could."""
+    from bench.metrics.headline import LOW_VALIDITY
+    from bench.tasks import way
+    from bench.tasks.request import of_judge
+
+    rows = rows[~rows.request.map(of_judge)]
+    lost, came = rows[rows.error != ""], rows[rows.error == ""]
+    if came.empty and len(lost):
+        reason = lost.error.value_counts().index[0]
+        return [f"None of {len(lost):,} answers came: {reason}."]
+    share = came.groupby("task", sort=False).readable.mean()
+    came = came[came.task.isin(share.index[share < LOW_VALIDITY])]
+    if came.empty:
+        return []
+    unread, about = came[~came.readable], run.about
+    reply = truncate(unread.response.iloc[0], REPLY)
+    line = (
+        f"{', '.join(dict.fromkeys(came.task))}: {came.readable.sum():,} of {len(came):,} answers "
+        f"could be read. One that could not: {f'“{reply}”' if reply else 'an empty reply'}."
+    )
+    verbs, reads, asked = about["verbs"], about["reads"], about["read"]
+    hints = []
+    if "letters" in reads and any(
+        asked.get(task) == "text" and way(run.benchmark, task, "letters", verbs, reads)
+        for task in came.task.unique()
+    ):
+        hints.append("--read letters takes the likeliest letter instead of a reply")
+    if unread.cut.eq(True).mean() > 0.5:
+        hints.append("most of these were cut off, and --max-new-tokens N allows longer ones")
+    return [f"{line} Try: {'; '.join(hints)}." if hints else line]
+
+
+def _print_more(runs: list[Any], others: bool) -> None:
+    """Say where the rest is; with `others` also that the released code has other numbers."""
+    console = _console()
+    if others:
+        console.print(
+            "The released code gets other numbers from the same answers; --preset official shows "
+            "them, --full both."
+        )
+    folders = " ".join(shlex.quote(_nearby(run.folder)) for run in runs)
+    pages = ", ".join(dict.fromkeys(f"{run.benchmark}.ipynb" for run in runs))
+    rest = f"`bench score {folders if len(runs) == 1 else '...'} --full`"
+    line = f"records: {folders}; all scores: {rest}; pictures: {pages} (`bench notebooks DIR`)"
+    console.print(_safe(line), soft_wrap=True)
+
+
+def _nearby(folder: Path) -> str:
+    """Return a folder as seen from the working folder, if it is in it."""
+    here = Path.cwd()
+    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
 
 
 def _print_scores(run: Any, scores: "pd.DataFrame") -> None:
     from rich.table import Table
 
-    console, about = _console(), run.about
-    source = f"{about['data']['name']}, {about['data']['version']}"
-    prompts = about["asked"]["prompts"]
-    console.print(
-        f"[bold]{_safe(run.label)}[/] on {about['benchmark']}: {_safe(source)}; "
-        f"wording {_safe(prompts)}"
-    )
+    console = _console()
     # Other numbers of a category are in the other formats.
     headlines = {headline.metric for headline in module("metrics", run.benchmark).HEADLINES}
     scores = scores[(scores.category == "all") | scores.metric.isin(headlines)]

@@ -1,5 +1,8 @@
 """Errors: the caller can fix the input (`BadInput`), or the work failed (`RunFailed`)."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 # Characters of a message; a longer one quotes a cell or a reply.
 LONGEST = 2000
 SHOWN = 100
@@ -35,14 +38,19 @@ class RunFailed(Exception):
     """The call was right, but the work failed (status 1)."""
 
 
-def expected(value: object, allowed: object, what: str) -> str:
+def expected(value: object, allowed: str | Iterable[object], what: str) -> str:
     """Say that a value is unknown, and which are allowed."""
-    names = (
-        ", ".join(map(str, allowed))
-        if isinstance(allowed, list | tuple | set | frozenset | dict)
-        else allowed
-    )
-    return f"{what} {quoted(value)} is unknown; allowed: {names}"
+    if isinstance(allowed, str):
+        return f"{what} {quoted(value)} is unknown; allowed: {allowed}"
+    names = list(map(str, allowed))
+    meant = closest(str(value), names)
+    suggestion = f"; did you mean {meant}?" if meant else ""
+    return f"{what} {quoted(value)} is unknown; allowed: {', '.join(names)}{suggestion}"
+
+
+def closest(value: str, allowed: Iterable[str]) -> str:
+    """Return the name that a misspelt one most likely means; "" if none is like it."""
+    return next(iter(get_close_matches(value.lower(), list(allowed), n=1)), "")
 
 
 def quoted(value: object) -> str:

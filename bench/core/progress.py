@@ -5,8 +5,10 @@ saved notebook, and a saved line would keep all its states.
 """
 
 import io
+import multiprocessing
 import sys
 import time
+from collections import deque
 from contextlib import closing
 from typing import Any
 
@@ -14,14 +16,27 @@ from bench.core.text import reveal_invisible
 
 # Seconds between two lines where no bar can be drawn.
 EVERY = 30.0
+CLEAR_LINE = "\r\x1b[K"
+# Seconds after which a speed means something, and that the recent speed is of.
+MEANINGFUL, RECENT = 10.0, 60.0
 
 
 class Progress:
-    """Counts what is done of a total, and shows it."""
+    """Counts what is done of a total, and shows it with the time that the rest will take.
 
-    def __init__(self, total: int, what: str, unit: str, done: int = 0) -> None:
+    The time rests on the recent speed by `size`, and is not shown before that is known.
+
+    Attributes:
+        size: of what is left, in a unit of work; by default all are of the same size.
+    """
+
+    def __init__(
+        self, total: int, what: str, unit: str, done: int = 0, size: float | None = None
+    ) -> None:
         self.total, self.what, self.unit, self.done = total, what, unit, done
-        self._printed = self._advanced = time.monotonic()
+        self.size = float(total - done if size is None else size)
+        self._printed = time.monotonic()
+        self.begin()
         self._bar: Any = None
         if _interactive():
             from tqdm import tqdm
@@ -30,29 +45,61 @@ class Progress:
                 total=total,
                 initial=done,
                 desc=what,
-                unit=f" {unit}",
                 leave=False,
                 delay=3,  # short work needs no bar
                 file=_Output() if in_notebook() else sys.stderr,
                 ncols=100 if in_notebook() else None,
-                # Each bar has its own output in a notebook, so none moves to another's line.
-                position=0 if in_notebook() else None,
+                # A bar within another one takes its line; in a notebook each has its own output.
+                position=0,
+                bar_format=f"{{desc}} |{{bar}}| {{n_fmt}} of {{total_fmt}} {unit}, {{elapsed}}"
+                "{postfix}",
             )
 
-    def advance(self, n: int = 1) -> None:
-        self.done += n
+    def begin(self) -> None:
+        """Time anew from here: a model was loaded, or another one is asked."""
+        # When something was done, and the size of what was left then.
+        self._steps = deque([(time.monotonic(), self.size)])
+
+    def advance(self, n: int = 1, size: float | None = None) -> None:
+        """Count `n` more, of `size` together."""
+        if n:
+            self.done += n
+            self.size -= n if size is None else size
+            now = time.monotonic()
+            self._steps.append((now, self.size))
+            while len(self._steps) > 2 and now - self._steps[1][0] > RECENT:
+                self._steps.popleft()
+            self._show(n)
+
+    def tell(self, what: str) -> None:
+        """Show what is being done now."""
+        self.what = what
         if self._bar is not None:
+            self._bar.set_description_str(what, refresh=False)
+        self._show()
+
+    def _show(self, n: int = 0) -> None:
+        left = self._left()
+        if self._bar is not None:
+            self._bar.set_postfix_str(left, refresh=not n)
             self._bar.update(n)
-            return
-        if n == 0:
-            return
-        now = time.monotonic()
-        # The latest step alone counts: the first one can include loading a model.
-        left = (now - self._advanced) / n * (self.total - self.done)
-        self._advanced = now
-        if now - self._printed >= EVERY and self.done < self.total:
-            self._printed = now
-            say(f"{self.what}: {self.done} of {self.total} {self.unit}, about {left:.0f} s left")
+        elif time.monotonic() - self._printed >= EVERY and self.done < self.total:
+            self._printed = time.monotonic()
+            done = f"{self.what}: {self.done:,} of {self.total:,} {self.unit}"
+            say(", ".join(filter(None, (done, left))))
+
+    def _left(self) -> str:
+        """Say how long the rest will take; "" as long as that cannot be known."""
+        (start, first), (now, last) = self._steps[0], self._steps[-1]
+        if now - start < MEANINGFUL or first <= last:
+            return ""
+        left = round((now - start) / (first - last) * max(last, 0))
+        if left < 100:
+            return f"about {left} s left"
+        minutes = round(left / 60)
+        if minutes < 100:
+            return f"about {minutes} min left"
+        return f"about {minutes / 60:.1f} h left"
 
     def close(self) -> None:
         if self._bar is not None:
@@ -75,18 +122,28 @@ class _Output(io.StringIO):
         return len(text)
 
 
-def progress(total: int, what: str, unit: str, done: int = 0) -> closing[Progress]:
+def progress(
+    total: int, what: str, unit: str, done: int = 0, size: float | None = None
+) -> closing[Progress]:
     """Show progress: `with progress(100, "asking tiny:s", "requests") as bar: bar.advance()`."""
-    return closing(Progress(total, what, unit, done))
+    return closing(Progress(total, what, unit, done, size))
 
 
 def say(message: str) -> None:
     """Print a line on standard error; in a notebook on standard output, which is not red there."""
-    print(reveal_invisible(message), file=sys.stdout if in_notebook() else sys.stderr, flush=True)
+    text = reveal_invisible(message)
+    if in_notebook():
+        print(text, flush=True)
+    else:
+        # On a line of its own: a bar may stand there, of this process or of another.
+        clear = CLEAR_LINE if sys.stderr.isatty() else ""
+        print(clear + text, file=sys.stderr, flush=True)
 
 
 def _interactive() -> bool:
-    return sys.stderr.isatty() or in_notebook()
+    # Processes that are started beside each other share a terminal, and say lines.
+    alone = multiprocessing.parent_process() is None
+    return (sys.stderr.isatty() and alone) or in_notebook()
 
 
 def in_notebook() -> bool:

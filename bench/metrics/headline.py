@@ -40,6 +40,33 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
 
 
+def summary(scores: pd.DataFrame, benchmark: str, n: int) -> list[str]:
+    """Return the `n` sentences on a model that matter most.
+
+    The first headline comes first, then those on bias, then the others; undefined ones only if all
+    are. A note is told once.
+
+    Args:
+        scores: a score table with a column `model`, of one model.
+    """
+    first, *others = headlines(scores, benchmark)
+    others.sort(key=lambda headline: headline.worse != Headline._field_defaults["worse"])
+    found = [
+        (headline, row)
+        for headline in (first, *others)
+        for row in headline_rows(scores, headline).to_dict("records")
+        if row["category"] == ALL
+    ]
+    defined = [(headline, row) for headline, row in found if not math.isnan(row["score"])]
+    told: set[str] = set()
+    texts = []
+    for headline, row in (defined or found)[:n]:
+        is_told = bool(defined) and row["note"] in told
+        told.add(row["note"])
+        texts.append(sentence(headline, {**row, "note": ""} if is_told else row))
+    return texts
+
+
 def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
     """Return a benchmark's headlines; over the tasks that all models were asked, if they differ.
 

@@ -23,7 +23,7 @@ from bench.core import places
 from bench.core.errors import BadInput
 from bench.core.i18n import notebook, use_language
 from bench.core.places import DEMO, NOTEBOOKS
-from bench.core.progress import say
+from bench.core.progress import progress, say
 from bench.figures.style import use_models
 from bench.report import execute, kernels, site, study, study_runs
 from bench.report.execute import check_parameters, names_of_parameters
@@ -37,6 +37,8 @@ from bench.run.results import UnchangingRun
 WHERE = ("device", "batch_tokens", "scheduler", "resources", "limits")
 # Least seconds between two versions of the index.
 EVERY = 10.0
+# Seconds between two looks at what is being done.
+REFRESH = 1.0
 
 
 class Made(NamedTuple):
@@ -97,8 +99,10 @@ class Making:
         self._site = site.Site(plan, folder)
         self._written_at = 0.0
         self._is_written = True
-        # A settled cell, a page, or an error.
-        self._events: queue.Queue[Cell | tuple[str, Page | None] | Exception] = queue.Queue()
+        # When each page that is being made was begun.
+        self._begun: dict[str, float] = {}
+        # A settled cell, a page and what became of it, or an error.
+        self._events: queue.Queue[Cell | tuple[str, Page | None, str] | Exception] = queue.Queue()
 
     def make(self, jobs: int) -> Made:
         """Ask the models, and make each page as soon as its runs are there."""
@@ -113,13 +117,16 @@ class Making:
                 # Kernels are processes, so threads are enough.
                 processes.waiting(os.cpu_count() or 1, end_kernels) as pool,
                 study_runs.asking(self.plan, self.folder, jobs, self._events.put),
+                progress(len(self.given), "", "pages", size=0) as bar,
             ):
                 while len(self.made) < len(self.given) or self._asked():
                     asked = {cell.variant.key for cell in self._asked()}
                     for name in [k for k in not_begun if not asked & set(self._variants_of(k))]:
                         not_begun.remove(name)
                         pool.submit(self._make_page, name)
+                    bar.tell(self._now())
                     self._take_in()
+                    bar.advance(len(self.made) - bar.done, 0)
                     # The first time the index waits for a score.
                     is_old = time.monotonic() - self._written_at > EVERY
                     if self.runs and not self._is_written and is_old:
@@ -142,10 +149,22 @@ class Making:
             return [name]
         return analysed(self.plan, name) if "runs" in self.given[name] else []
 
+    def _now(self) -> str:
+        """Say what is being done now."""
+        made = [
+            f"{_shown_as(self.plan, name)} ({time.monotonic() - begun:.0f} s)"
+            for name, begun in list(self._begun.items())
+            if name not in self.made
+        ]
+        if made:
+            return f"making {', '.join(made)}"
+        models = {cell.model.label for cell in self._asked()}
+        return f"waiting for {len(models)} of {len(self.plan.models)} models"
+
     def _take_in(self) -> None:
         """Wait for the next event, for a while."""
         try:
-            event = self._events.get(timeout=EVERY)
+            event = self._events.get(timeout=REFRESH)
         except queue.Empty:
             return
         if isinstance(event, Exception):
@@ -160,10 +179,14 @@ class Making:
                 states = ", ".join(f"{cell.variant.key} {cell.state}" for cell in of_model)
                 say(f"{event.model.label}: {states}")
             return
-        name, page = event
+        name, page, became = event
         self.made[name] = page
-        if page and page.trouble:
-            say(f"notebook {name}: {page.trouble.kind}: {page.trouble.why}")
+        place = f"page {len(self.made)} of {len(self.given)}: {_shown_as(self.plan, name)}"
+        if page and page.is_left_out and page.trouble:
+            became = f"left out: {page.trouble.why}"
+        elif page and page.trouble:
+            became += f", notebook {name}: {page.trouble.kind}: {page.trouble.why}"
+        say(f"{place}, {became}")
         if page and not page.is_left_out:
             self._site.write_page(page, self._pages())
         else:
@@ -191,6 +214,7 @@ class Making:
 
     def _make_page(self, name: str) -> None:
         """Make the page of a notebook; None if it has no runs."""
+        self._begun[name] = time.monotonic()
         try:
             parameters, is_analysis = dict(self.given[name]), name in self.plan.analyses
             shown = [
@@ -207,10 +231,11 @@ class Making:
                 folders = [
                     str(path) for pattern in parameters["runs"] for path in run_folders(pattern)
                 ]
-            page = None
+            page, became = None, "left out, because it has no runs"
             if folders or (is_analysis and "runs" not in parameters):
                 page = _page(self.plan, self.folder, name, parameters, list(map(Path, folders)))
-            self._events.put((name, page))
+                became = f"{time.monotonic() - self._begun[name]:.0f} s"
+            self._events.put((name, page, became))
         except Exception as error:  # the disk is full...
             self._events.put(error)
 
@@ -284,7 +309,6 @@ def _page(
     changed = execute.changed(target, now)
     kept = folder / "tables" / name
     if not changed and (folder / f"{name}.html").is_file() and kept.is_dir():
-        say(f"notebook {name}: nothing has changed, so it is not run again")
         return site.page(name, shown_as, target)
     execute.forget(target)
     # Files of an earlier run may be of models that are no longer in the study.

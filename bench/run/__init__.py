@@ -155,7 +155,7 @@ def evaluate(
         for task, reason in requests.left_out.items():
             say(f"{title}: task {task} is left out: {reason}")
         if not config.out and not in_notebook():  # a page does not depend on where it was made
-            say(f"{title}: records go to {folder}")
+            say(f"{title}: {requests.total:,} requests; records go to {folder}")
         try:
             execute_requests(folder, plan, about, requests, asked, judge or asked, refusal)
         finally:

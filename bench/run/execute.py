@@ -16,7 +16,7 @@ import pandas as pd
 from bench import records
 from bench.benchmarks import module
 from bench.core.errors import CONTINUES, BadInput, RunFailed
-from bench.core.progress import progress, say
+from bench.core.progress import Progress, progress, say
 from bench.records import Journal
 from bench.run.plan import Plan, Requests
 from bench.run.run_json import check_same_scorer
@@ -26,6 +26,8 @@ from bench.tasks.request import Request
 # What the journal keeps of an answer.
 ANSWER = ("response", "logprobs", "error", "seconds", "cut")
 NOT_ASKED = "not asked: the reply that it is about did not come"
+# A token that is written takes about as long as so many characters that are read.
+WRITTEN = 4
 # Replies by task, item, request and repeat; None for one that did not come.
 Replies = dict[tuple[Any, ...], str | None]
 # A request that has to be asked: its shard, its position there, and the request.
@@ -140,12 +142,16 @@ def execute_requests(
         return
     title, start = f"asking {plan.asked['model']} {plan.benchmark}", time.perf_counter()
     n_done = requests.total - len(left)
-    with Journal(folder) as journal, progress(requests.total, title, "requests", n_done) as bar:
+    size = sum(map(_size, left))
+    with (
+        Journal(folder) as journal,
+        progress(requests.total, title, "requests", n_done, size) as bar,
+    ):
         for stage in filter(None, stages):
             needs_replies = any(request.after for _, shard in stage for request in shard)
             replies = _replies(records.read(folder)) if needs_replies else {}
             shards = [Shard.of(number, planned, replies, journal) for number, planned in stage]
-            for shard in _answered(shards, model, judge, journal, bar.advance):
+            for shard in _answered(shards, model, judge, journal, bar):
                 rows = shard.rows(plan)
                 for request, row in zip(shard.planned, rows, strict=True):
                     row["place"] = places[id(request)]
@@ -180,11 +186,11 @@ def _answered(
     model: Lazy,
     judge: Lazy,
     journal: Journal | None = None,
-    advance: Callable[[int], None] = lambda n: None,
+    bar: Progress | None = None,
 ) -> Iterator[Shard]:
     """Ask the model's requests, then the judge's; yield each shard when its answers are complete.
 
-    The journal keeps answers that come one at a time; `advance` gets the number of new answers.
+    The journal keeps answers that come one at a time; `bar` counts all.
     """
     missing = {shard.number: shard for shard in shards}
 
@@ -193,7 +199,9 @@ def _answered(
             if len(missing[number].answers) == len(missing[number].planned):
                 yield missing.pop(number)
 
-    advance(sum(len(shard.answers) for shard in shards))
+    if bar:
+        known = [shard.planned[position] for shard in shards for position in shard.answers]
+        bar.advance(len(known), sum(map(_size, known)))
     yield from complete(missing)
     for role, lazy in (("model", model), ("judge", judge)):
         todo = [
@@ -205,6 +213,8 @@ def _answered(
         if not todo:
             continue
         scorer = lazy.load()
+        if bar:
+            bar.begin()
         streamed = hasattr(scorer, "stream")
         for batch in _explain_failures(role, _ask(scorer, todo)):
             for (number, position, request), answer in batch:
@@ -212,8 +222,16 @@ def _answered(
                     values = [getattr(answer, name) for name in ANSWER]
                     journal.add(number, position, digest(request.text), values)
                 missing[number].answers[position] = answer
-            advance(len(batch))
+            if bar:
+                done = [missing[number].planned[position] for (number, position, _), _ in batch]
+                bar.advance(len(done), sum(map(_size, done)))
             yield from complete({number for (number, *_), _ in batch})
+
+
+def _size(request: Request) -> int:
+    """Return about how much work a request is: what is read, and what may be written."""
+    written = WRITTEN * request.max_new_tokens if request.verb == "generate" else 0
+    return len(request.text) + written
 
 
 def _ask(scorer: Any, todo: Sequence[Asked]) -> Iterator[list[tuple[Asked, Answer]]]:

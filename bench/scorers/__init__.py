@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.core.errors import BadInput
+from bench.core.errors import BadInput, expected
 from bench.data.readers import as_path
 from bench.scorers.base import Answer, Model, Scorer
 from bench.scorers.endpoint import keys as key_names
@@ -141,10 +141,8 @@ def check(model: str, elsewhere: bool = False) -> None:
     elif kind == "openai":
         key_names.parse(rest)
     elif kind:
-        raise BadInput(
-            f"model {model}: unknown kind {kind!r}; allowed: tiny, simulated, replay, predictions, "
-            "openai, or a Hub id, a folder, a .gguf file"
-        )
+        kinds = ("simulated", "tiny", *FILES, "openai", "a Hub id", "a folder", "a .gguf file")
+        raise BadInput(f"model {model}: " + expected(kind, kinds, "kind"))
     elif not elsewhere and not hub.parse(model) and not as_path(model).exists():
         raise BadInput(
             f"{model}: no such model folder or file; a Hub id has the form NAME or "

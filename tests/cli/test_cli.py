@@ -59,6 +59,29 @@ def test_formats_agree_and_the_table_names_records_and_warns_of_samples(bench) -
     assert bench(f"{call} --format latex")[1].startswith(r"\begin{tabular}")
 
 
+def test_a_run_ends_in_sentences_and_tables_are_asked_for(bench) -> None:
+    call = "cbbq --model simulated:bias=1 --limit 4 --out r"
+    _, out, _ = bench(f"run {call}")
+    assert "answered 100\u00a0% of the ambiguous questions with the stereotype" in out
+    assert "`bench score r --full`" in out
+    assert "released code gets other numbers" in out
+    assert "┃" not in out
+    _, out, _ = bench("score r --preset official")
+    assert "preset official" in out
+    assert "100\u00a0%" not in out
+    _, out, _ = bench("score r --full")
+    assert "gender" in out
+    assert "preset official: where" in out
+
+
+def test_where_few_answers_could_be_read_one_reply_is_shown_and_what_to_try(bench) -> None:
+    _, out, _ = bench("run cbbq --model simulated:refuse=1 --limit 1")
+    words = " ".join(out.split())
+    assert "ambiguous, disambiguous: 0 of 28 answers could be read" in words
+    assert "抱歉" in words
+    assert "--read letters" in words
+
+
 def test_score_reads_records_and_asks_no_model(bench, monkeypatch) -> None:
     bench("run mcbe --model simulated:refuse=1 --limit 2 --out r")
     monkeypatch.setattr("bench.scorers.load", lambda *_, **__: pytest.fail("asked a model"))
@@ -107,7 +130,7 @@ def test_help_is_shown_without_a_command_and_names_every_setting(bench) -> None:
 # What follows `--model simulated:`, unless it names a model itself, and a part of the message.
 BAD_RUNS = [
     ("cbbq", "--modle simulated:", "--modle"),
-    ("cbqb", "", "benchmark 'cbqb' is unknown; allowed: mcbe, cbbq, nli_coal"),
+    ("cbqb", "", "'cbqb' is unknown; allowed: mcbe, cbbq, nli_coal; did you mean cbbq?"),
     ("cbbq", "--tasks disambiguos", "task of cbbq 'disambiguos' is unknown"),
     ("cbbq", "--categories gendr", "category of cbbq 'gendr' is unknown"),
     ("cbbq", "--preset best", "preset 'best' is unknown; allowed: robust"),
@@ -125,7 +148,7 @@ BAD_RUNS = [
     ("mcbe", "--set bos", "--set bos: expected NAME=VALUE"),
     ("mcbe", "--set mood=1", "setting of mcbe 'mood' is unknown; allowed:"),
     ("mcbe", "--set context_order=last", "value of context_order 'last' is unknown; allowed: co"),
-    ("mcbe", "--judge gpt:4", "model gpt:4: unknown kind 'gpt'"),
+    ("mcbe", "--judge gpt:4", "model gpt:4: kind 'gpt' is unknown"),
     ("mcbe", "--tasks ss,ba", "it needs a judge; give --judge MODEL"),
     ("mcbe", "--tasks sc --preset official", "MODEL, or --set context_order=context_first)"),
     ("mcbe", "--prompts official", "`bench fetch mcbe` brings them"),
@@ -137,6 +160,8 @@ BAD_CALLS = [
     ("report nowhere.yml", "nowhere.yml: no such study file"),
     ("data --data x", "--data: say which benchmark"),
     ("fly", "fly"),
+    ("rnu cbbq", "Did you mean 'run'?"),
+    ("cbqb", "`bench run cbbq --model MODEL`"),
     *((f"run {name} --model simulated: {words}", message) for name, words, message in BAD_RUNS),
 ]
 

@@ -189,7 +189,8 @@ def test_nothing_that_was_said_is_live_on_a_terminal(
     out = Terminal()
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr(run.Run, "label", property(lambda self: "model\x1b[2J\u202e[red]"))
-    printing.scores([asked], "official" if format == "json" else None, format)
+    for full in (False, True):
+        printing.scores([asked], "official" if format == "json" else None, format, full)
     finding = {"kind": "note", "file": "a\x1b[2J", "row": 1, "column": "\x9b", "what": "odd"}
     printing.check("mcbe", pd.DataFrame([{**finding, "value": "\x1b]0;x\x07"}]), format)
     # Rich's own colours are a number and an m.

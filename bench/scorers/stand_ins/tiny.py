@@ -288,7 +288,7 @@ def train_causal(recipe: Recipe, text: Lessons) -> Qwen2ForCausalLM:
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, LEARNING_RATE, total_steps=size.steps, pct_start=0.1
     )
-    title = f"training {recipe.name}, a demonstration model, once"
+    title = f"training {recipe.name}, once"
     with threads(1), progress(size.steps, title, "steps") as bar:
         for _ in range(size.steps):
             tiny_nli.descend(network, optimizer, loss())
