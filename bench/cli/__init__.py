@@ -19,7 +19,7 @@ from bench import __version__
 from bench.benchmarks import module, names, resolve
 from bench.cli import make
 from bench.cli.make import Data
-from bench.cli.options import OPTIONS, examples, read_options, read_settings, run_parameters
+from bench.cli.options import OPTIONS, examples, flag, read_options, read_settings, run_parameters
 from bench.config import RunConfig
 from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
 from bench.core.progress import say
@@ -36,7 +36,7 @@ FORMATS = ("table", "csv", "json", "latex")
 # Groups of commands in the help, after the most used ones.
 PLAN, MAKE = "Plan and check", "Make items and models"
 
-Benchmark = Annotated[str, Argument(help="mcbe, cbbq or nli_coal.")]
+Benchmark = Annotated[str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal.")]
 Format = Annotated[
     str,
     Option(
@@ -48,9 +48,9 @@ Format = Annotated[
 ]
 Full = Annotated[
     bool,
-    Option(
+    flag(
         "--full",
-        help="Print all scores by category, and those of preset official that differ, instead of "
+        "Print all scores by category, and those of preset official that differ, instead of "
         "sentences.",
     ),
 ]
@@ -80,10 +80,12 @@ def _without_command(
 
 @app.command(epilog=examples("data", "data cbbq --check"))
 def data(
-    benchmark: Annotated[str, Argument(help="mcbe, cbbq or nli_coal; default: all of them.")] = "",
+    benchmark: Annotated[
+        str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal; default: all of them.")
+    ] = "",
     data: Data = "",
     check: Annotated[
-        bool, Option("--check", help="List everything odd about the data, row by row.")
+        bool, flag("--check", "List everything odd about the data, row by row.")
     ] = False,
     settings: Settings = None,
     format: Annotated[str, Option("--format", help="table, csv or json.")] = "table",
@@ -127,7 +129,9 @@ def data(
 
 
 def run(
-    benchmark: Annotated[str, Argument(help="mcbe, cbbq or nli_coal; not with --from.")] = "",
+    benchmark: Annotated[
+        str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal; not with --from.")
+    ] = "",
     *,
     source: Annotated[
         str,
@@ -186,9 +190,7 @@ app.command(
     )
 )
 def score(
-    runs: Annotated[
-        list[str], Argument(metavar="RUN_DIR...", help="Folders that `bench run` wrote.")
-    ],
+    runs: Annotated[list[str], Argument(metavar="RUN_DIR", help="Folders that `bench run` wrote.")],
     preset: Annotated[str, Option(help="robust, official or paper; default: the run's own.")] = "",
     full: Full = False,
     format: Format = "table",
@@ -204,7 +206,7 @@ def score(
 @app.command(epilog=examples("report", "report mine.yml --out reports/mine"))
 def report(
     study: Annotated[
-        str, Argument(metavar="[STUDY.yml]", help="What to run; default: the demo study.")
+        str, Argument(metavar="STUDY.yml", help="What to run; default: the demo study.")
     ] = "",
     out: Annotated[str, Option(help="Folder of the report; default: ./reports/STUDY.")] = "",
     jobs: Annotated[
@@ -293,16 +295,16 @@ def mark(
     runs: Annotated[
         list[str],
         Argument(
-            metavar="RUN_DIR...",
+            metavar="RUN_DIR",
             help="Folders that `bench run` wrote; with --readings one folder, then the sheet.",
         ),
     ],
     out: Annotated[str, Option(help="The sheet to write, FILE.csv; not with --readings.")] = "",
     readings: Annotated[
         bool,
-        Option(
+        flag(
             "--readings",
-            help="RUN_DIR SHEET.csv: write 100 random replies to be read by hand; if the sheet is "
+            "RUN_DIR SHEET.csv: write 100 random replies to be read by hand; if the sheet is "
             "there and filled in, print how many the parser read rightly. Default: off.",
         ),
     ] = False,

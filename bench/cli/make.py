@@ -7,30 +7,30 @@ from typing import Annotated
 from typer import Argument, Option
 
 from bench.benchmarks import resolve
-from bench.cli.options import listed
+from bench.cli.options import flag, listed
 from bench.config import RunConfig
 from bench.core.errors import BadInput, expected
 from bench.core.progress import say
 
 HELP = {name: field.description for name, field in RunConfig.model_fields.items()}
 
-Data = Annotated[str, Option("--data", help=HELP["data"])]
+Data = Annotated[str, Option("--data", metavar="DIR", help=HELP["data"])]
 Texts = list[str] | None
 
 
 def expand(
-    benchmark: Annotated[str, Argument(help="cbbq.")],
+    benchmark: Annotated[str, Argument(metavar="BENCHMARK", help="cbbq.")],
     out: Annotated[str, Option(help="Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.")],
     data: Data = "",
     form: Annotated[str, Option("--as", help="csv, json or both.")] = "both",
     strict: Annotated[
-        bool, Option("--strict", help="Refuse templates with an error; default: off.")
+        bool, flag("--strict", "Refuse templates with an error; default: off.")
     ] = False,
     repair: Annotated[
-        bool, Option("--repair", help="Fill misspelt placeholders as meant; default: off.")
+        bool, flag("--repair", "Fill misspelt placeholders as meant; default: off.")
     ] = False,
     compat: Annotated[
-        bool, Option("--compat", help="The bytes of the release, errors included; default.")
+        bool, flag("--compat", "The bytes of the release, errors included; default.")
     ] = False,
 ) -> None:
     """Expand templates to the multiple-choice questions that they stand for."""
@@ -49,7 +49,7 @@ def expand(
 
 
 def curate(
-    benchmark: Annotated[str, Argument(help="mcbe, cbbq or nli_coal.")],
+    benchmark: Annotated[str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal.")],
     folder: Annotated[str, Argument(metavar="FOLDER", help="Folder of the project; empty or new.")],
 ) -> None:
     """Begin custom items: a project folder with an example to change, for a notebook."""
@@ -82,9 +82,11 @@ def notebooks(
 
 
 def build(
-    benchmark: Annotated[str, Argument(help="nli-coal.")],
+    benchmark: Annotated[str, Argument(metavar="BENCHMARK", help="nli-coal.")],
     out: Annotated[str, Option(help="Folder for the sets, in the release's layout.")] = "",
-    pack: Annotated[Texts, Option(help="Folder of a language pack; repeat for several.")] = None,
+    pack: Annotated[
+        Texts, Option(metavar="DIR", help="Folder of a language pack; repeat for several.")
+    ] = None,
     source: Annotated[
         str, Option("--from", help="Released folder whose words and frames are taken.")
     ] = "",
@@ -92,13 +94,18 @@ def build(
         str, Option(help="Only these languages of --from, comma-separated; default: all.")
     ] = "",
     captions: Annotated[
-        Texts, Option(help="File of captions, one per line, to make frames of; repeat for several.")
+        Texts,
+        Option(
+            metavar="FILE",
+            help="File of captions, one per line, to make frames of; repeat for several.",
+        ),
     ] = None,
     rate: Annotated[
         Texts,
         Option(
+            metavar="RATES",
             help="Rates of bias-controlled sets, 0 to 1, comma-separated, or all: the release's "
-            "11. Default: no such sets."
+            "11. Default: no such sets.",
         ),
     ] = None,
     split: Annotated[
@@ -124,10 +131,10 @@ def build(
         int | None, Option(help="Shuffle the words within their types; default: the pack's order.")
     ] = None,
     compat: Annotated[
-        bool, Option("--compat", help="The bytes of the release, oddities included; default: off.")
+        bool, flag("--compat", "The bytes of the release, oddities included; default: off.")
     ] = False,
     check: Annotated[
-        bool, Option("--check", help="Build nothing, list what is wrong or odd in the packs.")
+        bool, flag("--check", "Build nothing, list what is wrong or odd in the packs.")
     ] = False,
     form: Annotated[
         str, Option("--format", help="Format of --check: table, csv or json.")
@@ -222,11 +229,13 @@ def _paths(given: Texts) -> list[Path]:
 
 
 def train(
-    kind: Annotated[str, Argument(help="nli: a classifier of premise and hypothesis.")],
+    kind: Annotated[
+        str, Argument(metavar="KIND", help="nli: a classifier of premise and hypothesis.")
+    ],
     files: Annotated[
         list[str],
         Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="Training data: JSON Lines or tab-separated, as of SNLI, JSNLI, OCNLI, XNLI, or a "
             "bias-controlled set.",
         ),
@@ -240,7 +249,7 @@ def train(
     ],
     out: Annotated[str, Option(help="Folder of the trained model.")],
     dev: Annotated[
-        Texts, Option(help="File to evaluate after each epoch; repeat for several.")
+        Texts, Option(metavar="FILE", help="File to evaluate after each epoch; repeat for several.")
     ] = None,
     epochs: Annotated[
         float | None, Option(help="Passes over the data; default: 5 with a new head, else 3.")
@@ -260,7 +269,7 @@ def train(
     ] = None,
     new_head: Annotated[
         bool,
-        Option("--new-head", help="Put a new head on a classifier of other labels; default: off."),
+        flag("--new-head", "Put a new head on a classifier of other labels; default: off."),
     ] = False,
     save_every: Annotated[int, Option(help="Steps between two checkpoints.")] = 500,
     device: Annotated[
@@ -268,7 +277,7 @@ def train(
     ] = "",
     dtype: Annotated[str, Option(help=HELP["dtype"])] = "",
     trust_remote_code: Annotated[
-        bool, Option("--trust-remote-code", help=HELP["trust_remote_code"])
+        bool, flag("--trust-remote-code", HELP["trust_remote_code"])
     ] = False,
     revision: Annotated[str, Option(help=HELP["revision"])] = "",
 ) -> None:

@@ -44,6 +44,11 @@ def examples(*calls: str) -> str:
     return "\n\n".join(["Examples:", *(f"  bench {call}" for call in calls)])
 
 
+def flag(name: str, help: str) -> Any:
+    """Describe an option without a value."""
+    return typer.Option(name, metavar="", help=help)
+
+
 def run_parameters() -> list[inspect.Parameter]:
     """Return the parameters of `bench run` for typer: the options of a run, but the benchmark.
 
@@ -67,10 +72,10 @@ def run_parameters() -> list[inspect.Parameter]:
                 kind = str
             else:
                 kind = next(type for type in (bool, int, float) if type in types)
-        flag = extra.get("flag") or f"--{name.replace('_', '-')}"
-        metavar = extra.get("metavar") or None
+        spelling = extra.get("flag") or f"--{name.replace('_', '-')}"
+        metavar = extra.get("metavar") or ("" if kind is bool else None)
         spelled = typer.Option(
-            flag, metavar=metavar, help=help, show_default=False, rich_help_panel=groups[name]
+            spelling, metavar=metavar, help=help, show_default=False, rich_help_panel=groups[name]
         )
         parameters.append(
             inspect.Parameter(

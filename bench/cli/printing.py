@@ -174,10 +174,13 @@ def _print_more(runs: list[Any], others: bool) -> None:
             "The released code gets other numbers from the same answers; --preset official shows "
             "them, --full both."
         )
-    folders = " ".join(shlex.quote(_nearby(run.folder)) for run in runs)
+    folders = [_nearby(run.folder) for run in runs]
     pages = ", ".join(dict.fromkeys(f"{run.benchmark}.ipynb" for run in runs))
-    rest = f"`bench score {folders if len(runs) == 1 else '...'} --full`"
-    line = f"records: {folders}; all scores: {rest}; pictures: {pages} (`bench notebooks DIR`)"
+    named = shlex.quote(folders[0]) if len(folders) == 1 else "..."
+    line = (
+        f"records: {' '.join(folders)}; all scores: `bench score {named} --full`; "
+        f"pictures: {pages} (`bench notebooks DIR`)"
+    )
     console.print(_safe(line), soft_wrap=True)
 
 

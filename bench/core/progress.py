@@ -36,8 +36,8 @@ class Progress:
         self.total, self.what, self.unit, self.done = total, what, unit, done
         self.size = float(total - done if size is None else size)
         self._printed = time.monotonic()
-        self.begin()
         self._bar: Any = None
+        self.begin()
         if _interactive():
             from tqdm import tqdm
 
@@ -59,6 +59,8 @@ class Progress:
         """Time anew from here: a model was loaded, or another one is asked."""
         # When something was done, and the size of what was left then.
         self._steps = deque([(time.monotonic(), self.size)])
+        if self._bar is not None and not in_notebook():
+            self._bar.refresh()  # the first step can take long
 
     def advance(self, n: int = 1, size: float | None = None) -> None:
         """Count `n` more, of `size` together."""

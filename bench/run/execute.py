@@ -19,6 +19,7 @@ from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import Progress, progress, say
 from bench.records import Journal
 from bench.run.plan import Plan, Requests
+from bench.run.results import short_name
 from bench.run.run_json import check_same_scorer
 from bench.scorers.base import Answer, Model, Scorer, digest
 from bench.tasks.request import Request
@@ -140,7 +141,8 @@ def execute_requests(
             check_same_scorer(folder, role, about[role], scorer.load())
     if refusal:
         return
-    title, start = f"asking {plan.asked['model']} {plan.benchmark}", time.perf_counter()
+    name = about.get("name") or short_name(plan.asked["model"])
+    title, start = f"asking {name} {plan.benchmark}", time.perf_counter()
     n_done = requests.total - len(left)
     size = sum(map(_size, left))
     with (

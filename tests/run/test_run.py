@@ -40,7 +40,7 @@ def test_a_path_of_windows_is_a_path_and_no_kind(refusal) -> None:
         assert "no such model folder or file" in refusal(scorers.check, path)
         assert short_name(path) == "qwen"
     assert scorers.split_kind(r"replay:C:\answers.jsonl") == ("replay", r"C:\answers.jsonl")
-    assert "unknown kind 'C'" in refusal(scorers.check, "C:models")
+    assert "kind 'C' is unknown" in refusal(scorers.check, "C:models")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of files are always Unicode on Windows")
