@@ -44,14 +44,19 @@ if (form) {
     }
     form.querySelector("output").textContent = `${count} / ${articles.length}`;
   };
-  // An address may end in fields: #category=gender&verdict=stereotyped
+  // The address ends in what was chosen, #category=gender&verdict=stereotyped, for links to it.
+  const choose = () => {
+    filter();
+    const given = [...new FormData(form)].filter(([, value]) => value);
+    history.replaceState(null, "", `#${new URLSearchParams(given)}`);
+  };
   for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
     const field = form.elements[name];
     if (field) field[field.type === "checkbox" ? "checked" : "value"] = value;
   }
   form.hidden = false;
-  form.addEventListener("input", filter);
-  form.addEventListener("reset", () => setTimeout(filter));
+  form.addEventListener("input", choose);
+  form.addEventListener("reset", () => setTimeout(choose));
   form.addEventListener("submit", (event) => event.preventDefault());
   filter();
 }
