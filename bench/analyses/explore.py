@@ -1,7 +1,8 @@
 """Look at single answers: a table to filter and sort, and one item with all its requests.
 
     answers = Answers(opened(["reports/mine/runs/*/cbbq"]))
-    table(answers, category="gender", valid=False, contains="护士")     # works without widgets too
+    table(answers, category="gender", verdict="stereotyped", contains="护士")  # in code
+    table(answers, model="m", verdict="stereotyped", models_differ=True)      # m is, another not
     item(answers, "gender:ambiguous:17")
     Browser(answers)                                        # the same by clicking, in JupyterLab
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
+from rich.cells import cell_len, set_cell_size
 
 from bench.benchmarks import module
 from bench.core.errors import BadInput, expected
@@ -26,13 +28,15 @@ from bench.metrics.influence import influence
 from bench.run.results import Run, labels
 from bench.tasks.request import of_judge
 
-# Answers per page; characters of a reply in a cell, and of a text where an item is shown.
-PAGE, BRIEF, SHOWN = 25, 80, 20_000
+# Answers per page; characters of a text in a cell, and where an item is shown.
+PAGE, BRIEF, SHOWN = 25, 100, 20_000
 # An item of more requests than these has them folded.
 UNFOLDED = 3
 # Filters by exact value; each is a column.
-FILTERS = ("model", "benchmark", "category", "task")
-COLUMNS = [*FILTERS, "item_id", "request", "repeat", "valid", "parsed", "response", "error"]
+FILTERS = ("model", "benchmark", "category", "task", "verdict")
+ASKED = ["benchmark", "task", "item_id", "request", "repeat"]
+COLUMNS = [*FILTERS, "item_id", "request", "repeat", "question", "valid", "parsed", "response"]
+COLUMNS += ["error"]
 LENGTH = "length"
 SORTS = ("item_id", *FILTERS, "request", "parsed", LENGTH, "seconds")
 TEXT = (
@@ -41,9 +45,18 @@ TEXT = (
 )
 # As wide as the page, so that widgets next to it are not pushed out of sight.
 BOX = "overflow: auto; contain: inline-size"
-# Chinese can be broken at every character, so the last column needs a least width.
-LAST = "; min-width: 16em"
+# Chinese can be broken at every character, so the question needs a least width.
+WIDE = "; min-width: 20em"
 CELL = "text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0"
+# Columns of the list of answers, and the most letters of each; a Chinese character is as wide as
+# two.
+WIDTHS = {"model": 24, "verdict": 16, "item": 36, "reply": 16, "question": 120}
+# Looks of that list: columns need letters of one width.
+LIST = "answers-to-click"
+FONT = (
+    f"<style>.{LIST} select, .{LIST} pre {{ font-family: var(--jp-code-font-family, monospace); "
+    "font-size: 12px; margin: 0 }}</style>"
+)
 VALIDITY: dict[str, bool | None] = {N_("all"): None, N_("readable"): True, "not readable": False}
 
 
@@ -78,7 +91,7 @@ class Answers:
         places = [(name, run.benchmark) for name, run in zip(labels(runs), runs, strict=True)]
         # A model that has two runs of a benchmark is named with their folders.
         parts = [
-            run.records.assign(
+            _with_questions(run.answers()).assign(
                 model=place[0]
                 if places.count(place) == 1
                 else f"{place[0]} ({run.folder.parent.name}/{run.folder.name})"
@@ -89,16 +102,22 @@ class Answers:
         # Comparing a few codes is quicker than a hundred thousand names.
         kinds = {name: pd.CategoricalDtype(list(self.rows[name].unique())) for name in FILTERS}
         self.rows = self.rows.astype(kinds)
+        asked = self.rows.groupby(ASKED, sort=False, observed=True)
+        # Requests in the order in which they were asked first, and those with several verdicts.
+        self.rows["number"] = asked.ngroup()
+        judged = self.rows[self.rows.verdict != ""].groupby("number").verdict.nunique()
+        self.rows["differs"] = self.rows.number.isin(judged.index[judged > 1])
         self.items = [(run.benchmark, run.items.set_index("item_id", drop=False)) for run in runs]
 
     def values(self, name: str) -> list[str]:
         """Return the values of one of `FILTERS`, in the order of the runs."""
-        return list(self.rows[name].cat.categories)
+        return list(filter(None, self.rows[name].cat.categories))
 
     def select(
         self,
         *,
         valid: bool | None = None,
+        models_differ: bool = False,
         contains: str = "",
         sort: str = "",
         descending: bool = False,
@@ -108,6 +127,7 @@ class Answers:
 
         Args:
             valid: only answers that could be read, or only those that could not; default: all.
+            models_differ: only requests whose answers have different verdicts, by request.
             contains: text in the item's name, prompt, reply or error, in upper or lower case.
             sort: one of `SORTS`; `length` is that of the reply in characters.
             filters: values of `FILTERS`; "" for all.
@@ -125,6 +145,8 @@ class Answers:
                 keep &= self.rows[name] == value
         if valid is not None:
             keep &= self.rows.valid == valid
+        if models_differ:
+            keep &= self.rows.differs
         if sort and sort not in SORTS:
             raise BadInput(expected(sort, SORTS, "column to sort by"))
         rows = self.rows[keep]
@@ -134,7 +156,7 @@ class Answers:
                 matches |= rows[name].str.contains(contains, case=False, regex=False, na=False)
             rows = rows[matches]
         if not sort:
-            return rows
+            return rows.sort_values("number", kind="stable") if models_differ else rows
         by = rows.response.str.len() if sort == LENGTH else rows[sort]
         return rows.loc[by.sort_values(ascending=not descending, kind="stable").index]
 
@@ -187,6 +209,13 @@ def item(runs: Sequence[Run] | Answers, item_id: str) -> View:
     return View(rows, f"<div class='item {PLAIN}'>{''.join(parts)}</div>")
 
 
+def _with_questions(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add the column `question`: the prompt, without a first line that all of the task share."""
+    lines = rows.prompt.str.partition("\n")
+    is_shared = lines[0].groupby(rows.task).transform("nunique") == 1
+    return rows.assign(question=rows.prompt.where(~is_shared | (lines[2] == ""), lines[2]))
+
+
 def _opened(runs: Sequence[Run] | Answers) -> Answers:
     return runs if isinstance(runs, Answers) else Answers(runs)
 
@@ -195,25 +224,63 @@ def _table_page(rows: pd.DataFrame, start: int = 0) -> str:
     start = max(0, min(start, len(rows) - 1) // PAGE * PAGE)
     page = rows.iloc[start : start + PAGE]
     if page.empty:
-        return f"<p>{_('No answer fits.')}</p>"
+        return _counted(page, start, 0)
     names = [
         *map(column, ("model", "category", "task")),
-        *(_("item"), _("request"), _("read as"), _("reply")),
+        *(_("item"), _("question"), _("reply"), _("read as"), column("verdict")),
     ]
     body = ""
     for row in page.itertuples():
-        request = _of_repeat(row.request, row.repeat) if row.repeat else row.request
-        cells = [*map(_brief, (row.model, row.category, row.task, row.item_id, request))]
+        cells = [*map(_brief, (row.model, row.category, row.task, _name(row)))]
+        cells += [_brief(row.question), _brief(row.error or row.response)]
         cells.append(_brief(row.parsed) if row.valid else f"<em>{_('not readable')}</em>")
-        reply = _cell(_brief(row.error or row.response), LAST)
-        body += f"<tr>{''.join(map(_cell, cells))}{reply}</tr>"
+        cells.append(_(str(row.verdict)))
+        styles = ["", "", "", "", WIDE, "", "", ""]
+        body += f"<tr>{''.join(map(_cell, cells, styles))}</tr>"
+    return f"{_counted(page, start, len(rows))}{_table(names, body)}"
+
+
+def _counted(page: pd.DataFrame, start: int, n: int) -> str:
+    """Say which answers are on a page."""
+    if page.empty:
+        return f"<p>{_('No answer fits.')}</p>"
     text = _(
         "Answers {first} to {last} of {all}.",
         first=f"{start + 1:,}",
         last=f"{start + len(page):,}",
-        all=f"{len(rows):,}",
+        all=f"{n:,}",
     )
-    return f"<p>{text}</p>{_table(names, body)}"
+    return f"<p>{text}</p>"
+
+
+def _name(row: Any) -> str:
+    """Name an item, and the request where its name says something."""
+    request = _of_repeat(row.request, row.repeat) if row.repeat else row.request
+    return str(row.item_id) if request in ("answer", "label") else f"{row.item_id}, {request}"
+
+
+def _lines(rows: pd.DataFrame) -> list[str]:
+    """Write rows as lines with columns, for a list in which one is chosen; headings first."""
+    table: list[tuple[Any, ...]] = [
+        (column("model"), column("verdict"), _("item"), _("reply"), _("question")),
+        *(
+            (row.model, _verdict(row), _name(row), row.error or row.response, row.question)
+            for row in rows.itertuples()
+        ),
+    ]
+    most = WIDTHS.values()
+    texts = [list(map(truncate, line, most)) for line in table]
+    widths = [
+        min(limit, max(map(cell_len, cells)))
+        for cells, limit in zip(zip(*texts, strict=True), most, strict=True)
+    ]
+    lines = ["  ".join(map(set_cell_size, line, widths)).rstrip() for line in texts]
+    return [line.replace(" ", "\u00a0") for line in lines]  # a browser would join spaces
+
+
+def _verdict(row: Any) -> str:
+    """Return the verdict on an answer, or whether there is one."""
+    return _(str(row.verdict)) if row.verdict or row.valid else _("not readable")
 
 
 def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: bool) -> str:
@@ -241,6 +308,7 @@ def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: 
         lines = {
             _("answered"): ["" if row is None else _long(row.response) for row in replies],
             _("read as"): [not_asked if row is None else _value(row, _long) for row in replies],
+            column("verdict"): ["" if row is None else _(str(row.verdict)) for row in replies],
             _("log-probabilities"): [
                 "" if row is None else _logs(benchmark, row.logprobs) for row in replies
             ],
@@ -336,16 +404,20 @@ class Browser:
         )
         self.descending = widgets.Checkbox(description=_("from the end"), indent=False)
         self.page = widgets.BoundedIntText(value=1, min=1, max=1, description=_("page"))
-        self.item = widgets.Dropdown(description=_("item"))
-        self.table, self.shown = widgets.HTML(), widgets.HTML()
-        choices = [*self.filters.values(), self.validity, self.contains, self.sort, self.descending]
+        self.models_differ = widgets.Checkbox(description=_("models differ"), indent=False)
+        self.head, self.counted, self.shown = (widgets.HTML() for _k in range(3))
+        full = widgets.Layout(width="auto")
+        self.answer = widgets.Select(rows=12, layout=full)
+        choices = [*self.filters.values(), self.validity, self.models_differ, self.contains]
+        choices += [self.sort, self.descending]
         for widget in choices:
             widget.observe(self._filter, "value")
         self.page.observe(self._turn, "value")
-        self.item.observe(self._open, "value")
+        self.answer.observe(self._open, "index")
         row = widgets.Layout(flex_flow="row wrap")
         controls = widgets.HBox([*choices, self.page], layout=row)
-        self.box = widgets.VBox([controls, self.table, self.item, self.shown])
+        self.box = widgets.VBox([controls, self.counted, self.head, self.answer, self.shown])
+        self.box.add_class(LIST)
         self._filter()
 
     def _repr_mimebundle_(self, **_unused: Any) -> dict[str, Any]:
@@ -356,11 +428,13 @@ class Browser:
             "shows the first page of the table."
         )
         plain = _("a table of {n} answers", n=f"{len(self.answers.rows):,}")
-        return {**shown, "text/html": f"<p>{text}</p>{self.table.value}", "text/plain": plain}
+        page = f"<p>{text}</p>{_table_page(self.rows)}"
+        return {**shown, "text/html": page, "text/plain": plain}
 
     def _filter(self, _change: object = None) -> None:
         self.rows = self.answers.select(
             valid=VALIDITY[self.validity.value],
+            models_differ=self.models_differ.value,
             contains=self.contains.value,
             sort=self.sort.value,
             descending=self.descending.value,
@@ -374,11 +448,15 @@ class Browser:
 
     def _turn(self, _change: object = None) -> None:
         start = PAGE * (self.page.value - 1)
-        self.table.value = _table_page(self.rows, start)
-        # Only those on the page: a list of all would be too long.
-        self.item.options = list(dict.fromkeys(self.rows.item_id.iloc[start : start + PAGE]))
-        self.item.value = next(iter(self.item.options), None)
+        page = self.rows.iloc[start : start + PAGE]
+        head, *lines = _lines(page)
+        self.counted.value = _counted(page, start, len(self.rows))
+        self.head.value = f"{FONT}<pre style='padding-left: 4px'>{html.escape(head)}</pre>"
+        self.answer.options = [(line, start + k) for k, line in enumerate(lines)]
+        self.answer.index = 0 if lines else None
+        self._open()
 
     def _open(self, _change: object = None) -> None:
-        chosen = self.item.value
-        self.shown.value = item(self.answers, chosen).page if chosen else ""
+        chosen = self.answer.value
+        name = None if chosen is None else self.rows.item_id.iloc[chosen]
+        self.shown.value = item(self.answers, name).page if name else ""

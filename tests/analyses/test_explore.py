@@ -60,11 +60,21 @@ def test_filters_select_and_sort_rows(answers: explore.Answers, refusal: Any) ->
     prompt = every.prompt.iloc[0][:40]
     assert set(answers.select(contains=prompt).prompt.str[:40]) == {prompt}
     assert answers.select(contains=".*").empty
+    # One always follows the stereotype, and the other refuses: they differ wherever one can.
+    assert set(answers.select(verdict="stereotyped").model) == {"simulated:bias=1"}
+    differing = answers.select(models_differ=True, model="simulated:refuse=1")
+    assert set(differing.verdict) == {"unreadable"}
+    pairs = answers.select(models_differ=True).head(2)
+    assert len({*pairs.item_id}) == 1, "answers to one request are next to each other"
+    assert pairs.model.nunique() == 2
     lengths = answers.select(sort="length", descending=True).response.str.len()
     assert lengths.is_monotonic_decreasing
     pages = [explore.table(answers, start=start).page for start in (0, 7, explore.PAGE, 10**9)]
     assert pages[0] == pages[1] != pages[2]
     assert f"to {len(every)} of {len(every)}" in pages[3]
+    # The first line of CBBQ's prompts is the same in all, and so no part of the question.
+    assert pages[0].count("阅读下面的情景") == 0
+    assert every.question.iloc[0][:40] in pages[0]
     message = refusal(answers.select, category="gendre")
     assert re.search("category 'gendre'.*physical_appearance", message)
     assert "filter 'modl'" in refusal(answers.select, modl="x")
@@ -110,13 +120,19 @@ def test_widgets_change_what_is_shown(answers: explore.Answers) -> None:
     assert "Answers 1 to" in browser._repr_mimebundle_()["text/html"], "on a saved page"
     assert browser.page.max == -(-len(browser.rows) // explore.PAGE)
     browser.page.value = 3
-    assert f"Answers {2 * explore.PAGE + 1} to" in browser.table.value
+    assert f"Answers {2 * explore.PAGE + 1} to" in browser.counted.value
+    browser.answer.index = 7  # a click on the eighth row
+    chosen = browser.rows.iloc[2 * explore.PAGE + 7]
+    assert chosen.item_id in browser.shown.value
+    assert chosen.question[:10] in browser.answer.options[7][0]
     browser.validity.value = "not readable"
     assert browser.page.value == 1
     assert set(browser.rows.model) == {"simulated:refuse=1"}
     browser.sort.value, browser.descending.value = "item_id", True
-    assert browser.item.value == max(browser.rows.item_id)
-    assert browser.item.value in browser.shown.value
+    assert max(browser.rows.item_id) in browser.shown.value
     browser.contains.value = "<script>"
-    assert browser.table.value == "<p>No answer fits.</p>"
-    assert (browser.item.value, browser.shown.value) == (None, "")
+    assert browser.counted.value == "<p>No answer fits.</p>"
+    assert (browser.answer.options, browser.shown.value) == ((), "")
+    browser.contains.value, browser.validity.value = "", "all"
+    browser.models_differ.value, browser.filters["verdict"].value = True, "stereotyped"
+    assert set(browser.rows.model) == {"simulated:bias=1"}
