@@ -1,7 +1,6 @@
 """Simulate studies whose true scores are known, and count how often intervals and tests are right.
 
-    python tests/benchmarks/coverage_study.py                     # on the package's samples
-    python tests/benchmarks/coverage_study.py --data DIR          # on DIR/cbbq and DIR/nli_coal
+    python tests/benchmarks/coverage_study.py [--data DIR]    # samples, or DIR/cbbq, DIR/nli_coal
 
 A study keeps the structure of a data set (which template asks about which scene, which sentence
 stands with which occupation, how many instances a category has) and draws the answers: each scene,
@@ -14,7 +13,7 @@ error beside it. A hundred studies of everything take about ten minutes on one c
 
 import argparse
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -73,19 +72,11 @@ def intercept(share: float, *effects: float) -> float:
     return float(brentq(lambda a: WEIGHTS @ expit(a + spread * NODES) - share, -40, 40))
 
 
-def holds(interval: Estimate, value: float) -> bool:
-    return interval.low - 1e-12 <= value <= interval.high + 1e-12
-
-
-def checks(
-    intervals: Mapping[str, Estimate], truth: Callable[[str], float], *keys: Any
-) -> Iterator[Check]:
-    """Check the intervals of one study, by what they are of."""
-    benchmark, *rest = keys
-    for what, interval in intervals.items():
-        if not math.isnan(interval.low):
-            held = holds(interval, truth(what))
-            yield benchmark, what, *rest, held, interval.high - interval.low
+def check(interval: Estimate, value: float, *keys: Any) -> Iterator[Check]:
+    """Check whether the interval of one study holds the true value, if there is one."""
+    if not math.isnan(interval.low):
+        held = interval.low - 1e-12 <= value <= interval.high + 1e-12
+        yield *keys, held, interval.high - interval.low
 
 
 def of_place(scores: Replicates, column: int) -> Iterator[tuple[str, Estimate]]:
@@ -151,7 +142,7 @@ def cbbq_coverage(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
         scores = cbbq_scores(templates, share, effects, np.random.default_rng([1, k]))
         for what, interval in of_place(scores, 2):
             true = 0.7 * (1 - share) if what.startswith("accuracy") else share
-            yield from checks({what: interval}, lambda _, t=true: t, "CBBQ", name, f"{share:g}", k)
+            yield from check(interval, true, "CBBQ", what, name, f"{share:g}", k)
 
 
 def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
@@ -168,10 +159,11 @@ def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
         for row in compared.table.dropna(subset="ci_low").itertuples():
             interval = Estimate(row.difference, row.ci_low, row.ci_high)
             of = "all categories" if row.category == ALL else "one category"
-            study, width = (name, f"{more:g}", k), row.ci_high - row.ci_low
-            yield "CBBQ", f"difference, {of}", *study, holds(interval, more), width
+            study = (name, f"{more:g}", k)
+            yield from check(interval, more, "CBBQ", f"difference, {of}", *study)
             # What does not hold 0 is called a difference.
-            yield "CBBQ", f"test of a difference, {of}", *study, not holds(interval, 0.0), width
+            test = check(interval, 0.0, "CBBQ", f"test of a difference, {of}", *study)
+            yield from ((*keys, not held, width) for *keys, held, width in test)
 
 
 def few_scenes(studies: int) -> Iterator[Check]:
@@ -231,8 +223,9 @@ def nli_coverage(pairs: pd.DataFrame, studies: int) -> Iterator[Check]:
         truth = {"coal": share, "fn": (1 - neutral) * (share + other) + neutral * share}
         truth |= {"coal_balanced": share, "directional_gap": share - other, "gender_gap": 0.0}
         scores = nli_scores(pairs, share, effects, np.random.default_rng([2, k]))
-        shown = {metric: scores[metric] for metric in scores if metric in truth}
-        yield from checks(shown, truth.__getitem__, "NLI-CoAL", name, f"{share:g}", k)
+        for metric in (metric for metric in scores if metric in truth):
+            keys = ("NLI-CoAL", metric, name, f"{share:g}", k)
+            yield from check(scores[metric], truth[metric], *keys)
 
 
 def mcbe_scores(sizes: dict[str, int], shift: float, rng: Rng) -> Replicates:
@@ -253,9 +246,9 @@ def mcbe_scores(sizes: dict[str, int], shift: float, rng: Rng) -> Replicates:
     return mcbe.replicates_of(Cells(Values(pd.concat(parts, ignore_index=True), {}), list(sizes)))
 
 
-def mcbe_coverage(folder: str, studies: int) -> Iterator[Check]:
+def mcbe_coverage(studies: int) -> Iterator[Check]:
     """Check intervals of McBE's scores."""
-    categories = frame(load(find("mcbe", folder))).category
+    categories = frame(load(find("mcbe", OWN_SAMPLES))).category
     sizes = dict(categories.value_counts(sort=False))
     for shift, k in product((0.0, -3.0), range(studies)):
         smooth = float(WEIGHTS @ (100 * expit(-shift + math.sqrt(2) * NODES)))
@@ -264,8 +257,8 @@ def mcbe_coverage(folder: str, studies: int) -> Iterator[Check]:
         truth[ALL] = float(np.mean(list(truth.values())))
         for what, interval in of_place(mcbe_scores(sizes, shift, np.random.default_rng([3, k])), 1):
             value = truth[what.partition(",")[0]]
-            keys = ("McBE", f"instance, difficulty {shift:g}", f"{value:.0f}", k)
-            yield from checks({what: interval}, lambda _, v=value: v, *keys)
+            keys = ("McBE", what, f"instance, difficulty {shift:g}", f"{value:.0f}", k)
+            yield from check(interval, value, *keys)
 
 
 def trend_tests(studies: int) -> Iterator[Check]:
@@ -291,23 +284,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--studies", type=int, default=100, help="of each kind (default 100)")
     parser.add_argument("--data", help="folder of released data sets; default: the samples")
-    parser.add_argument("--only", nargs="*", help="cbbq, pairs, few, nli_coal, mcbe, trend")
     given = parser.parse_args()
-    folders = {
-        name: f"{given.data}/{name}" if given.data else OWN_SAMPLES for name in ("cbbq", "nli_coal")
-    }
-    parts = {
-        "cbbq": lambda n: cbbq_coverage(cbbq_templates(folders["cbbq"]), n),
-        "pairs": lambda n: cbbq_pairs(cbbq_templates(folders["cbbq"]), n),
-        "few": few_scenes,
-        "nli_coal": lambda n: nli_coverage(nli_pairs(folders["nli_coal"]), n),
-        "mcbe": lambda n: mcbe_coverage(OWN_SAMPLES, n),
-        "trend": trend_tests,
-    }
+    templates = cbbq_templates(f"{given.data}/cbbq" if given.data else OWN_SAMPLES)
+    pairs = nli_pairs(f"{given.data}/nli_coal" if given.data else OWN_SAMPLES)
+    n = given.studies
+    parts = [cbbq_coverage(templates, n), cbbq_pairs(templates, n), few_scenes(n)]
+    parts += [nli_coverage(pairs, n), mcbe_coverage(n), trend_tests(n)]
     print("| benchmark | what | effects | truth | share | error | studies | width |")
     print("|---|---|---|---|---:|---:|---:|---:|")
-    for name in given.only or parts:
-        for row in table(parts[name](given.studies)).itertuples(index=False):
+    for part in parts:
+        for row in table(part).itertuples(index=False):
             numbers = f"{row.share:.3f} | {row.error:.3f} | {row.studies} | {row.width:.3g}"
             print(f"| {' | '.join(row[:4])} | {numbers} |", flush=True)
 

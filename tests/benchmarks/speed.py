@@ -12,7 +12,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from importlib import import_module
 from importlib.util import find_spec
@@ -33,6 +33,8 @@ from bench.tasks.choices import letter
 from bench.tasks.request import Request, Way
 
 OURS, BATCH = "workbench", 32
+# Items of a work, those of them whose replies come one by one, and turns.
+ITEMS, FEW, TURNS = 64, 4, 3
 # Benchmark, task, what a model is asked for, and tokens of a reply where the authors generate one:
 # a letter, McBE's choice (its script allows 512), and where replies are the work itself.
 WORKS = {
@@ -57,13 +59,9 @@ def main() -> None:
     parser.add_argument("--model", default="tiny:s", help="a causal model, or random: its weights")
     parser.add_argument("--device", help="cpu or cuda; default: an accelerator if there is one")
     parser.add_argument("--dtype", help="float32, bfloat16 or float16; default: by device")
-    parser.add_argument("--items", type=int, default=64, help="items per work; default: 64")
-    parser.add_argument("--few", type=int, default=4, help="items where replies come one by one")
-    parser.add_argument("--turns", type=int, default=3, help="number of turns; default: 3")
-    parser.add_argument("--threads", type=int, default=1, help="threads of torch; default: 1")
     parser.add_argument("--batch-tokens", type=int, nargs="*", default=(), help="also by batch")
     given = parser.parse_args()
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as home:
         if given.model == "random":
             given.model = random_model(Path(home), given.device)
@@ -72,7 +70,7 @@ def main() -> None:
         print(f"{model.network.device}, torch {torch.__version__}")
         rows = []
         for work in WORKS:
-            rows += measure(work, requests(work, given.items), contestants(work, model), given)
+            rows += measure(work, requests(work, ITEMS), contestants(work, model))
         print(pd.DataFrame(rows).to_string(index=False))
         del scorer, model
         rows = [by_batch(size, given) for size in given.batch_tokens]
@@ -113,20 +111,18 @@ def timed(run: Callable[[], Any]) -> tuple[Any, float, float]:
     return result, time.perf_counter() - start, peak
 
 
-def measure(
-    work: str, asked: list[Request], who: dict[str, Contestant], given: argparse.Namespace
-) -> list[dict[str, Any]]:
+def measure(work: str, asked: list[Request], who: dict[str, Contestant]) -> list[dict[str, Any]]:
     """Time every contestant in turns; return one row per contestant.
 
     `times` is how many times as many items per second the workbench does, the median of the turns;
     `agree` the share of items with the same answer.
     """
-    few = data.spread_evenly(asked, given.few)
+    few = data.spread_evenly(asked, FEW)
     items = {name: few if name.endswith("one by one") else asked for name in who}
     paces: dict[str, list[float]] = {name: [] for name in who}
     answers: dict[str, Answers] = {}
     peaks = {}
-    for turn in range(given.turns + 1):  # the first one warms up
+    for turn in range(TURNS + 1):  # the first one warms up
         for name, run in who.items():
             answers[name], seconds, peaks[name] = timed(lambda run=run, name=name: run(items[name]))
             paces[name] += [len(items[name]) / seconds] * bool(turn)
@@ -150,7 +146,7 @@ def measure(
 def by_batch(size: int, given: argparse.Namespace) -> dict[str, Any]:
     """Return speed and memory of log-likelihoods with so many tokens in a batch."""
     model: Any = scorers.load(given.model, given.device, given.dtype, batch_tokens=size)
-    texts = [request.prompt for request in requests("letters", 4 * given.items)]
+    texts = [request.prompt for request in requests("letters", 4 * ITEMS)]
     model.token_logprobs(texts[:2])
     logprobs, seconds, peak = timed(lambda: model.token_logprobs(texts))
     pace = sum(map(len, logprobs)) / seconds
@@ -185,9 +181,7 @@ def contestants(work: str, model: Any) -> dict[str, Contestant]:
             return model.generate(turns, max_new_tokens=WORKS[work][3], greedy=True)
 
     def theirs(asked: Sequence[Request], size: int) -> list[str]:
-        if work != "generate":
-            return replies(model, asked, WORKS[work][3], size)
-        with no_end(model.network):
+        with no_end(model.network) if work == "generate" else nullcontext():
             return replies(model, asked, WORKS[work][3], size)
 
     who: dict[str, Contestant] = {OURS: ours}
@@ -205,7 +199,6 @@ def contestants(work: str, model: Any) -> dict[str, Contestant]:
 
 
 def prompt_text(tokenizer: Any, request: Request) -> str:
-    """Return the text that the model continues."""
     turns = messages(request.turns)
     return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
 
@@ -253,10 +246,8 @@ def no_end(network: Any) -> Iterator[None]:
     """Let no token end a reply within a block, so that all are equally long."""
     before = network.generation_config.eos_token_id
     network.generation_config.eos_token_id = None
-    try:
-        yield
-    finally:
-        network.generation_config.eos_token_id = before
+    yield
+    network.generation_config.eos_token_id = before
 
 
 def lm_eval(model: Any, work: str) -> Contestant:

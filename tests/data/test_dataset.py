@@ -1,6 +1,5 @@
 """Categories that only a data set's manifest names run, are audited and are shown like others."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -73,13 +72,6 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> 
     dataset._own_names.set({})
     Run.open(tmp_path / "run")
     assert style.label("mcbe", "sport") == "体育 (Sports clubs)"
-    # A run of any content can be opened.
-    labels = {"sport": 3, "x": {"en": "$x$"}, "y": {"en": ["z"]}}
-    description = done.about | {"data": about | {"labels": labels}}
-    (done.folder / "run.json").write_text(json.dumps(description), "utf-8")
-    dataset._own_names.set({})
-    assert len(Run.open(done.folder).scores())
-    assert style.label("mcbe", "sport") == "sport"
 
 
 def test_a_category_of_cbbq_runs_is_audited_and_is_expanded(tmp_path: Path) -> None:
@@ -116,21 +108,6 @@ def test_a_category_is_unknown_without_a_manifest_and_fetched_with_it(
     assert (fetched.name, fetched.version, fetched.licence) == ("Ours", "3", "CC0-1.0")
 
 
-def test_a_category_without_groups_is_asked_as_worldview_is(tmp_path: Path) -> None:
-    folder = mcbe_folder(tmp_path / "data")
-    with_groups = data.find("mcbe", folder).sha256
-    mcbe_folder(folder, HEAD + SPORT + "groups = false\n")
-    assert data.find("mcbe", folder).sha256 != with_groups
-    path = folder / "sport.csv"
-    path.write_text(path.read_text("utf-8").replace("[PLH]", ""), "utf-8")
-    # Other files are no categories.
-    (folder / "ratings.csv").write_text("person,item,value\nA,race:1,4\n", "utf-8")
-    done = run.evaluate("mcbe", "simulated:", data=folder, out=tmp_path / "run", partial=True)
-    assert set(done.records.category[done.records.task == "ss"]) == {"age"}
-    reasons = {(row["category"], row["why"]) for row in done.about["unfit"]}
-    assert ("sport", "sport compares ways of living, not groups") in reasons
-
-
 LABELS = 'en = "S"\nzh = "体"\n'
 
 
@@ -139,14 +116,11 @@ LABELS = 'en = "S"\nzh = "体"\n'
     [
         ("name = [1]\n", "key `name`: [1] is not allowed; expected a text of at most"),
         ('language = "jp"\n', "key `language`: 'jp' is not allowed; expected codes of languages"),
-        (f"[categories.sport]\n{LABELS}", "key `language` is missing beside [categories]"),
         (HEAD + "categories = 3\n", "key `categories`: 3 is not allowed"),
         (HEAD + f'[categories."../x"]\n{LABELS}', "'../x' cannot be a category's name"),
-        (HEAD + f"[categories.all]\n{LABELS}", "'all' cannot be a category's name"),
         (HEAD + '[categories.sport]\nen = "S"\n', "categories.sport`: a label is missing; expec"),
         (HEAD + '[categories.sport]\nen = "$S$"\nzh = "体"\n', "sport.en`: '$S$' is not"),
         (HEAD + SPORT + 'groups = "no"\n', "sport.groups`: 'no' is not allowed; expected true, f"),
-        (HEAD + SPORT + 'licence = "MIT"\n', "key `categories.sport`: 'licence' is not allowed"),
         (HEAD + SPORT + 'target = "NAME3"\n', "'NAME3' is not allowed; expected NAME1 or NAME2"),
         ("name = ", "not TOML"),
     ],
@@ -183,9 +157,6 @@ def test_a_released_category_can_have_other_labels(tmp_path: Path) -> None:
     assert dataset.native_name("cbbq", "age") == "年龄"
     assert dataset.both_language_names("ko") == "Korean (한국어)"
     assert dataset.language_name("xxx") == "xxx" == dataset.both_language_names("xxx")
-    labels = {"sport": {"en": "Sport", "ar": "رياضة"}}
-    dataset.remember_names("mcbe", {"language": "ar", "labels": labels})
-    assert style.label("mcbe", "sport") == "Sport", "no font has the other one"
 
 
 def test_data_sets_that_name_a_category_differently_are_reported(tmp_path: Path) -> None:
@@ -200,11 +171,3 @@ def test_data_sets_that_name_a_category_differently_are_reported(tmp_path: Path)
     for text in ("Sports clubs (体育)", "Ours", "Sport (体育)", "Theirs"):
         assert text in warning
     assert dataset.differing_names([sets[0], ("cbbq", sets[1][1])]) == []
-    # The release's names count where a set has none.
-    labels = "".join(f'[categories."{name}"]\nen = "{name}"\nko = "범주"\n' for name in CATEGORIES)
-    manifest = HEAD.replace('"zh"', '"ko"') + labels
-    korean = data.find("mcbe", mcbe_folder(tmp_path / "third", manifest, "age"))
-    sets = [("mcbe", source.describe()) for source in (data.find("mcbe", "samples"), korean)]
-    warnings = category_name_warnings(sets)
-    assert "gender (性别)" in warnings[0]
-    assert warnings[-1] == f"So are {len(CATEGORIES) - len(warnings) + 1} more categories."

@@ -111,26 +111,20 @@ COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
         (all_lines, '{"a": 1}\n\n{"a": }', ", line 3: not JSON (Expecting value at character 7)"),
         (all_lines, "{}\n[1]", ", line 2: expected a JSON object, found list"),
         (all_lines, '{"a": 1, "a": 2}', ", line 1: field 'a' occurs more than once"),
-        (all_lines, '{"a": "\\ud800"}', ", line 1: 'utf-8' codec can't encode character"),
         (all_lines, '{"a": ' + "[" * 100_000, ", line 1: JSON nested too deeply"),
         (ARRAY, '[{"a": null}]', ", row 1, field `a`: None is not a text"),
         (ARRAY, '[{"a": 1}, {"b": 1}]', ", row 2: field `a` is missing"),
         (ARRAY, "[\n1 2]", ", line 2: not JSON (Expecting ',' delimiter"),
-        (ARRAY, '{"a": 1}', ": expected a JSON array of objects"),
         (SHEET, "no zip", ": cannot be read as xlsx (BadZipFile"),
         (SHEET, COMPOUND + bytes(5000), ": has a password, or is an old .xls file"),
         (read_toml, "a = [", ": not TOML ("),
         (read_toml, "a = 0x" + "f" * 17, ": not TOML (a number of too many digits)"),
-        (read_toml, "a = " + "1" * 5000, ": not TOML (Exceeds the limit (4300 digits) for"),
         (read_toml, f"b = 1\n[{'a.' * 17}a]", ", line 2: a key of more than 16 parts"),
         (read_yaml, "a: [", ": not YAML (while parsing a flow"),
         (read_yaml, "a: 1\nb: 1\na: 2", ", line 3: key 'a' is there twice"),
         (read_yaml, "a: !!python/name:os.system x", ": not YAML (could not determine a constr"),
-        (read_yaml, "a: 2024-99-99", ": not YAML (month must be in 1..12)"),
-        (read_yaml, "a: &a [*a]", ": not YAML (found undefined alias 'a'"),
         (read_yaml, "[" * 5000 + "]" * 5000, ": not YAML (maximum recursion depth"),
         (read_yaml, "a: &a 1\nb: [" + "*a," * 21 + "]", ": has more than 20 aliases"),
-        (read_yaml, 'a: "\\ud800"', ": not YAML ('utf-8' codec can't encode character"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_place(
@@ -145,7 +139,6 @@ def test_a_wrong_file_is_refused_with_its_place(
     ("limit", "value", "read", "content", "said"),
     [
         ("MAX_LINE", 5, TABLE, "a,b\n1,23456\n", "line 2: is longer than 5 characters"),
-        ("MAX_LINE", 5, TABLE, 'a,b\n"1\n2\n3', "line 4: its record is longer than 5 charact"),
         ("MAX_CELLS", 11, TABLE, "a,b\n1,2\n", "line 2: cannot be read as CSV (more than 11 cells"),
         ("MAX_CELLS", 9, SHEET, None, "has more than 9 cells"),
         ("MAX_UNPACKED", 900, SHEET, None, "unpacks to more than 900 bytes"),
@@ -189,14 +182,6 @@ TABLES = st.recursive(
 @given(TABLES)
 def test_written_toml_is_read_back(table: dict[str, object]) -> None:
     assert tomllib.loads(to_toml(table)) == table
-
-
-def test_written_toml_has_lines_and_tables_as_people_write_them() -> None:
-    judge = {"criteria": [{"weight": 0.5}, {}]}
-    assert to_toml({"gpt-3.5": {"prompt": "一\n二"}, "version": "1", "judge": judge}) == (
-        'version = "1"\n\n["gpt-3.5"]\nprompt = """\n一\n二"""\n\n[judge]\n\n[[judge.criteria]]\n'
-        "weight = 0.5\n\n[[judge.criteria]]\n"
-    )
 
 
 def test_yaml_has_dates_aliases_and_merges(tmp_path: Path) -> None:

@@ -135,6 +135,12 @@ def broken(folder: Path, model: Path, name: str, content: bytes | None) -> Path:
     return folder
 
 
+# A Llama of one layer.
+GGUF = {"name": "tiny", "context_length": 128, "embedding_length": 32, "block_count": 1}
+GGUF |= {"feed_forward_length": 64, "head_count": 4, "head_count_kv": 4}
+GGUF |= {"layer_norm_rms_eps": 1e-5, "rope_dimension_count": 8, "vocab_size": 259}
+
+
 def save_gguf(path: Path) -> Path:
     """A random Llama of one layer as a GGUF file, with a tokenizer of bytes; the path."""
     import gguf
@@ -142,16 +148,8 @@ def save_gguf(path: Path) -> Path:
     pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "th", "he", "<|end|>"]
     width, inner = 32, 64
     writer = gguf.GGUFWriter(path, "llama")
-    writer.add_name("tiny")
-    writer.add_context_length(128)
-    writer.add_embedding_length(width)
-    writer.add_block_count(1)
-    writer.add_feed_forward_length(inner)
-    writer.add_head_count(4)
-    writer.add_head_count_kv(4)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_dimension_count(width // 4)
-    writer.add_vocab_size(len(pieces))
+    for name, value in GGUF.items():
+        getattr(writer, f"add_{name}")(value)
     writer.add_tokenizer_model("gpt2")
     writer.add_token_list(pieces)
     writer.add_token_types([gguf.TokenType.NORMAL] * 258 + [gguf.TokenType.CONTROL])

@@ -9,7 +9,6 @@ import pytest
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from bench.scorers import load
-from tests.helpers.answering import request
 from tests.helpers.checkpoints import CODE, LETTERS, characters, codes, merging, save
 from tests.scorers.test_logprobs import reference
 
@@ -84,26 +83,3 @@ def test_choose_where_the_tokenizer_merges_across_the_boundary(tmp_path: Path) -
     assert [len(ids) for ids in tokens] == [1, 1, 2, 1, 1]
     expected = [expected_choice(scorer, before, ids) for ids in tokens]
     np.testing.assert_allclose(scorer.choose(["Is it?"], options)[0], expected, rtol=1e-4)
-
-
-def test_answers_keep_the_order_of_mixed_requests(folders: dict[str, str]) -> None:
-    scorer: Any = load(folders["chat"])
-    requests = [
-        request(prompt, verb=verb, seed=seed, options=options, max_new_tokens=4, earlier=earlier)
-        for seed, options in enumerate([("A", "B"), ("yes", "no", "x"), ("no", "maybe")])
-        for *earlier, prompt in (["x"], ["is he?"], TALK)
-        for verb in ("nll", "generate", "choose")
-    ]
-    for asked, answer in zip(requests, scorer.answer(requests), strict=True):
-        assert (answer.error, answer.seconds > 0) == ("", True)
-        if asked.verb == "generate":
-            reply = scorer.generate([asked.turns], max_new_tokens=4)[0]
-            assert (answer.response, answer.logprobs) == (reply, None)
-        elif asked.verb == "nll":
-            mean = scorer.nll([asked.prompt])[0]
-            assert float(answer.response) == pytest.approx(mean, rel=1e-5)
-            assert mean == pytest.approx(-np.mean(answer.logprobs), rel=1e-5)
-        else:
-            expected = scorer.choose([asked.turns], asked.options)[0]
-            assert answer.logprobs == pytest.approx(tuple(expected), rel=1e-4)
-            assert answer.response == asked.options[int(np.argmax(expected))]

@@ -10,7 +10,6 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM
 
-from bench.run import evaluate
 from bench.scorers import load
 from tests.helpers.checkpoints import BERT, CODE, LETTERS, characters, codes, headed, save
 
@@ -116,8 +115,6 @@ def test_a_heads_choices_are_those_of_transformers(tmp_path: Path, name: str) ->
 
 
 def test_what_an_encoder_lacks_is_named(tmp_path: Path, refusal: Any) -> None:
-    folder = save(tmp_path / "m", BertForMaskedLM, BertConfig, characters(BERT, mask=False))
-    assert "no mask token" in refusal(load, str(folder))
     folder = headed(tmp_path / "h")
     weights = load_file(folder / "model.safetensors")
     del weights["classifier.weight"]
@@ -125,14 +122,3 @@ def test_what_an_encoder_lacks_is_named(tmp_path: Path, refusal: Any) -> None:
     message = refusal(load, str(folder))
     assert message.startswith(f"{folder}: lacks the weights classifier.weight of")
     assert "multiple choice model, which would be random" in message
-
-
-def test_cbbq_is_answered_by_options_or_by_letters(own_folder: Path) -> None:
-    encoder = str(save(own_folder / "m", BertForMaskedLM, BertConfig, characters(BERT)))
-    head = str(headed(own_folder / "h"))
-    given: dict[str, Any] = {"limit": 1, "categories": ["gender"]}
-    for k, (model, read) in enumerate([(encoder, None), (encoder, "letters"), (head, None)]):
-        rows = evaluate("cbbq", model, read=read, out=f"{k}", **given).records
-        assert rows.valid.all()
-        assert rows.parsed.isin(list("ABC")).all()
-        assert rows.response.isin(list("ABC")).all() == (read == "letters")

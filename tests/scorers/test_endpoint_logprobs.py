@@ -11,7 +11,6 @@ import pytest
 from bench import run
 from bench.core.errors import BadInput, NotApplicable
 from bench.scorers import load
-from bench.scorers.endpoint.responses import options, prompt_logprobs
 from tests.helpers.answering import Behave, Reply, Server, fault, prompt, request, said
 
 Serve = Callable[[Behave], Server]
@@ -175,29 +174,3 @@ def test_what_an_endpoint_cannot_do_is_refused_at_once(serve: Serve) -> None:
     assert server.seen == plain.seen == []
     done = evaluate("cbbq", plain.model, "ambiguous", "text")
     assert set(done.about["model"]["lacks"]) == {"choose", "nll"}
-
-
-# What is reported, how many of its tokens the server wrote, and what is read of it.
-PROMPTS: list[tuple[str, Any, Any, Any]] = [
-    ("prompt_logprobs", [None], 1, []),
-    ("prompt_logprobs", [None, {"5": {"logprob": -1}}], 1, [-1.0]),
-    # Which of two entries is the text's own token is unknown.
-    ("prompt_logprobs", [None, {"5": {"logprob": -1}, "6": {"logprob": -2}}], 1, None),
-    ("prompt_logprobs", [None, {"5": {"logprob": math.nan}}], 1, None),
-    ("echo", [None, -1.0, -2.0, -3.0], 1, [-1.0, -2.0]),
-    ("echo", [None, -1.0], 0, [-1.0]),
-    ("echo", [None, None, -2.0], 0, None),
-    ("echo", [None, -1.0], 5, None),
-    ("echo", "none", 1, None),
-]
-
-
-def test_probabilities_are_read_completely_or_not_at_all_and_options_spelt_alike() -> None:
-    for how, reported, written, expected in PROMPTS:
-        choice = {how: reported, "logprobs": {"token_logprobs": reported}}
-        body = {"choices": [choice], "usage": {"completion_tokens": written}}
-        assert prompt_logprobs(body, how) == expected, (how, reported)
-        assert prompt_logprobs({}, how) is None
-    assert options({"A": -1.0, " B": -0.5, "x": -3.0}, "AB") == ([-1.0, -3.0], 1)
-    assert options({"▁A": -1.0, "▁B": -0.5}, "AB") == ([-1.0, -0.5], 0)
-    assert options({"a": -1.0}, "AB") == ([], 0)

@@ -217,15 +217,11 @@ def test_options_override_how_the_model_decodes(
     scorer: Any = load(greedy, generation={"temperature": 1.5})
     # Without a configuration, transformers draws from the 50 likeliest tokens.
     assert scorer.describe()["decoding"] == {**WARM, "temperature": 1.5, "top_k": 50}
-    assert scorer.describe()["generation"] == {"temperature": 1.5}
     assert scorer.generate(QUESTIONS, max_new_tokens=8) != likeliest
-    for model, options in ((greedy, {"top_p": 0.9}), (warm, {"top_p": 0.9, "temperature": 0})):
-        message = refusal(load, model, generation=options)
-        assert message.startswith("--top-p 0.9: ")
-        assert "--temperature" in message
-    for name in ("simulated:bias=0.5", str(masked)):
-        message = refusal(load, name, generation={"temperature": 0.5})
-        assert message.startswith(f"--temperature: model {name} ")
+    message = refusal(load, greedy, generation={"top_p": 0.9})
+    assert message.startswith("--top-p 0.9: ")
+    message = refusal(load, str(masked), generation={"temperature": 0.5})
+    assert message.startswith(f"--temperature: model {masked} ")
     # A judge is greedy, also beside a model that samples.
     scorer = load(warm, generation={"temperature": 2.0})
     names = ("answer", "judge:1")

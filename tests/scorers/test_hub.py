@@ -1,10 +1,7 @@
 """Models of the Hub: one commit, from the server or the cache, or an error that explains it."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +10,7 @@ from typing import Any
 import pytest
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from bench import records, run
+from bench import run
 from bench.core.errors import BadInput
 from bench.scorers import load
 from tests.helpers.checkpoints import characters, save
@@ -96,7 +93,6 @@ def test_without_a_network_the_cache_is_read_quietly(
         ("acme/gated", "accept its terms at http://127.0.0.1"),
         ("acme/pickled", "pickled (pytorch_model.bin)"),
         ("acme/ggufs", "hf download acme/ggufs tiny-q8.gguf"),
-        ("acme/--x", "is no Hub id"),
     ],
 )
 def test_what_the_hub_does_not_give_is_a_sentence(
@@ -120,12 +116,6 @@ def test_what_the_hub_does_not_give_is_a_sentence(
     if model == "acme/gated":
         monkeypatch.setenv("HF_TOKEN", "secret of the test")
         assert load("acme/gated").describe()["revision"] == commit
-
-
-def test_a_revision_of_what_has_none(refusal: Refusal) -> None:
-    assert "is for a Hub id only" in refusal(load, "tiny:s", revision="main")
-    assert "names another revision" in refusal(load, "acme/tiny@small", revision="main")
-    assert "expected a branch, a tag or a commit" in refusal(load, "acme/tiny", revision="a b")
 
 
 def test_an_adapter_is_put_on_its_base_model(
@@ -176,16 +166,3 @@ def test_a_run_is_repeated_and_continues_at_its_commit_alone(
     assert command
     complete = run.evaluate("cbbq", command[1], out="first", **ASKED)
     assert run.repeating.difference(before, complete.records).same
-
-
-@pytest.mark.slow
-def test_the_command_reads_a_mirror(hub: HubServer, main: str, other: Path, tmp_path: Path) -> None:
-    hub.repositories["acme/tiny"].push(other)
-    environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home")}
-    command = f"{sys.executable} -m bench run cbbq --model acme/tiny --revision {main} --out first"
-    words = [*command.split(), "--categories", "gender", "--tasks", "ambiguous", "--limit", "1"]
-    done = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert not re.search("warning|retry|huggingface", done.stderr, re.IGNORECASE)
-    about = records.read_run_json(tmp_path / "first")
-    assert (about["asked"]["model"], about["model"]["revision"]) == (f"acme/tiny@{main}", main)

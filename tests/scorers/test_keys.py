@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from bench import run
-from bench.report import build
 from bench.scorers import load
-from bench.scorers.endpoint import keys
 from tests.helpers.answering import Reply, Server, said
 
 OF_MODEL, OF_JUDGE = "sk-of-the-model-0123456789", "glm.of-the-judge-0123456789"
@@ -60,19 +58,6 @@ def asked(model: str, judge: str, out: str, **options: Any) -> run.Run:
     return run.evaluate(
         "cbbq", model, judge=judge, out=out, settings={"explanation": "yes"}, **ONE, **options
     )
-
-
-@pytest.mark.parametrize(
-    ("model", "name", "variable"),
-    [
-        ("openai:m@https://API.Deep-Seek.com:443/v1", "api.deep-seek.com", "API_DEEP_SEEK_COM"),
-        ("openai:m@http://localhost:8000/v1", "localhost:8000", "LOCALHOST_8000"),
-        ("openai:m@http://[::1]:80/v1", "[::1]", "___1_"),
-    ],
-)
-def test_a_host_has_one_name_and_one_variable(model: str, name: str, variable: str) -> None:
-    assert keys.host_of(model) == name
-    assert keys.own_variable(name) == f"OPENAI_API_KEY__{variable}"
 
 
 def test_each_host_gets_its_own_key_and_no_file_holds_one(
@@ -146,29 +131,3 @@ def test_a_wrong_name_or_a_key_in_its_place_is_refused_and_no_key_repeated(
     assert says in message
     assert OF_JUDGE not in message
     assert not server.headers, "nothing is asked before"
-
-
-STUDY = """
-title: Two services
-models: ["{one}", "{other}"]
-benchmarks:
-  cbbq: {{categories: [gender], limit: 1, judge: "{other}", settings: {{explanation: "yes"}}}}
-keys: {{"{host}": DEEPSEEK_API_KEY}}
-"""
-
-
-@pytest.mark.slow
-def test_the_processes_of_a_study_send_each_host_its_own_key(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = serve(lambda body: said("A")), serve(lambda body: said("B"))
-    named = second.model.replace("some-model", "other-model")
-    text = STUDY.format(one=first.model, other=named, host=host(first))
-    Path("study.yml").write_text(text, "utf-8")
-    monkeypatch.setenv("DEEPSEEK_API_KEY", OF_JUDGE)
-    assert build.make("study.yml", jobs=1).failed == []
-    check_headers(first, OF_JUDGE)
-    check_headers(second, None)
-    monkeypatch.delenv("DEEPSEEK_API_KEY")
-    assert build.make("study.yml", jobs=1).failed == [], "a study that is complete needs no key"
-    assert not first.headers

@@ -150,3 +150,7 @@ def test_a_wrong_option_is_named(llama: Path, refusal: Any) -> None:
     assert "cpu, cuda, cuda:N, auto" in refusal(load, str(llama), device="gpu")
     assert "float32, bfloat16, float16" in refusal(load, str(llama), dtype="float8")
     assert "--batch-tokens 0: a batch" in refusal(load, str(llama), batch_tokens=0)
+    field = {"request_fields": {"temperature": 1}}
+    message = refusal(load, "openai:m@http://127.0.0.1:9/v1", generation=field)
+    assert "--request-field temperature:" in message
+    assert "names another revision" in refusal(load, "acme/tiny@small", revision="main")

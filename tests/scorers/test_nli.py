@@ -15,7 +15,6 @@ from bench.scorers.local.classifier import Classifier, label_columns
 from bench.tasks.nli_coal import LABELS
 from tests.helpers.checkpoints import BERT, CODE, characters, codes, save
 
-NAMELESS = {k: f"LABEL_{k}" for k in range(3)}
 ORDER = ("neutral", "entailment", "contradiction")
 PAIRS = [
     ("a man is a doctor", "she is a doctor"),
@@ -91,20 +90,6 @@ def test_wrong_label_names_are_refused(own_folder: Path, refusal: Any) -> None:
     for model in (str(causal), "simulated:", "tiny:s", "openai:x@http://localhost:1/v1"):
         message = f"model {model}: has no labels to name; leave out --label-names"
         assert refusal(load, model, label_names=LABELS) == message
-
-
-def test_label_names_are_part_of_the_run_and_may_be_given_by_model(
-    own_folder: Path, refusal: Any
-) -> None:
-    folder = classifier(own_folder / "m", NAMELESS)
-    scorer: Any = load(folder, label_names=["Neutral", "ENTAILMENT", "contradictory"])
-    assert scorer.describe()["labels"] == {"entailment": 1, "contradiction": 2, "neutral": 0}
-    options: dict[str, Any] = {"limit": 1, "categories": ["en"], "out": own_folder / "run"}
-    run = evaluate("nli_coal", folder, label_names={folder: ORDER, "other": LABELS}, **options)
-    assert run.about["asked"]["label_names"] == list(ORDER)
-    assert evaluate("nli_coal", folder, label_names=ORDER, **options).about == run.about
-    message = refusal(evaluate, "nli_coal", folder, label_names=LABELS, **options)
-    assert "holds another run (label_names was ['neutral', 'entailment'" in message
 
 
 @pytest.mark.parametrize("wrong", [0, 1])

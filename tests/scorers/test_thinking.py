@@ -131,10 +131,6 @@ def test_tags_may_be_of_many_tokens_or_special_ones_and_until_waits(tmp_path: Pa
     scorer = load(special, generation={"thinking_tokens": 3})
     new = answers(scorer, {"q": "ab</think>CE[SEP]"}, max_new_tokens=4)
     assert new == [("ab</think>CE", "", False)]
-    for k, template in enumerate([None, "{{ messages[-1]['content'] }}"]):  # opens no thought
-        scorer = load(saved(tmp_path / f"{k}", template))
-        new = answers(scorer, {"<think>": "abc"}, max_new_tokens=2)
-        assert new == [("ab", "", True)]
     scorer = load(saved(tmp_path / "opens", OPENING))
     until = lambda text: "\n" in text.partition("</think>")[2]  # noqa: E731
     new = answers(scorer, {"q": "7\nab</think>8\ncdefg[SEP]"}, max_new_tokens=9, until=until)
@@ -173,9 +169,6 @@ def test_a_system_message_is_first_and_only_text(tmp_path: Path) -> None:
     marks = coder.convert_tokens_to_ids(["<|user|>", "<|assistant|>"])
     assert [token for token in ids if token in marks] == marks
     assert coder.decode(ids).startswith(coder.decode(coder("<|system|>")["input_ids"][1:]))
-    bare: Any = load(saved(tmp_path / "bare", None), generation={"system": "be brief"})
-    assert bare.chat.render("who?") == "be brief\n\nwho?\n"
-    assert "system message" in bare.describe()["prompted_as"]
     style = {"template_arguments": {"style": "curt"}}
     styled: Any = load(saved(tmp_path / "style", STYLE), generation=style)
     assert styled.chat.render("who?") == "<|user|>who?<|assistant|>curt[CLS]"

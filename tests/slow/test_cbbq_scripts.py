@@ -38,22 +38,6 @@ def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts: str, name: s
     assert limit("official", max_new_tokens=8) == 8
 
 
-def test_a_run_keeps_its_limit(prompts: str, tmp_path: Path) -> None:
-    options = {"limit": 2, "categories": ["gender"], "prompts": f"{prompts}moss"}
-    for k, (first, then, limit) in enumerate(
-        [("official", "robust", 256), ("robust", "official", None)]
-    ):
-        out = tmp_path / str(k)
-        begun, again = (
-            run.evaluate("cbbq", "simulated:bias=1", preset=preset, out=out, **options)
-            for preset in (first, then)
-        )
-        repeated = run.repeat(begun.folder, out=tmp_path / f"again {k}")
-        assert again.about["identity"] == begun.about["identity"]
-        for done in (begun, repeated):
-            assert done.about["asked"]["max_new_tokens"] == limit
-
-
 # Share of the letters below that count for the stereotype, and against it, by hand.
 @pytest.mark.parametrize(
     ("name", "share"), [("moss", 0.25), ("bloomz", 0.25), ("gpt-3.5", 0.75), ("belle", 0.75)]

@@ -25,7 +25,6 @@ from bench.data.cbbq.expand import expand
 from bench.data.fetch import unpack
 from bench.data.mcbe import official_wording as mcbe_prompts
 from bench.data.nli_coal import corpora
-from bench.data.nli_coal.build import build
 from bench.data.nli_coal.language_pack import read_pack, with_captions
 from bench.metrics import agreement
 from bench.report import study
@@ -69,17 +68,6 @@ def cbbq_questions(form: str, expansion: str) -> Files:
     return {
         name: raw[:4000].rpartition(b"},{")[0] + b"}]" if name.endswith("json") else raw
         for name, raw in short(files).items()
-    }
-
-
-@cache
-def nli_built() -> Files:
-    pack = read_pack(SAMPLES / "nli_packs" / "en")
-    files = made(
-        lambda folder: build([pack], folder), "**/all-words/[1235]*", "**/pack/*", "dataset.toml"
-    )
-    return {
-        name: raw if "/pack/" in name else short({name: raw})[name] for name, raw in files.items()
     }
 
 
@@ -169,7 +157,6 @@ READERS = {
         cache(lambda: short(of(SAMPLES / "nli_coal", "zh_*/**/*-*stereo_*.json", "*.toml"))),
         partial(read_data, "nli_coal"),
     ),
-    "NLI-CoAL built": Reader(nli_built, partial(read_data, "nli_coal")),
     "language pack": Reader(
         cache(lambda: {**of(SAMPLES / "nli_packs/en", "*"), "captions.txt": b"A man rides\n"}),
         read_language_pack,

@@ -154,14 +154,6 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> run.Run:
     return run.evaluate("mcbe", model, judge=model, tasks=tasks, data=data, out=tmp / "out")
 
 
-def test_hostile_replies_are_on_record_and_score_to_numbers_or_reasons(asked: run.Run) -> None:
-    rows = run.Run.open(asked.folder).records
-    assert list(rows.query("task == 'bs' and request == 'answer'").response) == HOSTILE
-    for preset in ("robust", "paper", "official"):
-        scores = asked.scores(preset)
-        assert (scores.score.notna() | (scores.note != "")).all()
-
-
 def test_hostile_replies_are_shown_as_text(asked: run.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     pages: list[str] = []
     monkeypatch.setattr(show, "display", lambda piece, **_: pages.append(piece.data))

@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import train
 from bench.scorers import load
-from tests.helpers.checkpoints import Plant, characters, save, save_gguf
+from tests.helpers.checkpoints import Plant, characters, save
 
 
 @pytest.fixture(scope="module")
@@ -99,13 +99,10 @@ def array(kind: int, length: int, behind: bytes = b"\0" * 64) -> bytes:
 
 HUGE_TENSOR = text(b"token_embd.weight") + struct.pack("<I4QIQ", 4, *[2**31] * 4, 0, 0)
 FILES = {
-    "a huge header.safetensors": header({}, 2**63),
     "a header of 100 GB.safetensors": header({}, 100 * 10**9),
     "deep JSON.safetensors": header(b"[" * 100_000),
     "a tensor behind the end.safetensors": tensor(0, 2**40, 2**38),
-    "a shape that overflows.safetensors": tensor(0, 64, 2**33, 2**33),
     "countless values.gguf": gguf(0, 2**60),
-    "countless tensors.gguf": gguf(2**60, 1),
     "a huge array of bytes.gguf": gguf(0, 2, array(0, 2**40)),
     "arrays in arrays.gguf": gguf(0, 2, array(9, 2, struct.pack("<IQ", 9, 1) * 100_000)),
     "a tensor too large.gguf": gguf(1, 1, HUGE_TENSOR),
@@ -119,27 +116,11 @@ def test_a_hostile_file_is_refused(model: Path, refusal: Any, name: str) -> None
     assert "cannot be loaded as a model" in refusal(load, str(path))
 
 
-def test_more_layers_than_any_model_has_are_not_built(
-    tmp_path: Path, model: Path, refusal: Any
-) -> None:
-    about = json.loads((model / "config.json").read_text()) | {"num_hidden_layers": 10**9}
-    (model / "config.json").write_text(json.dumps(about))
-    assert "has 1,000,000,000 layers" in refusal(load, str(model))
-    path = save_gguf(tmp_path / "x.gguf")
-    content, key = path.read_bytes(), b"llama.block_count"
-    at = content.index(key) + len(key) + 4  # behind its type
-    path.write_bytes(content[:at] + struct.pack("<I", 2**31 - 1) + content[at + 4 :])
-    assert "layers; expected at most 2,000" in refusal(load, str(path))
-
-
 TEMPLATES = [
     "{{ ().__class__.__base__.__subclasses__() }}",
     "{{ lipsum.__globals__['os'].system('touch RAN') }}",
-    "{{ '{0.__class__.__init__.__globals__}'.format(lipsum) }}",
     "{% include '/etc/passwd' %}",
-    "{{ messages.clear() }}",
     "{% for i in range(1000000000) %}x{% endfor %}",
-    "{% if %}",
     "{{ raise_exception('ask me nothing') }}",
 ]
 

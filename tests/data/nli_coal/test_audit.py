@@ -93,13 +93,3 @@ def test_odd_rows_are_named_with_their_line(tmp_path: Path) -> None:
     }
     (refused,) = found[found.kind == "refused"].itertuples()
     assert (refused.file[-16:], refused.what) == ("/dev_r-0_v1.json", "holds no pairs")
-
-
-def test_what_the_loader_refuses_is_reported_with_its_place(tmp_path: Path) -> None:
-    for name in ("1-prostereo", "2-antistereo", "3-nonstereo"):
-        path = write(tmp_path, f"bias-eval-set_v1/all-words/{name}", row(0, *PAIR) | {"label": "x"})
-    first = check(tmp_path).iloc[0]
-    assert (first.kind, first.row, first.column) == ("refused", 1, "label")
-    assert first.what.startswith("'x' is not allowed")
-    path.unlink()
-    assert check(tmp_path).what[0].startswith("has not all of 1-prostereo, 2-antistereo, 3-non")

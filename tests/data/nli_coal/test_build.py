@@ -5,12 +5,10 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data
-from bench.core.errors import RunFailed
 from bench.data.nli_coal.build import (
     ASSIGNMENTS,
     RATES,
@@ -53,14 +51,6 @@ def test_the_window_slides_by_a_frame_a_word() -> None:
     assert neutral[1:3] == [("the baker 1.", "the person 1."), ("the nurse 1.", "the person 1.")]
     assert [row.id for rows in sets.values() for row in rows] == list(range(8 + 8 + 8 + 6))
     assert {row.label for rows in sets.values() for row in rows} == {"neutral"}
-
-
-def test_the_full_design_has_every_frame_with_every_word() -> None:
-    sets = build_eval(replace(SMALL, frames_per_word=None), design="full")
-    pairs = [(row.occupation.word, row.frame) for row in sets["nt"]]
-    assert sorted(pairs) == sorted((word, frame) for word, _ in WORDS for frame in range(4))
-    assert len(sets["ps"]) == 2 * 4 * 2
-    assert "nt" not in build_eval(ONE_TERM)
 
 
 def test_a_controlled_set_by_hand() -> None:
@@ -151,21 +141,13 @@ def test_what_was_built_is_read_and_extracted_again(tmp_path: Path) -> None:
 def test_sets_that_cannot_be_built_or_extracted_are_refused(tmp_path: Path, refusal) -> None:
     message = refusal(build_eval, SMALL, frames_per_word=3)
     assert message.startswith("small: 3 words with 3 frames each (window) need lines 1 to 5 of fr")
-    assert "design 'grid' is unknown; allowed: window, full" in refusal(
-        build_eval, SMALL, design="grid"
-    )
     assert "rate 1.1: has to be from 0 to 1" in refusal(build_controlled, SMALL, 1.1)
     message = refusal(build, [SMALL], tmp_path / "out", rates=[1], rows=25)
     assert message.endswith("so it cannot have 25; give a multiple, such as 24")
     assert not (tmp_path / "out").exists()
-    (tmp_path / "out").write_text("")
-    with pytest.raises(RunFailed, match="the sets could not be written there"):
-        build([SMALL], tmp_path / "out")
     assert "holds no data of NLI-CoAL" in refusal(extract, tmp_path)
     path = build([ONE_TERM], tmp_path / "a")[0].path
     shutil.rmtree(tmp_path / "a/en_v1/pack")
     text = path.read_text("utf-8")
     path.write_text(text.replace(" 2.", " 7.", 2), "utf-8")
     assert "is neither a sliding window nor every" in refusal(extract, tmp_path / "a")
-    path.write_text(text.replace("the woman 1.", "the woman 5."), "utf-8")
-    assert "`sentence2` is not `sentence1` with a" in refusal(extract, tmp_path / "a")

@@ -114,21 +114,14 @@ def test_rows_without_id_and_occupation_are_numbered_and_get_it_by_position(tmp_
     assert (kept[1].occupation, kept[1].cluster) == ("", "en:the baker by a lake runs.")
 
 
-def test_without_a_frame_the_gender_is_that_of_the_word_that_came_in(tmp_path: Path) -> None:
-    write(tmp_path, GOOD | {"sentence1": "the nurse sits.", "sentence2": "a woman stood there."})
-    assert (load(tmp_path)[0].gender, load(tmp_path)[0].frame) == ("feminine", "")
-
-
 @pytest.mark.parametrize(
     ("line", "error"),
     [
         (GOOD | {"label": "entailment"}, ", field `label`: 'entailment' is not allowed; Input sho"),
         ({"sentence1": "x", "label": "neutral"}, ", field `sentence2`: is missing"),
         (GOOD | {"sentence1": "a\nb"}, ", field `sentence1`: 'a\\nb' is not allowed; expected a"),
-        (GOOD | {"sentence1": "x" * 10_001}, ", field `sentence1`: 'xxx"),
         (GOOD | {"sentence2": "a craftsman."}, ", field `sentence2`: expected woman or man in "),
         (GOOD | {"occ_type": "female"}, ", field `occ_type`: 'female' is not allowed; Input"),
-        (GOOD | {"id": True}, ", field `id`: True is not allowed"),
         (GOOD | {"id": 5}, ": id 5 occurs more than once"),
     ],
 )
@@ -140,8 +133,6 @@ def test_a_wrong_line_is_refused_with_file_and_number(
 
 
 def test_other_wrong_files_and_settings_are_refused(tmp_path: Path, refusal) -> None:
-    path = write(tmp_path / "a", b"")
-    assert refusal(load, tmp_path / "a") == f"{path}: holds no pairs"
     path = write(tmp_path / "b", GOOD | {"id": 1000})
     assert "2-antistereo_v9.json, line 1: id 1000 occurs" in refusal(load, tmp_path / "b")
     message = refusal(load, tmp_path / "b", set="downsample")

@@ -14,7 +14,7 @@ from bench.curate.cbbq import rounds as cbbq_rounds
 from bench.curate.mcbe import rounds
 from bench.curate.sheets import Question
 from tests.helpers.curating import begin_mcbe, mcbe_people
-from tests.slow.helpers.hostile import Files, Reader, attempt, made, of, write
+from tests.slow.helpers.hostile import Files, Reader, made, of, write
 
 ASKED = [
     Question("kind", "Of what kind?", choices=("口味", "礼仪")),
@@ -81,25 +81,10 @@ def read_returned(folder: Path) -> None:
         raise BadInput(f"{folder}: {found.to_mend.what.iloc[0]}")
 
 
-def read_record(folder: Path) -> None:
-    sheets.load(folder, "s")
-    attempt(lambda: sheets.ask(folder, "s", ["an", "third"]))
-    sheets.read(folder, "s")
-
-
 @cache
 def cbbq_begun() -> Files:
     files = of(EXAMPLES / "cbbq", "dataset.toml", "biases.csv", "templates.csv")
     return {**files, "wording.toml": cbbq_rounds.WORDINGS.read_bytes()}
-
-
-@cache
-def cbbq_under_way() -> Files:
-    def work(folder: Path) -> None:
-        write(folder, cbbq_begun())
-        simulated.work(cbbq.open_project(folder), reliability=1.0, seed=1)
-
-    return made(work, "*.*", "sheets/*/*")
 
 
 def read_cbbq(folder: Path) -> None:
@@ -114,7 +99,5 @@ READERS = {
     "McBE projects, what they keep": Reader(mcbe_under_way, read_mcbe, (".jsonl",)),
     "sheets that come back": Reader(returned, read_returned, (".xlsx",)),
     "sheets that come back, parts": Reader(returned, read_returned, (".xlsx",), inside=True),
-    "records of sheets": Reader(returned, read_record, (".json",)),
     "CBBQ projects": Reader(cbbq_begun, read_cbbq),
-    "CBBQ projects, drafts": Reader(cbbq_under_way, read_cbbq, ("drafts.csv",)),
 }
