@@ -21,6 +21,7 @@ import pandas as pd
 from rich.cells import cell_len, set_cell_size
 
 from bench.benchmarks import module
+from bench.core.cells import rounded
 from bench.core.errors import BadInput, expected
 from bench.core.i18n import N_, _, column
 from bench.core.text import PLAIN, as_html, shortened, truncate
@@ -45,8 +46,9 @@ TEXT = (
 )
 # As wide as the page, so that widgets next to it are not pushed out of sight.
 BOX = "overflow: auto; contain: inline-size"
-# Chinese can be broken at every character, so the question needs a least width.
-WIDE = "; min-width: 20em"
+# Chinese can be broken at every character, so columns of texts need a least width.
+WRAPPED = "; min-width: 6em; white-space: normal"
+WIDE = "; min-width: 20em; white-space: normal"
 CELL = "text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0"
 # Columns of the list of answers, and the most letters of each; a Chinese character is as wide as
 # two.
@@ -225,18 +227,14 @@ def _table_page(rows: pd.DataFrame, start: int = 0) -> str:
     page = rows.iloc[start : start + PAGE]
     if page.empty:
         return _counted(page, start, 0)
-    names = [
-        *map(column, ("model", "category", "task")),
-        *(_("item"), _("question"), _("reply"), _("read as"), column("verdict")),
-    ]
+    names = [*map(column, ("model", "verdict", "category", "task"))]
+    names += [_("item"), _("question"), _("reply"), _("read as")]
+    styles = ["", "", "", "", "", WIDE, WRAPPED, ""]
     body = ""
     for row in page.itertuples():
-        cells = [*map(_brief, (row.model, row.category, row.task, _name(row)))]
-        cells += [_brief(row.question), _brief(row.error or row.response)]
-        cells.append(_brief(row.parsed) if row.valid else f"<em>{_('not readable')}</em>")
-        cells.append(_(str(row.verdict)))
-        styles = ["", "", "", "", WIDE, "", "", ""]
-        body += f"<tr>{''.join(map(_cell, cells, styles))}</tr>"
+        cells = [row.model, _verdict(row), row.category, row.task, _name(row), row.question]
+        cells += [_reply(row), rounded(str(row.parsed or ""))]
+        body += f"<tr>{''.join(map(_cell, map(_brief, cells), styles))}</tr>"
     return f"{_counted(page, start, len(rows))}{_table(names, body)}"
 
 
@@ -264,7 +262,7 @@ def _lines(rows: pd.DataFrame) -> list[str]:
     table: list[tuple[Any, ...]] = [
         (column("model"), column("verdict"), _("item"), _("reply"), _("question")),
         *(
-            (row.model, _verdict(row), _name(row), row.error or row.response, row.question)
+            (row.model, _verdict(row), _name(row), _reply(row), row.question)
             for row in rows.itertuples()
         ),
     ]
@@ -276,6 +274,10 @@ def _lines(rows: pd.DataFrame) -> list[str]:
     ]
     lines = ["  ".join(map(set_cell_size, line, widths)).rstrip() for line in texts]
     return [line.replace(" ", "\u00a0") for line in lines]  # a browser would join spaces
+
+
+def _reply(row: Any) -> str:
+    return rounded(str(row.error or row.response or ""))
 
 
 def _verdict(row: Any) -> str:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d{1,3})?", re.ASCII)
 WHOLE_NUMBER = re.compile("[0-9]{1,15}")
+# Characters of a number that are shown without rounding.
+DIGITS = 6
 # How a formula begins.
 FORMULA = ("=", "+", "-", "@")
 # With full-width forms, which some programs take for the same, and what they may drop before one.
@@ -47,6 +49,12 @@ def as_csv(table: "pd.DataFrame") -> str:
 def to_number(text: str) -> float:
     """Return a plain decimal number; NaN for anything else, such as `1_000` or `inf`."""
     return float(text) if NUMBER.fullmatch(text) else math.nan
+
+
+def rounded(text: str) -> str:
+    """Return a number of more than `DIGITS` characters with three digits; other texts unchanged."""
+    number = to_number(text)
+    return text if math.isnan(number) or len(text) <= DIGITS else f"{number:.3g}"
 
 
 def to_whole_number(text: str) -> int | None:

@@ -1,6 +1,5 @@
 """The page of a benchmark's questions: each with its options, and what every model answered."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.core.cells import to_number
+from bench.core.cells import rounded
 from bench.core.text import shortened, truncate
 from bench.data import FOUND_SAMPLES, get, spread_evenly
 from bench.data.dataset import GLOSSES
@@ -20,8 +19,6 @@ from bench.tasks.request import of_judge
 
 # Items on a page, requests of an item, characters of a question and of a reply.
 MOST, REQUESTS, SHOWN, BRIEF = 300, 40, 3000, 160
-# Characters of a number from which on it is rounded.
-DIGITS = 6
 
 
 class Reply(NamedTuple):
@@ -176,7 +173,5 @@ def _item(
 
 def _reply(row: Any) -> Reply:
     text = truncate(row.response or row.error, BRIEF)
-    number = to_number(row.parsed or "")
-    is_long = not math.isnan(number) and len(row.parsed) > DIGITS
-    value = f"{number:.3g}" if is_long else truncate(row.parsed or "—", BRIEF)
-    return Reply(value, str(row.verdict), value if is_long else text)
+    value = truncate(rounded(row.parsed or "—"), BRIEF)
+    return Reply(value, str(row.verdict), value if row.response == row.parsed else text)
