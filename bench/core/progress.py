@@ -7,6 +7,7 @@ saved notebook, and a saved line would keep all its states.
 import io
 import multiprocessing
 import sys
+import threading
 import time
 from collections import deque
 from contextlib import closing
@@ -16,6 +17,8 @@ from bench.core.text import reveal_invisible
 
 # Seconds between two lines where no bar can be drawn.
 EVERY = 30.0
+# Seconds before a bar is shown; short work needs none.
+DELAY = 3.0
 CLEAR_LINE = "\r\x1b[K"
 # Seconds after which a speed means something, and that the recent speed is of.
 MEANINGFUL, RECENT = 10.0, 60.0
@@ -36,8 +39,8 @@ class Progress:
         self.total, self.what, self.unit, self.done = total, what, unit, done
         self.size = float(total - done if size is None else size)
         self._printed = time.monotonic()
-        self._bar: Any = None
         self.begin()
+        self._bar: Any = None
         if _interactive():
             from tqdm import tqdm
 
@@ -46,21 +49,23 @@ class Progress:
                 initial=done,
                 desc=what,
                 leave=False,
-                delay=3,  # short work needs no bar
+                delay=DELAY,
                 file=_Output() if in_notebook() else sys.stderr,
                 ncols=100 if in_notebook() else None,
-                # A bar within another one takes its line; in a notebook each has its own output.
-                position=0,
+                # Each bar has its own output in a notebook, so none moves to another's line.
+                position=0 if in_notebook() else None,
                 bar_format=f"{{desc}} |{{bar}}| {{n_fmt}} of {{total_fmt}} {unit}, {{elapsed}}"
                 "{postfix}",
             )
+        self._closed = threading.Event()
+        self._clock = threading.Thread(target=self._tick, daemon=True)
+        if self._bar is not None and not in_notebook():
+            self._clock.start()
 
     def begin(self) -> None:
         """Time anew from here: a model was loaded, or another one is asked."""
         # When something was done, and the size of what was left then.
         self._steps = deque([(time.monotonic(), self.size)])
-        if self._bar is not None and not in_notebook():
-            self._bar.refresh()  # the first step can take long
 
     def advance(self, n: int = 1, size: float | None = None) -> None:
         """Count `n` more, of `size` together."""
@@ -90,6 +95,12 @@ class Progress:
             done = f"{self.what}: {self.done:,} of {self.total:,} {self.unit}"
             say(", ".join(filter(None, (done, left))))
 
+    def _tick(self) -> None:
+        """Let the bar's clock go on within a long step."""
+        while not self._closed.wait(1):
+            if time.monotonic() - self._printed > DELAY:
+                self._bar.refresh()
+
     def _left(self) -> str:
         """Say how long the rest will take; "" as long as that cannot be known."""
         (start, first), (now, last) = self._steps[0], self._steps[-1]
@@ -104,6 +115,9 @@ class Progress:
         return f"about {minutes / 60:.1f} h left"
 
     def close(self) -> None:
+        self._closed.set()
+        if self._clock.is_alive():
+            self._clock.join()
         if self._bar is not None:
             self._bar.close()
 

@@ -157,7 +157,8 @@ class Making:
             if name not in self.made
         ]
         if made:
-            return f"making {', '.join(made)}"
+            more = f" and {len(made) - 2} more" if len(made) > 2 else ""
+            return f"making {', '.join(made[:2])}{more}"
         models = {cell.model.label for cell in self._asked()}
         return f"waiting for {len(models)} of {len(self.plan.models)} models"
 

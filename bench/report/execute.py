@@ -101,8 +101,8 @@ def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:
 def names_of_parameters(source: Path) -> list[str]:
     """Return the names of a notebook's parameters."""
     if not source.is_file():
-        known = ", ".join(sorted(path.stem for path in source.parent.glob("*.ipynb")))
-        raise BadInput(f"{source}: no such notebook; there are {known or 'none'}")
+        known = sorted(path.stem for path in source.parent.glob("*.ipynb"))
+        raise BadInput(f"{source.parent}: " + expected(source.stem, known, "notebook"))
     cells = [
         cell
         for tag in PARAMETERS

@@ -33,7 +33,7 @@ from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
 from bench.config import RunConfig, explain
 from bench.core import i18n
-from bench.core.errors import BadInput, expected, quoted
+from bench.core.errors import BadInput, closest, expected, quoted
 from bench.core.i18n import LANGUAGES
 from bench.data import readers
 from bench.data.readers import as_path
@@ -172,7 +172,9 @@ def merged(*options: Mapping[str, Any]) -> dict[str, Any]:
 def load(path: Path) -> Study:
     """Read a study file."""
     if not path.exists():
-        raise BadInput(f"{path}: no such study file")
+        near = closest(path.name, [file.name for file in path.parent.glob("*.y*ml")])
+        meant = f"; did you mean {path.with_name(near)}?" if near else ""
+        raise BadInput(f"{path}: no such study file{meant}")
     content = readers.read_yaml(path)
     if not isinstance(content, dict):
         keys = ", ".join(KEYS)

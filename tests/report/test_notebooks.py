@@ -15,7 +15,7 @@ from bench.report import build, execute, overview, site
     ("notebook", "message"),
     [
         ("cbbq", "cbbq.ipynb: parameter 'modles' is unknown; allowed: models"),
-        ("nothing", "no such notebook; there are 00_start, cbbq, "),
+        ("cbqb", "notebook 'cbqb' is unknown; allowed: 00_start, cbbq, "),
     ],
 )
 def test_a_misspelt_parameter_or_notebook_is_refused(refusal, notebook, message):
