@@ -145,7 +145,7 @@ class RunConfig(BaseModel):
     )
     data: str | Path | None = option(
         None,
-        "Folder of the data set, or samples for the package's own; default: $BENCH_DATA, "
+        "Folder or file of the data set, or samples for the package's own; default: $BENCH_DATA, "
         "else the user's data folder, else the samples.",
         metavar="DIR",
     )

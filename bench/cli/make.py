@@ -48,11 +48,28 @@ def expand(
     printing.written(files, "questions")
 
 
+def new(
+    benchmark: Annotated[str, Argument(metavar="BENCHMARK", help="cbbq or mcbe.")],
+    folder: Annotated[str, Argument(metavar="DIR", help="Folder of the data; empty or new.")],
+) -> None:
+    """Begin data of your own: a folder with two items and a manifest that explains itself."""
+    from bench.curate import copy_start
+
+    name = resolve(benchmark)
+    for path in copy_start(name, folder):
+        print(path)
+    say(
+        f"change the rows; dataset.toml says what each column is. Then: bench data {name} --check "
+        f"--data {folder}, and bench run {name} --data {folder} --model MODEL; `bench curate "
+        f"{name} DIR` begins items that several people write and review"
+    )
+
+
 def curate(
     benchmark: Annotated[str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal.")],
     folder: Annotated[str, Argument(metavar="FOLDER", help="Folder of the project; empty or new.")],
 ) -> None:
-    """Begin custom items: a project folder with an example to change, for a notebook."""
+    """Begin items that people write and review over weeks; `bench new` begins a few rows."""
     from bench.core.places import NOTEBOOKS, SHIPPED
     from bench.curate import NOTEBOOKS as CURATION_NOTEBOOKS
     from bench.curate import copy_example

@@ -65,7 +65,10 @@ class Dataset(Protocol):
     ITEMS: str
 
     def files(self, folder: Path) -> Mapping[str, Sequence[Path]]:
-        """Return the files of each category in a folder; none if it holds no such data."""
+        """Return the files of each category in a folder; none if it holds no such data.
+
+        Where the rows of a single file name their categories, or its name does, `folder` can be it.
+        """
 
     def load(self, folder: Path, categories: Sequence[str], **settings: str) -> list[Any]:
         """Read the items of some categories, in the order of the files.
@@ -87,6 +90,7 @@ class Source:
     """A folder of one benchmark's data: how it was found, and what its manifest says of it.
 
     Attributes:
+        folder: or a single file, whose manifest stands next to it.
         language: codes of its languages, with commas; empty without a manifest that names them.
         labels: names of its categories in its manifest, by category and code of their language.
     """
@@ -109,7 +113,9 @@ class Source:
         for path in sorted({path for paths in files.values() for path in paths}):
             state = path.stat()
             content = _file_hash(path, state.st_mtime_ns, state.st_size)
-            digest.update(path.relative_to(self.folder).as_posix().encode() + b"\0" + content)
+            digest.update(
+                path.relative_to(dataset.home(self.folder)).as_posix().encode() + b"\0" + content
+            )
         # What a manifest says of categories changes which rows are asked in which tasks.
         categories = sorted(dataset.read_manifest(self.folder).categories.items())
         for name, category in categories:
@@ -163,7 +169,7 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
 
     Args:
         benchmark: its name.
-        folder: where they are; `samples` for the package's own samples; default:
+        folder: the folder or file; `samples` for the package's own samples; default:
             `$BENCH_DATA/NAME`, then the user's data folder, then the samples.
 
     Raises:
@@ -265,10 +271,10 @@ def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
 
 def _source(benchmark: str, folder: Path, found: str) -> Source:
     room = module("data", benchmark)
-    if not folder.is_dir():
+    if not folder.exists():
         raise BadInput(
-            f"{folder}: no such folder ({found}); `bench fetch {benchmark}` brings the released "
-            "data"
+            f"{folder}: no such folder or file ({found}); `bench new {benchmark} DIR` begins data "
+            f"of your own, `bench fetch {benchmark}` brings the released ones"
         )
     if not room.files(folder):
         raise BadInput(f"{folder}: holds no data of {room.TITLE} ({found}); expected {room.LAYOUT}")

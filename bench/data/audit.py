@@ -63,4 +63,4 @@ def error_reason(path: Path, error: Exception) -> str:
 
 def file_name(path: Path, folder: Path) -> str:
     """Return a file's name within a data folder."""
-    return plain(path.relative_to(folder).as_posix())
+    return plain(path.name if path == folder else path.relative_to(folder).as_posix())

@@ -74,9 +74,14 @@ class Manifest(NamedTuple):
         return {name: dict(category.labels) for name, category in self.categories.items()}
 
 
+def home(data: Path) -> Path:
+    """Return the folder of the manifest: the data folder, or that of a single file of data."""
+    return data.parent if data.is_file() else data
+
+
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a data folder; it is empty if there is none."""
-    path = folder / MANIFEST
+    """Read the manifest of a data folder or file; it is empty if there is none."""
+    path = home(folder) / MANIFEST
     return parse_manifest(path, read_toml(path)) if path.is_file() else Manifest({}, (), {})
 
 
@@ -145,6 +150,7 @@ def manifest_tables(manifest: Manifest) -> dict[str, Any]:
 
 def own_prompts(folder: Path) -> Path | None:
     """Return the file of a data set's own prompts, if it has one."""
+    folder = home(folder)
     path = folder / PROMPTS_FILE
     if not path.exists() or not (folder / MANIFEST).is_file():
         return None

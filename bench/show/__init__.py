@@ -5,6 +5,7 @@ show.table(scores, "scores")
 """
 
 import base64
+import json
 import math
 import os
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from IPython import get_ipython
 from IPython.display import HTML, display
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -23,7 +25,7 @@ from matplotlib.figure import Figure
 
 from bench.benchmarks import module
 from bench.core import export, i18n
-from bench.core.errors import BadInput
+from bench.core.errors import BadInput, quoted
 from bench.core.i18n import _
 from bench.core.text import PLAIN, as_html, language_of, shortened, truncate
 from bench.data import audit_module, check, spread_evenly
@@ -69,6 +71,9 @@ __all__ = [
 
 # Characters that are shown of a reply in an example, and in its heading.
 SHOWN, BRIEF = 2000, 60
+# A parameter of a notebook that is a list or a dict, and how one is written as JSON.
+PARAMETER = re.compile(r"^(\w+): (list|dict) = ", re.MULTILINE)
+EXAMPLES = {"list": '["first", "second"]', "dict": '{"name": "value"}'}
 # Pixels per inch of a picture on a page.
 PIXELS = 96
 # Columns of every table of scores.
@@ -81,7 +86,11 @@ def __dir__() -> list[str]:
 
 
 def into(folder: str | Path) -> None:
-    """Save the tables and pictures that are shown from now on; nowhere if `folder` is empty."""
+    """Save the tables and pictures that are shown from now on; nowhere if `folder` is empty.
+
+    Parameters of the notebook that were given as JSON texts are read too.
+    """
+    _read_parameters()
     path = Path(folder) if str(folder) else None
     _folder.set(path)
     if path:
@@ -106,6 +115,22 @@ def table(frame: pd.DataFrame, name: str, caption: str = "", *, digits: int = 2)
     about = _("; ").join([title, *layout.common])
     files = _files(name, export.TABLES)
     display(HTML(_html("table", about, layout, files)), metadata={"caption": title})
+
+
+def _read_parameters() -> None:
+    """Read lists and dicts among a notebook's parameters that papermill's `-p` gave as JSON."""
+    notebook = get_ipython()
+    names = notebook.user_ns if notebook else {}
+    for name, kind in PARAMETER.findall("\n".join(names.get("In", []))):
+        if isinstance(given := names.get(name), str):
+            value, example = None, EXAMPLES[kind]
+            with suppress(ValueError):
+                value = json.loads(given)
+            if type(value).__name__ != kind:
+                raise BadInput(
+                    f"{name} {quoted(given)}: expected a {kind} as JSON, like -p {name} '{example}'"
+                )
+            names[name] = value
 
 
 def save(frame: pd.DataFrame, name: str) -> None:

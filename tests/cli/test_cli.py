@@ -137,7 +137,7 @@ BAD_RUNS = [
     ("cbbq", "--format xml", "--format: format 'xml' is unknown"),
     ("cbbq", "--read minds", "way to read answers 'minds' is unknown"),
     ("cbbq", "--limit 0", "--limit 0: has to be at least 1"),
-    ("cbbq", "--data nowhere", "nowhere: no such folder (--data)"),
+    ("cbbq", "--data nowhere", "nowhere: no such folder or file (--data)"),
     ("cbbq", "--prompts nowhere.toml", "nowhere.toml: no such file of prompts"),
     ("cbbq", "--model simulated:bias=7", "bias=7 is outside 0 to 1"),
     ("cbbq", "--model tiny:xxl", "size 'xxl' is unknown; allowed: s, m, l"),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data
+from bench.curate import copy_start
 from tests.helpers.recorded import table
 
 
@@ -98,3 +99,44 @@ def test_a_limit_takes_items_in_order_and_evenly_from_the_first_on(
     steps = [b - a for a, b in zip(items, [*items[1:], n], strict=True)]
     assert min(steps) >= 1
     assert max(steps) - min(steps) <= 1
+
+
+def test_a_start_is_data_without_a_fault_whose_single_file_gives_the_same_items(
+    tmp_path: Path, refusal
+) -> None:
+    copy_start("cbbq", tmp_path / "cbbq")
+    copy_start("mcbe", tmp_path / "mcbe")
+    for benchmark, name, items in (("cbbq", "rows.csv", 64), ("mcbe", "sport.csv", 2)):
+        folder = data.find(benchmark, tmp_path / benchmark)
+        file = data.find(benchmark, tmp_path / benchmark / name)
+        assert len(data.load(folder)) == items
+        assert data.load(file) == data.load(folder)
+        assert file.sha256 == folder.sha256
+        assert "refused" not in set(data.check(file).kind)
+    questions = data.load(data.find("cbbq", tmp_path / "cbbq"))
+    assert {(one.target, one.target_name[0]) for one in questions} == {(1, "女")}
+    assert "allowed: cbbq, mcbe" in refusal(copy_start, "nli_coal", tmp_path / "nli")
+
+
+def test_a_table_of_templates_needs_no_manifest_and_says_what_it_lacks(
+    tmp_path: Path, refusal
+) -> None:
+    copy_start("cbbq", tmp_path / "cbbq")
+    text = (tmp_path / "cbbq" / "rows.csv").read_text("utf-8")
+    table = tmp_path / "mine.csv"
+
+    def found(text: str) -> str:
+        table.write_text(text, "utf-8")
+        return refusal(lambda: data.load(data.find("cbbq", table)))
+
+    table.write_text(text, "utf-8")
+    assert {one.category for one in data.load(data.find("cbbq", table))} == {"sport"}
+    header, first, *_ = text.splitlines(keepends=True)
+    assert "no row of category sport, ambiguous with question_polarity non_neg" in found(
+        header + first
+    )
+    assert "row 1, column `category`: 'all'" in found(text.replace("sport", "all"))
+    # The group stands in no list of names, and nothing says which one is meant.
+    assert "add target" in found(text.replace("女性", "左撇子"))
+    part = data.SAMPLES / "cbbq" / "age" / "ambiguous" / "templates_generate_neg.csv"
+    assert "give that folder" in refusal(data.find, "cbbq", part)

@@ -5,6 +5,7 @@ import io
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -216,3 +217,13 @@ def test_a_text_is_marked_with_the_language_of_its_letters(
     options = {"tasks": ["bs"], "data": tmp_path, "out": tmp_path / "run"}
     show.examples(run.evaluate("mcbe", "simulated:bias=0.5", **options))
     assert f"<pre class='asked' lang='{marked}" in "".join(shown)
+
+
+def test_lists_and_dicts_that_papermill_gives_as_json_are_read(monkeypatch, refusal):
+    cells = ["models: list = []\nsettings: dict = {}\ndata: str = ''"]
+    given = {"In": cells, "models": '["a", "b"]', "settings": {"x": 1}, "data": '["c"]'}
+    monkeypatch.setattr(show, "get_ipython", lambda: SimpleNamespace(user_ns=given))
+    show.into("")
+    assert (given["models"], given["settings"], given["data"]) == (["a", "b"], {"x": 1}, '["c"]')
+    given["settings"] = "x=1"
+    assert "settings 'x=1': expected a dict as JSON, like -p settings" in refusal(show.into, "")

@@ -38,7 +38,7 @@ PAPER = Paper(
 )
 LAYOUT = (
     "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and "
-    "templates_generate_nonneg.csv"
+    "templates_generate_nonneg.csv, or all templates in rows.csv"
 )
 # Settings under which `bench fetch` takes a release that has faults, so that it can be examined.
 TOLERANT: dict[str, str] = {}
@@ -56,6 +56,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     # Whether a question that occurs twice in a file, with the same label, is left out.
     "dedupe": ("no", "yes"),
 }
+# A table of all templates of a folder, whose columns say where each would be.
+TABLE = "rows.csv"
 # Columns that all questions of a template share, in a file that does not name their template.
 COMMON = ("question_index", "subcategory", "bias_targeted_groups", "source", "question", "ans2")
 # Columns of our own expanded files beyond the released ones, so that nothing of a template is lost.
@@ -134,8 +136,11 @@ Effects = Counter[tuple[str, str, str, bool]]
 def files(folder: Path) -> dict[str, list[Path]]:
     """Map each category to its files: templates of both polarities, else an expanded csv or json.
 
+    A single table of templates, `folder` itself or its `TABLE`, is the file of each category in it.
     An unknown category, or one polarity without the other, is refused.
     """
+    if table := single_table(folder):
+        return {category: [table] for category in templates.categories(table)}
     known = categories_of(folder)
     by_category: dict[str, list[Path]] = {}
     for place in sorted(root(folder, known).iterdir()):
@@ -156,9 +161,19 @@ def files(folder: Path) -> dict[str, list[Path]]:
     return by_category
 
 
+def single_table(folder: Path) -> Path | None:
+    """Return the one table of templates of a folder, or the file that is given in its place."""
+    if folder.is_file() and folder.parent.name in CONDITIONS:
+        raise BadInput(f"{folder}: is a part of the data in {folder.parents[2]}; give that folder")
+    path = folder if folder.is_file() else folder / TABLE
+    return path if path.is_file() else None
+
+
 def categories_of(folder: Path) -> tuple[str, ...]:
     """List the categories that a folder may have: the benchmark's, and those of its manifest."""
-    return tuple(dict.fromkeys([*CATEGORIES, *dataset.read_manifest(folder).categories]))
+    table = single_table(folder)
+    own = templates.categories(table) if table else dataset.read_manifest(folder).categories
+    return tuple(dict.fromkeys([*CATEGORIES, *own]))
 
 
 def root(folder: Path, known: Sequence[str]) -> Path:
@@ -189,7 +204,8 @@ def read_templates(
     return [
         template
         for path in paths
-        if path.parent.name == condition and path.name in FILES.values()
+        if path.parent.name not in CONDITIONS
+        or (path.parent.name == condition and path.name in FILES.values())
         for template in templates.read(path, category, condition, expansion)
     ]
 

@@ -158,14 +158,17 @@ def _audit(folder: Path, expansion: str) -> Iterator[Finding]:
             yield Finding("", 0, "", "refused", what, fault="refused")
     except (BadInput, OSError) as error:
         yield _refused(folder, folder, error)
-    root = cbbq.root(folder, known)
+    table, root = _table(folder), folder
+    if not table and folder.is_dir():
+        root = cbbq.root(folder, known)
     numbers: dict[str, Counter[str]] = {}
     for category in known:
         numbers[category], texts = Counter(), set()
         for condition in CONDITIONS:
             templates: list[Template] = []
             rows: list[Row] = []
-            yield from _condition(folder, root / category / condition, expansion, templates, rows)
+            place = root / category / condition
+            yield from _condition(folder, place, expansion, templates, rows, table)
             numbers[category].update(f"{condition}_{one.polarity}" for one in templates)
             numbers[category][condition] = len(rows)
             texts |= {tuple(row[column] for column in ASKED[:-1]) for row in rows}
@@ -175,20 +178,34 @@ def _audit(folder: Path, expansion: str) -> Iterator[Finding]:
     yield from _counts(numbers)
 
 
+def _table(folder: Path) -> Path | None:
+    try:
+        return cbbq.single_table(folder)
+    except BadInput:  # which has been reported
+        return None
+
+
 def _condition(
-    folder: Path, place: Path, expansion: str, templates: list[Template], rows: list[Row]
+    folder: Path,
+    place: Path,
+    expansion: str,
+    templates: list[Template],
+    rows: list[Row],
+    table: Path | None = None,
 ) -> Iterator[Finding]:
     """Audit the templates of a condition of a category, or the expanded file if there are none.
 
     Args:
+        table: the single table of all templates, if that is where they are.
         templates, rows: take the templates that could be read, and the questions.
     """
     category, condition = place.parent.name, place.name
     paths = [place / name for name in FILES.values() if (place / name).is_file()]
+    paths = [table] if table else paths
     bare = [path for path in paths if path.read_bytes()[:3] != b"\xef\xbb\xbf"]
     for path in bare if len(bare) < len(paths) else ():
         yield _odd(audit.file_name(path, folder), "no_byte_order_mark")
-    complete = len(paths) == 2
+    complete = bool(table) or len(paths) == 2
     for path in paths:
         try:
             for template in cbbq_templates.read(path, category, condition):
@@ -206,7 +223,10 @@ def _condition(
         yield from _in_templates(templates, folder, rows)
         for path in expanded if complete else ():
             yield from _compare(audit.file_name(path, folder), path, rows)
-    file, questions = audit.file_name(place, folder), pd.DataFrame(rows, columns=list(ASKED))
+    file, questions = (
+        audit.file_name(table or place, folder),
+        pd.DataFrame(rows, columns=list(ASKED)),
+    )
     if surplus := int(questions.duplicated().sum()):
         detail = f"{surplus:,} of {len(questions):,}; `--set dedupe=yes` leaves them out"
         yield _odd(file, "duplicate_questions", detail, items=surplus)
@@ -350,7 +370,8 @@ def _template_faults(case: Case, template: Template) -> Iterator[Finding]:
         detail = f"NAME{target + 1} counts here"
         yield case.odd("group_and_slot_disagree", "bias_targeted_groups", detail)
     elif target is not None and case.usual not in (None, target):
-        yield case.odd("roles_reversed_vs_category", f"NAME{target + 1}")
+        declared = "" if template.declared is None else "dataset.toml says so; the words count"
+        yield case.odd("roles_reversed_vs_category", f"NAME{target + 1}", declared)
 
     # A name that ends as the text after its slot begins, such as 老人 before 人.
     texts = [case.cells[column] for column in TEXTS]

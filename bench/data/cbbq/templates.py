@@ -12,13 +12,14 @@ What is wrong in a file raises `BadInput` with the file, the row and the column.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
 
-from bench.core.errors import BadInput, expected
+from bench.core.errors import BadInput, expected, quoted
 from bench.data import dataset
 from bench.data.readers import Row, read_csv
 
@@ -43,6 +44,8 @@ CONDITIONS = ("ambiguous", "disambiguous")
 # Polarity by the file's name: the column of that name is wrong in hundreds of released rows.
 FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_nonneg.csv"}
 TEXTS = ("context", "ans0", "ans1")
+# The columns that say where a template belongs.
+PLACE = ("category", "context_condition")
 INSTANCE_COLUMNS = (
     "question_index",
     "question_polarity",
@@ -152,18 +155,22 @@ class Template:
 def read(
     path: Path, category: str, condition: str, expansion: str = "compat"
 ) -> Iterator[Template]:
-    """Read the templates of a file, in its order.
+    """Read the templates of a file of a category and condition, in its order, or of a table of all.
 
     With `strict`, a misspelt placeholder, a name in both lists, and a polarity or category other
     than the file's are refused too.
     """
-    polarity = next(polarity for polarity, name in FILES.items() if name == path.name)
+    in_folder = path.parent.name in CONDITIONS
+    polarities = [polarity for polarity, name in FILES.items() if name == path.name]
     declared = declared_option(path, category)
     columns = (*INSTANCE_COLUMNS, "NAME1", "NAME2")
     questions = characters = 0
     for record, cells in enumerate(read_csv(path, columns), start=1):
+        if not in_folder and [cells[name] for name in PLACE] != [category, condition]:
+            continue
         place = f"{path}, row {record}"
         label = checked(place, cells, condition, columns, category)
+        polarity = polarities[0] if in_folder else cells["question_polarity"]
         lists = []
         for column in ("NAME1", "NAME2"):
             try:
@@ -197,6 +204,32 @@ def read(
                     f"at most {limit:,} are made; write fewer names"
                 )
         yield template
+
+
+def categories(path: Path) -> tuple[str, ...]:
+    """Return the categories in a table of all templates.
+
+    Raises:
+        BadInput: a wrong category or condition, or one polarity without the other.
+    """
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for record, row in enumerate(read_csv(path, (*INSTANCE_COLUMNS, "NAME1", "NAME2")), start=1):
+        place, category, condition = f"{path}, row {record}", *(row[name] for name in PLACE)
+        if error := dataset.category_name_error(category):
+            raise BadInput(f"{place}, column `category`: {quoted(category)}: {error}")
+        for column, allowed in zip(
+            (PLACE[1], "question_polarity"), (CONDITIONS, FILES), strict=True
+        ):
+            if row[column] not in allowed:
+                raise BadInput(f"{place}: {expected(row[column], allowed, f'column `{column}`')}")
+        found[category, condition].add(row["question_polarity"])
+    for (category, condition), polarities in found.items():
+        for missing in FILES.keys() - polarities:
+            raise BadInput(
+                f"{path}: has no row of category {category}, {condition} with question_polarity "
+                f"{missing}; both polarities are needed"
+            )
+    return tuple(dict.fromkeys(category for category, _condition in found))
 
 
 def checked(place: str, row: Row, condition: str, columns: Sequence[str], category: str) -> int:
@@ -402,7 +435,7 @@ def _mention(word: str, text: str) -> int | None:
 
 def declared_option(path: Path, category: str) -> int | None:
     """Read the option that dataset.toml declares for a category, from the path of a file of it."""
-    folder = path.parents[2]
+    folder = path.parents[2] if path.parent.name in CONDITIONS else path.parent
     if folder.name == "data" and not (folder / dataset.MANIFEST).is_file():
         folder = folder.parent
     declared = dataset.read_manifest(folder).categories.get(category)

@@ -160,6 +160,8 @@ def arrange(names: Sequence[str]) -> dict[str, str]:
 def categories_of(folder: Path) -> dict[str, bool]:
     """Tell of each category that a folder may have, by its manifest too, if it compares groups."""
     own = dataset.read_manifest(folder).categories
+    if folder.is_file() and not dataset.category_name_error(folder.stem):
+        own = {folder.stem: dataset.Category({}), **own}
     groups = {name: name not in WITHOUT_GROUPS for name in CATEGORIES}
     return groups | {name: groups.get(name, True) and own[name].groups for name in own}
 
@@ -181,9 +183,13 @@ def files(folder: Path) -> dict[str, list[Path]]:
 def scan(folder: Path, known: Iterable[str]) -> tuple[dict[str, Path], list[Path]]:
     """Find the file of each known category, and tables with McBE's columns of no known one.
 
+    A single file is of the category that it is called after.
     They are of one place and kind: the preferred one with any known category, xlsx before CSV as
     the data card asks; `test` is no category.
     """
+    if folder.is_file():
+        name = unquote(folder.stem)
+        return ({name: folder}, []) if name in known else ({}, [folder])
     kinds = [
         {
             unquote(path.stem): path  # a browser may keep the `%2B` of a link for `+`
