@@ -17,7 +17,7 @@ import pandas as pd
 from bench import records
 from bench.benchmarks import module
 from bench.core.errors import BadInput, expected
-from bench.core.text import as_html
+from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
 from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.headline import headline_rows
@@ -67,7 +67,7 @@ class Run:
         folder = str(self.folder)
         with suppress(ValueError):  # another drive on Windows
             folder = min(folder, os.path.relpath(folder), key=len)
-        return f"<Run {self._summary()}, {folder}>"
+        return reveal_invisible(f"<Run {self._summary()}, {folder}>")
 
     def _repr_html_(self) -> str | None:
         """Return the headline scores over all categories as a table; None without an answer."""

@@ -60,15 +60,15 @@ def test_answers_of_a_run_have_verdicts(tmp_path):
 
 def test_a_run_is_shown_by_its_headline_scores_and_scored_with_others(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    asked = {"categories": ["gender"], "limit": 4, "name": "<b>"}
+    asked = {"categories": ["gender"], "limit": 4, "name": "<b>\x1b"}
     run = bench.evaluate("cbbq", "simulated:bias=1", **asked, out=tmp_path / "one")
-    assert repr(run) == "<Run cbbq, <b>, 8 answers, one>"
+    assert repr(run) == r"<Run cbbq, <b>\x1b, 8 answers, one>"
     shown = run._repr_html_()
-    assert shown.startswith("<p>cbbq, &lt;b&gt;, 8 answers</p>")
+    assert shown.startswith(r"<p>cbbq, &lt;b&gt;\x1b, 8 answers</p>")
     # Scores, upper ends and valid rates of two tasks; accuracy is 0.
     assert shown.count("<td>1.000</td>") == 2 * 3 + 1
     (run.folder / "records" / "000000.parquet").unlink()
-    assert repr(bench.open("one")) == "<Run cbbq, <b>, 0 of 8 answers, one>"
+    assert repr(bench.open("one")) == r"<Run cbbq, <b>\x1b, 0 of 8 answers, one>"
     assert run._repr_html_() is None
     others = [
         bench.evaluate(name, f"simulated:bias={bias}", limit=2, categories=[part])
