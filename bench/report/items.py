@@ -11,7 +11,7 @@ from bench.benchmarks import module
 from bench.core.cells import rounded
 from bench.core.text import shortened, truncate
 from bench.data import FOUND_SAMPLES, get, spread_evenly
-from bench.data.dataset import GLOSSES
+from bench.data.dataset import GLOSSES, home
 from bench.data.readers import read_json_lines
 from bench.figures.style import label
 from bench.run.results import Run, all_items, labels
@@ -119,7 +119,7 @@ def _glosses(run: Run) -> dict[str, str]:
     data = run.about["data"]
     # The run can come from another machine, where the samples lay elsewhere.
     is_sample = data.get("found") == FOUND_SAMPLES
-    path = (get(run.benchmark).samples if is_sample else Path(data["folder"])) / GLOSSES
+    path = (get(run.benchmark).samples if is_sample else home(Path(data["folder"]))) / GLOSSES
     if not path.is_file():
         return {}
     return {str(line.get("id")): str(line.get("english", "")) for _n, line in read_json_lines(path)}
