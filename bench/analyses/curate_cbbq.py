@@ -52,6 +52,7 @@ from bench.figures.style import (
 )
 from bench.metrics import agreement, diversity
 from bench.metrics.diversity import NEAR
+from bench.metrics.headline import percent
 from bench.run import curated, evaluate_all
 from bench.run.results import Run
 from bench.scorers.base import digest
@@ -404,12 +405,12 @@ def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str
         lines.append(
             _(
                 "Of {n} first drafts {usable} could stand as they were or after an edit of at most "
-                "{small} of the characters (95 % interval {low} to {high}).",
+                "{small} of the characters (95\u00a0% interval {low} to {high}).",
                 n=first.n,
-                usable=f"{first.usable:.0%}",
-                small=f"{SMALL:.0%}",
-                low=f"{first.ci_low:.0%}",
-                high=f"{first.ci_high:.0%}",
+                usable=percent(first.usable),
+                small=percent(SMALL),
+                low=percent(first.ci_low),
+                high=percent(first.ci_high),
             )
         )
     table = kappas(answers)
@@ -419,7 +420,7 @@ def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str
         right = _(
             "Of their {n} blind answers {share} are the label (who guesses gets a third).",
             n=len(blind),
-            share=f"{(blind.answer == blind.label).mean():.0%}",
+            share=percent((blind.answer == blind.label).mean()),
         )
         lines.append(sentences([agreement.kappa_sentence(table, who), right]))
     reviewed = standing[~standing.note.isin([MEND, FACTS, REVIEW_MISSING])]

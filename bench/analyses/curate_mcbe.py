@@ -54,7 +54,7 @@ from bench.figures.style import (
 from bench.metrics import alpha
 from bench.metrics.agreement import LEVELS, kappas, severity_level
 from bench.metrics.bootstrap import estimate, resample
-from bench.metrics.headline import range_text
+from bench.metrics.headline import percent, range_text
 from bench.run import curated, evaluate_all
 from bench.run.results import Run
 from bench.scorers.base import digest
@@ -375,8 +375,8 @@ def findings(rounds: Rounds) -> list[str]:
             _(
                 "Reviewers said yes to the quality questions in {low} to {high} of their answers; "
                 'least to "{question}" (n = {n} answers about {items} items each).',
-                low=f"{worst.yes:.0%}",
-                high=f"{shares.yes.max():.0%}",
+                low=percent(worst.yes),
+                high=percent(shares.yes.max()),
                 question=worst.asked,
                 n=int(worst.n),
                 items=int(worst["items"]),

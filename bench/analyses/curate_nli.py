@@ -27,6 +27,7 @@ from bench.data.nli_coal.language_pack_audit import check, sift
 from bench.data.readers import as_path as path_of
 from bench.data.readers import read_text
 from bench.figures.style import FAINT, INK, WIDTH, colours, set_title, style, wrap_cjk
+from bench.metrics.headline import percent
 from bench.run import curated
 
 # Our own words and captions, in a language that the releases do not have.
@@ -157,7 +158,7 @@ def findings(made: Made) -> list[str]:
                 "stated filter, each with its reason.",
                 kept=f"{kept:,}",
                 n=f"{n:,}",
-                share=f"{kept / n:.0%}",
+                share=percent(kept / n),
             )
         )
     built = pairs(made.pack).groupby("set", sort=False).pairs.sum()

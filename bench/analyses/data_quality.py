@@ -29,7 +29,7 @@ from matplotlib.ticker import MaxNLocator
 
 from bench.benchmarks import module, names, resolve
 from bench.core.errors import BadInput, expected, quoted
-from bench.core.i18n import N_, _
+from bench.core.i18n import N_, _, sentences
 from bench.data import SAMPLES, Source, find, spread_evenly
 from bench.data import texts as data_texts
 from bench.data.dataset import language_name
@@ -53,7 +53,7 @@ from bench.figures.style import (
 from bench.metrics import agreement, diversity
 from bench.metrics.agreement import BANDS, SimulatedAnnotators, kappa_sentence
 from bench.metrics.diversity import NEAR, Diversity
-from bench.metrics.headline import category_name_warnings, range_text
+from bench.metrics.headline import category_name_warnings, percent, range_text
 from bench.metrics.table import ALL
 
 # Simulated annotators rate at most this many items per category.
@@ -105,22 +105,28 @@ class DataSet:
         return data_texts.audit(self.source)
 
     def finding(self) -> str:
-        """Say how much two of its texts share."""
-        within: Any = self.diversity.table.set_index("category").loc[ALL]
+        """Say how many texts there are, and how much two of a category share."""
+        (within,) = self.diversity.table.query("category == @ALL").to_dict("records")
         evidence = _("no interval: too few items in a category")
-        if not math.isnan(within.ci_low):
-            ends = {"low": f"{within.ci_low:.2f}", "high": f"{within.ci_high:.2f}"}
-            evidence = _("95\u00a0% interval {low} to {high}", **ends)
-        return _(
-            "{title}: two texts of one category share {mean} on average (ROUGE-L; {evidence}; n = "
-            "{pairs} pairs); {share} of the pairs are below {half}.",
+        if not np.isnan(within["ci_low"]):
+            low, high = f"{within['ci_low']:.2f}", f"{within['ci_high']:.2f}"
+            evidence = _("95\u00a0% interval {low} to {high}", low=low, high=high)
+        text = _(
+            "{title} has {n} different texts in {categories} categories; two of a category share "
+            "{mean} on average (ROUGE-L, 0 to 1; {evidence}; n = {pairs} pairs).",
             title=self.title,
+            n=f"{len(self.diversity.each):,}",
+            categories=self.texts.category.nunique(),
             mean=f"{within['mean']:.2f}",
             evidence=evidence,
-            pairs=f"{within.pairs:,}",
-            share=f"{within.below_half:.0%}",
+            pairs=f"{within['pairs']:,}",
+        )
+        below = _(
+            "{share} of the pairs are below {half}.",
+            share=percent(within["below_half"]),
             half=f"{diversity.HALF:g}",
         )
+        return sentences([text, below])
 
 
 def open_sets(benchmarks: Sequence[str], data: Mapping[str, str] | str = "") -> list[DataSet]:
@@ -232,7 +238,7 @@ class Pair(NamedTuple):
                     near=f"{row['near']:,}",
                     texts=f"{row['texts']:,}",
                     name=name,
-                    share=f"{row['share']:.0%}",
+                    share=percent(row["share"]),
                     other=other,
                     least=f"{self.least:g}",
                 )
@@ -309,13 +315,6 @@ def _pair(first: DataSet, second: DataSet, least: float) -> Pair:
 
 def pair_findings(pairs: Sequence[Pair]) -> list[str]:
     """Say what each pair of data sets shares."""
-    if not pairs:
-        return [
-            _(
-                "These are the samples, and no other data are named (parameter others), so there "
-                "is nothing to compare them with."
-            )
-        ]
     sources = [(data.benchmark, vars(data.source)) for pair in pairs for data in pair[:2]]
     texts = [text for pair in pairs for text in pair.findings()]
     return [*texts, *category_name_warnings(sources)]

@@ -8,7 +8,7 @@ pictures, and what the statistic that the McBE paper prints implies (Lan et al.,
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from scipy.stats import chi2
 
 from bench.analyses.compare_models import common_scores
+from bench.benchmarks import module
 from bench.core.i18n import _, note
 from bench.figures.style import (
     BIAS_PALETTE,
@@ -33,9 +34,9 @@ from bench.figures.style import (
 from bench.metrics import friedman
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.friedman import CATEGORY, Blocks, Friedman, critical_difference
-from bench.metrics.headline import short_title
+from bench.metrics.headline import phrase
 from bench.metrics.significance import format_p
-from bench.metrics.table import cards
+from bench.metrics.table import ALL, cards
 from bench.run import results
 from bench.run.results import Run
 
@@ -53,18 +54,23 @@ DESIGNS = {
 
 
 class Result(NamedTuple):
-    """Scores of models over blocks, and what the tests of `bench.metrics.friedman` say of them."""
+    """Scores of models over blocks, and what the tests of `bench.metrics.friedman` say of them.
+
+    Attributes:
+        constant: the models that give the same answer to everything.
+    """
 
     blocks: Blocks
     test: Friedman
     pairs: pd.DataFrame
     mean_ranks: pd.DataFrame
+    constant: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, blocks: Blocks) -> "Result":
+    def of(cls, blocks: Blocks, constant: Iterable[str] = ()) -> "Result":
         """Test `blocks`."""
         tested, pairs = friedman.test(blocks), friedman.pairs(blocks)
-        return cls(blocks, tested, pairs, friedman.mean_ranks(blocks))
+        return cls(blocks, tested, pairs, friedman.mean_ranks(blocks), frozenset(constant))
 
     @property
     def units(self) -> str:
@@ -116,7 +122,18 @@ def compare(
         preset: how answers are scored, default: as the runs were.
     """
     scores = common_scores(runs, preset or None)
-    return Result.of(friedman.blocks(scores, benchmark, by, task, metric))
+    blocks = friedman.blocks(scores, benchmark, by, task, metric)
+    places = [(ALL, headline.task, headline.metric) for headline in blocks.headlines]
+    habits = module("metrics", benchmark).habits
+    constant = [
+        name
+        for name, run in zip(results.labels(runs), runs, strict=True)
+        if any(
+            place in habits(run.records, run.items, preset or str(run.about["preset"]))
+            for place in places
+        )
+    ]
+    return Result.of(blocks, constant)
 
 
 def overall(runs: Sequence[Run], result: Result, preset: str = "") -> pd.DataFrame:
@@ -138,48 +155,69 @@ def tables(result: Result) -> dict[str, pd.DataFrame]:
 
 
 def findings(result: Result) -> list[str]:
-    """Say whether the models differ, which ranks first, and what was left out.
+    """Say whether the models differ and which ranks first, and what was left out.
 
     The tests of pairs, the reasons and the ties are in the tables.
     """
     tested, kinds = result.test, result.blocks.left_out.what
-    titles = [short_title(headline) for headline in result.blocks.headlines]
+    measures = [phrase(headline.title) for headline in result.blocks.headlines]
+    what = measures[0] if len(measures) == 1 else _("scores of {n} tasks", n=len(measures))
+    about = {"k": tested.models, "what": what, "n": tested.blocks, "units": result.units}
     if math.isnan(tested.statistic):
-        text = note(tested.note)
-    else:
-        text = _(
-            "Friedman's Q = {q} with {df} degrees of freedom, {p}; Kendall's W = {w}",
-            q=f"{tested.statistic:.1f}",
-            df=tested.df,
-            p=format_p(tested.p),
-            w=f"{tested.kendall_w:.2f}",
-        )
-    measure = titles[0] if len(titles) == 1 else _("scores of {n} tasks", n=len(titles))
-    verdict = _("{measure}: {title} ({around}).", measure=measure, title=result.title, around=text)
-    leader = ""
+        return [
+            _(
+                "Whether {k} models differ in {what} could not be tested over {n} {units}: {why}.",
+                why=note(tested.note),
+                **about,
+            )
+        ]
+    around = _(
+        "Friedman's Q = {q}, {p}, Kendall's W = {w}",
+        q=f"{tested.statistic:.1f}",
+        p=format_p(tested.p),
+        w=f"{tested.kendall_w:.2f}",
+    )
     if tested.p < ALPHA:
-        first = result.mean_ranks.iloc[0]
-        details = [_("1 is {best}", best=result.best)]
-        if pd.notna(first.ci_low):
-            low, high = f"{first.ci_low:.1f}", f"{first.ci_high:.1f}"
-            details.insert(0, _("95\u00a0% interval {low} to {high}", low=low, high=high))
-        leader = _(
-            "{model} has the first mean rank, {rank} ({details}).",
-            model=first.model,
-            rank=f"{first.mean_rank:.1f}",
-            details=_("; ").join(details),
+        answer = _(
+            "The {k} models differ in {what} over {n} {units} ({around}): {leader}",
+            around=around,
+            leader=_leader(result),
+            **about,
         )
+        about |= {"apart": int((result.pairs.p_nemenyi < ALPHA).sum()), "all": len(result.pairs)}
+        pairs = _("{apart} of {all} pairs of models can be told apart (Nemenyi's test).", **about)
+    else:
+        answer = _(
+            "No difference between {k} models could be shown in {what} over {n} {units} "
+            "({around}).",
+            around=around,
+            **about,
+        )
+        pairs = ""
+    # With n blocks, the smallest p of Wilcoxon's test is 2 / 2^n.
+    few = ""
+    if 2.0 ** (1 - tested.blocks) * len(result.pairs) >= ALPHA:
+        few = _("So few blocks are too few for Wilcoxon's test of {n} pairs.", n=len(result.pairs))
     lost = _(
         "Left out for want of a score, see the table: {m} models, {n} {units}.",
         m=int((kinds == "model").sum()),
         n=int((kinds == "block").sum()),
         units=result.units,
     )
-    # With n blocks, the smallest p of Wilcoxon's test is 2 / 2^n.
-    few = ""
-    if 2.0 ** (1 - tested.blocks) * len(result.pairs) >= ALPHA:
-        few = _("So few blocks are too few for Wilcoxon's test of {n} pairs.", n=len(result.pairs))
-    return [verdict, *filter(None, [leader, few, lost if len(kinds) else ""])]
+    return [answer, *filter(None, [pairs, few, lost if len(kinds) else ""])]
+
+
+def _leader(result: Result) -> str:
+    """Name the model of the first mean rank; one that answers always alike never alone."""
+    first = result.mean_ranks.iloc[0]
+    details = [_("mean rank {rank}", rank=f"{first.mean_rank:.1f}")]
+    if pd.notna(first.ci_low):
+        low, high = f"{first.ci_low:.1f}", f"{first.ci_high:.1f}"
+        details.append(_("95\u00a0% interval {low} to {high}", low=low, high=high))
+    details.append(_("1 is {best}", best=result.best))
+    if first.model in result.constant:
+        details.append(_("it gives the same answer to everything"))
+    return _("{model} ranks first ({around}).", model=first.model, around=_("; ").join(details))
 
 
 def critical_difference_diagram(result: Result) -> Figure:

@@ -42,6 +42,7 @@ from bench.figures.style import (
     style,
 )
 from bench.metrics.bootstrap import estimate, resample
+from bench.metrics.headline import TOLD, percent
 from bench.metrics.significance import Comparison, comparison_sentence, difference
 from bench.metrics.table import ALL
 from bench.run.results import Run, short_name
@@ -376,28 +377,22 @@ def compare(marks: pd.DataFrame, second: str) -> pd.DataFrame:
 
 
 def findings(summed: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
-    """Say what was found: a sentence per comparison, then per judge, benchmark and prompt set."""
+    """Say how often planted instructions win where they win most, then how prompt sets compare."""
     texts = []
-    for row in compared.to_dict("records"):
-        who = _("{judge} on {benchmark}", judge=row["judge"], benchmark=row["benchmark"])
-        names = ("difference", "ci_low", "ci_high", "p", "replies", "detectable", "note")
-        change = Comparison(*(row[name] for name in names))
-        both, rate = (row["first"], row["second"]), _("the win rate of instructions")
-        text = comparison_sentence(change, *both, rate, units=N_("replies"))
-        texts.append(_("{title}: {sentence}", title=who, sentence=text))
     harmless = summed[summed.kind == HARMLESS].set_index(KEYS).won
-    for row in summed[summed.kind == PLANTED].to_dict("records"):
+    planted = summed[summed.kind == PLANTED].sort_values("won", ascending=False, kind="stable")
+    for row in planted.head(1).to_dict("records"):
         text = _(
-            "{judge} on {benchmark}, prompts {wording}: {won} of planted instructions win the mark "
-            "that they are after (95\u00a0% interval {low} to {high}; a harmless sentence "
-            "{harmless}; n = {n}).",
+            "Up to {won} of planted instructions win the mark that they are after: {judge} on "
+            "{benchmark}, prompts {wording} (95\u00a0% interval {low} to {high}; a harmless "
+            "sentence {harmless}; n = {n}).",
             judge=row["judge"],
-            benchmark=row["benchmark"],
+            benchmark=module("data", row["benchmark"]).TITLE,
             wording=row["wording"],
-            won=f"{row['won']:.0%}",
-            low=f"{row['won_low']:.0%}",
-            high=f"{row['won_high']:.0%}",
-            harmless=f"{harmless[tuple(row[name] for name in KEYS)]:.0%}",
+            won=percent(row["won"]),
+            low=percent(row["won_low"]),
+            high=percent(row["won_high"]),
+            harmless=percent(harmless[tuple(row[name] for name in KEYS)]),
             n=f"{row['asked']:,}",
         )
         doubt = ""
@@ -405,10 +400,18 @@ def findings(summed: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
             doubt = _(
                 "But this judge does not do its task: {share} of replies as they are get a "
                 "readable mark, of {n} different values.",
-                share=f"{row['readable_clean']:.0%}",
+                share=percent(row["readable_clean"]),
                 n=row["levels"],
             )
         texts.append(sentences([text, doubt]))
+    for row in compared.sort_values("p", kind="stable").head(TOLD).to_dict("records"):
+        title = module("data", row["benchmark"]).TITLE
+        who = _("{judge} on {benchmark}", judge=row["judge"], benchmark=title)
+        names = ("difference", "ci_low", "ci_high", "p", "replies", "detectable", "note")
+        change = Comparison(*(row[name] for name in names))
+        both, rate = (row["first"], row["second"]), _("the win rate of instructions")
+        text = comparison_sentence(change, *both, rate, units=N_("replies"))
+        texts.append(_("{title}: {sentence}", title=who, sentence=text))
     return texts
 
 
@@ -463,7 +466,9 @@ def plot_kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | Non
     ax.set(xlim=(-0.03, 1.03), xlabel=_("share that win the mark they are after (0 is ideal)"))
     legend_below(fig, ax)
     planted = rows[rows.kind == PLANTED].sort_values("won", kind="stable")
-    shares = _(", ").join(f"{row.wording} {row.won:.0%}" for row in planted.itertuples())
+    shares = _(", ").join(
+        f"{row['wording']} {percent(row['won'])}" for row in planted.to_dict("records")
+    )
     title = _(
         "{judge} on {benchmark}: instructions win in {shares}",
         judge=judge,

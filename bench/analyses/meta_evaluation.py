@@ -49,6 +49,7 @@ from bench.metrics.correlation import COEFFICIENTS, PEARSON, by_group
 from bench.metrics.headline import listing, range_text
 from bench.metrics.nli_coal.answers import SUMS, answers, arranged
 from bench.metrics.nli_coal.formulas import measures
+from bench.metrics.significance import format_p
 from bench.metrics.table import ALL
 from bench.scorers.base import digest
 from bench.tasks.nli_labels import LABELS
@@ -446,13 +447,13 @@ def _r_text(correlated: pd.DataFrame, language: str, measure: str, *, p: bool = 
         return _("no model passed")
     if known.empty:
         return _("r undefined: {why}", why=note(rows.reason.iloc[0]))
-    r = range_text(f"{known.value.min():.3f}", f"{known.value.max():.3f}")
+    r = range_text(*(f"{end:z.2f}".replace("-", "−") for end in known.value.agg(["min", "max"])))
     if not p:
         return f"r = {r}"
     return _(
-        "r = {r} between the rate put in and the score (Pearson, by seed; p up to {p}; n = {n})",
+        "r = {r} between the rate put in and the score (Pearson, by seed; {p}; n = {n})",
         r=r,
-        p=f"{known.p.max():.3f}",
+        p=format_p(known.p.max()),
         n=int(known.n.min()),
     )
 

@@ -8,6 +8,7 @@ benchmark is computed for a grid of them.
     summary(scores), confusion(scores)
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,11 +24,11 @@ from bench import data
 from bench.benchmarks import module, names, resolve
 from bench.config import RunConfig
 from bench.core.errors import BadInput
-from bench.core.i18n import N_, _, note
+from bench.core.i18n import N_, _
 from bench.core.progress import progress
 from bench.figures.style import FAINT, INK, WIDTH, colours, forest_axis, set_title, style
 from bench.metrics.correlation import correlations
-from bench.metrics.headline import listing
+from bench.metrics.headline import listing, percent, without_brackets
 from bench.metrics.table import ALL
 from bench.run import execute
 from bench.run.plan import Plan
@@ -56,6 +57,9 @@ MEASURE = ["benchmark", "task", "metric"]
 NAMES = [*MEASURE, "headline"]
 # A measure reacts to the bias if that makes at least this share of all that it moves.
 LEAST = 0.05
+# It follows the bias from this rank correlation on; and what moves it by no more than this share of
+# its range is negligible.
+FOLLOWS, NEGLIGIBLE = 0.9, 0.1
 _ROUNDING = 1e-9
 
 
@@ -299,38 +303,57 @@ def measure_name(task: str, metric: str, benchmark: str = "") -> str:
     name = metric if task == ALL and metric != "score" else f"{metric} ({task})"
     if not benchmark:
         return name
+    titles = {(h.task, h.metric): h.title for h in module("metrics", benchmark).HEADLINES}
+    if title := titles.get((task, metric)):
+        name = re.split("[:：]", without_brackets(title))[0]
     return _("{title}, {measure}", title=module("data", benchmark).TITLE, measure=name)
 
 
-def findings(table: pd.DataFrame, confused: pd.DataFrame) -> list[str]:
-    """Say of each headline measure how it follows the bias, and what else moves it.
+def findings(table: pd.DataFrame) -> list[str]:
+    """Say how many headline scores follow the bias and nothing else, and which is most confused.
 
     Args:
-        table, confused: `summary` and `confusion` of the same respondents.
+        table: `summary` of the respondents.
     """
-    texts = []
-    for row in table[table.headline].to_dict("records"):
-        text = _("{text}.", text=note(row["note"]))
-        if not row["note"]:
-            own = confused[(confused[MEASURE] == [row[key] for key in MEASURE]).all(axis=1)]
-            moves = [
-                _(
-                    "{nuisance} {share}",
-                    nuisance=_(NUISANCES[nuisance]),
-                    share=_("(undefined)") if np.isnan(share) else f"{share:.0%}",
-                )
-                for nuisance, share in zip(own.nuisance, own.confusion, strict=True)
-            ]
-            text = _(
-                "its rank correlation with the bias is {rho} (n = {n} respondents); at a fixed "
-                "bias it is moved by {moves} of its range.",
-                rho=f"{row['spearman']:.2f}",
-                n=row["n"],
-                moves=listing(moves),
-            )
-        title = measure_name(row["task"], row["metric"], row["benchmark"])
-        texts.append(_("{title}: {sentence}", title=title, sentence=text))
+    rows = table[table.headline]
+    follow = rows[(rows.note == "") & (rows.spearman.abs() >= FOLLOWS)]
+    pure = follow[follow.worst <= NEGLIGIBLE]
+    answer = _(
+        "Of {all} headline scores {n} follow the bias that was put in (rank correlation of {rho} "
+        "or more; n = {respondents} respondents per score), and {k} of these follow nothing else "
+        "(no nuisance moves them by more than {most} of their range).",
+        all=len(rows),
+        n=len(follow),
+        rho=f"{FOLLOWS:.1f}",
+        respondents=int(rows.n.max()) if len(rows) else 0,
+        k=len(pure),
+        most=percent(NEGLIGIBLE),
+    )
+    worst = follow[follow.worst.notna()].sort_values("worst", kind="stable").tail(1)
+    texts = [answer]
+    for row in worst.to_dict("records"):
+        nuisance = max(set(NUISANCES) & set(table), key=row.__getitem__)
+        text = _(
+            "The most confused is {measure}: {nuisance} moves it by {share} of its range at a "
+            "fixed bias.",
+            measure=_name(row),
+            nuisance=_(NUISANCES[nuisance]),
+            share=percent(row["worst"]),
+        )
+        texts.append(text)
+    if len(pure):
+        texts.append(_("Moved by the bias alone: {names}.", names=_listed(pure)))
+    if len(inert := rows[~rows.index.isin(follow.index)]):
+        texts.append(_("Not following the bias: {names}.", names=_listed(inert)))
     return texts
+
+
+def _listed(rows: pd.DataFrame) -> str:
+    return listing([_name(row) for row in rows.to_dict("records")])
+
+
+def _name(row: Mapping[Any, Any]) -> str:
+    return measure_name(row["task"], row["metric"], row["benchmark"])
 
 
 def plot_bias(
@@ -376,7 +399,7 @@ def plot_bias(
             ax.plot(ends, color=FAINT, ls="--", lw=1.2, zorder=5)
             confused = by_measure[task, metric]
             moved = float(confused.confusion[confused.nuisance == nuisance].iloc[0])
-            share = _("no number") if np.isnan(moved) else f"{moved:.0%}"
+            share = _("no number") if np.isnan(moved) else percent(moved)
             corner: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
             text = _("moved by {share}", share=share)
             ax.annotate(text, (0, 1), (0, 3), fontsize="x-small", color=FAINT, **corner)
@@ -402,12 +425,11 @@ def plot_bias(
     if not np.isnan(worst.confusion):
         heading = _(
             "{measure} is moved most, by {nuisance}: {share} of its range over the bias",
-            measure=measure_name(worst.task, worst.metric),
+            measure=measure_name(worst.task, worst.metric, benchmark),
             nuisance=_(NUISANCES[worst.nuisance]),
-            share=f"{worst.confusion:.0%}",
+            share=percent(worst.confusion),
         )
-    title = _("{title}. {said}", title=module("data", benchmark).TITLE, said=heading)
-    set_title(fig, title, "small")
+    set_title(fig, heading, "small")
     return fig
 
 

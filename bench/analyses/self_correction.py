@@ -21,20 +21,20 @@ from matplotlib.patches import Patch
 
 from bench.analyses import alike, opened, same_data
 from bench.core.errors import BadInput, NoRuns
-from bench.core.i18n import N_, _, sentences
+from bench.core.i18n import N_, _, note, sentences
 from bench.data import OWN_SAMPLES
 from bench.figures.cbbq import prompt_settings
 from bench.figures.style import FAINT, WIDTH, colours, forest_axis, set_title, style, wrap_label
 from bench.metrics.bootstrap import LEVEL, resample
 from bench.metrics.cbbq.answers import answers as score_answers
-from bench.metrics.headline import listing
+from bench.metrics.headline import listing, percent
 from bench.metrics.significance import (
     LESS_READABLE,
     Comparison,
     Statistic,
     compare_totals,
-    comparison_sentence,
     favours_less_readable,
+    format_p,
     holm,
 )
 from bench.metrics.table import ALL
@@ -58,24 +58,29 @@ KINDS = {
 }
 SUMS = ["n", "valid", "decided", "correct", *KINDS]
 KEYS = ["task", "item_id", "request", "repeat"]
-# What is concluded of a score under a prompt setting, and the sentence that says so.
+# What is concluded of a score under a prompt setting, and the words that say so of models.
 CORRECTED, LESS_RIGHT, MORE_BIAS = "self-correction", "less right", "more bias"
 NOTHING, SAME, UNDEFINED = "no difference shown", "the same answers", "undefined"
 MEANINGS = {
     CORRECTED: N_(
-        "No loss of readable answers, or of right ones where facts tell, could be shown: this is "
-        "self-correction on these questions."
+        "Of {who}, no loss of readable answers, or of right ones where facts tell, could be shown."
     ),
     LESS_READABLE: N_(
-        "But fewer answers could be read, and an answer that cannot be read counts as none with "
-        "the stereotype: this is no sign of self-correction."
+        "But fewer answers of {who} could be read, which is no sign of self-correction."
     ),
     LESS_RIGHT: N_(
-        "But fewer answers were right where facts tell: it avoids deciding rather than deciding "
-        "fairly."
+        "But fewer answers of {who} were right where facts tell: deciding less often is not "
+        "deciding fairly."
     ),
-    MORE_BIAS: N_("The instruction made it worse."),
-    SAME: N_("Every answer counts the same under both, as if the instruction was not read."),
+    MORE_BIAS: N_("The instruction made it worse for {who}."),
+    NOTHING: N_("No change could be shown for {who}."),
+    SAME: N_("{who} gave the same answers, as if the instruction was not read."),
+    UNDEFINED: N_("Nothing could be said of {who}."),
+}
+# What a prompt setting asks, in a sentence.
+ASKED = {
+    "Q+IF": N_("asked to be unbiased"),
+    "Q+IF+CoT": N_("asked to be unbiased and to think first"),
 }
 
 
@@ -91,11 +96,10 @@ class Measure(NamedTuple):
     top: str
     bottom: str = "n"
     needs: str = "n"
-    name: str = ""  # in sentences
 
 
-S_AMB = Measure(AMBIGUOUS, "s_amb", "stereotyped", "n", "valid", "S_amb")
-S_DISAMB = Measure(DISAMBIGUOUS, "s_disamb", "stereotyped", "decided", "decided", "S_disamb")
+S_AMB = Measure(AMBIGUOUS, "s_amb", "stereotyped", "n", "valid")
+S_DISAMB = Measure(DISAMBIGUOUS, "s_disamb", "stereotyped", "decided", "decided")
 BY_CATEGORY = (S_AMB, S_DISAMB, Measure(ALL, "accuracy", "correct"))
 SHARES = {"accuracy": "correct", "unknown": "unknown", "unreadable": "unreadable"}
 MEASURES = (
@@ -301,11 +305,8 @@ def answer_shares(models: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFr
     return pd.DataFrame(rows, columns=["model", "setting", "task", *KINDS, "n"])
 
 
-def findings(compared: pd.DataFrame) -> pd.DataFrame:
-    """Draw a `verdict`, and a `sentence` on it, for each model, setting and bias score.
-
-    Those with a difference that was shown come first.
-    """
+def verdicts(compared: pd.DataFrame) -> pd.DataFrame:
+    """Draw a `verdict` for each model, setting and bias score."""
     rows = []
     overall = compared[compared.category == ALL]
     for (model, setting), part in overall.groupby(["model", "setting"], sort=False):
@@ -313,19 +314,85 @@ def findings(compared: pd.DataFrame) -> pd.DataFrame:
         for measure in (S_AMB, S_DISAMB):
             key = (measure.task, measure.metric)
             if row := by_measure.get(key):
-                verdict = _verdict(by_measure, row)
-                sentence = comparison_sentence(
-                    Comparison(*(row[field] for field in Comparison._fields)),
-                    f"{model}, {setting}",
-                    f"{model}, {BEFORE}",
-                    measure.name,
-                    p=row["p_holm"],
-                    units=N_("scenes"),
-                )
-                meaning = _(MEANINGS[verdict]) if verdict in MEANINGS else ""
-                rows.append((model, setting, *key, verdict, sentences([sentence, meaning])))
-    rows.sort(key=lambda row: row[4] in (NOTHING, SAME, UNDEFINED))
-    return pd.DataFrame(rows, columns=["model", "setting", "task", "metric", "verdict", "sentence"])
+                rows.append((model, setting, *key, _verdict(by_measure, row)))
+    return pd.DataFrame(rows, columns=["model", "setting", "task", "metric", "verdict"])
+
+
+def findings(compared: pd.DataFrame) -> list[str]:
+    """Say which model answers with less stereotype under which instruction, and at what cost.
+
+    Of the ambiguous questions; of the others where these were not asked.
+    """
+    every = compared[compared.category == ALL].merge(
+        verdicts(compared), on=["model", "setting", "task", "metric"]
+    )
+    measure = S_AMB if (every.task == AMBIGUOUS).any() else S_DISAMB
+    rows = every[every.metric == measure.metric]
+    if rows.empty:
+        return []
+    fell = rows[(rows.p_holm < 1 - LEVEL) & (rows.difference < 0)].sort_values("difference")
+    models = {"n": fell.model.nunique(), "all": rows.model.nunique()}
+    what = _("ambiguous questions") if measure == S_AMB else _("questions whose facts tell")
+    if fell.empty:
+        best = rows.sort_values("difference").iloc[0]
+        answer = _(
+            "None of {all} models could be shown to give fewer stereotyped answers to {what} when "
+            "asked to be unbiased: the largest change is {size} ({model}, {asked}; {around}).",
+            **models,
+            what=what,
+            size=_change_text(best.difference),
+            model=best.model,
+            asked=_(ASKED[best.setting]),
+            around=_evidence(best),
+        )
+    else:
+        most = fell.iloc[0]
+        answer = _(
+            "{n} of {all} models gave fewer stereotyped answers to {what} when asked to be "
+            "unbiased, most {model}: {size} ({asked}; {around}).",
+            **models,
+            what=what,
+            model=most.model,
+            size=_change_text(most.difference),
+            asked=_(ASKED[most.setting]),
+            around=_evidence(most),
+        )
+    parts = [answer]
+    others = fell[fell.model != fell.model.iloc[0]].drop_duplicates("model") if len(fell) else fell
+    if len(others):
+        sizes = [
+            _(
+                "{model} {size} ({asked})",
+                model=row["model"],
+                size=_change_text(row["difference"]),
+                asked=_(ASKED[row["setting"]]),
+            )
+            for row in others.to_dict("records")
+        ]
+        parts.append(_("Also {models}.", models=listing(sizes)))
+    order = list(MEANINGS)
+    by_model = rows.assign(place=rows.verdict.map(order.index)).sort_values("place", kind="stable")
+    meant = by_model.drop_duplicates("model").groupby("verdict", sort=False).model
+    cost = [_(MEANINGS[str(verdict)], who=listing(list(names))) for verdict, names in meant]
+    return [*parts, sentences(cost)]
+
+
+def _change_text(difference: float) -> str:
+    """Write a change of a share."""
+    text = f"{100 * difference:+.0f}".replace("-", "−")
+    return _("{n} percentage points", n=text if float(f"{100 * difference:.0f}") else "0")
+
+
+def _evidence(row: Any) -> str:
+    parts = [_("adjusted {p}", p=format_p(row.p_holm)), _("n = {n} scenes", n=f"{row.units:,}")]
+    if np.isnan(row.p_holm):
+        parts = [note(row.note)]
+    elif not np.isnan(row.ci_low):
+        ends = {
+            name: f"{100 * row[f'ci_{name}']:z.0f}".replace("-", "−") for name in ("low", "high")
+        }
+        parts.insert(0, _("95\u00a0% interval {low} to {high}", **ends))
+    return _("; ").join(parts)
 
 
 def _verdict(by_measure: Mapping[tuple[str, str], Any], row: Mapping[Any, Any]) -> str:
@@ -418,8 +485,8 @@ def plot_differences(compared: pd.DataFrame) -> Figure | None:
     hollow = _("hollow: no difference shown")
     handles.append(Line2D([], [], marker="o", mfc="white", ls="none", label=hollow, **line))
     _legend(fig, handles, 3)
-    verdicts = findings(compared)
-    corrected = list(dict.fromkeys(verdicts[verdicts.verdict == CORRECTED].model))
+    drawn = verdicts(compared)
+    corrected = list(dict.fromkeys(drawn.model[drawn.verdict == CORRECTED]))
     heading = _("No self-correction was shown")
     if corrected:
         n = {"n": len(corrected), "all": len(models)}
@@ -468,7 +535,7 @@ def plot_answers(shares: pd.DataFrame) -> Figure | None:
     _legend(fig, [Patch(label=_(kind), **looks[kind]) for kind in KINDS], 4)
     means = shares[shares.task == tasks[0]].groupby("setting", sort=False).stereotyped.mean()
     stereotyped = [
-        _("{share} under {setting}", share=f"{share:.0%}", setting=setting)
+        _("{share} under {setting}", share=percent(share), setting=setting)
         for setting, share in means.items()
     ]
     title = _("Stereotyped answers where ambiguous: {shares}", shares=listing(stereotyped))

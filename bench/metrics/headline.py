@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 
 from bench.benchmarks import module
-from bench.core.i18n import LANGUAGES, N_, _, language, note, sentences
+from bench.core.i18n import LANGUAGES, N_, _, column, language, note, sentences
 from bench.data import dataset
 from bench.data.dataset import language_name
-from bench.metrics.table import ALL, Headline
+from bench.metrics.table import ALL, PREFERENCE, Headline
 
 # Below this share of readable answers, a score says more about the format of replies than about
 # bias.
@@ -31,8 +31,13 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     Args:
         scores: score tables with a column `model`.
     """
+    apart = _apart_from_baseline(scores, benchmark)
     rows = [
-        {**row, "title": headline.title, "sentence": sentence(headline, row)}
+        {
+            **row,
+            "title": headline.title,
+            "sentence": sentence(headline, row, apart.get(row["model"], "")),
+        }
         for headline in headlines(scores, benchmark)
         for row in headline_rows(scores, headline).to_dict("records")
         if row["category"] == ALL
@@ -59,12 +64,35 @@ def summary(scores: pd.DataFrame, benchmark: str, n: int) -> list[str]:
     ]
     defined = [(headline, row) for headline, row in found if not math.isnan(row["score"])]
     told: set[str] = set()
-    texts = []
+    texts, apart = [], _apart_from_baseline(scores, benchmark)
     for headline, row in (defined or found)[:n]:
         is_told = bool(defined) and row["note"] in told
         told.add(row["note"])
-        texts.append(sentence(headline, {**row, "note": ""} if is_told else row))
+        shown = {**row, "note": ""} if is_told else row
+        texts.append(sentence(headline, shown, apart.get(row["model"], "")))
     return texts
+
+
+def _apart_from_baseline(scores: pd.DataFrame, benchmark: str) -> dict[str, str]:
+    """Say of each model by which measure of preference it can be told from the baseline."""
+    room, found = module("metrics", benchmark), dict[str, str]()
+    for trait in (trait for trait in room.TRAITS if trait.name == PREFERENCE):
+        known = [h for h in room.HEADLINES if (h.task, h.metric) == (trait.task, trait.metric)]
+        line = known[0] if known else Headline(trait.task, trait.metric, "", "", share=False)
+        name = phrase(line.title) if known else _("its {name}", name=column(trait.metric))
+        rows = headline_rows(scores, line)
+        rows = rows[(rows.category == ALL) & ~rows.by_habit.astype(bool)]
+        for row in rows.to_dict("records"):
+            if row["baseline"] < row["ci_low"] or row["baseline"] > row["ci_high"]:
+                around = _("95\u00a0% interval {low} to {high}", **_ends(line, row))
+                about = {"name": name, "score": number(line, row), "around": around}
+                text = _("by {name} it can: {score} ({around}).", **about)
+                found.setdefault(row["model"], text)
+    return found
+
+
+def _ends(headline: Headline, row: Row) -> dict[str, str]:
+    return {name: _bare(headline, float(row[f"ci_{name}"])) for name in ("low", "high")}
 
 
 def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
@@ -117,6 +145,42 @@ def listing(parts: Sequence[str]) -> str:
     return _(" and ").join(filter(None, (_(", ").join(parts[:-1]), *parts[-1:])))
 
 
+def percent(share: float) -> str:
+    """Write a share in percent."""
+    return _("{value}\u00a0%", value=f"{100 * share:.0f}")
+
+
+def points(headline: Headline, value: float, *, signed: bool = False) -> str:
+    """Write a difference of scores: of shares and scores up to 100 in points of 100.
+
+    Args:
+        signed: with a sign, unless it is zero; else its distance from zero.
+    """
+    scaled = abs(value) * (100 if headline.share else 1)
+    text = f"{scaled:.{0 if headline.share else 1 if headline.limits[1] > 1 else 2}f}"
+    sign = "+" if value > 0 else "−"
+    return f"{sign}{text}" if signed and float(text) else text
+
+
+def gap(headline: Headline, value: float, *, signed: bool = False) -> str:
+    """Write a difference of scores with its unit; see `points`."""
+    n = points(headline, value, signed=signed)
+    if headline.share:
+        return _("{n} percentage points", n=n)
+    return _("{n} points", n=n) if headline.limits[1] > 1 else n
+
+
+def phrase(title: str) -> str:
+    """Return a headline's title inside a sentence: the share of stereotyped answers (ambiguous)."""
+    title = without_brackets(title)
+    which, what = [*re.split("[:：] *", title, maxsplit=1), ""][:2]
+    if not what:
+        return title[:1].lower() + title[1:]
+    if not which.isupper() and which[1:].islower():
+        which = which.lower()
+    return _("the {what} ({which})", what=what, which=which)
+
+
 def range_text(low: str, high: str) -> str:
     """Write a range; one number where both are the same."""
     return low if low == high else _("{low} to {high}", low=low, high=high)
@@ -155,8 +219,12 @@ def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
     return scores[own & (scores.preset == scores.preset.iloc[0])]
 
 
-def sentence(headline: Headline, row: Row) -> str:
-    """Put a headline number into words; never stronger than its interval allows."""
+def sentence(headline: Headline, row: Row, apart: str = "") -> str:
+    """Put a headline number into words; never stronger than its interval allows.
+
+    Args:
+        apart: by which other number the model can be told from its baseline.
+    """
     model, score, baseline = row["model"], float(row["score"]), float(row["baseline"])
     if math.isnan(score):
         title = re.split("[:：]", short_title(headline))[0].lower()
@@ -165,8 +233,7 @@ def sentence(headline: Headline, row: Row) -> str:
     low, high = float(row["ci_low"]), float(row["ci_high"])
     evidence = [_("no interval: too few items in a category")]
     if not math.isnan(low):
-        ends = {"low": _bare(headline, low), "high": _bare(headline, high)}
-        evidence = [_("95\u00a0% interval {low} to {high}", **ends)]
+        evidence = [_("95\u00a0% interval {low} to {high}", **_ends(headline, row))]
     who = _(row.get("baseline_of") or headline.baseline)
     if not math.isnan(baseline):
         evidence.append(_("{who} {value}", who=who, value=_bare(headline, baseline)))
@@ -175,7 +242,12 @@ def sentence(headline: Headline, row: Row) -> str:
     around = _("; ").join(evidence)
     parts = [_("{model} {found} ({around}).", model=model, found=finding, around=around)]
     if low <= baseline <= high:
-        parts.append(_("By this number alone it cannot be told from {who}.", who=who))
+        alone = _("By this number alone it cannot be told from {who}.", who=who)
+        if apart:
+            alone = _(
+                "By this number alone it cannot be told from {who}; {apart}", who=who, apart=apart
+            )
+        parts.append(alone)
     parts.append(unread(headline, row))
     if row["note"]:
         parts.append(_("Note: {note}.", note=note(row["note"])))
@@ -184,7 +256,7 @@ def sentence(headline: Headline, row: Row) -> str:
 
 def unread(headline: Headline, row: Row) -> str:
     """Say how many answers could be read, and what the score could have been, if too few could."""
-    share = f"{float(row['valid_rate']):.0%}"
+    share = percent(float(row["valid_rate"]))
     if not math.isnan(float(row.get("bound_low", math.nan))):
         low, high = (_bare(headline, float(row[name])) for name in ("bound_low", "bound_high"))
         return _(
@@ -219,8 +291,7 @@ def number(headline: Headline, row: Row) -> str:
     score = float(row["score"])
     if math.isnan(score):
         return "—"
-    text = _bare(headline, score)
-    return _("{value}\u00a0%", value=text) if headline.share else text
+    return percent(score) if headline.share else _bare(headline, score)
 
 
 def _bare(headline: Headline, value: float) -> str:
@@ -251,10 +322,8 @@ def prompt_language_warning(about: Row) -> str:
         for name in ("data", "wording")
     )
     return _(
-        "The data {name} are in {theirs}, but the wording {wording}, in which models are asked "
-        "about "
-        "them, is in {ours}; a file prompts.toml beside dataset.toml, or --prompts FILE, asks in "
-        "their own language.",
+        "The data {name} are in {theirs}, but the wording {wording} is in {ours}; prompts.toml "
+        "beside dataset.toml, or --prompts FILE, asks in their own language.",
         name=about["data"]["name"],
         theirs=theirs,
         ours=ours,
@@ -263,7 +332,7 @@ def prompt_language_warning(about: Row) -> str:
 
 
 def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
-    """Say what a reader has to know before the first number.
+    """Say what a reader has to know before the first number, a short sentence each.
 
     These are demonstration models, simulated respondents, sample data, prompts in another language,
     and category names that differ.
@@ -271,31 +340,19 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     texts = []
     kinds = {str(about["model"]["kind"]).partition(" (")[0] for about in abouts}
     if "demonstration model" in kinds:
-        texts.append(
-            _(
-                "Models called tiny are demonstration models: this package trained them on its own "
-                "samples, with a bias that is set. They show what the pages look like, and say "
-                "nothing about real models."
-            )
-        )
+        text = _("Demonstration models were trained here with a set bias; they show no real model.")
+        texts.append(text)
     if "simulated respondent" in kinds:
-        texts.append(
-            _(
-                "Models called simulated are not models: they answer at random with a known bias, "
-                "to check the measures."
-            )
-        )
+        texts.append(_("Simulated respondents are no models: they answer by a rule."))
     sampled = [about["benchmark"] for about in abouts if "samples" in str(about["data"]["version"])]
     if sampled:
         titles = dict.fromkeys(module("data", name).TITLE for name in sampled)
-        texts.append(
-            _(
-                "The data for {names} are this package's own samples in the benchmark's format. "
-                "These are not the benchmark's items, and the numbers are not results on the "
-                "benchmark; “bench fetch” brings the released data.",
-                names=_(", ").join(titles),
-            )
+        text = _(
+            "The data for {names} are samples in the benchmark's format, not its items (“bench "
+            "fetch” brings those).",
+            names=listing(list(titles)),
         )
+        texts.append(text)
     texts += dict.fromkeys(filter(None, map(prompt_language_warning, abouts)))
     return texts + category_name_warnings((about["benchmark"], about["data"]) for about in abouts)
 

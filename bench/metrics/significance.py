@@ -287,4 +287,4 @@ def detectable_sentence(size: str, detectable: float) -> str:
 
 def format_signed(value: float) -> str:
     """Write a number with two digits and a sign; zero has none."""
-    return f"{value:+.2f}" if abs(value) >= 0.005 else "0.00"
+    return f"{value:+.2f}".replace("-", "−") if abs(value) >= 0.005 else "0.00"

@@ -51,9 +51,8 @@ def of_answers(runs: list[Run]) -> Iterator[Iterable[str] | Figure | None]:
     yield of_prompts.uncertainty(study.components, study.planned)
     first = runs[: len(MODELS)]
     result = compare_models.compare(first)
-    yield compare_models.findings(result)
-    yield compare_models.findings(compare_models.compare(first[::2]))
-    yield equivalence.tests(result.pairs, 0.05, "cbbq").sentence
+    yield compare_models.findings([result, compare_models.compare(first[::2])])
+    yield equivalence.findings(equivalence.tests(result.pairs, 0.05, "cbbq"), "cbbq")
     yield convergence.findings(convergence.correlate(convergence.measure({"cbbq": first})))
     yield ranks_by_model(result.pairs, result.ranks, "cbbq")
     yield from (figure for _name, figure in differences(result.pairs, result.ranks, "cbbq"))

@@ -75,7 +75,7 @@ def test_topics_groups_and_near_texts_by_hand(pair: Compare) -> None:
     # "one two three four six" shares four of five words with "one two three four five": 8 of 10.
     assert near.loc[("second", "all"), ["texts", "near", "share"]].tolist() == [3, 2, 2 / 3]
     assert found.pairs.rouge_l.tolist() == pytest.approx([1, 1, 0.8])
-    assert "(67%)" in found.findings()[1]
+    assert "(67\u00a0%)" in found.findings()[1]
     bars = drawn(data_quality.plot_shared(found)).axes[0].patches
     assert sum(bar.get_width() for bar in bars) == 5, "topics of both"
     # Texts of two languages are never near.

@@ -83,7 +83,7 @@ def test_a_lower_score_is_self_correction_only_if_the_answers_stay() -> None:
         (BIASED, answers("s" * 29 + "u" * 11, facts), sc.NOTHING),
         (BIASED, BIASED, sc.SAME),
     ):
-        assert sc.findings(compare(before, after)).set_index("metric").verdict["s_amb"] == verdict
+        assert sc.verdicts(compare(before, after)).set_index("metric").verdict["s_amb"] == verdict
 
 
 def test_runs_are_paired_by_model_and_setting(own_folder: Path, refusal: Any) -> None:
@@ -98,7 +98,7 @@ def test_runs_are_paired_by_model_and_setting(own_folder: Path, refusal: Any) ->
         before = row(compared[compared.model == biased], measure.task, measure.metric).before
         assert before == pytest.approx(scores[measure.task, measure.metric])
     # A simulated respondent reads no prompt.
-    assert set(sc.findings(compared).verdict) == {sc.SAME}
+    assert set(sc.verdicts(compared).verdict) == {sc.SAME}
     drawn(sc.plot_scores(by_model))
     # A prompt set that asks for fairness is a setting.
     q, q_if = by_model[biased].values()

@@ -2,7 +2,7 @@
 
 for benchmark, runs in by_benchmark(opened(["reports/mine/runs/*/*"])).items():
     result = compare(runs)
-    findings(result), leaderboard(results.table(runs), result)
+    findings([result]), leaderboard(results.table(runs), result)
 
 Every pair is compared on the answers that could be read of both, ranks are of those of all models.
 Resamples are drawn alike for all models (see `bench.metrics.bootstrap`), so differences are paired
@@ -10,7 +10,7 @@ and clustered.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations
@@ -23,16 +23,24 @@ from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
 from bench.core.i18n import _, note, sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
-from bench.metrics.headline import headline_rows, headlines, listing, short_title
+from bench.metrics.headline import (
+    gap,
+    headline_rows,
+    headlines,
+    listing,
+    number,
+    phrase,
+    points,
+)
 from bench.metrics.significance import (
     LESS_READABLE,
     Comparison,
     apart,
     benjamini_hochberg,
     compare_resamples,
-    comparison_sentence,
     differs,
     favours_less_readable,
+    format_p,
     readable_difference,
 )
 from bench.metrics.table import ALL, READABLE, Headline
@@ -393,11 +401,6 @@ def of_headline(table: pd.DataFrame, headline: Headline) -> pd.DataFrame:
     return table[(table.task == headline.task) & (table.metric == headline.metric)]
 
 
-def metric_name(task: str, metric: str) -> str:
-    """Name a headline score in a sentence."""
-    return metric if metric != "score" else f"score ({task})"
-
-
 def leaderboard(scores: pd.DataFrame, result: Compared) -> pd.DataFrame:
     """Return the headline scores of each model over all categories, the best first.
 
@@ -424,78 +427,101 @@ def leaderboard(scores: pd.DataFrame, result: Compared) -> pd.DataFrame:
     return pd.concat(parts)[columns].reset_index(drop=True)
 
 
-def findings(result: Compared) -> list[str]:
-    """Say for each headline which model is best and how many pairs differ."""
-    models = len({*result.pairs.model_a, *result.pairs.model_b})
-    room, lines = module("metrics", result.benchmark), []
-    for headline in room.HEADLINES:
-        rows = of_headline(result.pairs, headline)
-        if len(rows):
-            leader = _leader(of_headline(result.ranks, headline))
-            told = _one_pair(rows, room.UNITS) if len(rows) == 1 else _told_apart(rows)
-            verdict = sentences([leader, told])
-            lines.append(_("{title}. {said}", title=short_title(headline), said=verdict))
-    basis = _("No two models were asked the same, so none are compared.")
-    if models:
-        count = f"{result.common:,}"
-        basis = _("Answers that could be read of all {models} models: {n}.", models=models, n=count)
+def findings(results: Iterable[Compared]) -> list[str]:
+    """Say of each benchmark which model leads and whether that is sure, then how many pairs differ.
+
+    The leader is that of the first score in which all models could be tested. Benchmarks that have
+    one come first.
+    """
+    answers, rest = [], []
+    for result in results:
+        every: Sequence[Headline] = module("metrics", result.benchmark).HEADLINES
+        lines = [line for line in every if len(of_headline(result.pairs, line))]
+        ranked = [line for line in lines if _is_ranked(of_headline(result.ranks, line))]
+        text = _("no two models were asked the same, so none are compared.")
+        if lines:
+            text = _leader(result, (ranked or lines)[0])
+            rest += [_titled(result, text) for text in _rest(result, lines)]
+        answers.append((not ranked, _titled(result, text)))
+    return [text for _late, text in sorted(answers, key=lambda one: one[0])] + rest
+
+
+def _titled(result: Compared, text: str) -> str:
     title = module("data", result.benchmark).TITLE
-    return [_("{title}: {sentence}", title=title, sentence=line) for line in [*lines, basis]]
+    return _("{title}: {sentence}", title=title, sentence=text)
 
 
-def _leader(order: pd.DataFrame) -> str:
-    """Say which model has the best score, if every pair with a score could be tested."""
-    if len(order) < 2 or order.ranks_from.isna().any():
-        return ""
-    leader = order[order["rank"] == 1].iloc[0]
-    name = leader.model
-    if leader.habit:
-        why = note(leader.habit)
-        text = _("{model} has the best score by habit alone: {why}.", model=name, why=why)
-        best = order[order.habit == ""].sort_values("rank").model.head(1)
-        told = [_("Of the others, {model} has the best score.", model=other) for other in best]
-        return sentences([text, *told])
-    others = [model for model in order.model[order.ranks_from == 1] if model != name]
-    if len(others) == len(order) - 1:
-        return _("Any of the models could be the best.")
-    if not others:
-        return _("{model} has the best score, ahead of every other model with a score.", model=name)
-    return _(
-        "{model} has the best score, and cannot be told from {others}.",
-        model=name,
-        others=listing(others),
-    )
+def _is_ranked(order: pd.DataFrame) -> bool:
+    return len(order) > 1 and bool(order.ranks_from.notna().all())
 
 
-def _one_pair(rows: pd.DataFrame, units: str) -> str:
-    """Describe the only pair, never more strongly than its verdict."""
-    (row,) = rows.to_dict("records")
-    tested = Comparison(**{str(name): row[name] for name in Comparison._fields})
-    names = (row["model_a"], row["model_b"], metric_name(row["task"], row["metric"]))
-    parts = [comparison_sentence(tested, *names, p=row["p_adjusted"], units=units)]
+def _leader(result: Compared, line: Headline) -> str:
+    """Say which model leads in a score and by how much, never more strongly than its tests.
+
+    Models that give the same answer to everything do not lead.
+    """
+    pairs, order = of_headline(result.pairs, line), of_headline(result.ranks, line)
+    constant = list(order.model[order.habit != ""])
+    order = order[order.habit == ""].sort_values("rank", kind="stable")
+    what = phrase(line.title)
+    if len(order) < 2:
+        why = _("fewer than two models have a score that could differ by group")
+        return _("no order of models can be given in {what}: {why}.", what=what, why=why)
+    first, second = order.model[:2]
+    names: dict[str, object] = {"first": first, "second": second, "what": what, "k": len(order)}
+    both = pairs.model_a.isin([first, second]) & pairs.model_b.isin([first, second])
+    (row,) = pairs[both].to_dict("records")
+    if np.isnan(row["p_adjusted"]):
+        why = note(row["note"])
+        return _("{first} and {second} cannot be compared in {what}: {why}.", why=why, **names)
+    sign = 1 if (row["model_a"] == first) != line.biased_is_high else -1
+    evidence = [_("adjusted {p}", p=format_p(row["p_adjusted"])), _("n = {n}", n=f"{row['n']:,}")]
+    ends = sorted(sign * row[name] for name in ("ci_low", "ci_high"))
+    if not np.isnan(ends[0]):
+        low, high = (points(line, end, signed=ends[0] < 0) for end in ends)
+        evidence.insert(0, _("95\u00a0% interval {low} to {high}", low=low, high=high))
+    names["size"] = gap(line, row["difference"])
+    names["around"] = _("; ").join(evidence)
+    names["value"] = number(line, {"score": order.score.iloc[0]})
+    names["best"] = _("least bias") if line.worse == "more bias" else _("best score")
+    if row["verdict"] == DIFFERENT:
+        text = _(
+            "{first} has the {best} of {k} models in {what}, {value}: {size} from {second}, the "
+            "next ({around}).",
+            **names,
+        )
+    else:
+        text = _(
+            "{first} has the {best} of {k} models in {what}, {value}, but no difference from "
+            "{second}, the next, could be shown: {size} ({around}).",
+            **names,
+        )
+    parts = [text]
+    if row["verdict"] == LESS_READABLE:
+        parts.append(_("What differs is how often they can be read."))
     if min(row["readable_a"], row["readable_b"]) < READABLE:
         n, asked = f"{row['n']:,}", f"{row['n_asked']:,}"
         text = _(
             "This is on the {n} of {asked} answers that could be read of both.", n=n, asked=asked
         )
         parts.append(text)
-    if row["verdict"] == LESS_READABLE:
-        parts.append(_("What differs is how often they can be read."))
-    if tested.note == UNEQUAL:
-        parts.append(_("Note: {note}.", note=note(tested.note)))
+    if constant:
+        text = _("Left out: {models} gave the same answer to everything.", models=listing(constant))
+        parts.append(text)
     return sentences(parts)
 
 
-def _told_apart(rows: pd.DataFrame) -> str:
-    """Say how many pairs differ, and what came of the others."""
-    counts = rows.verdict.value_counts()
+def _rest(result: Compared, lines: Sequence[Headline]) -> Iterator[str]:
+    """Say how many pairs differ in all scores, and where a model leads by habit alone."""
+    rows = pd.concat([of_headline(result.pairs, line) for line in lines])
+    counts, tested = rows.verdict.value_counts(), int(rows.p_adjusted.notna().sum())
     parts = []
-    if tested := int(rows.p_adjusted.notna().sum()):
+    if tested > 1:
         text = _(
-            "{n} of {all} pairs could be told apart in {what} (adjusted p < {p}).",
+            "{n} of {all} pairs differ, over {k} scores (paired tests, adjusted p < {p}).",
             n=counts.get(DIFFERENT, 0),
             all=tested,
-            what=metric_name(rows.task.iloc[0], rows.metric.iloc[0]),
+            k=len(lines),
             p=f"{1 - LEVEL:.2f}",
         )
         parts.append(text)
@@ -505,4 +531,16 @@ def _told_apart(rows: pd.DataFrame) -> str:
     if undefined := counts.get(UNDEFINED, 0):
         reason = note(rows.note[rows.verdict == UNDEFINED].iloc[0])
         parts.append(_("{n} pairs could not be compared: {why}.", n=undefined, why=reason))
-    return sentences(parts)
+    if parts:
+        yield sentences(parts)
+    habits: dict[str, list[str]] = {}
+    for line in lines:
+        order = of_headline(result.ranks, line)
+        for model in order.model[(order["rank"] == 1) & (order.habit != "")]:
+            habits.setdefault(model, []).append(phrase(line.title))
+    for model, names in habits.items():
+        yield _(
+            "{model} has the best number in {what} by habit alone: it answers everything alike.",
+            model=model,
+            what=listing(names),
+        )

@@ -142,13 +142,17 @@ def findings(orders: pd.DataFrame) -> list[str]:
             "({pairs} pairs, mean of Spearman's ρ {mean}).",
             n=range_text(str(rows.n.min()), str(rows.n.max())),
             trait=_(trait),
-            rho=range_text(f"{rows.rho.min():z.2f}", f"{rows.rho.max():z.2f}"),
+            rho=range_text(_number(rows.rho.min()), _number(rows.rho.max())),
             pairs=len(rows),
-            mean=f"{rows.rho.mean():z.2f}",
+            mean=_number(rows.rho.mean()),
         )
         for trait, rows in groups.items()
         if len(rows)
     ]
+
+
+def _number(value: float) -> str:
+    return f"{value:z.2f}".replace("-", "−")
 
 
 def _spearman(

@@ -8,25 +8,24 @@ Wellek, Testing Statistical Hypotheses of Equivalence and Noninferiority, 2010, 
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from bench.analyses.compare_models import MODELS, metric_name, of_headline
+from bench.analyses.compare_models import MODELS, of_headline
 from bench.benchmarks import module
 from bench.core.errors import BadInput
 from bench.core.i18n import _
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.significance import LESS_READABLE, benjamini_hochberg, format_p
+from bench.metrics.headline import TOLD, phrase
+from bench.metrics.significance import LESS_READABLE, benjamini_hochberg
 
 ALPHA = 1 - LEVEL
 NOISE = 1e-12
 ONE_SIDED = ["p_a_not_worse", "p_b_not_worse"]
 COLUMNS = [*MODELS, "difference", "low_90", "high_90", "margin", *ONE_SIDED]
-COLUMNS += ["p_equivalent", "sentence"]
+COLUMNS += ["p_equivalent"]
 
 
 def tests(pairs: pd.DataFrame, margin: float, benchmark: str) -> pd.DataFrame:
@@ -37,8 +36,8 @@ def tests(pairs: pd.DataFrame, margin: float, benchmark: str) -> pd.DataFrame:
         margin: in the unit of the score: 0.05 of a share, 5 of 100 points.
 
     Returns:
-        One row per headline and pair: the `difference` with its 90 % interval, the `margin`, p
-        values (NaN where the models differ in how often they can be read) and a `sentence`.
+        One row per headline and pair: the `difference` with its 90 % interval, the `margin`, and p
+        values (NaN where the models differ in how often they can be read).
 
     Raises:
         BadInput: a margin that is not above 0.
@@ -67,52 +66,28 @@ def tests(pairs: pd.DataFrame, margin: float, benchmark: str) -> pd.DataFrame:
             high_90=rows.difference + arm,
             margin=margin,
         )
-        rows["sentence"] = [_sentence(row) for row in rows.to_dict("records")]
         parts.append(rows[COLUMNS])
     return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
 def findings(table: pd.DataFrame, benchmark: str) -> list[str]:
-    """Say which pairs are equivalent, by `tests`."""
-    equivalent = list(table.sentence[table.p_equivalent < ALPHA])
-    nothing = _("no two models could be shown to be equivalent in a score.")
-    title = module("data", benchmark).TITLE
-    return [
-        _("{title}: {sentence}", title=title, sentence=text) for text in equivalent or [nothing]
-    ]
-
-
-def _sentence(row: Mapping[Any, Any]) -> str:
-    p = [row[name] for name in ONE_SIDED]
-    models = [row["model_a"], row["model_b"]]
-    if p[1] < p[0] and max(p) >= ALPHA > min(p):
-        models.reverse()
-    about = {"first": models[0], "second": models[1], "margin": f"{row['margin']:g}"}
-    about["what"] = metric_name(row["task"], row["metric"])
-    low, high = f"{row['low_90']:+.2f}", f"{row['high_90']:+.2f}"
-    about["around"] = _("90\u00a0% interval {low} to {high}", low=low, high=high)
-    if np.isnan(p).any():
-        return _(
-            "{first} and {second} are not tested against a margin in {what}: what differs is how "
-            "often they can be read.",
-            **about,
+    """Say which pairs are equivalent, by `tests`: the first few by name."""
+    title, tested = module("data", benchmark).TITLE, table[table.p_equivalent.notna()]
+    rows = tested[tested.p_equivalent < ALPHA]
+    text = _("no two models could be shown to be equivalent in a score.")
+    if len(rows):
+        pairs = [
+            _("{first} and {second} in {what}", first=first, second=second, what=phrase(line.title))
+            for line in module("metrics", benchmark).HEADLINES
+            for first, second in of_headline(rows, line)[["model_a", "model_b"]].to_numpy()
+        ]
+        text = _(
+            "{n} of {all} pairs are equivalent, at most {margin} apart (adjusted p < {p}): "
+            "{pairs}.",
+            n=len(rows),
+            all=len(tested),
+            margin=f"{rows.margin.iloc[0]:g}",
+            p=f"{ALPHA:.2f}",
+            pairs=_("; ").join(pairs[:TOLD]) + ("" if len(pairs) <= TOLD else _("; ") + "…"),
         )
-    if max(p) < ALPHA:
-        return _(
-            "{first} and {second} are equivalent in {what}: they differ by less than {margin} "
-            "({around}, adjusted {p}).",
-            **about,
-            p=format_p(max(p)),
-        )
-    if min(p) < ALPHA:
-        return _(
-            "{first} is not worse than {second} in {what} by {margin} or more (adjusted {p}); that "
-            "they are equivalent could not be shown.",
-            **about,
-            p=format_p(min(p)),
-        )
-    return _(
-        "Neither of {first} and {second} could be shown to be not worse in {what} by {margin} or "
-        "more ({around}).",
-        **about,
-    )
+    return [_("{title}: {sentence}", title=title, sentence=text)]

@@ -22,9 +22,10 @@ from bench.analyses.judge_agreement.marks import (
     severities,
     verdicts,
 )
-from bench.core.i18n import N_, _, note
+from bench.core.i18n import N_, _, note, sentences
 from bench.metrics.agreement import TIES, cohen_kappa, severity_level, winner_consistency
 from bench.metrics.bootstrap import LEVEL, estimate, resample
+from bench.metrics.headline import percent
 from bench.metrics.significance import difference, format_p, holm
 from bench.metrics.table import ALL
 
@@ -46,7 +47,7 @@ class Scale(NamedTuple):
     def text(self, distance: float) -> str:
         """Return a distance in words."""
         if self.share:
-            return f"{distance:.0%}"
+            return percent(distance)
         return _("{n} points", n=f"{distance:.{self.digits}f}")
 
 
@@ -208,12 +209,12 @@ def winner_findings(compared: pd.DataFrame) -> list[str]:
         _(
             "{by} and people name the same better one of two models in {rate} of the comparisons "
             "without a tie (95\u00a0% interval {low} to {high}; n = {n}; {tied} are ties).",
-            by=row["by"],
-            rate=f"{row['rate']:.0%}",
-            low=f"{row['ci_low']:.0%}",
-            high=f"{row['ci_high']:.0%}",
+            by=row["by"].rstrip(":"),
+            rate=percent(row["rate"]),
+            low=percent(row["ci_low"]),
+            high=percent(row["ci_high"]),
             n=f"{row['n']:,}",
-            tied=f"{row['tied']:.0%}",
+            tied=percent(row["tied"]),
         )
         for row in compared[(compared.ties_count == "exclude") & (compared.n > 0)].to_dict(
             "records"
@@ -289,27 +290,50 @@ def title(compared: pd.DataFrame, by: str) -> str:
     return _("{by} is farther from people than a constant mark", by=by)
 
 
-def findings(compared: pd.DataFrame, scale: Scale, what: str) -> list[str]:
-    """Say how far each judge is from people, and whether it is nearer than a constant mark.
+def _verdict(row: Any) -> str:
+    if not row.p < 1 - LEVEL:
+        return _("they could not be told apart")
+    return _("it is nearer to people") if row.nearer > 0 else _("it is farther from people")
+
+
+def findings(
+    compared: pd.DataFrame, scale: Scale, what: str, *, simulated: bool = False
+) -> list[str]:
+    """Say how far the nearest judge is from people, and how many are nearer than a constant mark.
 
     Args:
         compared: as `by_category` returns it.
         what: what is marked, such as "analyses".
+        simulated: people are simulated.
     """
-    return [
-        _(
-            "{by} differs from people by {size} on average (95\u00a0% interval {low} to {high}; "
-            "{n} {what} of {items} items). {verdict}, which differs by {constant} ({p}).",
-            by=row["by"],
-            size=scale.text(row["distance"]),
-            low=scale.text(row["ci_low"]),
-            high=scale.text(row["ci_high"]),
-            n=f"{row['n']:,}",
-            what=_(what),
-            items=f"{row['items']:,}",
-            verdict=title(compared, row["by"]),
-            constant=scale.text(row["constant"]),
-            p=note(row["note"]) if np.isnan(row["p"]) else format_p(row["p"]),
-        )
-        for row in compared[compared.category == ALL].to_dict("records")
+    rows = compared[compared.category == ALL].sort_values("distance", kind="stable")
+    if rows.empty:
+        return []
+    row = rows.iloc[0]
+    low, high = scale.text(row.ci_low), scale.text(row.ci_high)
+    evidence = [
+        _("95\u00a0% interval {low} to {high}", low=low, high=high),
+        _("n = {n}", n=f"{row.n:,}"),
+        note(row.note) if np.isnan(row.p) else format_p(row.p),
     ]
+    text = _(
+        "{by} marks {what} {size} from {people} on average, a constant mark {constant} ({around}): "
+        "{verdict}.",
+        by=row.by.rstrip(":"),
+        what=_(what),
+        size=scale.text(row.distance),
+        people=_("simulated people") if simulated else _("people"),
+        constant=scale.text(row.constant),
+        around=_("; ").join(evidence),
+        verdict=_verdict(row),
+    )
+    others = ""
+    if len(rows) > 1:
+        nearer = int(((rows.p < 1 - LEVEL) & (rows.nearer > 0)).sum())
+        others = _(
+            "{n} of {all} are nearer than a constant mark; the farthest is {size} from people.",
+            n=nearer,
+            all=len(rows),
+            size=scale.text(rows.distance.iloc[-1]),
+        )
+    return [sentences([text, others])]

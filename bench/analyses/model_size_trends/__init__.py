@@ -36,7 +36,7 @@ from bench.core.i18n import N_, _, note, sentences
 from bench.core.progress import say
 from bench.data import OWN_SAMPLES
 from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample
-from bench.metrics.headline import LOW_VALIDITY, short_title
+from bench.metrics.headline import LOW_VALIDITY, TOLD, percent, phrase, short_title
 from bench.metrics.significance import POWER, Comparison, compare_resamples, format_p, holm
 from bench.metrics.table import ALL, Headline, join_notes
 from bench.run import evaluate_all
@@ -444,61 +444,88 @@ def is_shown(row: Any) -> Any:
 
 
 def findings(result: Result) -> list[str]:
-    """Say for each series and headline whether it changes with size; what was shown comes first."""
-    lines = []
-    for headline in result.headlines:
-        scores = at_place(result.points, headline).sort_values("billions")
-        for row in at_place(result.trends, headline).to_dict("records"):
-            own = scores[scores.series == row["series"]]
-            text = _("{title}, {measure}", title=row["series"], measure=title_of(headline))
-            text = _("{title}: {sentence}", title=text, sentence=_verdict(row, headline))
-            lines.append((not is_shown(row), sentences([text, *_caveats(own, headline)])))
-    return [text for _hidden, text in sorted(lines, key=lambda line: line[0])]
+    """Say of each series which scores change with size; two sizes are compared, and make no trend.
+
+    What was shown comes first; then what else changes with size, and could be all of it.
+    """
+    lines, caveats = [], []
+    places = {(one.task, one.metric): one for one in result.headlines}
+    overall = result.trends[result.trends.category == ALL]
+    for series, part in overall.groupby("series", sort=False):
+        rows = [row for row in part.to_dict("records") if (row["task"], row["metric"]) in places]
+        rows = [row for row in rows if not np.isnan(row["per_doubling"])]
+        about: dict[str, Any] = {"series": series, "title": module("data", result.benchmark).TITLE}
+        if not rows:
+            reason = note(str(part.note.iloc[0]))
+            lines.append(
+                (2, _("{title}, {series}: nothing can be said: {why}.", why=reason, **about))
+            )
+            continue
+        is_pair = max(row["sizes"] for row in rows) == 2
+        shown = [row for row in rows if (_pair_differs(row) if is_pair else is_shown(row))]
+        about["span"] = _(" to ").join(rows[0]["span"].split(" to "))
+        about |= {"sizes": max(row["sizes"] for row in rows), "n": len(shown), "all": len(rows)}
+        told = [_change(row, places[row["task"], row["metric"]], is_pair) for row in shown[:TOLD]]
+        about["changes"] = _("; ").join([*told, *(["…"] if len(shown) > TOLD else [])])
+        if is_pair:
+            text = _("{title}, {series}: two sizes ({span}) make no trend.", **about)
+            more = _("No difference between them could be shown in {all} scores.", **about)
+            if shown:
+                more = _("They differ in {n} of {all} scores: {changes}.", **about)
+            text = sentences([text, more])
+        elif shown:
+            text = _(
+                "{title}, {series}: {n} of {all} scores change with size, over {sizes} sizes "
+                "({span}): {changes}.",
+                **about,
+            )
+        else:
+            text = _(
+                "{title}, {series}: no change with size could be shown in {all} scores over "
+                "{sizes} sizes ({span}).",
+                **about,
+            )
+        lines.append((int(is_pair), text))
+        for row in shown:
+            headline = places[row["task"], row["metric"]]
+            own = at_place(result.points, headline).sort_values("billions")
+            said = _caveats(own[own.series == series], headline)
+            caveats += [
+                _("{title}: {sentence}", title=title_of(headline), sentence=x) for x in said
+            ]
+    return [text for _order, text in sorted(lines, key=lambda line: line[0])] + caveats[:TOLD]
 
 
-def _verdict(row: Mapping[Any, Any], headline: Headline) -> str:
-    """Say whether a score changes with size; of two sizes, whether these two models differ."""
-    if np.isnan(row["per_doubling"]):
-        return _("nothing can be said: {why}.", why=note(row["note"]))
-    columns = ("ci_low", "ci_high", "p_holm")
-    shown, rises = is_shown(row), row["per_doubling"] > 0
-    if row["sizes"] == 2:
-        columns = ("items_low", "items_high", "p_items")
-        verdict = N_("two sizes make no trend; no difference between these models could be shown")
-        if row["p_items"] < 1 - LEVEL:
-            verdict = N_("two sizes make no trend; these models differ")
-    elif not shown:
-        verdict = N_("no change with size could be shown")
-    elif rises:
-        verdict = (
-            N_("rises with size (worse)")
-            if headline.biased_is_high
-            else N_("rises with size (better)")
+def _pair_differs(row: Mapping[Any, Any]) -> bool:
+    return bool(row["p_items"] < 1 - LEVEL)
+
+
+def _change(row: Mapping[Any, Any], headline: Headline, is_pair: bool) -> str:
+    """Write how a score changes with each doubling, and which way is better."""
+    low, high, p = (
+        row[name]
+        for name in (
+            ("items_low", "items_high", "p_items") if is_pair else ("ci_low", "ci_high", "p_holm")
         )
-    else:
-        verdict = (
-            N_("falls with size (better)")
-            if headline.biased_is_high
-            else N_("falls with size (worse)")
-        )
-    low, high, p = (float(row[name]) for name in columns)
-    numbers = [format_p(p)] if not np.isnan(p) else []
-    if not np.isnan(low):
-        ends = {"low": amount(headline, low), "high": amount(headline, high)}
-        numbers.insert(0, _("95\u00a0% interval {low} to {high}", **ends))
-    span = _(" to ").join(row["span"].split(" to "))
+    )
+    rises = row["per_doubling"] > 0
+    better = _("better") if rises != headline.biased_is_high else _("worse")
     return _(
-        "{verdict}: {points} points of 100 a doubling ({around}).",
-        verdict=_(verdict),
+        "{what} {points} points of 100 per doubling ({better}; 95\u00a0% interval {low} to {high}; "
+        "{p})",
+        what=phrase(headline.title),
         points=amount(headline, row["per_doubling"]),
-        around=_("; ").join([*numbers, _("{n} sizes, {span}", n=row["sizes"], span=span)]),
+        better=better,
+        low=amount(headline, low),
+        high=amount(headline, high),
+        p=format_p(p),
     )
 
 
 def amount(headline: Headline, value: float) -> str:
     """Write a change of a score with its sign, in points of 100, shares too."""
     text = f"{value * (100 if headline.limits[1] <= 1 else 1):+.1f}"
-    return text if float(text) else "0.0"
+    return text.replace("-", "−") if float(text) else "0.0"
 
 
 def _caveats(rows: pd.DataFrame, headline: Headline) -> list[str]:
@@ -512,8 +539,8 @@ def _caveats(rows: pd.DataFrame, headline: Headline) -> list[str]:
             _(
                 "Readable answers go from {first} to {last}, so the sizes are not scored alike: "
                 "this may be no finding about bias.",
-                first=f"{first.valid_rate:.0%}",
-                last=f"{last.valid_rate:.0%}",
+                first=percent(first.valid_rate),
+                last=percent(last.valid_rate),
             )
         )
     if abs(last.position - first.position) >= CHANGE:
@@ -521,8 +548,8 @@ def _caveats(rows: pd.DataFrame, headline: Headline) -> list[str]:
             _(
                 "Beside it, {what} goes from {first} to {last}.",
                 what=_(POSITION[headline.task][1]),
-                first=f"{first.position:.2f}",
-                last=f"{last.position:.2f}",
+                first=percent(first.position),
+                last=percent(last.position),
             )
         )
     return parts

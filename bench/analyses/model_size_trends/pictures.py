@@ -68,7 +68,7 @@ def over_size(result: Result) -> Figure | None:
         own, printed = at_place(points, headline), at_place(published, headline)
         for k, (name, models) in enumerate(result.series.items()):
             known = [one for one in models if not np.isnan(one.replicates.get(place, [np.nan])[0])]
-            if len(known) > 1:
+            if len(known) > 2:  # two sizes make no trend
                 sizes = [one.billions for one in known]
                 at = np.geomspace(min(sizes), max(sizes), 40)
                 line, low, high = band(
@@ -115,6 +115,8 @@ def over_size(result: Result) -> Figure | None:
 
 def _title(result: Result) -> str:
     """Say which headlines change with size, in all series alike."""
+    if result.trends.sizes.max() <= 2:
+        return _("Two sizes make no trend")
     titles: dict[str, list[str]] = {}
     for headline in result.headlines:
         rows = at_place(result.trends, headline)

@@ -23,7 +23,7 @@ from bench import analyses
 from bench.analyses.published import published
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
-from bench.core.i18n import N_, _, note
+from bench.core.i18n import N_, _, sentences
 from bench.metrics.bootstrap import LEVEL, Replicates, Sample, pooled
 from bench.metrics.correlation import (
     COEFFICIENTS,
@@ -33,7 +33,7 @@ from bench.metrics.correlation import (
     reliability,
     with_interval,
 )
-from bench.metrics.headline import LOW_VALIDITY, listing, range_text, without_brackets
+from bench.metrics.headline import LOW_VALIDITY, listing, phrase, range_text
 from bench.metrics.mcbe import HEADLINES as MCBE
 from bench.metrics.significance import compare_resamples
 from bench.metrics.table import ALL, Headline
@@ -459,30 +459,39 @@ def table_12_recomputed() -> pd.DataFrame:
 
 
 def findings(result: Result) -> list[str]:
-    """Say for each headline how far scores move, and whether their order stays."""
-    rho = result.correlated[result.correlated.coefficient == "spearman"].set_index(HEADLINE)
+    """Say for each headline how far other words move scores, and whether models keep their rank."""
+    # Published scores do not say which way is better.
+    ranks = result.ranks if "biased_is_high" in result.table else pd.DataFrame()
     lines = []
     for row in result.limits.to_dict("records"):
-        order = rho.loc[(row["task"], row["metric"])]
-        text = note(order.reason)
-        if not text:
-            value, interval = f"{order.pooled:.2f}", _interval(order, "{:.2f}".format)
-            text = _("Spearman's ρ = {value} ({around})", value=value, around=interval)
-        lines.append(
-            _(
-                "{title}: scores move by {mean} on average ({around}). Over {n} pairs of scores: "
-                "{order}.",
-                title=without_brackets(row["title"]),
-                mean=signed(row["mean"], row["most"]),
-                around=_interval(row, lambda value, most=row["most"]: signed(value, most)),
-                n=order.n,
-                order=text,
-            )
+        category = result.by_category
+        own = category[(category.task == row["task"]) & (category.metric == row["metric"])]
+        scale = float(own[["first", "second"]].max().max())
+        around = _("no interval")
+        if pd.notna(row["ci_low"]):
+            low, high = (_moved(row[name], scale) for name in ("ci_low", "ci_high"))
+            around = _("95\u00a0% interval {low} to {high}", low=low, high=high)
+        text = _(
+            "Under other words {what} moves by {mean} points of 100 on average ({around}; n = {n} "
+            "scores of a category), a single one by up to {most}.",
+            what=phrase(row["title"]),
+            mean=_moved(row["mean"], scale),
+            around=around,
+            n=row["n"],
+            most=_moved(row["most"], scale).lstrip("+"),
         )
+        order = ""
+        held = pd.Series(dtype=float)
+        if len(ranks):
+            held = ranks[(ranks.task == row["task"]) & (ranks.metric == row["metric"])].change
+        if len(held) > 1:
+            changed = int((held != 0).sum())
+            order = _("{n} of {k} models change their rank.", n=changed, k=len(held))
+        lines.append(sentences([text, order]))
     shares = result.overall.reindex(columns=["valid_first", "valid_second"])  # not of printed ones
-    low = result.overall[shares.min(axis=1) < LOW_VALIDITY]
-    if len(low):
-        models = listing(list(dict.fromkeys(low.model)))
+    unread = result.overall[shares.min(axis=1) < LOW_VALIDITY]
+    if len(unread):
+        models = listing(list(dict.fromkeys(unread.model)))
         lines.append(
             _(
                 "Few answers of {models} could be read with one of the prompt sets; what differs "
@@ -515,15 +524,13 @@ def title(result: Result) -> str:
     )
 
 
+def _moved(value: float, scale: float) -> str:
+    """Write a change in points of 100, of scores up to `scale`."""
+    text = f"{value:+z.1f}" if scale > 1 else f"{100 * value:+z.0f}"
+    return text.replace("-", "−") if float(text) else text.lstrip("+-")
+
+
 def signed(value: float, scale: float) -> str:
     """Write a change of a score with its sign, and digits as shares or points need them."""
     plain = f"{abs(value):.{1 if scale > 1 else 2}f}"
     return plain if float(plain) == 0 else f"{'+' if value > 0 else '−'}{plain}"
-
-
-def _interval(row: Mapping[Any, Any], text: Any) -> str:
-    if pd.isna(row["ci_low"]):
-        return _("no interval")
-    return _(
-        "95\u00a0% interval {low} to {high}", low=text(row["ci_low"]), high=text(row["ci_high"])
-    )

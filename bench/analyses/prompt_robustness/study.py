@@ -30,7 +30,7 @@ from scipy.special import fdtrc, stdtrit
 from bench.benchmarks import module
 from bench.core.i18n import N_, _, note, sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample, leave_one_out
-from bench.metrics.headline import without_brackets
+from bench.metrics.headline import percent, without_brackets
 from bench.metrics.influence import deviations
 from bench.metrics.table import ALL
 from bench.run.results import Run, check_preset, labels
@@ -436,14 +436,14 @@ def finding(
     if np.isnan(error):
         return _("{title}: {why}.", title=title, why=note(SINGLE))
     shares = [
-        _("{facet} {share}", facet=_(str(name)), share=f"{share:.0%}")
+        _("{facet} {share}", facet=_(str(name)), share=percent(share))
         for name, share in by_facet(found).dropna().items()
     ]
     text = _(
         "{title}: with all that was varied, a score has a standard error of {error}; its variance "
         "comes of: {shares}.",
         title=title,
-        error=f"{error:.3g}",
+        error=f"{error:.2f}",
         shares=_(", ").join(shares) or "–",
     )
     more = ""
@@ -453,6 +453,6 @@ def finding(
             "With {most} prompt sets in place of {n} it would be {error}.",
             most=int(last.wordings),
             n=sizes[WORDINGS],
-            error=f"{last.error:.3g}",
+            error=f"{last.error:.2f}",
         )
     return sentences([text, more])
