@@ -48,7 +48,14 @@ def test_a_study_has_its_page_and_analyses(tmp_path: Path) -> None:
     (tmp_path / "study.yml").write_text(STUDY)
     bench(tmp_path, "report", "study.yml", "--out", "report")
     pages = {path.stem for path in (tmp_path / "report").glob("*.html")}
-    assert pages == {"index", "everyday", "data_quality", "compare_models", "explore"}
+    assert pages == {
+        "index",
+        "everyday",
+        "answers-everyday",
+        "data_quality",
+        "compare_models",
+        "explore",
+    }
     assert "Ambiguous: stereotyped answers" in (tmp_path / "report/index.html").read_text("utf-8")
     ranks = pd.read_csv(tmp_path / "report/tables/compare_models/leaderboard_everyday.csv")
     assert len(ranks) == 3

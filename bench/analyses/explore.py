@@ -27,6 +27,7 @@ from bench.core.i18n import N_, _, column
 from bench.core.text import PLAIN, as_html, shortened, truncate
 from bench.metrics.influence import influence
 from bench.run.results import Run, labels
+from bench.tasks import VERDICTS
 from bench.tasks.request import of_judge
 
 # Answers per page; characters of a text in a cell, and where an item is shown.
@@ -141,8 +142,10 @@ class Answers:
         for name, value in filters.items():
             if name not in FILTERS:
                 raise BadInput(expected(name, FILTERS, "filter"))
-            if value and value not in self.values(name):
-                raise BadInput(expected(value, self.values(name), name))
+            # A verdict that no answer got is no mistake.
+            allowed = VERDICTS if name == "verdict" else self.values(name)
+            if value and value not in allowed:
+                raise BadInput(expected(value, allowed, name))
             if value:
                 keep &= self.rows[name] == value
         if valid is not None:

@@ -254,7 +254,8 @@ def _most_biased(asked: Asked) -> str:
     line, benchmark = asked.headlines[0], asked.variant.benchmark
     every = findings(asked.scores, benchmark)
     own = every[(every.task == line.task) & (every.metric == line.metric)]
-    best = top_findings(own, benchmark)
+    informed = own[~own.by_habit.astype(bool)]
+    best = top_findings(informed if informed.score.notna().any() else own, benchmark)
     row = best.iloc[0].to_dict()
     title = module("data", benchmark).TITLE
     if math.isnan(row["score"]):

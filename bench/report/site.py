@@ -32,7 +32,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 # Cells that are not on a page: what recomputes a paper, and those that papermill adds where a
 # notebook failed, for which the page has its own message.
 # A cell of scores by category, which links to its items.
-CELL = re.compile(r"(<td class='number' data-category='([^']*)'[^>]*>)([^<]*)")
+CELL = re.compile(r"""(<td class=["']number["'] data-category=["']([^"']*)["'][^>]*>)([^<]*)""")
 # Cells whose outputs are in a fold, which names the first of them.
 FOLD, NAMED = "fold", 2
 MARKERS = {"papermill-error-cell-tag", "not-in-reports"}
@@ -110,7 +110,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
             cell.metadata["summary"] = _("; ").join([*short[:NAMED], *rest]) or _("More")
     body, _unused = exporter.from_notebook_node(book)
     # Links are relative to the notebook, which is one folder deeper.
-    body = body.replace("href='../tables/", "href='tables/")
+    body = re.sub(r"""(href=["'])\.\./tables/""", r"\1tables/", body)
     return Page(name, shown_as, title, body, contents, findings, trouble)
 
 
