@@ -78,7 +78,7 @@ def test_the_index_answers_first_and_says_what_failed(made):
     assert glance.count('<th scope="row">') == 3
     assert '<td class="na"><span>failed: ' in glance
     notes = index.partition('id="notes"')[2].partition("</details>")[0]
-    assert "simulated:refuse=1, CBBQ: Only 0% of its answers could be read" in notes
+    assert "simulated:refuse=1, CBBQ: Only 0\u00a0% of its answers could be read" in notes
     links = re.findall(r'href="([^"]+/run.json)"', index)
     assert len(links) == 5
     assert all((folder / link).is_file() for link in links)
