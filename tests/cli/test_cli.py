@@ -51,7 +51,7 @@ def test_formats_agree_and_the_table_names_records_and_warns_of_samples(bench) -
     assert status == 0
     assert "records: r" in out
     assert "simulated: on nli_coal" in out
-    assert "are not the benchmark's items" in err
+    assert "samples in the benchmark's format" in err
     _, out, _ = bench(f"{call} --format csv")
     table = pd.read_csv(StringIO(out)).query("metric == 'coal' and category == 'all'")
     assert table.score.item() == 0

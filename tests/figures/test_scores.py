@@ -18,7 +18,7 @@ from bench.metrics.table import Headline
             "(95 % interval 52 to 70; a random answerer 33",
         ),
         ({"score": 0.4, "ci_low": 0.3, "n": 9}, "cannot be told from a random answerer."),
-        ({"score": 0.6, "ci_low": 0.5, "n": 9, "valid_rate": 0.5}, "Only 50% of its answers"),
+        ({"score": 0.6, "ci_low": 0.5, "n": 9, "valid_rate": 0.5}, "Only 50 % of its answers"),
     ],
 )
 def test_a_sentence_is_as_strong_as_its_interval(row: dict[str, Any], part: str) -> None:
