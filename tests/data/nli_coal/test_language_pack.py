@@ -193,7 +193,7 @@ def test_a_new_language_is_made_runs_and_is_called_by_its_name(tmp_path: Path) -
     (tmp_path / "mine" / "prompts.toml").write_text(own, "utf-8")
     made = curate_nli.make(str(tmp_path / "mine"))
     assert not (made.checked.kind == "refused").any()
-    assert curate_nli.findings(made)[1].startswith("22 of 31 captions make a frame (71%)")
+    assert curate_nli.findings(made)[1].startswith("22 of 31 captions make a frame (71\u00a0%)")
     assert curate_nli.draw_captions(made.sifted).get_suptitle() == "22 of 31 captions make a frame"
     assert prompts.load("nli_coal", data=made.out).version == "mine-1"
     # It is read again as it was written by people: what was made is no part of it.
