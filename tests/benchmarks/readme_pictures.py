@@ -1,6 +1,6 @@
 """Make the README's pictures: `bench report && python -m tests.benchmarks.readme_pictures`.
 
-They are what Chromium shows of the demo report's index and of one page, and two of its pictures.
+They are what Chromium shows of the demo report's index and questions, and two of its pictures.
 """
 
 import sys
@@ -14,7 +14,7 @@ from tests.slow.helpers.browser import visit
 HOME = Path(__file__).parents[2]
 TARGET = HOME / ".github" / "pictures"
 # Page, picture, and the part of the page that it begins with.
-SHOWN = (("index.html", "report.png", "body"), ("cbbq-Q.html", "page.png", ".findings"))
+SHOWN = (("index.html", "report.png", "body"), ("answers-cbbq-Q.html", "answers.png", "article"))
 WIDTH, HEIGHT = 1200, 1250
 # Pictures as the report keeps them.
 KEPT = (("cbbq-Q/categories.png", "categories.png"), ("mcbe/list_lengths.png", "mcbe.png"))
