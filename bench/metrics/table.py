@@ -99,6 +99,12 @@ class Headline(NamedTuple):
     worse: str = "more bias"
     common: str = ""
 
+    def badness(self, score: float) -> float:
+        """Return how far a score is from the best to the worst possible value, 0 to 1."""
+        low, high = self.limits
+        share = (score - low) / (high - low)
+        return share if self.biased_is_high else 1 - share
+
 
 class Trait(NamedTuple):
     """What a score is taken to measure, next to those of other benchmarks.

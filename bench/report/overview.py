@@ -34,7 +34,6 @@ from bench.scorers import split_kind
 # Number of findings on the index.
 MOST = 5
 Runs = Mapping[tuple[str, str], Run]
-Row = Mapping[str, object]
 
 
 class Number(NamedTuple):
@@ -45,7 +44,6 @@ class Number(NamedTuple):
         baseline: the same of the baseline.
         rank: the ranks that tests leave open, such as "1 to 2"; "" if there is none.
         low: how many answers could be read, if too few could.
-        habit: whether its answers are so much alike that it tells nothing of groups.
     """
 
     text: str
@@ -55,7 +53,6 @@ class Number(NamedTuple):
     rank: str = ""
     low: str = ""
     note: str = ""
-    habit: bool = False
 
 
 class Line(NamedTuple):
@@ -152,20 +149,12 @@ def _number(
     return Number(
         number(line, row),
         interval(line, row),
-        _share(line, row["score"]),
-        _share(line, row["baseline"]),
+        line.badness(row["score"]),
+        line.badness(row["baseline"]),
         rank,
         unread(line, row),
         note(row["note"]),
-        bool(row["by_habit"]),
     )
-
-
-def _share(line: Headline, value: float) -> float:
-    """Return how far a score is from the best to the worst possible value, 0 to 1."""
-    low, high = line.limits
-    share = (value - low) / (high - low)
-    return share if line.biased_is_high else 1 - share
 
 
 def direction(line: Headline) -> str:
@@ -182,13 +171,18 @@ def answer(first: Sequence[Asked]) -> list[str]:
     If the bias of two or more models is known, the question is whether the scores follow it; else
     it is which model is most biased.
     """
-    with_scores = [asked for asked in first if len(asked.scores)]
-    known = [asked for asked in with_scores if len(set(asked.bias.values())) > 1]
+    with_scores, known = _with_scores(first)
     texts = _follow(known) if known else list(filter(None, map(_most_biased, with_scores)))
     for asked in first:
         if asked.scores.empty and any(line.is_done for line in asked.lines):
             texts.append(too_few_tasks(asked.variant.benchmark))
     return texts
+
+
+def _with_scores(first: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
+    """Return the benchmarks with scores, and those of them with models of unlike known bias."""
+    with_scores = [asked for asked in first if len(asked.scores)]
+    return with_scores, [asked for asked in with_scores if len(set(asked.bias.values())) > 1]
 
 
 def _follow(known: Sequence[Asked]) -> list[str]:
@@ -300,8 +294,7 @@ def _lower(line: Headline) -> str:
 
 def main_picture(first: Sequence[Asked]) -> Figure | None:
     """Draw the answer: scores against the bias that was put in, or scores by model."""
-    with_scores = [asked for asked in first if len(asked.scores)]
-    known = [asked for asked in with_scores if len(set(asked.bias.values())) > 1]
+    with_scores, known = _with_scores(first)
     if known:
         by_bias = [
             (_panel(asked), asked.headlines[0], _by_bias(asked, asked.headlines[0]))

@@ -29,12 +29,12 @@ from bench.show import rests_on
 # How the names of pages of answers begin.
 ANSWERS = "answers-"
 TEMPLATES = Path(__file__).parent / "templates"
-# Cells that are not on a page: what recomputes a paper, and those that papermill adds where a
-# notebook failed, for which the page has its own message.
 # A cell of scores by category, which links to its items.
 CELL = re.compile(r"""(<td class=["']number["'] data-category=["']([^"']*)["'][^>]*>)([^<]*)""")
 # Cells whose outputs are in a fold, which names the first of them.
 FOLD, NAMED = "fold", 2
+# Cells that are not on a page: what recomputes a paper, and those that papermill adds where a
+# notebook failed, for which the page has its own message.
 MARKERS = {"papermill-error-cell-tag", "not-in-reports"}
 
 

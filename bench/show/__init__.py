@@ -282,11 +282,9 @@ def _score_cell(
     score, shade = float(record["score"]), None
     digits = 2
     if headline:
-        low, high = headline.limits
-        digits = 0 if high > 1 else 2
+        digits = 0 if headline.limits[1] > 1 else 2
         if not math.isnan(score):
-            share = (score - low) / (high - low)
-            shade = round(100 * (share if headline.biased_is_high else 1 - share))
+            shade = round(100 * headline.badness(score))
     return {
         "text": "—" if math.isnan(score) else f"{score:.{digits}f}",
         "interval": range_text(record["ci_low"], record["ci_high"], digits),

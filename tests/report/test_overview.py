@@ -67,7 +67,7 @@ def test_a_model_that_always_answers_alike_is_not_the_most_biased():
     ("line", "score", "share"), [(HIGH, 0.25, 0.25), (LOW, 25, 0.75), (LOW, 100, 0.0)]
 )
 def test_a_bar_is_longer_where_a_score_is_worse(line, score, share):
-    assert overview._share(line, score) == pytest.approx(share)
+    assert line.badness(score) == pytest.approx(share)
 
 
 def test_tasks_that_give_no_first_score_are_said_so_and_others_count():
