@@ -13,6 +13,7 @@ import yaml
 from typer.main import get_command
 
 from bench import cli
+from bench.benchmarks import module, names
 from bench.report import study
 from bench.scorers import check, load
 from tests.helpers.checkpoints import BERT, characters, save
@@ -105,5 +106,24 @@ def test_pickled_weights_are_converted_to_the_class_they_were(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_link_to_the_project_leads_somewhere(page):
-    for place in re.findall(r"\]\(((?!https?:)[^)#]+)[)#]", PAGES[page]):
-        assert (page.parent / place).exists(), place
+    for name, anchor in re.findall(r"\]\(((?!https?:)[^)#]*)#?([^)]*)\)", PAGES[page]):
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), name
+        assert not anchor or anchor in anchors(PAGES[target]), f"{name}#{anchor}"
+
+
+def anchors(text):
+    """What GitHub and MkDocs make of headings."""
+    headings = re.findall(r"^#+ (.*)", re.sub(r"(?ms)^```.*?^```", "", text), re.M)
+    return {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("benchmark", names())
+def test_the_settings_of_a_benchmark_are_described(benchmark):
+    page = (HOME / "docs/benchmarks.md").read_text("utf-8")
+    title = module("data", benchmark).TITLE
+    own = re.search(rf"^## {title}\n(.*?)(^## |\Z)", page, re.M | re.S)[1]
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", own, re.M)
+    shown = {name: tuple(re.findall(r"`([^`]+)`", values)) for name, values in rows}
+    asked = {name: one.allowed for name, one in module("tasks", benchmark).SETTINGS.items()}
+    assert shown == {**module("data", benchmark).SETTINGS, **asked}
