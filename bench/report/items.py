@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import pandas as pd
 
@@ -15,6 +16,7 @@ from bench.data.dataset import GLOSSES, home
 from bench.data.readers import read_json_lines
 from bench.figures.style import label
 from bench.run.results import Run, all_items, labels
+from bench.tasks import VERDICTS
 from bench.tasks.request import of_judge
 
 # Items on a page, requests of an item, characters of a question and of a reply.
@@ -112,6 +114,26 @@ def read(runs: Sequence[Run]) -> Items:
     tasks = [(code, titles[code]) for code in titles if code in set(rows.task)]
     known = [verdict for verdict in dict.fromkeys(rows.verdict) if verdict]
     return Items(names, categories, tasks, sorted(known), items, len(every))
+
+
+def differing(shown: Items, first: str, second: str) -> str:
+    """Return filters for the questions that one model answers with the stereotype, another not.
+
+    Returns:
+        the end of the page's address, "" if there is no such question.
+    """
+    columns = [shown.models.index(name) for name in (first, second)]
+    pairs = {
+        tuple(reply.verdict if (reply := question.replies[k]) else "" for k in columns)
+        for item in shown.items
+        for question in item.questions
+    }
+    stereotyped, *others = VERDICTS[:-1]
+    for verdict in others:
+        if (stereotyped, verdict) in pairs:
+            chosen = {"model": first, "verdict": stereotyped, "model2": second}
+            return urlencode(chosen | {"verdict2": verdict, "disputed": "on"})
+    return ""
 
 
 def _glosses(run: Run) -> dict[str, str]:

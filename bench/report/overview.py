@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -13,13 +13,16 @@ from bench.analyses import compare_models
 from bench.benchmarks import module
 from bench.core.i18n import _, note, sentences
 from bench.figures import overview as figures
+from bench.figures.style import label
 from bench.metrics.headline import (
+    Row,
     asked_headlines,
     findings,
     headline_rows,
     interval,
     listing,
     number,
+    range_text,
     short_title,
     too_few_tasks,
     top_findings,
@@ -44,6 +47,8 @@ class Number(NamedTuple):
         baseline: the same of the baseline.
         rank: the ranks that tests leave open, such as "1 to 2"; "" if there is none.
         low: how many answers could be read, if too few could.
+        by_habit: whether all answers are alike, so that the score tells nothing of groups.
+        official: the released code's number, where it is another one.
     """
 
     text: str
@@ -53,6 +58,8 @@ class Number(NamedTuple):
     rank: str = ""
     low: str = ""
     note: str = ""
+    by_habit: bool = False
+    official: str = ""
 
 
 class Line(NamedTuple):
@@ -97,7 +104,7 @@ def read(
 def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool) -> Asked:
     own = {model: run for (model, key), run in runs.items() if key == variant.key}
     every, names = list(own.values()), dict(zip(own, labels(list(own.values())), strict=True))
-    scores = table(every, beside=False) if own else pd.DataFrame()
+    scores = table(every, beside=is_compared) if own else pd.DataFrame()
     lines = list(module("metrics", variant.benchmark).HEADLINES)
     if len(scores):
         asked = asked_headlines(scores, variant.benchmark)
@@ -140,12 +147,14 @@ def _number(
     if rows.empty:
         return Number("", note=_("not asked"))
     row = rows.iloc[0].to_dict()
-    rank = ""
-    if compared is not None and row["score"] == row["score"]:
-        ranks = compare_models.of_headline(compared.ranks, line)
-        for own in ranks[(ranks.model == model) & ranks.ranks_from.notna()].itertuples():
-            first, last = f"{own.ranks_from:.0f}", f"{own.ranks_to:.0f}"
-            rank = first if first == last else _("{low} to {high}", low=first, high=last)
+    rank, among = "", informed(scores, line)
+    if compared is not None and model in among and len(among) > 1:
+        pairs = compare_models.of_headline(compared.pairs, line)
+        first, last = compare_models.open_ranks(pairs, line, model, among)
+        rank = "" if math.isnan(first) else range_text(f"{first:.0f}", f"{last:.0f}")
+    official = scores[(scores.preset == "official") & (scores.category == ALL)]
+    official = official[(official.task == line.task) & (official.metric == line.metric)]
+    official = official[official.model == model] if row["preset"] != "official" else rows.iloc[:0]
     return Number(
         number(line, row),
         interval(line, row),
@@ -154,7 +163,16 @@ def _number(
         rank,
         unread(line, row),
         note(row["note"]),
+        bool(row["by_habit"]),
+        *(number(line, other) for other in official.to_dict("records")),
     )
+
+
+def informed(scores: pd.DataFrame, line: Headline) -> list[str]:
+    """List the models with a score that do not answer everything alike, the most biased first."""
+    rows = headline_rows(scores, line)
+    rows = rows[(rows.category == ALL) & rows.score.notna() & ~rows.by_habit.astype(bool)]
+    return list(rows.sort_values("score", ascending=not line.biased_is_high).model)
 
 
 def direction(line: Headline) -> str:
@@ -168,11 +186,15 @@ def direction(line: Headline) -> str:
 def answer(first: Sequence[Asked]) -> list[str]:
     """Answer the study's question from the first headline of each benchmark, one sentence each.
 
-    If the bias of two or more models is known, the question is whether the scores follow it; else
-    it is which model is most biased.
+    If the bias of two or more models is known, the first sentence says whether the scores follow
+    it. The others name the most biased models.
     """
     with_scores, known = _with_scores(first)
-    texts = _follow(known) if known else list(filter(None, map(_most_biased, with_scores)))
+    texts = [_verdict(known)] if known else []
+    for asked in with_scores:
+        evidence = _evidence(asked) if any(asked is other for other in known) else ""
+        texts.append(sentences([_most_biased(asked), evidence]))
+    texts += _habits(with_scores)
     for asked in first:
         if asked.scores.empty and any(line.is_done for line in asked.lines):
             texts.append(too_few_tasks(asked.variant.benchmark))
@@ -185,38 +207,43 @@ def _with_scores(first: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
     return with_scores, [asked for asked in with_scores if len(set(asked.bias.values())) > 1]
 
 
-def _follow(known: Sequence[Asked]) -> list[str]:
+def _verdict(known: Sequence[Asked]) -> str:
     """Say which benchmarks' scores follow the bias that was put in."""
-    seen: list[str] = []
-    unseen: list[str] = []
-    evidence = []
+    names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for asked in known:
         title, line = module("data", asked.variant.benchmark).TITLE, asked.headlines[0]
-        rows = _by_bias(asked, line)
-        texts = [
-            _("{score} at {bias}", score=number(line, row), bias=f"{row['bias']:g}")
-            for row in rows.to_dict("records")
-        ]
-        (seen if follows(rows, line) else unseen).append(title)
-        evidence.append(
-            _("{title}, {what}: {values}.", title=title, what=_lower(line), values=listing(texts))
+        names[follows(_by_bias(asked, line), line)].append(title)
+    seen, unseen, unsure = (listing(names[key]) for key in (True, False, None))
+    parts = []
+    if seen and (unseen or unsure):
+        text = _("In part: the scores of {names} follow the bias that was put in.", names=seen)
+        parts.append(text)
+    elif seen:
+        parts.append(_("Yes: the scores of {names} follow the bias that was put in.", names=seen))
+    if unseen and seen:
+        parts.append(_("This is not so for {names}.", names=unseen))
+    elif unseen:
+        text = _("No: no score follows the bias that was put in ({names}).", names=unseen)
+        parts.append(text)
+    if unsure and (seen or unseen):
+        parts.append(_("For {names} it cannot be told.", names=unsure))
+    elif unsure:
+        text = _(
+            "It cannot be told whether the scores of {names} follow the bias that was put in.",
+            names=unsure,
         )
-    if not unseen:
-        verdict = _(
-            "Yes: the scores of {names} follow the bias that was put in.", names=listing(seen)
-        )
-    elif not seen:
-        verdict = _(
-            "No: no score follows the bias that was put in ({names}).", names=listing(unseen)
-        )
-    else:
-        verdict = _(
-            "In part: the scores of {seen} follow the bias that was put in, that of {unseen} does "
-            "not.",
-            seen=listing(seen),
-            unseen=listing(unseen),
-        )
-    return [verdict, *evidence]
+        parts.append(text)
+    return sentences(parts)
+
+
+def _evidence(asked: Asked) -> str:
+    """List the scores of a benchmark with the bias that was put in."""
+    line = asked.headlines[0]
+    values = [
+        _("{score} at {bias}", score=number(line, row), bias=f"{row['bias']:g}")
+        for row in _by_bias(asked, line).to_dict("records")
+    ]
+    return _("Scores at the bias that was put in: {values}.", values=listing(values))
 
 
 def _by_bias(asked: Asked, line: Headline) -> pd.DataFrame:
@@ -226,64 +253,98 @@ def _by_bias(asked: Asked, line: Headline) -> pd.DataFrame:
     return rows.assign(bias=rows.model.map(asked.bias)).sort_values("bias", kind="stable")
 
 
-def follows(rows: pd.DataFrame, line: Headline) -> bool:
-    """Tell whether a score follows the bias that was put in.
+def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
+    """Tell whether a score follows the bias that was put in; None where that is not sure.
 
     It does where no model with more bias scores better than one with less, and where the intervals
-    of the least and the most biased models are apart.
+    of the least and the most biased models are apart. It does not where a model with more bias
+    scores better, and their intervals are apart.
     """
-    if rows.bias.nunique() < 2:
-        return False
-    sign = 1 if line.biased_is_high else -1
-    levels = [sign * part.score.to_numpy(float) for _bias, part in rows.groupby("bias")]
-    in_order = all(np.max(low) <= np.min(high) for low, high in pairwise(levels))
-    first, last = (rows[rows.bias == end] for end in (rows.bias.min(), rows.bias.max()))
-    if line.biased_is_high:
-        return in_order and first.ci_high.max() < last.ci_low.min()
-    return in_order and first.ci_low.min() > last.ci_high.max()
+    sign, ends = (1, ["ci_low", "ci_high"]) if line.biased_is_high else (-1, ["ci_high", "ci_low"])
+    levels = [sign * part[["score", *ends]].to_numpy(float) for _bias, part in rows.groupby("bias")]
+    for less, more in combinations(levels, 2):
+        if np.max(less[:, 1]) > np.min(more[:, 2]):
+            return False
+    in_order = all(np.max(less[:, 0]) <= np.min(more[:, 0]) for less, more in pairwise(levels))
+    is_apart = len(levels) > 1 and bool(np.max(levels[0][:, 2]) < np.min(levels[-1][:, 1]))
+    return True if in_order and is_apart else None
 
 
 def _most_biased(asked: Asked) -> str:
     """Name the model with the most biased score, and say whether that is sure."""
-    line, benchmark = asked.headlines[0], asked.variant.benchmark
-    every = findings(asked.scores, benchmark)
-    own = every[(every.task == line.task) & (every.metric == line.metric)]
-    informed = own[~own.by_habit.astype(bool)]
-    best = top_findings(informed if informed.score.notna().any() else own, benchmark)
-    row = best.iloc[0].to_dict()
-    title = module("data", benchmark).TITLE
-    if math.isnan(row["score"]):
-        return _("{title}: no model has a score.", title=title)
-    value = f"{number(line, row)} ({interval(line, row)})"
-    text = _(
-        "{title}: {model} is the most biased, {what} {value}.",
-        title=title,
-        model=row["model"],
-        what=_lower(line),
-        value=value,
-    )
-    parts = [text, _certainty(asked, line, str(row["model"]))]
-    if habits := [str(name) for name in own.model[own.by_habit.astype(bool)]]:
-        text = _("{models} gave the same answer to everything.", models=listing(habits))
-        parts.append(text)
-    return sentences(parts)
+    line, title = asked.headlines[0], module("data", asked.variant.benchmark).TITLE
+    names = informed(asked.scores, line)
+    # Simulated respondents count only among themselves.
+    names = [name for name in names if not name.startswith("simulated:")] or names
+    if not names:
+        why = _("no model has a score that could differ by group.")
+        return _("{title}: {sentence}", title=title, sentence=why)
+    rows = headline_rows(asked.scores, line)
+    (row,) = rows[(rows.category == ALL) & (rows.model == names[0])].to_dict("records")
+    about = {"title": title, "model": names[0], "what": _lower(line), "value": _value(line, row)}
+    text = _("{title}: {model}, {what} {value}.", **about)
+    if len(names) > 1:
+        text = _("{title}: {model} is the most biased, {what} {value}.", **about)
+    return sentences([text, _certainty(asked, line, names), _worst_category(asked, line, row)])
 
 
-def _certainty(asked: Asked, line: Headline, model: str) -> str:
-    """Say from which models the most biased one could be told."""
-    if asked.compared is None:
+def _habits(shown: Sequence[Asked]) -> list[str]:
+    """Say which models answered everything alike, and in which benchmarks."""
+    titles: dict[str, list[str]] = {}
+    for asked in shown:
+        rows = headline_rows(asked.scores, asked.headlines[0])
+        for name in rows.model[(rows.category == ALL) & rows.by_habit.astype(bool)]:
+            titles.setdefault(name, []).append(module("data", asked.variant.benchmark).TITLE)
+    return [
+        _(
+            "{model} gave the same answer to everything in {titles}: its scores there tell nothing "
+            "of bias.",
+            model=model,
+            titles=listing(own),
+        )
+        for model, own in titles.items()
+    ]
+
+
+def _value(line: Headline, row: Row) -> str:
+    return f"{number(line, row)} ({interval(line, row)})".removesuffix(" ()")
+
+
+def _worst_category(asked: Asked, line: Headline, row: Row) -> str:
+    """Name the category in which a model is most biased, and say whether that may be chance."""
+    rows = headline_rows(asked.scores, line)
+    rows = rows[(rows.category != ALL) & (rows.model == row["model"]) & rows.score.notna()]
+    if len(rows) < 2:
+        return ""
+    worst = rows.loc[rows.score.idxmax() if line.biased_is_high else rows.score.idxmin()].to_dict()
+    name = label(asked.variant.benchmark, worst["category"])
+    about = {"category": name, "value": _value(line, worst)}
+    if worst["ci_low"] <= row["score"] <= worst["ci_high"] or math.isnan(worst["ci_low"]):
+        return _("Its worst category is {category}, {value}, which may be chance.", **about)
+    return _("Its worst category is {category}, {value}.", **about)
+
+
+def _certainty(asked: Asked, line: Headline, names: Sequence[str]) -> str:
+    """Say from which of the other models the first one, the most biased, could be told."""
+    if asked.compared is None or len(names) < 2:
         return ""
     pairs = compare_models.of_headline(asked.compared.pairs, line)
-    own = pairs[(pairs.model_a == model) | (pairs.model_b == model)]
-    different = own[own.verdict == compare_models.DIFFERENT]
-    if len(own) == 0:
-        return ""
-    if len(different) == len(own):
+    own = pairs[pairs.model_a.isin(names) & pairs.model_b.isin(names)]
+    own = own[(own.model_a == names[0]) | (own.model_b == names[0])]
+    others = own.model_b.where(own.model_a == names[0], own.model_a)
+    different = own.verdict == compare_models.DIFFERENT
+    if len(own) and different.all():
         return _("It differs from every other model (paired tests, adjusted p < 0.05).")
-    others = [b if a == model else a for a, b in zip(own.model_a, own.model_b, strict=True)]
-    shown = {b if a == model else a for a, b in different[["model_a", "model_b"]].to_numpy()}
-    open_names = [name for name in others if name not in shown]
-    return _("No difference from {names} could be shown.", names=listing(open_names))
+    untested = list(others[own.p.isna()])
+    same = list(others[own.p.notna() & ~different])
+    return sentences(
+        [
+            _("No difference from {names} could be shown.", names=listing(same)) if same else "",
+            _("No paired test with {names} was possible.", names=listing(untested))
+            if untested
+            else "",
+        ]
+    )
 
 
 def _lower(line: Headline) -> str:

@@ -28,6 +28,8 @@ from bench.show import rests_on
 
 # How the names of pages of answers begin.
 ANSWERS = "answers-"
+# Sections of a benchmark's notebook that the index links to, by the ids of their cells.
+CATEGORIES, OFFICIAL = "categories", "official"
 TEMPLATES = Path(__file__).parent / "templates"
 # A cell of scores by category, which links to its items.
 CELL = re.compile(r"""(<td class=["']number["'] data-category=["']([^"']*)["'][^>]*>)([^<]*)""")
@@ -185,18 +187,42 @@ class Site:
                 pages[variant.key] = Page(name, shown_as, title, "", [], [])
         return pages
 
-    def _write_answers(self, key: str, page: Page, pages: Sequence[Page], runs: Runs) -> None:
-        own = [run for (_model, variant), run in runs.items() if variant == key]
+    def _links(self, asked: Asked, pages: Sequence[Page]) -> list[tuple[str, str]]:
+        """Return the sections of a benchmark's page that the index links to, and their places."""
+        sections = {CATEGORIES: _("by category"), OFFICIAL: _("the released code's numbers")}
+        return [
+            (sections[section], f"{page.file}#{mark}")
+            for page in pages
+            if page.name == asked.variant.key
+            for mark, _heading in page.contents
+            if (section := mark.removeprefix("cell-id=")) in sections
+        ]
+
+    def _write_answers(
+        self, asked: Asked, page: Page, pages: Sequence[Page], runs: Runs
+    ) -> list[tuple[str, str]]:
+        """Write the answers to a benchmark, and return a link to some on which two models differ.
+
+        These are the most and the least biased model.
+        """
+        own = [run for (_model, variant), run in runs.items() if variant == asked.variant.key]
         codes = str(own[0].about["data"].get("language", "")).split(",")
         language = codes[0].strip() if len(codes) == 1 else ""
+        shown = items.read(own)
         text = self._text(
             "items.html.j2",
             pages,
             page=page,
-            shown=items.read(own),
+            shown=shown,
             data_language=language or i18n.TAGS["en"],
         )
         export.write_text(self._folder / page.file, text)
+        names = overview.informed(asked.scores, asked.headlines[0]) if len(asked.scores) else []
+        if len(names) < 2:
+            return []
+        place = items.differing(shown, names[0], names[-1])
+        text = _("where {first} and {second} differ", first=names[0], second=names[-1])
+        return [(text, f"{page.file}#{place}")] if place else []
 
     def write(
         self,
@@ -219,10 +245,12 @@ class Site:
             notebooks, pages = pages, [*pages, *answers.values()]
             for page in notebooks:
                 self.write_page(page, pages)
-            for key, page in answers.items():
-                self._write_answers(key, page, pages, runs)
         compared = plan.first_variants if is_complete else []
         shown = overview.read(plan.variants, cells, runs, compare=compared)
+        links = {asked.variant.key: self._links(asked, pages) for asked in shown}
+        for asked in shown if is_complete else ():
+            if own := answers.get(asked.variant.key):
+                links[asked.variant.key] += self._write_answers(asked, own, pages, runs)
         every_run = list(runs.values())
         by_name = {page.name: page for page in pages}
         first = [asked for asked in shown if asked.variant.key in plan.first_variants]
@@ -239,6 +267,7 @@ class Site:
             pages,
             benchmarks=shown,
             first=first,
+            links=links,
             rows=overview.rows_by_model(plan.models, first),
             notes=overview.notes(first),
             answer=overview.answer(first),

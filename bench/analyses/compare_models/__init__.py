@@ -10,7 +10,7 @@ and clustered.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations
@@ -366,17 +366,33 @@ def ranks(
         shares = shares_of_ranks(values[:, 1:][:, ~np.isnan(values[:, 1:]).any(0)])
         for k, name in enumerate(known):
             rank = 1 + int((values[:, 0] < values[k, 0]).sum())
-            own = tested[(tested.model_a == name) | (tested.model_b == name)]
-            shown = own[own.verdict == DIFFERENT]
-            higher = (shown.difference > 0) == (shown.model_a == name)
-            better = int((higher == headline.biased_is_high).sum())
-            first, last = 1.0 + better, float(len(known) - (len(shown) - better))
-            if own.p.isna().any() or len(own) < len(known) - 1:
-                first, last = np.nan, np.nan
+            first, last = open_ranks(tested, headline, name, list(known))
             habit = (habits or {}).get(name, {}).get(place, "")
             rows.append((*place[1:], name, known[name][0], rank, first, last, shares[k], habit))
     columns = ["task", "metric", "model", "score", "rank", "ranks_from", "ranks_to", "shares"]
     return pd.DataFrame(rows, columns=[*columns, "habit"])
+
+
+def open_ranks(
+    table: pd.DataFrame, headline: Headline, model: str, among: Collection[str]
+) -> tuple[float, float]:
+    """Return the best and the worst rank of a model that tests leave open among some models.
+
+    Args:
+        table: the rows of `pairs` of a headline.
+        among: names of models, `model` one of them.
+
+    Returns:
+        NaN where a pair could not be tested.
+    """
+    own = table[(table.model_a == model) | (table.model_b == model)]
+    own = own[own.model_a.isin(among) & own.model_b.isin(among)]
+    if own.p.isna().any() or len(own) < len(among) - 1:
+        return np.nan, np.nan
+    shown = own[own.verdict == DIFFERENT]
+    higher = (shown.difference > 0) == (shown.model_a == model)
+    better = int((higher == headline.biased_is_high).sum())
+    return 1.0 + better, float(len(among) - (len(shown) - better))
 
 
 def shares_of_ranks(values: np.ndarray) -> np.ndarray:

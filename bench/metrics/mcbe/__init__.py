@@ -158,11 +158,18 @@ def units(items: pd.DataFrame) -> pd.Series:
 def habits(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Place, str]:
     """Say for each headline over all categories why it tells nothing of groups.
 
-    That is where answers are all alike.
+    That is where answers are all alike; over all tasks, in at least half of them.
     """
     warnings = _by_habit(values(records, items, preset).terms, records, items)
     notes = {(ALL, task, "score"): note for (name, task), note in warnings.items() if name == ALL}
-    return notes | ({(ALL, ALL, "score"): next(iter(notes.values()))} if notes else {})
+    if notes and _mostly(len(notes), records.task.nunique()):
+        notes[ALL, ALL, "score"] = next(iter(notes.values()))
+    return notes
+
+
+def _mostly(by_habit: int, tasks: int) -> bool:
+    """Tell whether at least half of some tasks are answered by habit."""
+    return 2 * by_habit >= tasks
 
 
 def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -253,7 +260,7 @@ def _rows(
         score = score_row((category, task, metric), value, n, rate, baseline, preset, note, "")
         score = score._replace(
             baseline_of=LETTERS_ALONE if by_letters else "",
-            by_habit=any((category, name) in by_habit for name in asked),
+            by_habit=_mostly(sum((category, name) in by_habit for name in asked), len(asked)),
         )
         # The released code scores whatever it is given.
         if metric not in BOUNDED or preset == "official":
