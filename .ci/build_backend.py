@@ -16,6 +16,7 @@ OF_TESTS = (
     *(f"tests/**/*.{kind}" for kind in ("py", "csv", "toml", "json", "parquet", "ipynb")),
     "tests/plugin/*.dist-info/*",
     "docs/*.md",
+    "docs/demonstration/*",
     ".ci/*",
     ".github/**/*",
     "reports/*.yml",

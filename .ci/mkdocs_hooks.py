@@ -33,7 +33,7 @@ LINES = 12
 # A link or picture to a file: its text, the file, its anchor.
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)#\s:]+)(#[^)\s]*)?\)")
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
-TABLE = re.compile(r"<!-- (commands|options|scores) ?(\w*) -->")
+TABLE = re.compile(r"^<!-- (commands|options|scores) ?(\w*) -->$", re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
