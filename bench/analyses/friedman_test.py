@@ -18,7 +18,7 @@ from scipy.stats import chi2
 
 from bench.analyses.compare_models import common_scores
 from bench.benchmarks import module
-from bench.core.i18n import _, note
+from bench.core.i18n import _, note, sentences
 from bench.figures.style import (
     BIAS_PALETTE,
     FAINT,
@@ -34,7 +34,7 @@ from bench.figures.style import (
 from bench.metrics import friedman
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.friedman import CATEGORY, Blocks, Friedman, critical_difference
-from bench.metrics.headline import phrase
+from bench.metrics.headline import left_out, phrase
 from bench.metrics.significance import format_p
 from bench.metrics.table import ALL, cards
 from bench.run import results
@@ -82,6 +82,12 @@ class Result(NamedTuple):
     def is_bias(self) -> bool:
         """Whether a rank is one of bias, in every headline that it rests on."""
         return all(headline.worse == "more bias" for headline in self.blocks.headlines)
+
+    @property
+    def leader(self) -> str:
+        """The model of the first mean rank, of those that do not answer everything alike."""
+        models = [str(name) for name in self.mean_ranks.model]
+        return next((name for name in models if name not in self.constant), models[0])
 
     @property
     def best(self) -> str:
@@ -208,8 +214,10 @@ def findings(result: Result) -> list[str]:
 
 
 def _leader(result: Result) -> str:
-    """Name the model of the first mean rank; one that answers always alike never alone."""
-    first = result.mean_ranks.iloc[0]
+    """Name the leader, and which models are before it that answer everything alike."""
+    order = list(result.mean_ranks.model)
+    place = order.index(result.leader)
+    first = result.mean_ranks.iloc[place]
     details = [_("mean rank {rank}", rank=f"{first.mean_rank:.1f}")]
     if pd.notna(first.ci_low):
         low, high = f"{first.ci_low:.1f}", f"{first.ci_high:.1f}"
@@ -217,7 +225,8 @@ def _leader(result: Result) -> str:
     details.append(_("1 is {best}", best=result.best))
     if first.model in result.constant:
         details.append(_("it gives the same answer to everything"))
-    return _("{model} ranks first ({around}).", model=first.model, around=_("; ").join(details))
+    text = _("{model} ranks first ({around}).", model=first.model, around=_("; ").join(details))
+    return sentences([text, *left_out(order[:place], [])])
 
 
 def critical_difference_diagram(result: Result) -> Figure:
@@ -287,8 +296,8 @@ def ranks_by_block(result: Result, benchmark: str) -> Figure:
         names.append(f"{label(benchmark, category)}{comma}{task}")
     heading = _(
         "{model} ranks first in {n} of {all} {units}",
-        model=order[0],
-        n=int((blocks.ranks[order[0]] == blocks.ranks.min(axis=1)).sum()),
+        model=result.leader,
+        n=int((blocks.ranks[result.leader] == blocks.ranks.min(axis=1)).sum()),
         all=len(blocks.ranks),
         units=result.units,
     )

@@ -28,7 +28,7 @@ from bench.core.i18n import N_, _
 from bench.core.progress import progress
 from bench.figures.style import FAINT, INK, WIDTH, colours, forest_axis, set_title, style
 from bench.metrics.correlation import correlations
-from bench.metrics.headline import listing, percent, without_brackets
+from bench.metrics.headline import listing, measure_words, percent, task_words, without_brackets
 from bench.metrics.table import ALL
 from bench.run import execute
 from bench.run.plan import Plan
@@ -57,8 +57,9 @@ MEASURE = ["benchmark", "task", "metric"]
 NAMES = [*MEASURE, "headline"]
 # A measure reacts to the bias if that makes at least this share of all that it moves.
 LEAST = 0.05
-# It follows the bias from this rank correlation on; and what moves it by no more than this share of
-# its range is negligible.
+# It follows the bias from this rank correlation on (our own threshold). What moves it by no more
+# than this share of its range is negligible: of a confounder, this threshold served best in
+# simulations (Maldonado and Greenland, American Journal of Epidemiology 138, 1993).
 FOLLOWS, NEGLIGIBLE = 0.9, 0.1
 _ROUNDING = 1e-9
 
@@ -300,7 +301,11 @@ def _inert(cells: pd.DataFrame) -> str:
 
 def measure_name(task: str, metric: str, benchmark: str = "") -> str:
     """Return a measure's name: that of the metric, with the task where it needs one."""
-    name = metric if task == ALL and metric != "score" else f"{metric} ({task})"
+    name = measure_words(metric)
+    if metric == "score":
+        name = _("all tasks") if task == ALL else task_words(task)
+    elif task != ALL and len(task) <= 2:
+        name = _("{name} ({task})", name=name, task=task_words(task))
     if not benchmark:
         return name
     titles = {(h.task, h.metric): h.title for h in module("metrics", benchmark).HEADLINES}
@@ -460,6 +465,7 @@ def plot_overview(scores: pd.DataFrame, measures: Sequence[tuple[str, str, str]]
         ax.plot(row["confusion"], y, markers[nuisance], ms=5, color=palette[nuisance])
     labels = [measure_name(task, metric, name) for name, task, metric in worst.index]
     forest_axis(ax, labels, 1)
+    ax.axvline(NEGLIGIBLE, color=FAINT, ls=":", lw=1, zorder=0)
     ax.set_xlim(-0.03, max(1.08, 1.05 * long.high.max()))
     axis = _("moved at a fixed bias, as a share of the range over the bias; more confused →")
     ax.set_xlabel(axis, fontsize="small")

@@ -42,7 +42,7 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     rows = rows[(rows.category == ALL) & (rows.task != ALL)]
     wide = rows.pivot_table("score", "task", "model", sort=False, dropna=False)
     wide = wide.reindex(index=_tasks(wide.index), columns=models_of(scores))
-    names = [f"{_(TASKS[task])} ({task})" for task in wide.index]
+    names = [_(TASKS[task]) for task in wide.index]
     return _heatmap(wide, rows, names, _("Score by task, mean over categories (100: best)"))
 
 

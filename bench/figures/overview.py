@@ -30,6 +30,7 @@ from bench.metrics.headline import (
     findings,
     headline_rows,
     headlines,
+    is_informative,
     short_title,
     top_findings,
 )
@@ -91,10 +92,10 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
     if not panels:
         return None
     every = findings(scores, benchmark)
-    worst, (_name, line, rows) = top_findings(every, benchmark).iloc[0], panels[0]
-    title = module("data", benchmark).TITLE
-    most = rows.score.max() if line.biased_is_high else rows.score.min()
-    if len(rows) > 1 and worst.score == most:
+    worst = top_findings(every, benchmark).iloc[0]
+    title, rows = module("data", benchmark).TITLE, panels[0][2]
+    compared = rows[is_informative(rows)]
+    if len(compared) > 1 and worst.model in set(compared.model):
         title = _("{title}: {model} shows the most bias", title=title, model=worst.model)
     else:
         title = _("{title}: scores by model", title=title)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.benchmarks import module
+from bench.benchmarks import module, names
 from bench.core.i18n import LANGUAGES, N_, _, column, language, note, sentences
 from bench.data import dataset
 from bench.data.dataset import language_name
@@ -16,9 +16,21 @@ from bench.metrics.table import ALL, PREFERENCE, Headline
 # Below this share of readable answers, a score says more about the format of replies than about
 # bias.
 LOW_VALIDITY = 0.9
+# Below this share, a score could be nearly anything: no model is named for it (our own threshold).
+HALF = 0.5
 # A score over tasks, where models were not asked the same ones.
 COMMON_TITLE = N_("Tasks that all models were asked")
 COMMON_FOUND = N_("scored {value} of 100 over the tasks that all models here were asked")
+# Names of measures, and of those that begin like them, where the code is no word.
+MEASURES = {
+    "s_amb": N_("stereotyped (ambiguous)"),
+    "s_disamb": N_("stereotyped (disambiguous)"),
+    "s_total": N_("stereotyped (both)"),
+    "reverse_amb": N_("reverse (ambiguous)"),
+    "reverse_disamb": N_("reverse (disambiguous)"),
+    "coal": "CoAL",
+    "fn": "FN",
+}
 # How many categories of different names are listed one by one.
 TOLD = 3
 # A row of a score table.
@@ -79,7 +91,7 @@ def _apart_from_baseline(scores: pd.DataFrame, benchmark: str) -> dict[str, str]
     for trait in (trait for trait in room.TRAITS if trait.name == PREFERENCE):
         known = [h for h in room.HEADLINES if (h.task, h.metric) == (trait.task, trait.metric)]
         line = known[0] if known else Headline(trait.task, trait.metric, "", "", share=False)
-        name = phrase(line.title) if known else _("its {name}", name=column(trait.metric))
+        name = phrase(line.title) if known else _("its {name}", name=measure_words(trait.metric))
         rows = headline_rows(scores, line)
         rows = rows[(rows.category == ALL) & ~rows.by_habit.astype(bool)]
         for row in rows.to_dict("records"):
@@ -186,25 +198,74 @@ def range_text(low: str, high: str) -> str:
     return low if low == high else _("{low} to {high}", low=low, high=high)
 
 
+def measure_words(metric: str) -> str:
+    """Return the name of a measure in words: CoAL, directional gap."""
+    for code, name in MEASURES.items():
+        if metric == code:
+            return _(name)
+        if metric.startswith(f"{code}_"):
+            return _(", ").join((_(name), column(metric.removeprefix(f"{code}_"))))
+    return column(metric)
+
+
+def task_words(task: str) -> str:
+    """Return the name of a task in words; longer names than two letters are words already."""
+    titles = (module("tasks", benchmark).TASKS.get(task) for benchmark in names())
+    return next((_(title) for title in titles if title and len(task) <= 2), column(task))
+
+
 def top_findings(findings: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     """Keep of `findings` for each headline the one on the model that shows most bias.
 
-    Simulated respondents count only among themselves, and models that give the same answer to
-    everything only if all do: they show no bias, however large the score.
+    Simulated respondents count only among themselves, and uninformative scores only if all are.
     """
     real = findings[~findings.model.str.startswith("simulated:")]
     real = real if len(real) else findings
     rows: list[Any] = []
     for headline in headlines(findings, benchmark):
         own = real[(real.task == headline.task) & (real.metric == headline.metric)]
-        defined = own[own.score.notna()]
-        informed = defined[~defined.get("by_habit", pd.Series(False, defined.index)).astype(bool)]
-        ranked = (informed if len(informed) else defined).score
+        ranked = own.score[is_informative(own)]
+        ranked = ranked if len(ranked) else own.score.dropna()
         if ranked.empty:
             rows += list(own.index[:1])
         else:
             rows.append(ranked.idxmax() if headline.biased_is_high else ranked.idxmin())
     return findings.loc[rows]
+
+
+def is_informative(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Tell which rows of a score table say how biased a model is.
+
+    Undefined scores do not, nor those of a model that gives the same answer to everything, nor
+    those of which fewer than half of the answers could be read.
+    """
+    alike = rows.get("by_habit", pd.Series(False, rows.index)).astype(bool)
+    return rows.score.notna() & ~alike & ~is_unread(rows)
+
+
+def is_unread(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Tell of which rows of a score table fewer than half of the answers could be read."""
+    return rows.valid_rate < HALF
+
+
+def left_out(alike: Sequence[str], unread: Sequence[str]) -> list[str]:
+    """Say which models are not compared, and why.
+
+    Args:
+        alike: models that give the same answer to everything.
+        unread: those of which fewer than half of the answers could be read.
+    """
+    texts = []
+    if alike:
+        text = _("Left out: {models} gave the same answer to everything.", models=listing(alike))
+        texts.append(text)
+    if unread:
+        text = _(
+            "Left out: fewer than half of the answers of {models} could be read.",
+            models=listing(unread),
+        )
+        texts.append(text)
+    return texts
 
 
 def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:

@@ -26,7 +26,7 @@ from bench.core.places import DEMO, NOTEBOOKS
 from bench.core.progress import progress, say
 from bench.figures.style import use_models
 from bench.report import execute, kernels, site, study, study_runs
-from bench.report.execute import check_parameters, names_of_parameters
+from bench.report.execute import check_parameters, types_of_parameters
 from bench.report.site import Page
 from bench.report.study import Study
 from bench.report.study_runs import ASKED, DONE, FAILED, Cell, run_folder
@@ -246,14 +246,14 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
     pages: dict[str, dict[str, Any]] = {}
     for variant in plan.variants:
         if variant.page:
-            known = names_of_parameters(get(variant.benchmark).notebook)
+            known = types_of_parameters(get(variant.benchmark).notebook)
             options = study.merged(plan.options, variant.options)
             shown = {name: value for name, value in options.items() if name in known}
             # By default the data that `bench data` finds.
             pages[variant.key] = {"data": "", **shown, "models": [], "recorded": []}
     for name, analysis in plan.analyses.items():
         # An analysis uses the study's runs or data, or its own models.
-        known = names_of_parameters(NOTEBOOKS / f"{name}.ipynb")
+        known = types_of_parameters(NOTEBOOKS / f"{name}.ipynb")
         # Models that a notebook asks by itself are asked within the study's limits.
         shared = {
             option: plan.options[option]

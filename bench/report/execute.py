@@ -16,7 +16,15 @@ import papermill
 
 from bench import __version__, records
 from bench.core import export
-from bench.core.errors import AnotherRun, BadInput, NoRuns, NotApplicable, RunFailed, expected
+from bench.core.errors import (
+    AnotherRun,
+    BadInput,
+    NoRuns,
+    NotApplicable,
+    RunFailed,
+    expected,
+    quoted,
+)
 from bench.core.files import atomic_path, explain_write_errors
 from bench.core.i18n import language
 from bench.report import kernels
@@ -26,6 +34,15 @@ CELL_TIMEOUT = 3600
 # Tags of the cells with parameters. Papermill sets those of the first after the cell `parameters`,
 # so the other one, with those that few need, comes before it.
 PARAMETERS = ("parameters", "more-parameters")
+# What can be given for a parameter, by the type that is written after its name.
+TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "list": (list, tuple),
+    "dict": (dict,),
+}
 # Errors with a message for the reader; any other one needs its traceback.
 SENTENCES = tuple(
     kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed)
@@ -91,15 +108,24 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
 
 
 def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:
-    """Refuse a parameter that a notebook does not have."""
-    known = names_of_parameters(source)
-    for name in parameters:
+    """Refuse a parameter that a notebook does not have, or a value of another type."""
+    known = types_of_parameters(source)
+    for name, value in parameters.items():
         if name not in known:
-            raise BadInput(f"{source}: " + expected(name, known, "parameter"))
+            raise BadInput(f"{source}: " + expected(name, list(known), "parameter"))
+        kinds = TYPES.get(known[name], (object,))
+        if value is None or isinstance(value, kinds):
+            continue
+        others = [other for other, kind in known.items() if isinstance(value, TYPES.get(kind, ()))]
+        hint = f"; of this type are {', '.join(others)}" if isinstance(value, dict) else ""
+        raise BadInput(
+            f"{source}: {name}: expected {known[name]}, found {quoted(value)}"
+            + (hint if others else "")
+        )
 
 
-def names_of_parameters(source: Path) -> list[str]:
-    """Return the names of a notebook's parameters."""
+def types_of_parameters(source: Path) -> dict[str, str]:
+    """Return the names of a notebook's parameters with their types; "" where none is written."""
     if not source.is_file():
         known = sorted(path.stem for path in source.parent.glob("*.ipynb"))
         raise BadInput(f"{source.parent}: " + expected(source.stem, known, "notebook"))
@@ -110,13 +136,13 @@ def names_of_parameters(source: Path) -> list[str]:
         if tag in cell.metadata.get("tags", ())
     ]
     # Papermill itself reads line by line and misses longer lists.
-    targets = [
-        target
-        for cell in cells
-        for line in ast.parse(cell.source).body
-        for target in getattr(line, "targets", [getattr(line, "target", None)])
-    ]
-    return [target.id for target in targets if isinstance(target, ast.Name)]
+    types = {}
+    for line in (line for cell in cells for line in ast.parse(cell.source).body):
+        annotation = ast.unparse(line.annotation) if isinstance(line, ast.AnnAssign) else ""
+        for target in getattr(line, "targets", [getattr(line, "target", None)]):
+            if isinstance(target, ast.Name):
+                types[target.id] = annotation
+    return types
 
 
 def drop_blank_outputs(book: nbformat.NotebookNode) -> None:

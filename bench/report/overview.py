@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from bench.analyses import compare_models
 from bench.benchmarks import module
-from bench.core.i18n import _, note, sentences
+from bench.core.i18n import N_, _, note, sentences
 from bench.figures import overview as figures
 from bench.figures.style import label
 from bench.metrics.headline import (
@@ -20,6 +20,8 @@ from bench.metrics.headline import (
     findings,
     headline_rows,
     interval,
+    is_informative,
+    is_unread,
     listing,
     number,
     range_text,
@@ -169,9 +171,9 @@ def _number(
 
 
 def informed(scores: pd.DataFrame, line: Headline) -> list[str]:
-    """List the models with a score that do not answer everything alike, the most biased first."""
+    """List the models that the score says something of, the most biased first."""
     rows = headline_rows(scores, line)
-    rows = rows[(rows.category == ALL) & rows.score.notna() & ~rows.by_habit.astype(bool)]
+    rows = rows[(rows.category == ALL) & is_informative(rows)]
     return list(rows.sort_values("score", ascending=not line.biased_is_high).model)
 
 
@@ -249,7 +251,7 @@ def _evidence(asked: Asked) -> str:
 def _by_bias(asked: Asked, line: Headline) -> pd.DataFrame:
     """Return the defined scores of the models of known bias, the least biased first."""
     rows = headline_rows(asked.scores, line)
-    rows = rows[(rows.category == ALL) & rows.model.isin(asked.bias) & rows.score.notna()]
+    rows = rows[(rows.category == ALL) & rows.model.isin(asked.bias) & is_informative(rows)]
     return rows.assign(bias=rows.model.map(asked.bias)).sort_values("bias", kind="stable")
 
 
@@ -289,20 +291,25 @@ def _most_biased(asked: Asked) -> str:
 
 
 def _habits(shown: Sequence[Asked]) -> list[str]:
-    """Say which models answered everything alike, and in which benchmarks."""
-    titles: dict[str, list[str]] = {}
+    """Say which models answered everything alike or could not be read, and in which benchmarks."""
+    titles: dict[tuple[str, bool], list[str]] = {}
     for asked in shown:
         rows = headline_rows(asked.scores, asked.headlines[0])
-        for name in rows.model[(rows.category == ALL) & rows.by_habit.astype(bool)]:
-            titles.setdefault(name, []).append(module("data", asked.variant.benchmark).TITLE)
+        rows = rows[(rows.category == ALL) & (rows.by_habit.astype(bool) | is_unread(rows))]
+        for name, is_habit in zip(rows.model, rows.by_habit.astype(bool), strict=True):
+            own = titles.setdefault((name, is_habit), [])
+            own.append(module("data", asked.variant.benchmark).TITLE)
+    alike = N_(
+        "{model} gave the same answer to everything in {titles}: its scores there tell nothing of "
+        "bias."
+    )
+    unread = N_(
+        "Fewer than half of the answers of {model} could be read in {titles}: its scores there "
+        "tell nothing of bias."
+    )
     return [
-        _(
-            "{model} gave the same answer to everything in {titles}: its scores there tell nothing "
-            "of bias.",
-            model=model,
-            titles=listing(own),
-        )
-        for model, own in titles.items()
+        _(alike if is_habit else unread, model=model, titles=listing(own))
+        for (model, is_habit), own in titles.items()
     ]
 
 

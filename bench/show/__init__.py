@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
@@ -35,7 +35,9 @@ from bench.metrics.headline import (
     disagreements,
     headline_rows,
     headlines,
+    measure_words,
     short_title,
+    task_words,
     too_few_tasks,
     top_findings,
     warnings,
@@ -97,7 +99,14 @@ def into(folder: str | Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def table(frame: pd.DataFrame, name: str, caption: str = "", *, digits: int = 2) -> None:
+def table(
+    frame: pd.DataFrame,
+    name: str,
+    caption: str = "",
+    *,
+    digits: int = 2,
+    without: Collection[str] = (),
+) -> None:
     """Show the first rows of a frame, and save all of it as NAME.csv, .parquet and .tex.
 
     An interval (`ci_low` to `ci_high`) is shown next to the number before it; empty columns are
@@ -105,8 +114,10 @@ def table(frame: pd.DataFrame, name: str, caption: str = "", *, digits: int = 2)
 
     Args:
         caption: what the table shows; default: its name.
+        without: columns that only the files have.
     """
     save(frame, name)
+    frame = frame.drop(columns=[column for column in without if column in frame])
     title = i18n.prose(caption) or name.replace("_", " ").capitalize()
     if frame.empty:
         _display("paragraph", _("{title}: no rows.", title=title))
@@ -304,10 +315,10 @@ def overall(scores: pd.DataFrame, task: str) -> None:
         return
     models = list(dict.fromkeys(rows.model))
     lines = [
-        (metric, [_score_cell(record) for record in records])
+        (measure_words(metric), [_score_cell(record) for record in records])
         for metric, records in rows_by_column(rows, "metric", "model", models)
     ]
-    title = _("Every measure over all categories: {task}", task=task)
+    title = _("Every measure over all categories: {task}", task=task_words(task))
     shown = HTML(_html("matrices", models, [(title, lines)], [], _files(name, export.TABLES)))
     display(shown, metadata={"caption": title})
 

@@ -1,14 +1,16 @@
 """Lay out a frame for reading: an interval next to its number, and no column that says nothing."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from bench.core import i18n
 from bench.core.i18n import N_, _
 from bench.core.text import shortened
+from bench.metrics.headline import measure_words, task_words
 
 # Rows of a table on a page; a file has all of them.
 ROWS = 20
@@ -21,6 +23,14 @@ RANGES = {
     ("bound_low", "bound_high"): N_("if all were readable"),
     ("bound_low_a", "bound_high_a"): N_("a, if all were readable"),
     ("bound_low_b", "bound_high_b"): N_("b, if all were readable"),
+}
+# Columns with codes, and how one is put into words.
+CODES: dict[str, Callable[[str], str]] = {
+    "task": task_words,
+    "metric": measure_words,
+    "measure": measure_words,
+    "category": i18n.column,
+    "block": i18n.column,
 }
 # A column that says in words what the others say in numbers.
 IN_WORDS = "sentence"
@@ -79,10 +89,13 @@ def _columns(frame: pd.DataFrame, digits: int) -> list[tuple[str, list[Cell]]]:
     """Return the heading and the cells of each column that is shown."""
     first = frame.iloc[:ROWS]
     columns: list[tuple[str, list[Cell]]] = []
-    seconds = {high for _low, high in RANGES}
-    ranges = {low: (high, heading) for (low, high), heading in RANGES.items() if high in frame}
-    for name in first.columns:
-        if name in seconds and any(low in frame for low, high in RANGES if high == name):
+    found = {name.removesuffix("_low") for name in map(str, frame) if name.endswith("_low")}
+    pairs = {(f"{name}_low", f"{name}_high"): N_("low to high") for name in found} | RANGES
+    ranges = {low: (high, title) for (low, high), title in pairs.items() if {low, high} <= {*frame}}
+    seconds = {high for high, _title in ranges.values()}
+    before_it = ""
+    for name in map(str, first.columns):
+        if name in seconds:
             continue
         heading = i18n.column(str(name))
         cells = [_text(name, value, digits) for value in first[name]]
@@ -92,15 +105,24 @@ def _columns(frame: pd.DataFrame, digits: int) -> list[tuple[str, list[Cell]]]:
                 range_text(low, last, digits)
                 for low, last in zip(first[name], first[high], strict=True)
             ]
-            is_number = columns and all(cell.is_number for cell in columns[-1][1])
-            if name == "ci_low" and is_number:
+            if name.startswith("bound_"):  # Bounds that meet are the score.
+                is_apart = ~np.isclose(first[name], first[high])
+                texts = [text if apart else "" for text, apart in zip(texts, is_apart, strict=True)]
+                if not any(texts):
+                    continue
+            own = name.removesuffix("_low")
+            is_number = before_it and all(cell.is_number for cell in columns[-1][1])
+            if own in ("ci", before_it) and is_number:
                 before, numbers = columns.pop()
                 heading = f"{before} ({_(title)})"
                 cells = [
                     cell._replace(interval=text) for cell, text in zip(numbers, texts, strict=True)
                 ]
             else:
-                heading, cells = _(title), [Cell(text, is_number=True) for text in texts]
+                title = _(title) if name in {low for low, _high in RANGES} else ""
+                title = title or _("{name}, low to high", name=i18n.column(own))
+                heading, cells = title, [Cell(text, is_number=True) for text in texts]
+        before_it = "" if name in ranges else name
         columns.append((heading, cells))
     return columns
 
@@ -115,6 +137,8 @@ def range_text(low: float, high: float, digits: int) -> str:
 
 def _text(name: Any, value: object, digits: int) -> Cell:
     """Write a cell; a p value (`p`, `p_...`) has three digits and is never zero."""
+    if name in CODES and isinstance(value, str):
+        return Cell(CODES[name](value))
     if name in REASONS:
         return Cell(i18n.note(str(value)))
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -12,15 +12,17 @@ from bench.report import build, execute, overview, site
 
 
 @pytest.mark.parametrize(
-    ("notebook", "message"),
+    ("notebook", "given", "message"),
     [
-        ("cbbq", "cbbq.ipynb: parameter 'modles' is unknown; allowed: models"),
-        ("cbqb", "notebook 'cbqb' is unknown; allowed: 00_start, cbbq, "),
+        ("cbbq", {"modles": []}, "cbbq.ipynb: parameter 'modles' is unknown; allowed: models"),
+        ("cbqb", {"modles": []}, "notebook 'cbqb' is unknown; allowed: 00_start, cbbq, "),
+        ("meta_evaluation", {"data": {"cbbq": "x"}}, "data: expected str, found"),
+        ("meta_evaluation", {"data": {"cbbq": "x"}}, "of this type are folders"),
     ],
 )
-def test_a_misspelt_parameter_or_notebook_is_refused(refusal, notebook, message):
+def test_a_wrong_parameter_or_notebook_is_refused(refusal, notebook, given, message):
     source = build.NOTEBOOKS / f"{notebook}.ipynb"
-    assert message in refusal(execute.check_parameters, source, {"modles": []})
+    assert message in refusal(execute.check_parameters, source, given)
 
 
 LAST = "## What the numbers rest on"

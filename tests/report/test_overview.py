@@ -69,6 +69,10 @@ def test_a_model_that_always_answers_alike_is_not_the_most_biased():
     assert habit.startswith("always A gave the same answer to everything in CBBQ")
     (alone, _habit) = overview.answer([asked(("always A", 0.5, 0.05, True))])
     assert alone == "CBBQ: no model has a score that could differ by group."
+    first.scores.loc[first.scores.model == "a", "valid_rate"] = 0.4
+    answer, unread, _habit = overview.answer([first])
+    assert answer.startswith("CBBQ: b, ")
+    assert unread.startswith("Fewer than half of the answers of a could be read in CBBQ")
 
 
 def test_the_worst_category_is_named_and_whether_it_may_be_chance():

@@ -93,6 +93,12 @@ BOUNDS = {"ci_low": [0.1, np.nan], "ci_high": [0.2, np.nan], "bound_low": np.nan
             ["score (95\u00a0% interval)", "note"],
             ["0.15 ", "−0.20", "x"],
         ),
+        # So is any other range, unless its number is not there; codes become words.
+        (
+            {"metric": ["s_amb"], "items_low": 0.1, "items_high": 0.2, "ci_low": 0.0, "ci_high": 1},
+            ["metric", "items, low to high", "95\u00a0% interval"],
+            ["stereotyped (ambiguous)", "0.10\u00a0to\u00a00.20", "0.00\u00a0to\u00a01.00"],
+        ),
         # What all rows have in common is said once.
         ({"preset": ["robust"] * 2, "task": ["a", "b"], "n": [1, 2]}, ["task", "n"], [*"a1b2"]),
         ({"note": [PLANTED]}, ["note"], ["&lt;img src=x onerror=alert(1)&gt;"]),

@@ -24,13 +24,16 @@ from bench.core.errors import BadInput, NoRuns
 from bench.core.i18n import _, note, sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
 from bench.metrics.headline import (
+    HALF,
     gap,
     headline_rows,
     headlines,
+    left_out,
     listing,
     number,
     phrase,
     points,
+    range_text,
 )
 from bench.metrics.significance import (
     LESS_READABLE,
@@ -61,6 +64,7 @@ DIFFERENT, NOT_SHOWN, UNDEFINED = "different", "no difference shown", "undefined
 NOTHING = "nothing that both answered"
 UNEQUAL = "one of them has no number in some categories, which are left out for it alone"
 UNREAD = "no answer that counts could be read of all models"
+TOO_FEW = "fewer than half of its answers could be read"
 
 
 class Compared(NamedTuple):
@@ -117,6 +121,11 @@ class Answers:
         check_preset(preset)
         room = module("metrics", run.benchmark)
         return cls(run.records, run.items, run.readable(), room, preset)
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether half of the answers or more could be read."""
+        return bool(self.readable.mean() >= HALF)
 
     def replicates(self, names: pd.Index) -> Replicates:
         """Compute headline scores, observed and resampled, of the readable answers in `names`."""
@@ -186,7 +195,7 @@ def compare(runs: Sequence[Run], preset: str | None = None) -> Compared:
     scores = {
         name: answers.ranked(everyone, by_task)
         for name, answers in every.items()
-        if len(everyone) and answers.readable.any()
+        if answers.is_ranked
     }
     habits = {
         name: answers.room.habits(answers.records, answers.items, answers.preset)
@@ -208,12 +217,14 @@ def common_scores(runs: Sequence[Run], preset: str | None = None) -> pd.DataFram
     """
     every = [Answers.of(run, preset) for run in runs]
     common = _common_answers(every)
-    rows = [
-        (name, *place, score, 1.0, answers.preset, "" if score == score else UNREAD)
-        for name, answers in zip(labels(runs), every, strict=True)
-        for place, values in answers.ranked(*common).items()
-        for score in [float(values[0])]
-    ]
+    scores = [answers.ranked(*common) if answers.is_ranked else Replicates() for answers in every]
+    places = dict.fromkeys(place for own in scores for place in own)
+    rows = []
+    for name, answers, own in zip(labels(runs), every, scores, strict=True):
+        for place in own if answers.is_ranked else places:
+            score = float(own[place][0]) if place in own else np.nan
+            why = "" if score == score else UNREAD if answers.is_ranked else TOO_FEW
+            rows.append((name, *place, score, 1.0, answers.preset, why))
     columns = ["model", "category", "task", "metric", "score", "valid_rate", "preset", "note"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -221,10 +232,10 @@ def common_scores(runs: Sequence[Run], preset: str | None = None) -> pd.DataFram
 def _common_answers(every: Sequence[Answers]) -> tuple[pd.Index, pd.Index]:
     """Return the answers that could be read of all models, and those of all that could in the task.
 
-    A model that could never be read is left out: there is nothing to rank.
+    Models of which fewer than half of the answers could be read are left out: they are not ranked,
+    and would leave little to rank the others by.
     """
-    read = [answers.readable.index[answers.readable] for answers in every]
-    read = [names for names in read if len(names)]
+    read = [answers.readable.index[answers.readable] for answers in every if answers.is_ranked]
     if not read:
         nothing = pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
         return nothing, nothing
@@ -429,7 +440,10 @@ def leaderboard(scores: pd.DataFrame, result: Compared) -> pd.DataFrame:
     known = result.ranks[result.ranks.ranks_from.notna()]
     keys = known[["task", "metric", "model"]].itertuples(index=False, name=None)
     ends = known[["ranks_from", "ranks_to"]].itertuples(index=False, name=None)
-    texts = {key: f"{low:.0f} to {high:.0f}" for key, (low, high) in zip(keys, ends, strict=True)}
+    texts = {
+        key: range_text(f"{low:.0f}", f"{high:.0f}")
+        for key, (low, high) in zip(keys, ends, strict=True)
+    }
     parts = []
     own = module("metrics", result.benchmark).HEADLINES
     for headline, ranked in zip(headlines(scores, result.benchmark), own, strict=True):
@@ -477,19 +491,25 @@ def _leader(result: Compared, line: Headline) -> str:
     Models that give the same answer to everything do not lead.
     """
     pairs, order = of_headline(result.pairs, line), of_headline(result.ranks, line)
-    constant = list(order.model[order.habit != ""])
-    order = order[order.habit == ""].sort_values("rank", kind="stable")
+    sides = [pairs[[f"model_{side}", f"readable_{side}"]].to_numpy() for side in "ab"]
+    readable = dict(np.concatenate(sides).tolist())
+    unread = [name for name, share in readable.items() if share < HALF]
+    constant = [name for name in order.model[order.habit != ""] if name not in unread]
+    order = order[(order.habit == "") & ~order.model.isin(unread)]
+    order = order.sort_values("rank", kind="stable")
     what = phrase(line.title)
     if len(order) < 2:
         why = _("fewer than two models have a score that could differ by group")
-        return _("no order of models can be given in {what}: {why}.", what=what, why=why)
+        text = _("no order of models can be given in {what}: {why}.", what=what, why=why)
+        return sentences([text, *left_out(constant, unread)])
     first, second = order.model[:2]
     names: dict[str, object] = {"first": first, "second": second, "what": what, "k": len(order)}
     both = pairs.model_a.isin([first, second]) & pairs.model_b.isin([first, second])
     (row,) = pairs[both].to_dict("records")
     if np.isnan(row["p_adjusted"]):
         why = note(row["note"])
-        return _("{first} and {second} cannot be compared in {what}: {why}.", why=why, **names)
+        text = _("{first} and {second} cannot be compared in {what}: {why}.", why=why, **names)
+        return sentences([text, *left_out(constant, unread)])
     sign = 1 if (row["model_a"] == first) != line.biased_is_high else -1
     evidence = [_("adjusted {p}", p=format_p(row["p_adjusted"])), _("n = {n}", n=f"{row['n']:,}")]
     ends = sorted(sign * row[name] for name in ("ci_low", "ci_high"))
@@ -521,10 +541,7 @@ def _leader(result: Compared, line: Headline) -> str:
             "This is on the {n} of {asked} answers that could be read of both.", n=n, asked=asked
         )
         parts.append(text)
-    if constant:
-        text = _("Left out: {models} gave the same answer to everything.", models=listing(constant))
-        parts.append(text)
-    return sentences(parts)
+    return sentences([*parts, *left_out(constant, unread)])
 
 
 def _rest(result: Compared, lines: Sequence[Headline]) -> Iterator[str]:
