@@ -20,13 +20,17 @@ from io import BufferedReader
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
-from bench.core.errors import BadInput, plain, quoted
+from bench.core.errors import BadInput, closest, plain, quoted
 
 Row = dict[str, str]
 
-# Bytes of a file that is read at once, of an xlsx file when it is unpacked, and of TOML or YAML.
-MAX_BYTES, MAX_UNPACKED, MAX_CONFIG_BYTES = 2**24, 2**22, 2**16
+# Bytes of a file that is read at once, of an xlsx file when it is unpacked, of each of its parts
+# that is no table, and of TOML or YAML.
+MAX_BYTES, MAX_UNPACKED, MAX_PART, MAX_CONFIG_BYTES = 2**24, 2**24, 2**20, 2**16
+# XML elements in a row of a sheet or in a text, which openpyxl keeps as a whole.
+MAX_ELEMENTS = 2**16
 # Characters of a line or of a CSV record.
 MAX_LINE = 2**22
 # Cells of a table, where a row counts as four more; characters of one that is no reply of a model.
@@ -47,6 +51,11 @@ WIDE_ENCODINGS = {
 }
 # How old .xls files begin, and xlsx files with a password.
 COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+# The parts of an xlsx file that hold its rows and texts, and the names of those as XML.
+TABLE_PARTS = ("xl/worksheets/", "xl/sharedStrings")
+ROWS = {
+    f"http://schemas.openxmlformats.org/spreadsheetml/2006/main {name}" for name in ("row", "si")
+}
 XLSX_ADVICE = "save the rows alone in a new workbook, or as CSV in UTF-8"
 # Reading a key of many parts takes time and memory by the square of their number.
 LONG_TOML_KEY = re.compile(
@@ -257,7 +266,9 @@ def check_header(
     place = f"{path}, row 1 (header)"
     if missing := [name for name in columns if name not in header]:
         shown = plain(", ".join(header[:20]))[:300] or "nothing"
-        raise BadInput(f"{place}: column `{missing[0]}` is missing; found: {shown}")
+        near = closest(missing[0], [name for name in header if name not in (*columns, *more)])
+        meant = f", perhaps called {quoted(near)}" if near else ""
+        raise BadInput(f"{place}: column `{missing[0]}` is missing{meant}; found: {shown}")
     if doubled := [name for name in (*columns, *more) if list(header).count(name) > 1]:
         raise BadInput(f"{place}: column `{doubled[0]}` occurs more than once")
 
@@ -379,7 +390,42 @@ def check_xlsx(path: Path) -> None:
         if not {part.compress_type for part in parts} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
             raise BadInput(f"{path}: is packed in a way that xlsx does not have; {XLSX_ADVICE}")
         if sum(part.file_size for part in parts) > MAX_UNPACKED:
-            raise BadInput(f"{path}: unpacks to more than {MAX_UNPACKED:,} bytes; {XLSX_ADVICE}")
+            what = f"unpacks to more than {MAX_UNPACKED:,} bytes"
+            raise BadInput(f"{path}: {what}; split it, or {XLSX_ADVICE}")
+        for part in parts:
+            if not part.filename.startswith(TABLE_PARTS) and part.file_size > MAX_PART:
+                raise BadInput(
+                    f"{path}: its part {quoted(part.filename)} unpacks to more than "
+                    f"{MAX_PART >> 20} MiB; {XLSX_ADVICE}"
+                )
+            if part.filename.startswith(TABLE_PARTS):
+                _check_elements(path, archive, part)
+
+
+def _check_elements(path: Path, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
+    """Check how many elements a sheet or a list of texts has, and how many in a row or text."""
+    held = begun = every = 0
+
+    def begin(name: str, _attributes: Mapping[str, str]) -> None:
+        nonlocal held, begun, every
+        held, every = held + 1, every + 1
+        if held > MAX_ELEMENTS:
+            raise BadInput(f"{path}: a row has more than {MAX_ELEMENTS:,} parts; {XLSX_ADVICE}")
+        if every > MAX_CELLS:
+            what = f"has more than {MAX_CELLS:,} cells and parts of cells"
+            raise BadInput(f"{path}: {what}; split it, or {XLSX_ADVICE}")
+        if name in ROWS:
+            begun = held
+
+    def end(name: str) -> None:
+        nonlocal held
+        if name in ROWS:
+            held = begun - 1
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartElementHandler, parser.EndElementHandler = begin, end
+    with archive.open(part) as stream:
+        parser.ParseFile(stream)
 
 
 @contextmanager
