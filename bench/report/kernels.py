@@ -34,7 +34,7 @@ class OwnKernel(AsyncKernelManager):
         return KernelSpecManager(kernel_dirs=[])
 
     async def start_kernel(self, **options: Any) -> None:  # type: ignore[override]
-        if processes.FORKS:
+        if processes.forks():
             self.kernel_id = str(uuid.uuid4())
             self.provisioner = ForkedKernel(
                 kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self

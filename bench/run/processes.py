@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-FORKS = sys.platform == "linux"
+# A path of a socket in longer temporary folders would exceed what Linux allows (107 bytes).
+LONGEST_FOLDER = 70
+
+
+def forks() -> bool:
+    """Return whether processes are forked from a server here."""
+    folder = os.fsencode(tempfile.gettempdir())
+    return sys.platform == "linux" and len(folder) <= LONGEST_FOLDER
 
 
 def start_server(modules: Sequence[str]) -> None:
@@ -24,7 +32,7 @@ def start_server(modules: Sequence[str]) -> None:
 
     Does nothing if the server is running already, or if this system has none.
     """
-    if FORKS:
+    if forks():
         from multiprocessing import forkserver
 
         multiprocessing.get_context("forkserver").set_forkserver_preload(list(modules))
@@ -46,7 +54,7 @@ def start(name: str, target: Callable[..., None], *arguments: Any) -> BaseProces
 
     It ignores Ctrl-C: whoever started it has to end it.
     """
-    context = multiprocessing.get_context("forkserver" if FORKS else "spawn")
+    context = multiprocessing.get_context("forkserver" if forks() else "spawn")
     process = context.Process(  # type: ignore[attr-defined]
         name=name, target=_begin, args=(dict(os.environ), target, *arguments)
     )

@@ -110,7 +110,7 @@ def test_a_server_that_answers_nothing_any_more_is_given_up(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, reply: Reply, message: str
 ) -> None:
     monkeypatch.setattr(client, "PATIENCE", 0.5)
-    scorer = load(serve(lambda body: reply).model, limits={"timeout": 0.1})
+    scorer = load(serve(lambda body: reply).model, limits={"timeout": 10})
     with pytest.raises(RunFailed, match=message):
         scorer.answer([request(str(k)) for k in range(9)])
 

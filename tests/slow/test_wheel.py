@@ -101,7 +101,9 @@ def test_a_study_is_reported_in_any_folder(bench: Run, tmp_path: Path) -> None:
     (tmp_path / "work/mine.yml").write_text(STUDY)
     folder = tmp_path / "work/reports/mine"
     assert bench("report", "mine.yml").stdout == f"{folder / 'index.html'}\n"
-    assert names("*.html", folder) == {"index.html", "cbbq.html", "compare_models.html"}
+    assert names("*.html", folder) == {
+        *("index.html", "cbbq.html", "compare_models.html", "answers-cbbq.html")
+    }
     assert len(list(folder.glob("runs/*/cbbq/run.json"))) == 2
 
 
