@@ -64,6 +64,9 @@ SIDES = ("first", "second")
 # Bars of a picture, and categories of a comparison; the tables have them all.
 BARS, CATEGORIES = 12, 16
 ACROSS = "across"
+# What texts are counted by; and how far category pairs differ at least in what they share, if they
+# are to be drawn (our own threshold).
+COVERED, EVEN = ("category", "topic", "group"), 0.1
 
 
 @dataclass(frozen=True)
@@ -404,9 +407,36 @@ def _intervals(ax: Axes, rows: pd.DataFrame, scores: pd.Series, benchmark: str) 
     ax.tick_params(axis="y", labelsize="small")
 
 
-def plot_coverage(data: DataSet, by: str) -> Figure:
-    """Draw how many texts are about what, the most frequent first; the darker part are distinct."""
+def even_coverage(data: DataSet) -> list[str]:
+    """Say by what the texts are spread evenly, which needs no picture."""
+    rows, texts = _(module("data", data.benchmark).TEXTS), []
+    for by in COVERED:
+        counted = data.coverage(by)
+        if _is_even(counted):
+            text = _(
+                "{title}: {n} {rows} for each {by} ({k} of them).",
+                title=data.title,
+                n=f"{counted.texts.iloc[0]:,}",
+                rows=rows,
+                by=_(by),
+                k=len(counted),
+            )
+            texts.append(text)
+    return texts
+
+
+def _is_even(counted: pd.DataFrame) -> bool:
+    return len(counted) > 1 and bool((counted.texts == counted.texts.iloc[0]).all())
+
+
+def plot_coverage(data: DataSet, by: str) -> Figure | None:
+    """Draw how many texts are about what, the most frequent first; the darker part are distinct.
+
+    None where all have the same number.
+    """
     counted = data.coverage(by)
+    if _is_even(counted):
+        return None
     rows = _(module("data", data.benchmark).TEXTS)
     shown = counted.head(BARS)
     fig, (ax,) = _panels(1.2 + 0.22 * len(shown))
@@ -466,10 +496,33 @@ def plot_overlap(data: DataSet) -> Figure:
     return fig
 
 
+def even_overlap(data: DataSet) -> str:
+    """Say how much any two categories share, where they differ too little for a picture."""
+    low, high = _between(data)
+    if not high - low < EVEN:
+        return ""
+    return _(
+        "{title}: any two categories share {low} to {high} on average.",
+        title=data.title,
+        low=f"{low:.2f}",
+        high=f"{high:.2f}",
+    )
+
+
+def _between(data: DataSet) -> tuple[float, float]:
+    """Return the least and the greatest mean ROUGE-L of two categories; NaN with one a language."""
+    values = data.diversity.between.to_numpy(dtype=float, copy=True)
+    np.fill_diagonal(values, np.nan)
+    return (np.nan, np.nan) if np.isnan(values).all() else (np.nanmin(values), np.nanmax(values))
+
+
 def plot_between(data: DataSet) -> Figure | None:
-    """Draw a heatmap of the mean ROUGE-L of each two categories; None with one per language."""
+    """Draw a heatmap of the mean ROUGE-L of each two categories.
+
+    None with one category per language, or where all share about the same.
+    """
     wide = data.diversity.between
-    if np.isnan(data.diversity.table.set_index("category")["mean"][ACROSS]):
+    if np.isnan(_between(data)[0]) or even_overlap(data):
         return None
     fig, (ax,) = _panels(1.6 + 0.27 * len(wide))
     sns.heatmap(

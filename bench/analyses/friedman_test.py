@@ -257,7 +257,7 @@ def critical_difference_diagram(result: Result) -> Figure:
         label_fmt_left="{label} ({rank:.1f})\u00a0",
         label_fmt_right="\u00a0({rank:.1f}) {label}",
         text_h_margin=0.02 * max(k - 1, 1),
-        label_props={"fontsize": "x-small"},
+        label_props={"fontsize": "small"},
         elbow_props={"linewidth": 1.2},
         marker_props={"s": 22},
         crossbar_props={"color": INK, "linewidth": 3, "solid_capstyle": "round"},

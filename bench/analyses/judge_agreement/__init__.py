@@ -209,7 +209,7 @@ def winner_findings(compared: pd.DataFrame) -> list[str]:
         _(
             "{by} and people name the same better one of two models in {rate} of the comparisons "
             "without a tie (95\u00a0% interval {low} to {high}; n = {n}; {tied} are ties).",
-            by=row["by"].rstrip(":"),
+            by=row["by"],
             rate=percent(row["rate"]),
             low=percent(row["ci_low"]),
             high=percent(row["ci_high"]),
@@ -319,7 +319,7 @@ def findings(
     text = _(
         "{by} marks {what} {size} from {people} on average, a constant mark {constant} ({around}): "
         "{verdict}.",
-        by=row.by.rstrip(":"),
+        by=row.by,
         what=_(what),
         size=scale.text(row.distance),
         people=_("simulated people") if simulated else _("people"),

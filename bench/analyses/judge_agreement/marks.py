@@ -260,7 +260,7 @@ def _marked(runs: Sequence[Run], benchmark: str, task: str = "") -> list[tuple[R
     marked = [run for run in runs if run.benchmark == benchmark and run.about["asked"]["judge"]]
     marked = [run for run in marked if not task or _has(run, task)]
     judges = [run.about["asked"]["judge"] for run in marked]
-    short = {judge: short_name(judge) for judge in judges}
+    short = {judge: short_name(judge).rstrip(":") for judge in judges}
     unique = len(set(short.values())) == len(short)
     first = _first(marked, benchmark)
     names = dict(zip((run.model for run in first), labels(first), strict=True))

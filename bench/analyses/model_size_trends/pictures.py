@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import seaborn as sns
@@ -18,7 +19,7 @@ from bench.analyses.model_size_trends import (
     is_shown,
     title_of,
 )
-from bench.core.i18n import N_, _, sentences
+from bench.core.i18n import N_, _
 from bench.figures.style import (
     FAINT,
     INK,
@@ -34,6 +35,7 @@ from bench.figures.style import (
     set_title,
     style,
     wrap_cjk,
+    wrap_label,
 )
 from bench.metrics.table import ALL, Headline
 
@@ -100,7 +102,7 @@ def over_size(result: Result) -> Figure | None:
             ax.axhline(own.baseline.mean(), color=FAINT, ls="--", lw=1, zorder=1, label=who)
         _size_axis(ax, [*points.billions, *published.billions], 1.3)
         ax.margins(y=0.12)
-        ax.set_title(title_of(headline), fontsize="small")
+        ax.set_title(wrap_label(title_of(headline), 30), fontsize="small")
         best = 0 if headline.biased_is_high else headline.limits[1]
         ax.set_ylabel(_("score ({best} is best)", best=f"{best:g}"), fontsize="x-small")
         ax.set_xlabel(_("parameters (each doubling the same step)"), fontsize="small")
@@ -108,7 +110,7 @@ def over_size(result: Result) -> Figure | None:
     for ax in grid[len(headlines) :]:
         ax.set_visible(False)
     legend_below(fig, *grid[: len(headlines)])
-    alt = sentences(findings(result)) or _("Nothing could be scored.")
+    alt = next(iter(findings(result)), _("Nothing could be scored."))
     set_title(fig, _title(result), letters=LETTERS, alt=alt)
     return fig
 
@@ -208,7 +210,9 @@ def beside(result: Result) -> Figure | None:
             for k, (name, colour) in enumerate(colours(names).items()):
                 part = rows[rows.series == name].sort_values("billions")
                 mark = f"{MARKS[k % len(MARKS)]}-"
-                ax.plot(part.billions, part[column], mark, ms=4, lw=1.2, color=colour, label=name)
+                look: Any = {"ms": 4, "lw": 1.2, "color": colour, "label": name}
+                bars = error_bars(part) if column == "score" else None
+                ax.errorbar(part.billions, part[column], bars, fmt=mark, elinewidth=0.8, **look)
             _size_axis(ax, list(result.points.billions), 2)
             if column != "score":
                 ax.set_ylim(-0.05, 1.05)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from bench.analyses.prompt_robustness import HEADLINE, Result, findings, signed, title
 from bench.analyses.prompt_robustness.study import CONDITIONS, ITEMS, by_facet
-from bench.core.i18n import N_, _, sentences
+from bench.core.i18n import N_, _
 from bench.figures.scores import bland_altman
 from bench.figures.style import (
     FAINT,
@@ -78,7 +78,7 @@ def agreement(
         ]
         bland_altman(left, right, parts, row, ends, titles, partial(signed, scale=row["most"]))
     legend_below(fig, *grid[:, 0])
-    set_title(fig, title(result), wrap=True, alt=sentences(findings(result)))
+    set_title(fig, title(result), wrap=True, alt=findings(result)[0])
     return fig
 
 
