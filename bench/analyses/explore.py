@@ -93,14 +93,14 @@ class Answers:
             raise BadInput("no run is opened, so there is nothing to look at")
         places = [(name, run.benchmark) for name, run in zip(labels(runs), runs, strict=True)]
         # A model that has two runs of a benchmark is named with their folders.
-        parts = [
-            _with_questions(run.answers()).assign(
-                model=place[0]
-                if places.count(place) == 1
-                else f"{place[0]} ({run.folder.parent.name}/{run.folder.name})"
-            )
-            for place, run in zip(places, runs, strict=True)
-        ]
+        near = [(name, run.folder.name) for (name, _code), run in zip(places, runs, strict=True)]
+        parts = []
+        for place, folders, run in zip(places, near, runs, strict=True):
+            folder = run.folder.name
+            if near.count(folders) > 1:
+                folder = f"{run.folder.parent.name}/{folder}"
+            name = place[0] if places.count(place) == 1 else f"{place[0]} ({folder})"
+            parts.append(_with_questions(run.answers()).assign(model=name))
         self.rows = pd.concat(parts, ignore_index=True)
         # Comparing a few codes is quicker than a hundred thousand names.
         kinds = {name: pd.CategoricalDtype(list(self.rows[name].unique())) for name in FILTERS}
@@ -293,6 +293,8 @@ def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: 
     names = [as_html(rows.task.iloc[0]), as_html(rows.request.iloc[0])]
     if of_judge(rows.request.iloc[0]):
         names.append(_("asked of the judge"))
+    elif unit := getattr(module("tasks", benchmark), "UNITS", {}).get(rows.task.iloc[0]):
+        names.append(_(unit))
     not_asked = f"<em>{_('not asked')}</em>"
     readings = " · ".join(
         " / ".join(_value(row, _brief) for row in rows[rows.model == model].itertuples())
@@ -311,7 +313,7 @@ def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: 
         own = rows[rows.repeat == repeat].drop_duplicates("model").set_index("model")
         replies = [own.loc[model] if model in own.index else None for model in models]
         lines = {
-            _("answered"): ["" if row is None else _long(row.response) for row in replies],
+            _("answered"): ["" if row is None else _long(rounded(row.response)) for row in replies],
             _("read as"): [not_asked if row is None else _value(row, _long) for row in replies],
             column("verdict"): ["" if row is None else _(str(row.verdict)) for row in replies],
             _("log-probabilities"): [
@@ -336,7 +338,7 @@ def _of_repeat(name: object, repeat: object) -> str:
 def _value(row: Any, show: Callable[[object], str]) -> str:
     """Return the parsed value of a reply, or why there is none."""
     if row.valid:
-        return show(row.parsed)
+        return show(rounded(str(row.parsed)))
     reason = _("not readable")
     if row.error:
         reason = _("no answer came: {why}", why=as_html(row.error))

@@ -77,7 +77,7 @@ def column(name: str) -> str:
 def notebook(name: str) -> str:
     """Return a notebook's name for the navigation."""
     title = name.replace("_", " ")
-    return catalogue(NOTEBOOK).get(title, title)
+    return catalogue(NOTEBOOK).get(title) or title.capitalize()
 
 
 def prose(text: str) -> str:

@@ -42,8 +42,8 @@ ROOM = (-0.03, 1.03)  # limits that do not cut a point in half
 # What it takes to be above the line of accuracy and bias.
 ABOVE = N_("only where labels say that\nthe stereotype is right")
 CONTEXTS = {AMBIGUOUS: N_("Ambiguous"), DISAMBIGUOUS: N_("Disambiguous")}
-# Rows of names that can still be read.
-ROWS = 40
+# Rows of names that can still be read; share of cells from which on a heatmap is not mostly blank.
+ROWS, HALF = 40, 0.5
 
 
 def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
@@ -123,6 +123,11 @@ def names_by_topic(
         for column in (metric, "n")
     )
     n, dense = n.reindex_like(score), max(score.shape) > 12
+    names_of = {"category": label("cbbq", category), "measure": NAMES[metric]}
+    title = _("{category}: {measure} by name and topic", **names_of)
+    is_sparse = n.notna().to_numpy().mean() < HALF
+    if is_sparse and all(map(can_show, [*score.index, *score.columns])):
+        return _names_with_topics(rows, metric, title, model)
     width = max(WIDTH, 1.6 + 0.5 * score.shape[1])
     height = max(2.6, 2.0 + (0.26 if dense else 0.33) * len(score))
     fig = Figure(figsize=(width, height), layout="constrained")
@@ -162,9 +167,23 @@ def names_by_topic(
         _("hatched: no score"),
         starred,
     ]
-    names_of = {"category": label("cbbq", category), "measure": NAMES[metric]}
-    title = _("{category}: {measure} by name and topic", **names_of)
     _title(fig, title, *filter(None, [about]), _("; ").join(filter(None, below)))
+    return fig
+
+
+def _names_with_topics(rows: pd.DataFrame, metric: str, title: str, model: str) -> Figure:
+    """Draw the score of each name in each of its topics as a dot, the most stereotyped first."""
+    rows = rows[rows.n > 0].sort_values(metric, ascending=False, na_position="last").head(ROWS)
+    texts = [f"{row['name']} · {row['topic']} (n = {row['n']})" for row in rows.to_dict("records")]
+    fig = Figure(figsize=(WIDTH, 1.1 + 0.26 * len(rows)), layout="constrained")
+    ax = fig.subplots()
+    heights = np.arange(len(rows))
+    ax.hlines(heights, CENTRES[metric], rows[metric], color=FAINT, lw=1.5, zorder=1)
+    ax.plot(rows[metric], heights, "o", ms=6, color=colours([model])[model], zorder=3)
+    forest_axis(ax, texts, CENTRES[metric])
+    ax.set_xlim(ROOM)
+    ax.set_xlabel(NAMES[metric], fontsize="small")
+    _title(fig, title, *filter(None, [model]))
     return fig
 
 

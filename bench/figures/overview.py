@@ -49,7 +49,7 @@ def scores_by_bias(panels: Sequence[Panel], title: str) -> Figure:
     """
     style()
     models = list(dict.fromkeys(name for _title, _line, rows in panels for name in rows.model))
-    fig = Figure(figsize=(1.25 * WIDTH, 3.1 + legend_height(models)), layout="constrained")
+    fig = Figure(figsize=(1.5 * WIDTH, 3.1 + legend_height(models)), layout="constrained")
     axes = fig.subplots(1, len(panels), squeeze=False)[0]
     palette, marks = colours(models), markers(models)
     for ax, (name, line, rows) in zip(axes, panels, strict=True):
@@ -70,7 +70,7 @@ def scores_by_bias(panels: Sequence[Panel], title: str) -> Figure:
         ax.set_xlabel(_("bias put in"), fontsize="small")
         sns.despine(ax=ax)
     axes[0].set_ylabel(_("{what} →", what=_("more bias")), fontsize="small")
-    legend_below(fig, *axes, ncols=3)
+    legend_below(fig, *axes, ncols=4, fontsize="small")
     set_title(fig, title, alt=_alt(panels))
     return fig
 

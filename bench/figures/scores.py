@@ -8,6 +8,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from bench.benchmarks import module
 from bench.core.i18n import N_, _
@@ -26,15 +27,18 @@ from bench.figures.style import (
     markers,
     models_of,
     style,
+    wrap_label,
 )
-from bench.metrics.headline import headline_rows, headlines
+from bench.metrics.headline import headline_rows, headlines, short_title
 from bench.metrics.table import ALL, Headline
 
 # Name of an axis for a preference for a position, by its metric.
 POSITIONS = {
     "position_bias": N_("position bias"),
-    "first_option": N_("first option"),
+    "first_option": N_("answers that are the first option"),
 }
+# Share of readable answers from which on their share is not drawn.
+NEARLY_ALL = 0.9
 
 
 def by_category(scores: pd.DataFrame, benchmark: str) -> Iterator[tuple[str, Figure]]:
@@ -79,7 +83,9 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
 def score_and_validity(
     scores: pd.DataFrame, benchmark: str, task: str, metric: str, position: str
 ) -> Figure | None:
-    """Draw each category's score against the share of readable answers and against position.
+    """Draw each category's score against position, and against the share of readable answers.
+
+    Where nearly all answers could be read, their share says nothing and is left out.
 
     Args:
         task, metric: one of the benchmark's headlines.
@@ -100,9 +106,12 @@ def score_and_validity(
     rows = rows.merge(prefer, on=["model", "category"], how="left")
     models = models_of(scores)
     marks = markers(models)
-    fig = Figure(figsize=(WIDTH, 2.4 + legend_height(models)), layout="constrained")
-    axes = fig.subplots(1, 2, sharey=True)
     columns = {"valid_rate": _("share of readable answers"), "position": _(POSITIONS[position])}
+    if rows.valid_rate.min() > NEARLY_ALL:
+        del columns["valid_rate"]
+    size = (WIDTH * (1 + len(columns)) / 3, 2.6 + legend_height(models))
+    fig = Figure(figsize=size, layout="constrained")
+    axes = fig.subplots(1, len(columns), sharey=True, squeeze=False)[0]
     for ax, (column, title) in zip(axes, columns.items(), strict=True):
         for model, colour in colours(models).items():
             part = rows[rows.model == model]
@@ -110,10 +119,15 @@ def score_and_validity(
                 part[column], part.score, marks[model], ms=4, alpha=0.7, color=colour, label=model
             )
         ax.set(xlim=(-0.04, 1.04), xlabel=title)
+        ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         sns.despine(ax=ax)
     low, high = headline.limits
-    name = metric if metric != "score" else _("score ({task})", task=task)
-    axes[0].set(ylabel=name, ylim=(low - 0.04 * (high - low), high + 0.04 * (high - low)))
+    if headline.share:
+        axes[0].yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes[0].set(
+        ylabel=wrap_label(short_title(headline), 24),
+        ylim=(low - 0.04 * (high - low), high + 0.04 * (high - low)),
+    )
     legend_below(fig, axes[0])
     columns_text = _(", ").join(columns.values())
     fig.set_label(_("{title}: {sentence}.", title=_(headline.title), sentence=columns_text))

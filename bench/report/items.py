@@ -10,6 +10,7 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.core.cells import rounded
+from bench.core.i18n import _, column
 from bench.core.text import shortened, truncate
 from bench.data import FOUND_SAMPLES, get, spread_evenly
 from bench.data.dataset import GLOSSES, home
@@ -19,8 +20,9 @@ from bench.run.results import Run, all_items, labels
 from bench.tasks import VERDICTS
 from bench.tasks.request import of_judge
 
-# Items on a page, requests of an item, characters of a question and of a reply.
-MOST, REQUESTS, SHOWN, BRIEF = 300, 40, 3000, 160
+# Items on a page, and those of them that are printed unasked; requests of an item, characters of a
+# question and of a reply.
+MOST, PRINTED, REQUESTS, SHOWN, BRIEF = 300, 24, 40, 3000, 160
 
 
 class Reply(NamedTuple):
@@ -35,12 +37,14 @@ class Question(NamedTuple):
     """One request of an item.
 
     Attributes:
+        name: of its task, and of the request where an item has several.
+        unit: of the answer, if it is a number.
         options: answers that a model can give and their verdicts, without those that say little.
         replies: that of each model, None if it was not asked.
     """
 
-    task: str
-    request: str
+    name: str
+    unit: str
     options: list[tuple[str, str]]
     replies: list[Reply | None]
 
@@ -54,6 +58,7 @@ class Item(NamedTuple):
         gloss: the item in English; "" if the data have none.
         verdicts: `model|verdict` of each answer, for filters.
         is_disputed: models differ in a verdict.
+        is_printed: it is one of those that are printed unasked.
     """
 
     item_id: str
@@ -64,18 +69,18 @@ class Item(NamedTuple):
     questions: list[Question]
     verdicts: list[str]
     is_disputed: bool
+    is_printed: bool = False
 
 
 class Items(NamedTuple):
     """The items of a page: some of `total`, those first on which models differ.
 
     Attributes:
-        categories, tasks: the code and name of each.
+        categories: the code and name of each.
     """
 
     models: list[str]
     categories: list[tuple[str, str]]
-    tasks: list[tuple[str, str]]
     verdicts: list[str]
     items: list[Item]
     total: int
@@ -110,10 +115,10 @@ def read(runs: Sequence[Run]) -> Items:
     categories = [
         (code, label(benchmark, code)) for code in dict.fromkeys(i.category for i in items)
     ]
-    titles = module("tasks", benchmark).TASKS
-    tasks = [(code, titles[code]) for code in titles if code in set(rows.task)]
+    for k in spread_evenly(range(len(items)), PRINTED):
+        items[k] = items[k]._replace(is_printed=True)
     known = [verdict for verdict in dict.fromkeys(rows.verdict) if verdict]
-    return Items(names, categories, tasks, sorted(known), items, len(every))
+    return Items(names, categories, sorted(known), items, len(every))
 
 
 def differing(shown: Items, first: str, second: str) -> str:
@@ -169,12 +174,15 @@ def _item(
     glosses: Mapping[str, str],
     is_disputed: bool,
 ) -> Item:
-    questions = []
+    questions, tasks = [], module("tasks", benchmark)
+    units = getattr(tasks, "UNITS", {})
     for (task, request), part in rows.groupby(["task", "request"], sort=False):
         given = {row.model: row for row in part.itertuples()}
         replies = [_reply(given[model]) if model in given else None for model in models]
         options = _options(benchmark, str(task), str(request), item)
-        questions.append(Question(str(task), str(request), options, replies))
+        unit = "" if of_judge(str(request)) else units.get(task, "")
+        name = _name(tasks.TASKS[str(task)], str(request))
+        questions.append(Question(name, unit, options, replies))
     verdicts = rows[rows.verdict != ""]
     # A prompt with a verdict has all that the item says; a likelihood's may be a bare sentence.
     asked = rows[~rows.request.map(of_judge).astype(bool)]
@@ -191,6 +199,16 @@ def _item(
         ),
         is_disputed=is_disputed,
     )
+
+
+def _name(title: str, request: str) -> str:
+    """Name a request of a task; the only one of an item has the task's name."""
+    if request in ("answer", "label"):
+        return _(title)
+    if of_judge(request):
+        asked, _colon, number = request.partition(":")
+        request = f"{column(asked)} {number}".rstrip()
+    return f"{_(title)} {request}"
 
 
 def _reply(row: Any) -> Reply:

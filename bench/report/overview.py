@@ -360,20 +360,33 @@ def _lower(line: Headline) -> str:
     return title[:1].lower() + title[1:]
 
 
-def main_picture(first: Sequence[Asked]) -> Figure | None:
-    """Draw the answer: scores against the bias that was put in, or scores by model."""
+def main_picture(first: Sequence[Asked]) -> tuple[Figure | None, str]:
+    """Draw the answer: scores against the bias that was put in, or scores by model.
+
+    Returns:
+        The picture, None without scores, and its caption.
+    """
     with_scores, known = _with_scores(first)
     if known:
         by_bias = [
             (_panel(asked), asked.headlines[0], _by_bias(asked, asked.headlines[0]))
             for asked in known
         ]
-        return figures.scores_by_bias(by_bias, _("Scores against the bias that was put in"))
+        caption = _(
+            "More bias is up. A measure that sees the bias rises from left to right. Bars: "
+            "95\u00a0% intervals. Dashed: a random answerer."
+        )
+        return figures.scores_by_bias(
+            by_bias, _("Scores against the bias that was put in")
+        ), caption
     panels = []
     for asked in with_scores:
         rows = headline_rows(asked.scores, asked.headlines[0])
         panels.append((_panel(asked), asked.headlines[0], rows[rows.category == ALL]))
-    return figures.scores_beside(panels, _("How biased each model is")) if panels else None
+    caption = _("More bias is on the right. Bars: 95\u00a0% intervals. Dashed: a random answerer.")
+    if not panels:
+        return None, caption
+    return figures.scores_beside(panels, _("How biased each model is")), caption
 
 
 def _panel(asked: Asked) -> str:

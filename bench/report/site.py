@@ -170,11 +170,13 @@ class Site:
 
     def write_page(self, page: Page, pages: Sequence[Page]) -> None:
         """Write a page, with `pages` in its navigation."""
-        answers = f"{ANSWERS}{page.name}.html"
-        if answers in {other.file for other in pages}:
-            links = rf"\1<a href='{answers}#\2'>\3</a>"
+        name = f"{ANSWERS}{page.name}"
+        answers = next((other for other in pages if other.name == name), None)
+        if answers:
+            links = rf"\1<a href='{answers.file}#\2'>\3</a>"
             page = replace(page, body=CELL.sub(links, page.body))
-        export.write_text(self._folder / page.file, self._text("page.html.j2", pages, page=page))
+        text = self._text("page.html.j2", pages, page=page, answers=answers)
+        export.write_text(self._folder / page.file, text)
 
     def _answer_pages(self, runs: Runs) -> dict[str, Page]:
         """Return a page for the answers to each benchmark that has a page, by its variant's key."""
@@ -300,13 +302,14 @@ class Site:
         """Draw the main picture, again if there are more models."""
         done = [line.folder for asked in first for line in asked.lines if line.is_done]
         if self._picture[0] != done:
-            picture, figure = None, overview.main_picture(first)
+            picture = None
+            figure, caption = overview.main_picture(first)
             if figure is not None:
                 png = base64.b64encode(
                     export.quantize_png(export.to_png(figure), transparent=True)
                 ).decode()
                 width = round(figure.get_size_inches()[0] * 96)
                 source, alt = f"data:image/png;base64,{png}", str(figure.get_label())
-                picture = Picture(source, alt, figure.get_suptitle(), width)
+                picture = Picture(source, alt, caption, width)
             self._picture = done, picture
         return self._picture[1]

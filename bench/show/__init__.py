@@ -36,6 +36,7 @@ from bench.metrics.headline import (
     headline_rows,
     headlines,
     measure_words,
+    number,
     short_title,
     task_words,
     too_few_tasks,
@@ -330,7 +331,37 @@ def against_official(scores: pd.DataFrame) -> None:
         text = _("Nowhere: the released code's numbers are the same on these answers.")
         _display("paragraph", text)
     else:
-        table(rows, "against_official")
+        save(rows, "against_official")
+        _beside_official(scores, rows)
+
+
+def _beside_official(scores: pd.DataFrame, rows: pd.DataFrame) -> None:
+    """Show the released code's headline scores, with ours next to them."""
+    benchmark, models = scores.benchmark.iloc[0], list(dict.fromkeys(scores.model))
+    lines = []
+    for headline in headlines(scores, benchmark):
+        own = rows[(rows.task == headline.task) & (rows.metric == headline.metric)]
+        by_model = {row["model"]: row for row in own.to_dict("records")}
+        if by_model:
+            cells = [_official_cell(by_model.get(name), headline) for name in models]
+            lines.append((short_title(headline), cells))
+    title = _("Scores by the released code, over all categories")
+    files = _files("against_official", export.TABLES)
+    if lines:
+        _display("matrices", models, [(title, lines)], [], files)
+    else:
+        _display("links_to", title, files)
+
+
+def _official_cell(row: Mapping[Any, Any] | None, headline: Headline) -> dict[str, Any]:
+    cell = _score_cell(None) | {"text": _("the same"), "note": ""}
+    if row is not None:
+        texts = [
+            "—" if math.isnan(row[name]) else number(headline, {"score": row[name]})
+            for name in ("score_official", "score")
+        ]
+        cell |= {"text": texts[0], "interval": _("here {score}", score=texts[1])}
+    return cell
 
 
 def audit(run: Run) -> None:
@@ -411,7 +442,13 @@ def everything(scores: pd.DataFrame) -> None:
 def provenance(runs: Sequence[Run]) -> None:
     """Show what every number rests on: model and revision, data and version, prompts, preset."""
     rows = [{"model": name, **rests_on(run)} for name, run in zip(labels(runs), runs, strict=True)]
-    table(pd.DataFrame(rows), "provenance")
+    frame = pd.DataFrame(rows)
+    save(frame, "provenance")
+    frame["kind"] = [_(kind) for kind in frame.kind]
+    layout = lay_out(frame, digits=2)
+    title = _("Models, data and settings of {n} runs", n=len(rows))
+    about = _("; ").join(layout.common) or title
+    _display("folded_table", title, about, layout, _files("provenance", export.TABLES))
 
 
 def rests_on(run: Run) -> dict[str, Any]:

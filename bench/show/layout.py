@@ -141,6 +141,8 @@ def _text(name: Any, value: object, digits: int) -> Cell:
         return Cell(CODES[name](value))
     if name in REASONS:
         return Cell(i18n.note(str(value)))
+    if name == "when":
+        return Cell(str(value)[:16].replace("T", " "))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return Cell(shortened(value, CELL))
     if value != value:

@@ -35,6 +35,8 @@ TASKS = {
     "ba": N_("bias analysis"),
     "bs": N_("bias scoring"),
 }
+# Units of answers that are numbers.
+UNITS = {"pc": N_("nats per token"), "bs": N_("0 to 10")}
 SETTINGS = {
     # What comes before the sentence to classify. In the released code a judge decides it;
     # in the paper it is the sentence alone.

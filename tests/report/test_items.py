@@ -26,7 +26,7 @@ def test_items_have_every_answer_with_its_verdict(tmp_path, monkeypatch):
         assert verdicts == ["stereotyped", "right", "unreadable"]
         right = question.replies[1].value
         assert (right, "right") in question.options
-        assert ("C", "right" if question.task == "ambiguous" else "unknown") in question.options
+        assert ("C", "right" if ":ambiguous" in item.item_id else "unknown") in question.options
         assert item.is_disputed
         assert "simulated:bias=0|right" in item.verdicts
     assert [item.gloss for item in shown.items if item.gloss] == ["Who <b>was it?"]

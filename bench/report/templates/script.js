@@ -42,6 +42,7 @@ if (form) {
     for (const section of document.querySelectorAll("main.items section")) {
       section.hidden = !section.querySelector("article:not([hidden])");
     }
+    document.querySelector("main.items").classList.toggle("filtered", count < articles.length);
     form.querySelector("output").textContent = `${count} / ${articles.length}`;
   };
   // The address ends in what was chosen, #category=gender&verdict=stereotyped, for links to it.

@@ -17,6 +17,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from bench.core.i18n import N_
 from bench.scorers.base import VERBS, Answer, digest
 from bench.scorers.stand_ins import parse_parameters
 from bench.tasks import READ
@@ -47,7 +48,7 @@ class Simulated:
 
     def describe(self) -> dict[str, Any]:
         return {
-            "kind": "simulated respondent",
+            "kind": N_("simulated respondent"),
             "id": f"simulated:{self.spec}",
             "revision": "1",
             "parameters": self.parameters,
