@@ -66,6 +66,7 @@ def scores_by_bias(panels: Sequence[Panel], title: str) -> Figure:
         if len(baseline):
             ax.axhline(baseline.iloc[0], color=FAINT, ls="--", lw=1, zorder=0)
         ax.set_xlim(-0.05, 1.05)
+        ax.set_xticks([0, 0.25, 0.5, 0.75, 1])
         ax.set_title(wrap_label(name, 30), fontsize="small")
         ax.set_xlabel(_("bias put in"), fontsize="small")
         sns.despine(ax=ax)
