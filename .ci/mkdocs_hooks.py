@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     uri = page.file.src_uri
     of_top = {place: name for name, place in TOP.items()}
     is_notebook = uri.startswith("notebooks/")
+    if is_notebook or uri in ("changelog.md", "api.md"):
+        page.meta["search"] = {"boost": 0.3}  # after the pages that explain
     source = HOME / of_top.get(uri, uri if is_notebook else f"docs/{uri}")
 
     def linked(found: re.Match[str]) -> str:
@@ -125,9 +128,9 @@ def options() -> Iterator[str]:
         yield from [f"### {title}", "", *head("option", "in Python and in studies", "what it is")]
         for name in group:
             if name in RunConfig.model_fields:
-                key = f"`{name}`"
+                key = code(name)
             else:
-                key = f"`limits: {{{name}: N}}`" if title == "Endpoints" else ""
+                key = code(f"limits: {{{name}: N}}") if title == "Endpoints" else ""
             yield row(spelling(given[name]), key, given[name].help)
         yield ""
 
@@ -147,9 +150,9 @@ def scores(benchmark: str) -> Iterator[str]:
     """Yield a table of the scores of a benchmark."""
     yield from head("score", "what it is", "best value", "source")
     for card in module("metrics", benchmark).CARDS:
-        names = "<br>".join(f"`{name}`" for name in card.metric.split(", "))
+        names = "<br>".join(map(code, card.metric.split(", ")))
         best = f"{card.ideal}<br>({card.range})"
-        yield row(names, f"{card.definition}<br>`{card.formula}`", best, card.source)
+        yield row(names, f"{card.definition}<br>{code(card.formula)}", best, card.source)
 
 
 TABLES = {"commands": other_commands, "options": options, "scores": scores}
@@ -164,8 +167,13 @@ def commands() -> dict[str, Any]:
 def spelling(parameter: Any) -> str:
     """Return how an option is written, or the name of an argument."""
     if parameter.param_type_name == "argument":
-        return f"`{parameter.metavar}`"
-    return f"`{parameter.opts[0]} {parameter.metavar or ''}".rstrip() + "`"
+        return code(parameter.metavar)
+    return code(f"{parameter.opts[0]} {parameter.metavar or ''}".rstrip())
+
+
+def code(text: str) -> str:
+    """Write code that can stand in a table."""
+    return f"<code>{escape(text)}</code>".replace("|", "&#124;")
 
 
 def head(*names: str) -> list[str]:
@@ -175,7 +183,7 @@ def head(*names: str) -> list[str]:
 
 def row(*cells: str) -> str:
     """Return a line of a table."""
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "&#124;") for cell in cells) + " |"
 
 
 class Links(HTMLParser):
