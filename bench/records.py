@@ -1,7 +1,8 @@
 """Read and write the folder of a run: `run.json`, `items.parquet` and `records/*.parquet`.
 
 Records have one row per request and are written in shards, each to a temporary name that is then
-renamed. Scores are never stored: they are computed from these rows.
+renamed. Scores are computed from these rows; `scores.json` is a copy for other programs, which
+nothing here reads.
 
 The footer of a file holds a seal: the run and shard that it belongs to, and a checksum of all its
 bytes. Parquet's own page checksums do not cover the footer, where a changed byte can turn a text
@@ -53,6 +54,7 @@ SCHEMA = pa.schema(
     ]
 )
 RUN_JSON, ITEMS, READINGS = "run.json", "items.parquet", "readings.json"
+SCORES = "scores.json"
 JOURNAL, LOCK = "journal.jsonl", ".lock"
 # Keys of run.json without which a folder is no run.
 REQUIRED = ("benchmark", "asked", "model", "preset", "verbs", "reads", "requests", "shard")
@@ -254,6 +256,11 @@ def text_hash(text: str) -> str:
 def write_readings(folder: Path, readings: dict[str, Any]) -> None:
     """Write what a person read in a run's replies: name and hash of the sheet, and `readings`."""
     _write_json(folder / READINGS, readings)
+
+
+def write_scores(folder: Path, scores: dict[str, Any]) -> None:
+    """Write `scores.json`."""
+    _write_json(folder / SCORES, scores)
 
 
 def read_readings(folder: Path) -> pd.DataFrame:

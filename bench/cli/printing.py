@@ -84,13 +84,7 @@ def scores(runs: list[Any], preset: str | None, format: str, full: bool) -> None
     for text in warnings([run.about for run in runs]):
         say(f"note: {text}")
     if format == "json":
-        results = [
-            {
-                "run": {"folder": str(run.folder), **run.about},
-                "scores": _rows(run.scores_beside(preset)),
-            }
-            for run in runs
-        ]
+        results = [run.as_dict(preset) for run in runs]
         _print_json(results[0] if len(results) == 1 else results)
     elif format != "table":
         _print_as(table(runs, preset), format)
@@ -288,10 +282,10 @@ def written(files: "Sequence[WrittenFile]", unit: str) -> None:
 
 def _print_as(table: "pd.DataFrame", format: str) -> None:
     """Print a table as JSON, CSV or LaTeX: as it is to a file or a pipe, visible to a terminal."""
-    from bench.core.export import to_csv, to_latex
+    from bench.core.export import to_csv, to_latex, to_rows
 
     if format == "json":
-        _print_json(_rows(table))
+        _print_json(to_rows(table))
         return
     text = to_csv(table) if format == "csv" else to_latex(table)
     print(reveal_invisible(text) if sys.stdout.isatty() else text, end="")
@@ -300,17 +294,6 @@ def _print_as(table: "pd.DataFrame", format: str) -> None:
 def _print_json(content: Any) -> None:
     """Print JSON, with escapes for what a terminal would act on."""
     print(as_json(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)))
-
-
-def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
-    """Return rows with null for undefined and infinite numbers, which JSON lacks."""
-    return [
-        {
-            str(name): None if isinstance(cell, float) and not math.isfinite(cell) else cell
-            for name, cell in row.items()
-        }
-        for row in table.to_dict("records")
-    ]
 
 
 def _console() -> "Console":

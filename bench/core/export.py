@@ -1,10 +1,11 @@
 """Write tables as CSV, Parquet and LaTeX, and pictures as PNG and SVG with their description."""
 
 import io
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -62,6 +63,17 @@ def write_text(path: Path, content: str) -> None:
 def to_csv(frame: pd.DataFrame) -> str:
     """Write a table as CSV, with an apostrophe before texts that look like formulas."""
     return as_csv(_texts(frame, guarded))
+
+
+def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return a table's rows for JSON, which has None for undefined and infinite numbers."""
+    return [
+        {
+            str(name): None if isinstance(cell, float) and not math.isfinite(cell) else cell
+            for name, cell in row.items()
+        }
+        for row in frame.to_dict("records")
+    ]
 
 
 def to_latex(frame: pd.DataFrame, long: bool = False) -> str:

@@ -3,7 +3,6 @@
 reports/STUDY/index.html            the index, which is there early and filled up
 reports/STUDY/cbbq.html             one page per notebook
 reports/STUDY/tables/cbbq/*         tables and pictures in the formats of `bench.core.export`
-reports/STUDY/model-index/*.yml     scores for model cards
 reports/STUDY/notebooks/*.ipynb     the executed notebooks, with hashes of what they rest on
 reports/STUDY/runs/MODEL/BENCHMARK  the records, which a later call reads instead of asking again
 """

@@ -256,12 +256,10 @@ class Site:
         every_run = list(runs.values())
         by_name = {page.name: page for page in pages}
         first = [asked for asked in shown if asked.variant.key in plan.first_variants]
-        first_runs = [run for (_model, key), run in runs.items() if key in plan.first_variants]
-        cards = (
-            downloads.write(folder, plan.benchmarks, first_runs, overview.headline_table(shown))
-            if is_complete
-            else []
-        )
+        if is_complete:
+            downloads.write(folder, plan.benchmarks, overview.headline_table(shown))
+            for run in every_run:
+                run.write_scores()
         of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
         titles = {variant.key: variant.title for variant in plan.variants}
         text = self._text(
@@ -288,7 +286,6 @@ class Site:
             ],
             titles={run.folder: titles[key] for (_model, key), run in runs.items()},
             saved=downloads.saved(folder) if is_complete else [],
-            cards=cards,
             bibtex=downloads.bibtex(plan.benchmarks),
             references=[downloads.in_words(module("data", name).PAPER) for name in plan.benchmarks],
         )

@@ -16,7 +16,8 @@ import pandas as pd
 
 from bench import records
 from bench.benchmarks import module
-from bench.core.errors import BadInput, expected
+from bench.core.errors import BadInput, RunFailed, expected
+from bench.core.export import to_rows
 from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
 from bench.metrics.bootstrap import Draw, Replicates, resample
@@ -165,6 +166,16 @@ class Run:
         same = ((both.score - both.score_ours).abs() <= rounding + NOISE) & (both.n == both.n_ours)
         same |= both.score.isna() & both.score_ours.isna()
         return pd.concat([table, official[~same.to_numpy()]], ignore_index=True)
+
+    def as_dict(self, preset: str | None = None) -> dict[str, Any]:
+        """Return `run.json` and the table of `scores_beside` as JSON has them."""
+        about = {**self.about, "folder": str(self.folder)}
+        return {"run": about, "scores": to_rows(self.scores_beside(preset))}
+
+    def write_scores(self) -> None:
+        """Write `scores.json`, unless the folder cannot be written."""
+        with suppress(RunFailed):
+            records.write_scores(self.folder, self.as_dict())
 
     def readable(self) -> pd.Series:
         """Return for each answer, by `KEYS`, whether it can be read."""

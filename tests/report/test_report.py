@@ -1,13 +1,13 @@
 """Reports: pages that answer, tables next to them, nothing from elsewhere."""
 
 import contextlib
+import json
 import os
 import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from bench.core import i18n
 from bench.report import build, site, study, study_runs
@@ -149,21 +149,14 @@ def test_the_keyboard_skips_the_navigation_and_reaches_the_pages(made):
 
 
 @pytest.mark.slow
-def test_papers_and_a_model_card_are_there(made):
-    from huggingface_hub.repocard_data import model_index_to_eval_results
-
+def test_papers_and_scores_are_there(made):
     bib = (made.page.parent / "references.bib").read_text("utf-8")
     assert bib.count("@inproceedings{") == 2
     assert bib.count("{") == bib.count("}")
-    (path,) = (made.page.parent / "model-index").iterdir()
-    assert f'href="model-index/{path.name}"' in page(made)
-    card = yaml.safe_load(path.read_text("utf-8"))
-    name, results = model_index_to_eval_results(card["model-index"])
-    assert name.endswith("planted.jsonl")
-    (biased,) = [result for result in results if result.metric_type == "ambiguous_s_amb"]
-    row = score(made, "planted")
-    assert biased.metric_value == pytest.approx(row.score, abs=1e-6)
-    assert biased.metric_args["n"] == row.n
+    (path,) = made.page.parent.glob("runs/*planted*/cbbq/scores.json")
+    table, row = pd.DataFrame(json.loads(path.read_text("utf-8"))["scores"]), score(made, "planted")
+    (same,) = table[(table.metric == row.metric) & (table.category == "all")].to_dict("records")
+    assert [same["score"], same["n"]] == pytest.approx([row.score, row.n])
 
 
 SMALL = """
