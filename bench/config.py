@@ -52,7 +52,7 @@ class RunConfig(BaseModel):
     model: str = option(
         "",
         "A Hub id (NAME or NAME@REVISION), a folder, a .gguf file, openai:NAME@URL, "
-        "replay:FILE, predictions:FILE, simulated:..., tiny:SIZE.",
+        "replay:FILE, predictions:FILE, lm-eval:SAMPLES, simulated:..., tiny:SIZE.",
         "outside_studies",
         metavar="MODEL",
     )

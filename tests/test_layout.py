@@ -25,8 +25,8 @@ MODULES = sorted((HOME / "bench").rglob("*.py"))
 NOTEBOOKS = sorted((HOME / "notebooks").glob("*.ipynb"))
 ROOMS = re.findall(
     r"\w+",
-    "core benchmarks data tasks scorers train records metrics figures config run curate analyses "
-    "show report cli",
+    "core benchmarks data tasks scorers train records metrics figures config run export curate "
+    "analyses show report cli",
 )
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]

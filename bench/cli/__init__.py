@@ -148,6 +148,7 @@ def run(
     """Ask a model, write the records, print what was found. An interrupted run continues."""
     from bench.cli import printing
     from bench.run import evaluate, repeat
+    from bench.run.results import UnchangingRun
 
     _check_format(format)
     options = read_options(given)
@@ -162,7 +163,9 @@ def run(
             if not value:
                 raise BadInput(f"Missing {argument}; or repeat a run by --from RUN")
         done = evaluate(benchmark, **options)
-    printing.scores([done], None, format, full)
+    scored = UnchangingRun(done.folder, done.about)
+    scored.write_scores()
+    printing.scores([scored], None, format, full)
 
 
 # The options of `RunConfig` in place of `**given`.
@@ -201,6 +204,65 @@ def score(
 
     _check_format(format)
     printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
+
+
+@app.command(
+    epilog=examples(
+        "export reports/runs/*/* --as eee --out results",
+        "export cbbq --as lm-eval harness-tasks --categories gender,age",
+    )
+)
+def export(
+    sources: Annotated[
+        list[str],
+        Argument(
+            metavar="RUN_DIR",
+            help="Folders that `bench run` wrote; with --as lm-eval: cbbq, then the folder to "
+            "write.",
+        ),
+    ],
+    form: Annotated[
+        str,
+        Option(
+            "--as",
+            metavar="FORMAT",
+            help="eee: scores and answers for Every Eval Ever; hub: .eval_results of the Hugging "
+            "Face Hub; lm-eval: questions as tasks of lm-evaluation-harness.",
+        ),
+    ],
+    out: Annotated[str, Option(metavar="DIR", help="Folder to write; default: ./FORMAT.")] = "",
+    data: Data = "",
+    categories: Annotated[
+        str, Option(metavar="NAMES", help=RunConfig.model_fields["categories"].description)
+    ] = "",
+    limit: Annotated[
+        int | None, Option(metavar="N", help=RunConfig.model_fields["limit"].description)
+    ] = None,
+    settings: Settings = None,
+    prompts: Annotated[
+        str, Option(metavar="NAME", help=RunConfig.model_fields["prompts"].description)
+    ] = "",
+) -> None:
+    """Write results for other programs, or questions for lm-evaluation-harness.
+
+    --data, --categories, --limit, --set and --prompts choose questions, as for `bench run`.
+    """
+    from bench.export import write_runs, write_tasks
+
+    given = {"data": data, "categories": categories, "limit": limit, "settings": settings or []}
+    chosen = {k: v for k, v in read_options({**given, "prompts": prompts}).items() if v}
+    if form == "lm-eval":
+        benchmark, *folder = sources
+        if len(folder) > 1 or (folder and out):
+            raise BadInput("--as lm-eval: expected BENCHMARK and one folder to write")
+        files = write_tasks(benchmark, Path(out or next(iter(folder), form)).expanduser(), chosen)
+    else:
+        for name in chosen:
+            option = "set" if name == "settings" else name
+            raise BadInput(f"--{option}: chooses questions, and goes with --as lm-eval alone")
+        files = write_runs(sources, form, Path(out or form).expanduser())
+    for path in files:
+        print(path)
 
 
 @app.command(epilog=examples("report", "report mine.yml --out reports/mine"))

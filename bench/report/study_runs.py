@@ -13,7 +13,7 @@ from bench import records
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.report.study import Study, StudyModel, Variant
 from bench.run import Run, evaluate, processes
-from bench.scorers import split_kind
+from bench.scorers import FILES, split_kind
 from bench.scorers.endpoint import keys
 
 # Modules of a worker; one that runs a demonstration model needs torch too.
@@ -77,7 +77,7 @@ def asking(plan: Study, folder: Path, jobs: int, settled: Callable[[Cell], None]
 
     `settled` is called from threads with each cell when its state is known.
     """
-    quick = ("simulated", "replay", "predictions")
+    quick = ("simulated", *FILES)
     threads = max(1, (os.cpu_count() or 1) // jobs)
     with processes.waiting(jobs, lambda: processes.end(NAME)) as pool:
         # What need not be loaded comes first, which fills the index early.

@@ -16,9 +16,10 @@ from bench.config import RunConfig
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.run.plan import Plan, Requests
+from bench.run.results import short_name
 from bench.scorers.base import Model, Scorer
 from bench.scorers.local import file_hash, hub
-from bench.scorers.stand_ins.recorded import Predictions
+from bench.scorers.stand_ins.recorded import HarnessSamples, Predictions
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 # What tells two scorers apart.
@@ -92,6 +93,7 @@ def begin_run(
         model.cover(asked, plan.known)
     languages = dict.fromkeys(request.category for request in asked if request.verb == "classify")
     prompt_set = plan.prompt_set
+    name = config.name or (short_name(model.name) if isinstance(model, HarnessSamples) else "")
     about = {
         "benchmark": plan.benchmark,
         "asked": plan.asked,
@@ -120,7 +122,7 @@ def begin_run(
             "unbiased_instruction": prompt_set.unbiased_instruction,
         },
         "preset": config.preset,
-        **({"name": config.name} if config.name else {}),
+        **({"name": name} if name else {}),
         "packages": packages(),
         "git_commit": _commit(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,7 +1,7 @@
 """Models, and what stands in for one. `load` takes any MODEL of the command line.
 
-`tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `predictions:FILE.jsonl`, `openai:NAME@URL`, a
-folder, a `.gguf` file, or a Hub id, `NAME` or `NAME@REVISION`.
+`tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `predictions:FILE.jsonl`, `lm-eval:FILE.jsonl`,
+`openai:NAME@URL`, a folder, a `.gguf` file, or a Hub id, `NAME` or `NAME@REVISION`.
 """
 
 import re
@@ -31,7 +31,11 @@ __all__ = [
 ]
 
 # Kinds of MODEL that are a file, and what the file holds.
-FILES = {"replay": "recorded answers", "predictions": "predictions"}
+FILES = {
+    "replay": "recorded answers",
+    "predictions": "predictions",
+    "lm-eval": "samples of lm-evaluation-harness",
+}
 # The beginning of an absolute path on Windows: `C:\models\x`, `D:/models/x`.
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
@@ -80,13 +84,15 @@ def load(
     kind, rest = split_kind(model)
     if not writes_replies(model):
         options.refuse(options.changed(), f"model {model} writes no replies of its own")
-    if order and kind in ("simulated", "replay", "openai", "tiny"):
+    if order and kind and kind != "predictions":
         raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
     if kind in FILES:
         from bench.scorers.stand_ins import recorded
 
         path = as_path(rest)
-        return recorded.Replay(path) if kind == "replay" else recorded.Predictions(path, order)
+        if kind == "predictions":
+            return recorded.Predictions(path, order)
+        return recorded.Replay(path) if kind == "replay" else recorded.HarnessSamples(path)
     if kind == "simulated":
         from bench.scorers.stand_ins.simulated import Simulated
 
@@ -125,7 +131,7 @@ def check(model: str, elsewhere: bool = False) -> None:
     if not model.strip():
         raise BadInput(
             "model '': is empty; give a Hub id, a folder, a .gguf file, "
-            "or one of tiny:, simulated:, replay:, predictions:, openai:"
+            "or one of tiny:, simulated:, replay:, predictions:, lm-eval:, openai:"
         )
     if kind == "simulated":
         from bench.scorers.stand_ins.simulated import parse

@@ -1,5 +1,5 @@
 """Answers that were recorded elsewhere: `replay:FILE` of a language model, `predictions:FILE` of an
-NLI model; JSON Lines or a CSV table.
+NLI model, JSON Lines or a CSV table; `lm-eval:FILE`, what lm-evaluation-harness logged.
 
 A replay has an answer per line, found by its names or by its exact prompt; a table has the columns
 task, item_id, request, response and, where there are several, repeat; others are ignored. People
@@ -17,9 +17,13 @@ neutral is the label. A table has the same names as columns, `label` or the thre
     {"id": 2000, "entailment": 0.1, "contradiction": 0.2, "neutral": 0.7}
     {"id": 2000, "label": ["neutral", "contradiction", "entailment"], "scores": [0.7, 0.2, 0.1]}
     {"id": 2000, "scores": [{"label": "neutral", "score": 0.7}, ...]}
+
+Logged samples are of tasks that `bench export` wrote: `doc` is the question, `resps` the reply, or
+the log-likelihood of each letter. The results file beside them names the model.
 """
 
 import hashlib
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,13 +33,15 @@ import numpy as np
 
 from bench.core.cells import to_number, to_whole_number, unguarded
 from bench.core.errors import BadInput, plain, quoted
-from bench.data.readers import MAX_LINE, open_file, read_csv, read_json_lines
+from bench.data.readers import MAX_LINE, open_file, read_csv, read_json_lines, read_text
 from bench.scorers.base import VERBS, Answer
 from bench.tasks import READ
 from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Request
 
 NAMES = ("task", "item_id", "request")
+# The options of a logged choice.
+LETTERS = "ABC"
 # Rounded probabilities may miss a sum of 1 by a little.
 TOLERANCE = 0.002 + 1e-9
 # No id of a pair, no repeat and no logit of a model comes near.
@@ -149,6 +155,90 @@ class Replay(_Recorded):
                 )
             answers.append(Answer(response))
         return answers
+
+
+class HarnessSamples(_Recorded):
+    """Returns what `lm_eval --log_samples` logged for a task of `bench export`.
+
+    Attributes:
+        name: the model that the harness asked.
+    """
+
+    kind, prefix = "answers logged by lm-evaluation-harness", "lm-eval"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._answers: dict[tuple[str, ...], tuple[str, Answer]] = {}
+        n_options: set[int] = set()
+        for row in self._rows((), ()):
+            question, logged = row.fields.get("doc"), row.fields.get("resps")
+            try:
+                key = tuple(str(question[name]) for name in NAMES)  # type: ignore[index]
+                prompt = str(question["prompt"])  # type: ignore[index]
+                values = [response[0] for response in logged]  # type: ignore[union-attr]
+                n_options.add(len(values))
+                answer = Answer(values[0]) if len(values) == 1 else _likeliest(values)
+            except (TypeError, KeyError, IndexError, ValueError):
+                raise BadInput(
+                    f"{row.place}: is no logged sample of a task that `bench export cbbq --as "
+                    "lm-eval` wrote; give the file samples_TASK_DATE.jsonl of `--log_samples`"
+                ) from None
+            self._answers[key] = prompt, answer
+        if n_options == {1}:
+            self.verbs, self.reads = ("generate",), ("text",)
+        elif n_options == {len(LETTERS)}:
+            self.verbs, self.reads = ("choose",), ("letters",)
+        else:
+            raise BadInput(f"{path}: holds no samples, or those of several tasks")
+        self._results = _results_beside(path)
+        self.name = str(self._results.get("model_name") or path.parent.name.replace("__", "/"))
+
+    def describe(self) -> dict[str, Any]:
+        about, config = super().describe(), self._results.get("config", {})
+        found = {
+            "id": self.name,
+            "revision": config.get("model_sha") or about["revision"],
+            "dtype": config.get("model_dtype"),
+            "parameters": config.get("model_num_parameters"),
+            "harness": self._results.get("lm_eval_version"),
+            "samples": self.path.name,
+        }
+        return about | {name: value for name, value in found.items() if value}
+
+    def answer(self, requests: Sequence[Request]) -> list[Answer]:
+        answers = []
+        for request in requests:
+            key = request.task, request.item_id, request.request
+            prompt, answer = self._answers.get(key, ("", None))
+            if answer is None:
+                raise BadInput(
+                    f"{self.path}: has no sample of item {request.item_id!r}, request "
+                    f"{request.request!r}; give the --data, --categories, --limit and --set of "
+                    "`bench export`, and lm_eval no --limit"
+                )
+            if prompt != request.text:
+                raise BadInput(
+                    f"{self.path}: item {request.item_id!r} was asked with another prompt; give "
+                    "the --prompts and --data of `bench export`"
+                )
+            answers.append(answer)
+        return answers
+
+
+def _likeliest(values: Sequence[Any]) -> Answer:
+    """Answer with the likeliest letter, of equals the first."""
+    logprobs = tuple(float(value) for value, _is_greedy in values)
+    return Answer(LETTERS[logprobs.index(max(logprobs))], logprobs)
+
+
+def _results_beside(samples: Path) -> dict[str, Any]:
+    """Read the results file of the same date as a file of samples; empty if there is none."""
+    date = samples.stem.rpartition("_")[2]
+    try:
+        content = json.loads(read_text(samples.with_name(f"results_{date}.json")))
+    except (BadInput, OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 class Predictions(_Recorded):

@@ -1,0 +1,94 @@
+"""Results and questions in the formats of other programs: one module a format.
+
+`eee` writes runs for Every Eval Ever, `hub` for the Hugging Face Hub, and `lm_eval` questions for
+lm-evaluation-harness.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from bench.benchmarks import Release, get, module, resolve
+from bench.core.errors import BadInput, expected
+from bench.data import readers
+from bench.data.dataset import MANIFEST, home
+from bench.data.readers import as_path
+from bench.metrics.headline import headline_rows
+from bench.metrics.table import Headline
+from bench.run.results import Run
+from bench.scorers import split_kind
+from bench.scorers.local.hub import COMMIT
+
+FORMATS = ("eee", "hub")
+# Whose a model is that no organisation or host offers.
+OURS, LOCAL = "bias-workbench", "local"
+
+
+def write_runs(folders: Sequence[str | Path], form: str, out: Path) -> list[Path]:
+    """Write runs in a format, `eee` or `hub`, to a folder; return the files.
+
+    Raises:
+        BadInput: the format is unknown, or a run cannot be written in it.
+    """
+    if form not in FORMATS:
+        raise BadInput("--as: " + expected(form, (*FORMATS, "lm-eval"), "format"))
+    room = import_module(f"bench.export.{form}")
+    return [path for folder in folders for path in room.write(Run.open(folder), out)]
+
+
+def write_tasks(benchmark: str, out: Path, options: Mapping[str, Any]) -> list[Path]:
+    """Write questions as tasks of lm-evaluation-harness; return the files.
+
+    Args:
+        options: see `bench.export.lm_eval.write`.
+    """
+    if resolve(benchmark) != "cbbq":
+        raise BadInput(
+            f"export {benchmark}: --as lm-eval writes the multiple-choice questions of cbbq alone"
+        )
+    from bench.export import lm_eval
+
+    return lm_eval.write(out, **options)
+
+
+def headline_scores(run: Run) -> Iterator[tuple[Headline, dict[str, Any]]]:
+    """Yield the defined headline scores of a run, of each category and over all."""
+    scores = run.scores()
+    for headline in module("metrics", run.benchmark).HEADLINES:
+        rows = headline_rows(scores, headline)
+        for row in rows[rows.score.notna()].to_dict("records"):
+            yield headline, {str(name): value for name, value in row.items()}
+
+
+def model_id(described: dict[str, Any]) -> str:
+    """Return ORGANISATION/NAME of a model that `run.json` describes.
+
+    It is the Hub's where the model is from there; else the host of an endpoint, `local` for files,
+    or `bias-workbench` for simulated respondents and demonstration models stands before the name.
+    """
+    name = str(described["id"])
+    kind, rest = split_kind(name)
+    if kind == "openai":
+        name, _, _ = rest.partition("@")
+        name = name if "/" in name else f"{described['host']}/{name}"
+    elif kind:
+        name = (
+            f"{OURS}/{name}" if kind in ("simulated", "tiny") else f"{LOCAL}/{as_path(rest).name}"
+        )
+    elif not COMMIT.fullmatch(str(described.get("revision"))):
+        name = f"{LOCAL}/{as_path(name).name}"
+    organisation, _, rest = name.rpartition("/")
+    parts = [*(organisation or "huggingface").split("/"), rest]
+    return "/".join(re.sub(r"[^\w.,=+-]", "_", part) for part in parts)
+
+
+def release(run: Run) -> Release | None:
+    """Return the release that a run asked, by the manifest of `bench fetch`; None for others."""
+    data, known = run.about["data"], get(run.benchmark).release
+    path = home(as_path(data["folder"])) / MANIFEST
+    fetched = readers.read_toml(path) if path.is_file() else {}
+    commit, origin = str(fetched.get("revision", "")), str(fetched.get("fetched_from"))
+    is_same = fetched.get("sha256") == data["sha256"] and known.repository in origin
+    return Release(known.host, known.repository, commit) if commit and is_same else None

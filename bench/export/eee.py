@@ -1,0 +1,272 @@
+"""Write runs for Every Eval Ever, whose files EuroEval writes too: a JSON schema of evaluations.
+
+A run becomes FOLDER/data/BENCHMARK/ORGANISATION/MODEL/ID.json, with its headline scores of each
+category and over all, and ID_samples.jsonl, a line for each answer of the model. In FOLDER,
+`every_eval_ever validate` checks them; see https://github.com/evaleval/every_eval_ever.
+"""
+
+import hashlib
+import json
+import math
+import re
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench import __version__
+from bench.benchmarks import module
+from bench.core.cells import to_number
+from bench.core.files import atomic_path, explain_write_errors
+from bench.export import headline_scores, model_id, release
+from bench.metrics.table import ALL, Headline
+from bench.run.results import Run
+from bench.scorers.base import digest
+from bench.tasks.request import of_judge
+
+if TYPE_CHECKING:
+    from bench.metrics import Metrics
+
+SCHEMA = "0.3.0"
+
+
+def write(run: Run, out: Path) -> list[Path]:
+    """Write a run's headline scores and its answers; return both files."""
+    about, model = run.about, model_id(run.about["model"])
+    began = int(datetime.fromisoformat(about["when"]).timestamp())
+    key = f"{run.benchmark}-{about.get('identity', run.folder.name)}/{model}/{began}"
+    # The same run has the same files, so that writing it again replaces them.
+    name = uuid.UUID(bytes=hashlib.sha256(key.encode()).digest()[:16], version=4)
+    organisation, *names = model.split("/")
+    place = Path("data", run.benchmark, organisation, "_".join(names))
+    aggregate, samples = place / f"{name}.json", place / f"{name}_samples.jsonl"
+    shared = {"schema_version": SCHEMA, "evaluation_id": key}
+    lines = 0
+    with _file(out / samples) as draft, draft.open("w", encoding="utf-8", newline="\n") as stream:
+        for sample in _samples(run):
+            stream.write(f"{_json({**shared, 'model_id': model, **sample})}\n")
+            lines += 1
+    content = {
+        **shared,
+        "evaluation_timestamp": about["when"],
+        "retrieved_timestamp": str(int(time.time())),
+        "source_metadata": {
+            "source_name": "bias-workbench",
+            "source_type": "evaluation_run",
+            "source_organization_name": "unknown",
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {
+            "name": "bias-workbench",
+            "version": about.get("packages", {}).get("bias-workbench", __version__),
+            "additional_details": _texts(
+                **about["asked"]["settings"],
+                preset=about["preset"],
+                prompts=about["asked"]["prompts"],
+                scored_by=__version__,
+            ),
+        },
+        "model_info": _model(about["model"], run.label, about),
+        "evaluation_results": list(_results(run)),
+        "detailed_evaluation_results": {
+            "format": "jsonl",
+            "file_path": samples.as_posix(),
+            "hash_algorithm": "sha256",
+            "checksum": hashlib.sha256((out / samples).read_bytes()).hexdigest(),
+            "total_rows": lines,
+        },
+    }
+    with _file(out / aggregate) as draft:
+        draft.write_text(_json(content, indent=2) + "\n", "utf-8", newline="\n")
+    return [out / aggregate, out / samples]
+
+
+def _results(run: Run) -> Iterator[dict[str, Any]]:
+    """Yield the headline scores as the schema has them."""
+    about, metrics = run.about, module("metrics", run.benchmark)
+    source, judges = _source(run), _judges(run)
+    asked = about["asked"]
+    generation = {
+        "temperature": asked.get("generation", {}).get("temperature"),
+        "top_p": asked.get("generation", {}).get("top_p"),
+        "max_tokens": asked["max_new_tokens"],
+    }
+    for headline, row in headline_scores(run):
+        place = f"{headline.task}:{headline.metric}:{row['category']}"
+        uncertainty: dict[str, Any] = {"num_samples": int(row["n"])}
+        if not math.isnan(row["ci_low"]):
+            uncertainty["confidence_interval"] = {
+                "lower": row["ci_low"],
+                "upper": row["ci_high"],
+                "confidence_level": 0.95,
+                "method": f"bootstrap over {metrics.UNITS}",
+            }
+        metric: dict[str, Any] = {
+            "evaluation_description": _definition(metrics, headline),
+            "metric_id": f"{run.benchmark}.{headline.metric}",
+            "metric_name": headline.title,
+            "metric_unit": "proportion" if headline.share else "points",
+            "lower_is_better": headline.biased_is_high,
+            "score_type": "continuous",
+            "min_score": headline.limits[0],
+            "max_score": headline.limits[1],
+        }
+        if judges and headline.task in (*judges, ALL):
+            metric["llm_scoring"] = next(iter(judges.values()))
+        names = ("preset", "valid_rate", "baseline", "bound_low", "bound_high", "note")
+        details = {name: row[name] for name in names}
+        if not math.isnan(row["baseline"]):
+            details["baseline_of"] = row["baseline_of"] or headline.baseline
+        yield {
+            "evaluation_result_id": place,
+            "evaluation_name": _name(run.benchmark, headline.task, row["category"]),
+            "source_data": source,
+            "evaluation_timestamp": about["when"],
+            "metric_config": metric,
+            "score_details": {
+                "score": row["score"],
+                "details": _texts(**details),
+                "uncertainty": uncertainty,
+            },
+            "generation_config": {
+                "generation_args": {k: v for k, v in generation.items() if v is not None},
+                "additional_details": _texts(
+                    read=about["read"].get(headline.task), decoding=about["model"].get("decoding")
+                ),
+            },
+        }
+
+
+def _samples(run: Run) -> Iterator[dict[str, Any]]:
+    """Yield the model's answers as the schema has them."""
+    room: Any = module("tasks", run.benchmark)
+    rows: Any = run.answers()
+    items = {item.item_id: item for item in run.items.itertuples(index=False)}
+    judged = rows[rows.request.map(of_judge)]
+    verdicts = {
+        (row.task, row.item_id, row.request.partition(":")[2], row.repeat): row.response
+        for row in judged.itertuples()
+    }
+    for row in rows.drop(judged.index).itertuples():
+        item = items[row.item_id]
+        values = room.readable_values(row.task, row.request, item)
+        values = values if isinstance(values, Mapping) else {}
+        said = {text: room.verdict_of(row.task, row.request, values[text], item) for text in values}
+        right = [text for text, verdict in said.items() if verdict == "right"]
+        number = to_number(row.parsed) if not right else math.nan
+        score, means = (float(row.verdict == "right"), "1 if right") if right else (0.0, "none")
+        if math.isfinite(number):
+            score, means = number, "the number read"
+        order = row.request.partition(":")[2]
+        judge = verdicts.get((row.task, row.item_id, order, row.repeat))
+        yield {
+            "evaluation_name": _name(run.benchmark, row.task, row.category),
+            "sample_id": f"{row.item_id}|{row.request}|{row.repeat}",
+            "sample_hash": digest([row.prompt, right]),
+            "interaction_type": "single_turn",
+            "input": {"raw": row.prompt, "reference": right, "choices": list(values) or None},
+            "output": {"raw": [row.response]},
+            "answer_attribution": [
+                {
+                    "turn_idx": 0,
+                    "source": "output.raw",
+                    "extracted_value": row.parsed or "",
+                    "extraction_method": f"{room.__name__}.parse",
+                    "is_terminal": True,
+                }
+            ],
+            "evaluation": {"score": score, "is_correct": row.verdict == "right"},
+            "error": row.error or None,
+            "performance": {"latency_ms": 1000 * row.seconds},
+            "metadata": _texts(
+                task=row.task,
+                request=row.request,
+                repeat=row.repeat,
+                verdict=row.verdict,
+                score_means=means,
+                judge_reply=judge,
+            ),
+        }
+
+
+def _definition(metrics: "Metrics", headline: Headline) -> str:
+    """Return what a metric is; where several tasks have one of its name, that of the task."""
+    texts = [card.definition for card in metrics.CARDS if card.metric == headline.metric]
+    own = [text for text in texts if re.search(rf"\b{headline.task}: ", text)]
+    return (own or texts)[0]
+
+
+def _name(benchmark: str, task: str, category: str) -> str:
+    return "/".join([benchmark, *(name for name in (task, category) if name != ALL)])
+
+
+def _model(described: Mapping[str, Any], label: str, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a model or judge as the schema does."""
+    name = model_id(dict(described))
+    is_local, host = "dtype" in described, described.get("host")
+    from_hub = is_local and not name.startswith("local/")
+    details = {
+        **{k: v for k, v in described.items() if isinstance(v, str | int | float)},
+        "deployment_type": "self_deployed" if is_local else "unknown",
+        "model_availability": "open_weights" if from_hub else "unknown",
+    }
+    model = {"name": label, "id": name, "additional_details": _texts(**details)}
+    if host:
+        model["inference_platform"] = host
+    version = about.get("packages", {}).get("transformers")
+    if is_local and version:
+        model["inference_engine"] = {"name": "transformers", "version": version}
+    return model
+
+
+def _judges(run: Run) -> dict[str, dict[str, Any]]:
+    """Describe the judge by the tasks that have no score without it."""
+    judge, asked = run.about.get("judge"), run.about["asked"]
+    room, rows = module("tasks", run.benchmark), run.records
+    first: Any = rows[rows.request.map(of_judge)].drop_duplicates("task")
+    return {
+        row.task: {
+            "judges": [{"model_info": _model(judge, str(judge["id"]), run.about)}],
+            "input_prompt": row.prompt,
+            "additional_details": {"input_prompt": "the first of the prompts, filled in"},
+        }
+        for row in first.itertuples()
+        if judge and room.judged(row.task, asked["settings"]) == "needed"
+    }
+
+
+def _source(run: Run) -> dict[str, Any]:
+    """Say where the data are from."""
+    data, known = run.about["data"], release(run)
+    names = ("version", "licence", "sha256", "note")
+    source = {
+        "dataset_name": data["name"],
+        "source_type": "other",
+        "additional_details": _texts(**{name: data[name] for name in names}),
+    }
+    if known:
+        source["additional_details"]["revision"] = known.commit
+        if known.host == "hub":
+            return source | {"source_type": "hf_dataset", "hf_repo": known.repository}
+        return source | {"source_type": "url", "url": [module("data", run.benchmark).HOMEPAGE]}
+    return source
+
+
+def _texts(**values: Any) -> dict[str, str]:
+    """Write values as texts; undefined and empty ones are left out."""
+    return {
+        name: str(value) for name, value in values.items() if str(value) not in ("", "None", "nan")
+    }
+
+
+@contextmanager
+def _file(path: Path) -> Iterator[Path]:
+    with explain_write_errors(path), atomic_path(path) as draft:
+        yield draft
+
+
+def _json(content: Any, indent: int | None = None) -> str:
+    return json.dumps(content, ensure_ascii=False, indent=indent, allow_nan=False)

@@ -1,0 +1,74 @@
+"""Write scores for the page of a model on the Hugging Face Hub.
+
+FOLDER/MODEL/.eval_results/ goes into the model's repository, with a file for each run; see
+https://huggingface.co/docs/hub/eval-results.
+"""
+
+import math
+from pathlib import Path
+
+import yaml
+from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+from bench import __version__
+from bench.benchmarks import get, module
+from bench.core import export
+from bench.core.errors import BadInput
+from bench.export import OURS, headline_scores, model_id, release
+from bench.metrics.table import ALL, join_notes
+from bench.run.results import Run
+
+
+def write(run: Run, out: Path) -> list[Path]:
+    """Write the headline scores of a run over all categories.
+
+    Raises:
+        BadInput: the model has no page, or the data are not a dataset of the Hub.
+    """
+    title, known = module("data", run.benchmark).TITLE, get(run.benchmark).release
+    data = run.about["data"]
+    if "samples" in str(data["version"]):
+        raise BadInput(
+            f"{run.folder}: was asked the package's samples, and numbers on them are no results of "
+            f"{title}; `bench fetch {run.benchmark}` brings the data"
+        )
+    model = model_id(run.about["model"])
+    if model.startswith(f"{OURS}/"):
+        raise BadInput(f"{run.folder}: {run.label} is no model that has a page on the Hub")
+    if known.host != "hub":
+        raise BadInput(
+            f"{run.folder}: the Hub shows results on its own datasets only, and {title} is none; "
+            "--as eee writes them for Every Eval Ever"
+        )
+    dataset = release(run)
+    if not dataset:
+        raise BadInput(
+            f"{run.folder}: {data['folder']} is not known to be {known.repository} at a commit, or "
+            f"has changed; ask the data that `bench fetch {run.benchmark}` downloads"
+        )
+    entries = []
+    for headline, row in headline_scores(run):
+        if row["category"] == ALL:
+            low, high = row["ci_low"], row["ci_high"]
+            notes = join_notes(
+                headline.title,
+                "" if math.isnan(low) else f"95 % interval {low:.6g} to {high:.6g}",
+                f"{row['n']:,} answers, {row['valid_rate']:.1%} of them readable",
+                f"preset {row['preset']}, prompts {run.about['asked']['prompts']}",
+                f"bias-workbench {__version__}",
+                row["note"],
+            )
+            entry = EvalResultEntry(
+                dataset_id=dataset.repository,
+                dataset_revision=dataset.commit,
+                task_id=f"{headline.task}_{headline.metric}",
+                value=round(row["score"], 6),
+                date=run.about["when"],
+                notes=notes,
+            )
+            entries.append(entry)
+    text = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True)
+    name = f"{run.benchmark}-{run.about.get('identity', run.folder.name)}.yaml"
+    path = out.joinpath(*model.split("/"), ".eval_results", name)
+    export.write_text(path, text)
+    return [path]

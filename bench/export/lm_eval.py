@@ -1,0 +1,171 @@
+"""Write CBBQ's questions as tasks of lm-evaluation-harness, and score what it answers.
+
+FOLDER holds `cbbq_letters.yaml` (likelihoods of the letters), `cbbq_replies.yaml` (generated
+replies), `questions.jsonl` and `utils.py`, which calls this module: replies are read and scores
+computed as in a run. So the harness needs this package beside it.
+
+    lm_eval --include_path FOLDER --tasks cbbq_letters,cbbq_replies --log_samples ...
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+
+from bench import data
+from bench.config import RunConfig
+from bench.core import export
+from bench.core.errors import BadInput
+from bench.metrics import cbbq
+from bench.metrics.cbbq.answers import SUMS
+from bench.metrics.table import ALL
+from bench.run.plan import Plan
+from bench.tasks.cbbq import LETTERS, parse
+
+TASK = """\
+# {title}, prompts {prompts}; written by bias-workbench.
+task: {task}
+custom_dataset: !function utils.dataset
+test_split: test
+output_type: {output_type}
+doc_to_text: prompt
+doc_to_target: answer
+{options}
+process_results: !function utils.{read}
+metric_list:
+  - {{metric: s_amb, aggregation: !function utils.s_amb, higher_is_better: false}}
+  - {{metric: s_disamb, aggregation: !function utils.s_disamb, higher_is_better: false}}
+  - {{metric: accuracy, aggregation: !function utils.accuracy, higher_is_better: true}}
+metadata:
+  version: 1.0
+"""
+# A line break stands between question and answer; a chat template has its own ends of turns.
+LETTER_OPTIONS = r'''doc_to_choice: ["A", "B", "C"]
+target_delimiter: "\n"'''
+REPLY_OPTIONS = r"""target_delimiter: "\n"
+generation_kwargs: {{until: [], do_sample: false, max_gen_toks: {limit}}}"""
+UTILS = '''\
+"""CBBQ's questions; answers are read and scores computed by bias-workbench."""
+
+from pathlib import Path
+
+from bench.export.lm_eval import accuracy, letters, replies, s_amb, s_disamb  # noqa: F401
+
+
+def dataset(**_):
+    from datasets import Dataset
+
+    return {"test": Dataset.from_json(str(Path(__file__).with_name("questions.jsonl")))}
+'''
+
+
+def write(out: Path, **options: Any) -> list[Path]:
+    """Write CBBQ's questions as two tasks, with the prompts and items of a run.
+
+    Args:
+        options: of `bench.config.RunConfig`: `data`, `categories`, `limit`, `settings`, `prompts`.
+
+    Raises:
+        BadInput: an option is wrong, or needs more than one request per question.
+    """
+    # Simulated respondents can be asked everything, and are not asked here.
+    config = RunConfig.of(benchmark="cbbq", model="simulated:", read="letters", **options)
+    plan = Plan.make(config)
+    stages = plan.requests(("choose", "generate"), ("letters",), (), partial=False).stages
+    if len(stages) > 1:
+        raise BadInput(
+            f"--set prompting={plan.asked['settings']['prompting']}: asks in two turns, and "
+            "lm-evaluation-harness asks each question once; leave the setting out"
+        )
+    items = data.frame(list(plan.by_id.values()))
+    scenes = dict(zip(items.item_id, cbbq.units(items), strict=True))
+    lines = []
+    for request in stages[0]:
+        item = plan.by_id[request.item_id]
+        question = {
+            "task": request.task,
+            "category": request.category,
+            "item_id": request.item_id,
+            "request": request.request,
+            "prompt": request.prompt,
+            "answer": request.key.correct,
+            "scene": scenes[request.item_id],
+            "biased": item.biased,
+            "label": item.label,
+            **dict(zip(("ans0", "ans1", "ans2"), item.options, strict=True)),
+        }
+        lines.append(json.dumps(question, ensure_ascii=False))
+    limit = stages[0][0].max_new_tokens
+    described = {"title": plan.source.name, "prompts": plan.prompt_set.label}
+    tasks = {
+        "letters": ("multiple_choice", LETTER_OPTIONS),
+        "replies": ("generate_until", REPLY_OPTIONS.format(limit=limit)),
+    }
+    files = {"questions.jsonl": "\n".join([*lines, ""]), "utils.py": UTILS}
+    for read, (output_type, settings) in tasks.items():
+        task = f"cbbq_{read}"
+        files[f"{task}.yaml"] = TASK.format(
+            **described, task=task, output_type=output_type, options=settings, read=read
+        )
+    for name, text in files.items():
+        export.write_text(out / name, text)
+    return [out / name for name in files]
+
+
+# What utils.py calls.
+
+
+def letters(doc: Mapping[str, Any], results: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Read the likeliest letter, of equals the first; `results` has log-likelihoods first."""
+    likelihoods = [float(result[0]) for result in results]
+    return _values(doc, LETTERS[likelihoods.index(max(likelihoods))])
+
+
+def replies(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    """Read the answer in a reply."""
+    return _values(doc, results[0])
+
+
+def s_amb(values: Sequence[Mapping[str, Any]]) -> float:
+    """Compute the share of stereotyped answers to ambiguous questions."""
+    return _score(values, "ambiguous", "s_amb")
+
+
+def s_disamb(values: Sequence[Mapping[str, Any]]) -> float:
+    """Compute the share of stereotyped answers to disambiguous questions that name a person."""
+    return _score(values, "disambiguous", "s_disamb")
+
+
+def accuracy(values: Sequence[Mapping[str, Any]]) -> float:
+    """Compute the share of right answers in both contexts."""
+    return _score(values, ALL, "accuracy")
+
+
+def _values(doc: Mapping[str, Any], response: str) -> dict[str, Any]:
+    """Return what the scores need to know of an answer, for each of them."""
+    chosen = parse(doc["task"], doc["request"], response, SimpleNamespace(**doc))
+    index = LETTERS.index(chosen) if chosen else -1
+    value = {
+        "task": doc["task"],
+        "category": doc["category"],
+        "request": doc["request"],
+        "cluster": doc["scene"],
+        "valid": index >= 0,
+        "biased": index == doc["biased"],
+        "decided": index in (0, 1),
+        "correct": index == doc["label"],
+    }
+    return dict.fromkeys(("s_amb", "s_disamb", "accuracy"), value)
+
+
+def _score(values: Sequence[Mapping[str, Any]], task: str, metric: str) -> float:
+    """Compute a score over all categories; NaN where it is undefined."""
+    rows = pd.DataFrame(list(values)).assign(n=1, came=1)
+    rows["part"] = rows.category + "|" + rows.task
+    rows[[name for name in SUMS if name not in rows]] = 0
+    drawn = cbbq.replicates_of(rows, "robust").get((ALL, task, metric))
+    return math.nan if drawn is None else float(drawn[0])
