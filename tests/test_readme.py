@@ -1,5 +1,6 @@
 """README and docs: the examples work, and the links lead somewhere."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -13,8 +14,9 @@ import transformers
 import yaml
 from typer.main import get_command
 
-from bench import cli
+from bench import cli, records
 from bench.benchmarks import module, names
+from bench.metrics.table import Score
 from bench.report import study
 from bench.scorers import check, load
 from tests.helpers.checkpoints import BERT, characters, save
@@ -113,6 +115,16 @@ def test_every_link_to_the_project_leads_somewhere(page):
         assert not anchor or anchor in anchors(PAGES[target]), f"{name}#{anchor}"
 
 
+def test_the_manual_lists_every_page():
+    order = (HOME / ".ci/mkdocs.yml").read_text("utf-8").partition("\nnav:")[2]
+    listed = [Path(name) for name in re.findall(r"([\w./]+)\.md$", order, re.M)]
+    books = {path.stem for path in HOME.glob("notebooks/*.ipynb")}
+    assert {path.name for path in listed if path.parent.name} == books
+    made = {"index", "changelog"}
+    pages = {path.name.removesuffix(".md") for path in HOME.glob("docs/*.md")} | made
+    assert {path.name for path in listed if not path.parent.name} == pages
+
+
 def test_the_demonstration_is_small_and_its_links_lead_somewhere():
     pages = {path.name: path.read_text("utf-8") for path in HOME.glob("docs/demonstration/*")}
     assert len(pages) == 6
@@ -131,6 +143,24 @@ def anchors(text):
     """What GitHub and MkDocs make of headings."""
     headings = re.findall(r"^#+ (.*)", re.sub(r"(?ms)^```.*?^```", "", text), re.M)
     return {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}
+
+
+def test_files_have_the_described_formats(tmp_path):
+    page = (HOME / "docs/formats.md").read_text("utf-8")
+    cells = re.findall(r"^\| (`.*?) \|", page, re.M)
+    shown = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+    assert {*records.SCHEMA.names, *Score._fields} <= shown
+    run_json = page.partition("### run.json")[2].partition("\n## ")[0]
+    keys = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", run_json, re.M)))
+    about = json.loads((HOME / "tests/run/recorded_run/run.json").read_text("utf-8"))
+    assert len(keys) > 10
+    assert set(keys) <= set(about)
+    *answers, printed = blocks("json")
+    assert {*json.loads(printed)} == {"run", "scores"}
+    for k, line in enumerate("".join(answers).splitlines()):
+        path = tmp_path / f"{k}.jsonl"
+        path.write_text(line, "utf-8")
+        load(f"{'predictions' if 'id' in json.loads(line) else 'replay'}:{path}")
 
 
 @pytest.mark.parametrize("benchmark", names())
