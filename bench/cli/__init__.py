@@ -88,7 +88,9 @@ def data(
         bool, flag("--check", "List everything odd about the data, row by row.")
     ] = False,
     settings: Settings = None,
-    format: Annotated[str, Option("--format", help="table, csv or json.")] = "table",
+    format: Annotated[
+        str, Option("--format", metavar="NAME", help="table, csv or json.")
+    ] = "table",
 ) -> None:
     """Show the installed data: folder, number of items, version and licence."""
     from bench import data as room
@@ -194,7 +196,9 @@ app.command(
 )
 def score(
     runs: Annotated[list[str], Argument(metavar="RUN_DIR", help="Folders that `bench run` wrote.")],
-    preset: Annotated[str, Option(help="robust, official or paper; default: the run's own.")] = "",
+    preset: Annotated[
+        str, Option(metavar="NAME", help="robust, official or paper; default: the run's own.")
+    ] = "",
     full: Full = False,
     format: Format = "table",
 ) -> None:
@@ -270,9 +274,11 @@ def report(
     study: Annotated[
         str, Argument(metavar="STUDY.yml", help="What to run; default: the demo study.")
     ] = "",
-    out: Annotated[str, Option(help="Folder of the report; default: ./reports/STUDY.")] = "",
+    out: Annotated[
+        str, Option(metavar="DIR", help="Folder of the report; default: ./reports/STUDY.")
+    ] = "",
     jobs: Annotated[
-        int | None, Option(help="Models run at a time; default: the number of cores.")
+        int | None, Option(metavar="N", help="Models run at a time; default: the number of cores.")
     ] = None,
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
@@ -291,7 +297,9 @@ def fetch(
     source: Annotated[
         str,
         Option(
-            "--from", help="Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub."
+            "--from",
+            metavar="DIR",
+            help="Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub.",
         ),
     ] = "",
 ) -> None:
@@ -313,10 +321,13 @@ def plan(
     difference: Annotated[
         float,
         Option(
-            help="Difference to be found, in the unit of the scores: 0.05 of a share, 5 of 100."
+            metavar="X",
+            help="Difference to be found, in the unit of the scores: 0.05 of a share, 5 of 100.",
         ),
     ],
-    power: Annotated[float | None, Option(help="Probability of finding it; default: 0.8.")] = None,
+    power: Annotated[
+        float | None, Option(metavar="P", help="Probability of finding it; default: 0.8.")
+    ] = None,
     source: Annotated[
         list[str] | None,
         Option(
@@ -328,7 +339,10 @@ def plan(
     ] = None,
     budget_requests: Annotated[
         int | None,
-        Option(help="Say what N requests to all models together would show; default: no budget."),
+        Option(
+            metavar="N",
+            help="Say what N requests to all models together would show; default: no budget.",
+        ),
     ] = None,
     data: Data = "",
     format: Format = "table",
@@ -361,7 +375,9 @@ def mark(
             help="Folders that `bench run` wrote; with --readings one folder, then the sheet.",
         ),
     ],
-    out: Annotated[str, Option(help="The sheet to write, FILE.csv; not with --readings.")] = "",
+    out: Annotated[
+        str, Option(metavar="FILE", help="The sheet to write, FILE.csv; not with --readings.")
+    ] = "",
     readings: Annotated[
         bool,
         flag(

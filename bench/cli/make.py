@@ -20,9 +20,11 @@ Texts = list[str] | None
 
 def expand(
     benchmark: Annotated[str, Argument(metavar="BENCHMARK", help="cbbq.")],
-    out: Annotated[str, Option(help="Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.")],
+    out: Annotated[
+        str, Option(metavar="DIR", help="Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.")
+    ],
     data: Data = "",
-    form: Annotated[str, Option("--as", help="csv, json or both.")] = "both",
+    form: Annotated[str, Option("--as", metavar="FORM", help="csv, json or both.")] = "both",
     strict: Annotated[
         bool, flag("--strict", "Refuse templates with an error; default: off.")
     ] = False,
@@ -100,15 +102,21 @@ def notebooks(
 
 def build(
     benchmark: Annotated[str, Argument(metavar="BENCHMARK", help="nli-coal.")],
-    out: Annotated[str, Option(help="Folder for the sets, in the release's layout.")] = "",
+    out: Annotated[
+        str, Option(metavar="DIR", help="Folder for the sets, in the release's layout.")
+    ] = "",
     pack: Annotated[
         Texts, Option(metavar="DIR", help="Folder of a language pack; repeat for several.")
     ] = None,
     source: Annotated[
-        str, Option("--from", help="Released folder whose words and frames are taken.")
+        str,
+        Option("--from", metavar="DIR", help="Released folder whose words and frames are taken."),
     ] = "",
     categories: Annotated[
-        str, Option(help="Only these languages of --from, comma-separated; default: all.")
+        str,
+        Option(
+            metavar="NAMES", help="Only these languages of --from, comma-separated; default: all."
+        ),
     ] = "",
     captions: Annotated[
         Texts,
@@ -126,26 +134,39 @@ def build(
         ),
     ] = None,
     split: Annotated[
-        str, Option(help="Splits of controlled sets: train, dev, test; default: train and dev.")
+        str,
+        Option(
+            metavar="NAMES",
+            help="Splits of controlled sets: train, dev, test; default: train and dev.",
+        ),
     ] = "",
     rows: Annotated[
-        int | None, Option(help="Pairs per controlled set; default: the pack's.")
+        int | None, Option(metavar="N", help="Pairs per controlled set; default: the pack's.")
     ] = None,
     start: Annotated[
-        int | None, Option(help="First frame of a controlled set, from 0; default: the split's.")
+        int | None,
+        Option(metavar="N", help="First frame of a controlled set, from 0; default: the split's."),
     ] = None,
     assign: Annotated[
         str,
-        Option(help="Which pairs follow the stereotype: by word (the release), balanced, or row."),
+        Option(
+            metavar="NAME",
+            help="Which pairs follow the stereotype: by word (the release), balanced, or row.",
+        ),
     ] = "word",
     design: Annotated[
-        str, Option(help="How words meet frames: window or full; default: the pack's.")
+        str,
+        Option(metavar="NAME", help="How words meet frames: window or full; default: the pack's."),
     ] = "",
     ns_words: Annotated[
-        str, Option(help="Neutral words of the down-sampled sets: shipped or trained.")
+        str,
+        Option(metavar="NAME", help="Neutral words of the down-sampled sets: shipped or trained."),
     ] = "shipped",
     seed: Annotated[
-        int | None, Option(help="Shuffle the words within their types; default: the pack's order.")
+        int | None,
+        Option(
+            metavar="SEED", help="Shuffle the words within their types; default: the pack's order."
+        ),
     ] = None,
     compat: Annotated[
         bool, flag("--compat", "The bytes of the release, oddities included; default: off.")
@@ -154,7 +175,7 @@ def build(
         bool, flag("--check", "Build nothing, list what is wrong or odd in the packs.")
     ] = False,
     form: Annotated[
-        str, Option("--format", help="Format of --check: table, csv or json.")
+        str, Option("--format", metavar="NAME", help="Format of --check: table, csv or json.")
     ] = "table",
 ) -> None:
     """Build NLI sets from occupations, sentence frames and gender words."""
@@ -260,22 +281,31 @@ def train(
     model: Annotated[
         str,
         Option(
+            metavar="MODEL",
             help="A Hub id (NAME or NAME@REVISION) or a folder: a base model, which gets a new "
-            "head, or an NLI classifier, which is trained further."
+            "head, or an NLI classifier, which is trained further.",
         ),
     ],
-    out: Annotated[str, Option(help="Folder of the trained model.")],
+    out: Annotated[str, Option(metavar="DIR", help="Folder of the trained model.")],
     dev: Annotated[
         Texts, Option(metavar="FILE", help="File to evaluate after each epoch; repeat for several.")
     ] = None,
     epochs: Annotated[
-        float | None, Option(help="Passes over the data; default: 5 with a new head, else 3.")
+        float | None,
+        Option(metavar="N", help="Passes over the data; default: 5 with a new head, else 3."),
     ] = None,
-    learning_rate: Annotated[float, Option(help="Highest learning rate; it decays to 0.")] = 2e-5,
-    batch_size: Annotated[int, Option(help="Pairs per step.")] = 32,
-    max_length: Annotated[int, Option(help="Tokens that longer pairs are cut to.")] = 128,
+    learning_rate: Annotated[
+        float, Option(metavar="X", help="Highest learning rate; it decays to 0.")
+    ] = 2e-5,
+    batch_size: Annotated[int, Option(metavar="N", help="Pairs per step.")] = 32,
+    max_length: Annotated[
+        int, Option(metavar="N", help="Tokens that longer pairs are cut to.")
+    ] = 128,
     seed: Annotated[
-        int, Option(help="Seed of the head's first weights, the order of pairs and dropout.")
+        int,
+        Option(
+            metavar="N", help="Seed of the head's first weights, the order of pairs and dropout."
+        ),
     ] = 0,
     label: Annotated[
         Texts,
@@ -288,15 +318,15 @@ def train(
         bool,
         flag("--new-head", "Put a new head on a classifier of other labels; default: off."),
     ] = False,
-    save_every: Annotated[int, Option(help="Steps between two checkpoints.")] = 500,
+    save_every: Annotated[int, Option(metavar="N", help="Steps between two checkpoints.")] = 500,
     device: Annotated[
-        str, Option(help="cpu or cuda; default: an accelerator if there is one.")
+        str, Option(metavar="NAME", help="cpu or cuda; default: an accelerator if there is one.")
     ] = "",
-    dtype: Annotated[str, Option(help=HELP["dtype"])] = "",
+    dtype: Annotated[str, Option(metavar="NAME", help=HELP["dtype"])] = "",
     trust_remote_code: Annotated[
         bool, flag("--trust-remote-code", HELP["trust_remote_code"])
     ] = False,
-    revision: Annotated[str, Option(help=HELP["revision"])] = "",
+    revision: Annotated[str, Option(metavar="NAME", help=HELP["revision"])] = "",
 ) -> None:
     """Fine-tune an NLI classifier; an interrupted training continues."""
     if kind != "nli":

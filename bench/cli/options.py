@@ -73,7 +73,7 @@ def run_parameters() -> list[inspect.Parameter]:
             else:
                 kind = next(type for type in (bool, int, float) if type in types)
         spelling = extra.get("flag") or f"--{name.replace('_', '-')}"
-        metavar = extra.get("metavar") or ("" if kind is bool else None)
+        metavar = extra.get("metavar") or ("" if kind is bool else "TEXT" if kind is str else "N")
         spelled = typer.Option(
             spelling, metavar=metavar, help=help, show_default=False, rich_help_panel=groups[name]
         )
