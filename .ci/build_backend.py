@@ -12,8 +12,9 @@ from setuptools.build_meta import *  # noqa: F403  the hooks that pip calls
 from setuptools.command.build_py import build_py
 
 SHIPPED = ("notebooks/*.ipynb", "reports/demo.yml")
+KINDS = ("csv", "ipynb", "json", "jsonl", "parquet", "py", "toml", "tsv", "txt", "yml")
 OF_TESTS = (
-    *(f"tests/**/*.{kind}" for kind in ("py", "csv", "toml", "json", "parquet", "ipynb")),
+    *(f"tests/**/*.{kind}" for kind in KINDS),
     "tests/plugin/*.dist-info/*",
     "docs/*.md",
     "docs/demonstration/*",

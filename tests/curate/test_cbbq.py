@@ -1,6 +1,8 @@
 """CBBQ templates of your own: faults in tables, drafts, reviews, discussions, and the data set."""
 
 import shutil
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -31,6 +33,7 @@ from tests.helpers.curating import (
 )
 
 EXAMPLE = curate.EXAMPLES / "cbbq"
+FAULTS = tomllib.loads(Path(__file__).with_name("faults.toml").read_text("utf-8"))
 WRONG = "work-1:disambiguous:neg"
 UNFIT = "work-2:ambiguous:neg"
 OBJECTION = {"answer": "A", "note": "=看不\x85懂"}
@@ -52,20 +55,7 @@ def test_the_command_copies_an_example_and_overwrites_nothing(tmp_path, name):
         curate.check_files(key, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("column", "cell"),
-    [
-        ("context", "一位{{NAME1}}和一位{{NAME2}}，还有{{NMAE1}}。"),
-        ("context", "一位{{NAME1}}和\x07一位{{NAME2}}。"),
-        ("NAME2", "[乡音很重的职员, 别人]"),
-        ("ans1", "{{NAME1}}和{{NAME2}}"),
-        ("ans2", "{{NAME1}}"),
-        ("question_neg", "谁的得分低"),
-        ("template", "a:b"),
-        ("reversed", "工作不够专业"),
-        *(("category", name) for name in ("disease", "unheard", "a/b")),
-    ],
-)
+@pytest.mark.parametrize(("column", "cell"), FAULTS["cbbq"])
 def test_a_fault_is_listed_with_its_place_and_other_templates_go_on(begun, column, cell):
     table = "biases" if column in cbbq.TABLES["biases"] else "templates"
     change(begun, table, 1, **{column: cell})

@@ -1,6 +1,8 @@
 """McBE items of your own: from drafts through all rounds to a data folder that can be asked."""
 
 import shutil
+import tomllib
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -33,7 +35,7 @@ SCRIPT = {
     ("3-expert", "d07", "severity"): {"tang": 5.25},
     ("4-quality", "d05", "natural"): {"liu": "not sure", "ma": "no"},
 }
-KAPPA = "Fleiss' kappa"
+FAULTS = tomllib.loads(Path(__file__).with_name("faults.toml").read_text("utf-8"))
 
 
 @pytest.fixture
@@ -219,16 +221,7 @@ def test_whatever_people_and_models_write_comes_through_and_is_no_field(project)
     assert (items[1].sentence[:4], items[1].words, items[1].groups) == ("-1+说", (), False)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "column", "what"),
-    [
-        ("[PLH]说话", "他们说话", "sentence", "has no placeholder"),
-        ("d03,", "d02,", "draft", "doubled"),
-        ("口味清淡的人，爱吃辣的人,", "口味清淡的人,", "words", "lists one word"),
-        ("公司聚餐", "\ufeff公司", "context", "byte order mark"),
-        ("公司聚餐", "公\x85司", "context", "control character"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "column", "what"), FAULTS["drafts"])
 def test_a_wrong_draft_is_listed_with_its_row_and_goes_to_nobody(project, old, new, column, what):
     replace_text(project.folder / mcbe.DRAFTS, (old, new))
     faults = mcbe.check_drafts(project)
@@ -241,17 +234,7 @@ def test_a_wrong_draft_is_listed_with_its_row_and_goes_to_nobody(project, old, n
     assert not project.sheets.exists()
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
-    [
-        (mcbe.MANIFEST, 'en = "Diet"', "", r"categories.diet`: a label is missing; expected en = "),
-        (mcbe.MANIFEST, '"he", "jin"]', '"he"]', "key `people.review`: .* at least 2 items"),
-        (mcbe.MANIFEST, '"口味与性情", ', '"leave out", ', "the answer that leaves a draft out"),
-        ("wording.toml", "{context}", "{context!r}", r"table \[merge\], `prompt`: expected the f"),
-        ("wording.toml", 'severity = "偏', 'x = "偏', r"table \[asked\], `severity`: is missing"),
-        ("wording.toml", "natural = ", "words = ", "'words' cannot be a question's name"),
-    ],
-)
+@pytest.mark.parametrize(("file", "old", "new", "message"), FAULTS["project"])
 def test_a_wrong_project_file_is_refused_with_its_key(project, file, old, new, message):
     shutil.copy(mcbe.WORDING, project.folder / "wording.toml")
     replace_text(project.folder / file, (old, new))

@@ -1,7 +1,12 @@
 """A server of OpenAI's protocol for tests, which answers as a function of the test says."""
 
 import json
+import random
+import socket
+import struct
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -13,6 +18,13 @@ from bench.tasks.request import Key, Request
 Reply = tuple[int, dict[str, str], Any]
 Behave = Callable[[dict[str, Any]], Reply]
 PLACES = {"/v1/chat/completions": "messages", "/v1/completions": "prompt"}
+# What is answered to a request that meets a fault, and all that can happen to one.
+BROKEN: dict[str, Reply] = {
+    "busy": (429, {"Retry-After": "0.02"}, {"error": "slow down"}),
+    "error": (500, {}, {"error": {"message": "oh"}}),
+    "type": (200, {"Content-Type": "text/html"}, "<html>one moment</html>"),
+}
+KINDS = (*BROKEN, "reset", "hang", "cut", "drip")
 
 
 class Server(ThreadingHTTPServer):
@@ -21,6 +33,9 @@ class Server(ThreadingHTTPServer):
     Args:
         behave: returns the reply to a request's body.
         able: the same for requests that find out what the server can do.
+
+    Attributes:
+        rate: the share of requests that meet a fault, all kinds alike.
     """
 
     daemon_threads = True
@@ -32,6 +47,9 @@ class Server(ThreadingHTTPServer):
         self.tried: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.busy = self.busiest = 0
+        self.rate = 0.0
+        self.came: Counter[bytes] = Counter()
+        self.faults: Counter[str] = Counter()
         self.lock = threading.Lock()
         super().__init__(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
@@ -57,6 +75,15 @@ class Server(ThreadingHTTPServer):
             with self.lock:
                 self.busy -= 1
 
+    def breaks(self, content: bytes) -> str:
+        """Which fault a request meets, by its bytes and how often they came; "" for none."""
+        with self.lock:
+            self.came[content] += 1
+            rng = random.Random(content + str(self.came[content]).encode())
+            kind = rng.choice(KINDS) if rng.random() < self.rate else ""
+            self.faults[kind] += bool(kind)
+        return kind
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Whoever asked has gone: nothing to say."""
 
@@ -66,17 +93,31 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        asked, kind = json.loads(raw), self.server.breaks(raw)
         self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
         known = PLACES.get(self.path) in asked
-        status, headers, content = self.server.answer(asked) if known else (404, {}, {})
+        self.close_connection |= kind in ("hang", "reset")
+        if kind == "hang":
+            self.rfile.read(1)  # until whoever asked goes
+            return
+        reply = BROKEN.get(kind) or (self.server.answer(asked) if known else (404, {}, {}))
+        status, headers, content = reply
         body = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+        body = body[: len(body) // 2] if kind == "cut" else body
         self.send_response(status)
         usual = {"Content-Type": "application/json", "Content-Length": str(len(body))}
         for name, value in {**usual, **headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        if kind == "reset":
+            self.wfile.write(body[: len(body) // 2])
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+            return
+        for part in [body[k : k + 1] for k in range(len(body))] if kind == "drip" else [body]:
+            self.wfile.write(part)
+            time.sleep(0.02 * (kind == "drip"))
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

@@ -1,5 +1,6 @@
 """Lead curation projects through their rounds in tests, with people who make no slips."""
 
+from pathlib import Path
 from typing import ClassVar
 
 from bench.curate import copy_example, mcbe, sheets, simulated
@@ -11,16 +12,7 @@ FACTS = simulated.cbbq_facts()
 # A part of each template's context.
 CONTEXTS = dict(zip(("案例题", "抽查录音", "知识竞答", "导览机"), FACTS, strict=True))
 # As few people as a project may have, but one more who judges quality.
-PEOPLE = """\
-[people]
-subcategory = ["an", "bai", "chen"]
-explanation = ["an"]
-review = ["he", "jin"]
-severity = ["an", "bai", "ding"]
-quality = ["liu", "ma"]
-panel = ["panel"]
-expert = ["tang"]
-"""
+PEOPLE = Path(__file__).with_name("people.toml").read_text("utf-8")
 
 
 class Scripted(simulated.Annotators):

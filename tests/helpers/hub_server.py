@@ -1,7 +1,7 @@
 """A server of the Hub's protocol on this machine, as `HF_ENDPOINT` takes it.
 
 It has what huggingface_hub asks: which commit a revision is, the list of files, and each file at a
-commit behind a redirect, a relative one for small files and an absolute one for weights.
+commit behind a redirect.
 """
 
 import hashlib
@@ -17,7 +17,6 @@ from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 
-LARGE = (".safetensors", ".bin", ".xlsx")
 _API = re.compile(r"/api/(?:models/)?((?:datasets/)?[^/]+/[^/]+)(?:/(revision|tree)/([^/]+))?")
 _FILE = re.compile(r"/((?:datasets/)?[^/]+/[^/]+)/resolve/([^/]+)/(.+)")
 
@@ -118,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         about["siblings"] = [{"rfilename": path} for path in files]
         if is_tree:
             about = [
-                {"type": "file", "oid": _blob(raw), "size": len(raw), "path": path}
+                {"type": "file", "oid": _tag(raw), "size": len(raw), "path": path}
                 for path, raw in files.items()
             ]
         self._send(200, json.dumps(about).encode())
@@ -130,14 +129,13 @@ class _Handler(BaseHTTPRequestHandler):
         if raw is None:
             self._fault(404, "EntryNotFound", {"X-Repo-Commit": commit})
             return
-        is_large, tag = file.endswith(LARGE), _etag(file, raw)
-        target = (self.server.url if is_large else "") + quote(f"/cdn/||{name}|{commit}|{file}")
-        headers = {"X-Repo-Commit": commit, "ETag": tag, "X-Linked-Etag": tag, "Location": target}
-        self._send(302 if is_large else 307, b"", {**headers, "X-Linked-Size": str(len(raw))})
+        target = self.server.url + quote(f"/cdn/||{name}|{commit}|{file}")
+        headers = {"X-Repo-Commit": commit, "ETag": _tag(raw), "Location": target}
+        self._send(302, b"", {**headers, "X-Linked-Size": str(len(raw))})
 
     def _file(self, name: str, commit: str, file: str) -> None:
         raw = self.server.repositories[name].commits[commit][file]
-        headers = {"ETag": _etag(file, raw), "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
+        headers = {"ETag": _tag(raw), "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
         start = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
         first = int(start[1]) if start else 0
         if start:
@@ -164,12 +162,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body[:send])
 
 
-def _etag(file: str, raw: bytes) -> str:
-    return f'"{hashlib.sha256(raw).hexdigest() if file.endswith(LARGE) else _blob(raw)}"'
-
-
-def _blob(raw: bytes) -> str:
-    return hashlib.sha1(b"blob %d\0" % len(raw) + raw).hexdigest()
+def _tag(raw: bytes) -> str:
+    return f'"{hashlib.sha256(raw).hexdigest()}"'
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, url: str, cache: Path) -> None:

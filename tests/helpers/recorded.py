@@ -12,18 +12,14 @@ import pandas as pd
 import pytest
 
 from bench import cli, records
+from tests.helpers import cases
 
 # (task, item, request) or (task, item, request, repeat) to the reply.
 Answers = dict[tuple[Any, ...], Any]
-# A row of a McBE file in which nothing is wrong or odd.
-GOOD = {
-    "context": "开会时，",
-    "sentence": "[PLH]先发言。",
-    "words": "甲，乙",
-    "subtype": "职场",
-    "explanation": "说明。",
-    "score": "4.5",
-}
+# A row of a McBE file, and one of a CBBQ template file, in which nothing is wrong or odd.
+GOOD, TEMPLATE = (
+    cases.table(__file__, name).iloc[0].to_dict() for name in ("mcbe.csv", "cbbq.csv")
+)
 
 
 def folder(root: Path, *lists: Sequence[str], category: str = "age") -> Path:
@@ -39,24 +35,6 @@ def table(root: Path, *rows: Mapping[str, Any], category: str = "age") -> Path:
     return root
 
 
-# A row of a CBBQ template file in which nothing is wrong: two pairs of names, two orders.
-TEMPLATE = {
-    "question_index": "1",
-    "question_polarity": "neg",
-    "context_condition": "ambiguous",
-    "category": "region",
-    "subcategory": "出行",
-    "bias_targeted_groups": "甲地人",
-    "source": "文献",
-    "context": "{{NAME1}}和{{NAME2}}来了。",
-    "NAME1": "[甲, 乙]",
-    "NAME2": "[丙]",
-    "question": "谁忘了伞？",
-    "ans0": "{{NAME1}}",
-    "ans1": "{{NAME2}}",
-    "ans2": "不知道",
-    "label": "2",
-}
 # Facts against the stereotype that it is NAME1 who forgot.
 FACTS = "{{NAME1}}和{{NAME2}}来了。{{NAME2}}忘了伞，{{NAME1}}带了两把。"
 

@@ -21,8 +21,7 @@ from bench import run
 from bench.core.errors import RunFailed
 from bench.scorers import load
 from bench.scorers.endpoint import client, responses
-from tests.helpers.answering import Reply, Server, fault, prompt, request, said
-from tests.helpers.faults import KINDS, Faults
+from tests.helpers.answering import KINDS, Reply, Server, fault, prompt, request, said
 
 pytestmark = pytest.mark.slow
 Serve = Callable[..., Server]
@@ -59,18 +58,17 @@ def test_at_thirty_percent_of_faults_every_answer_is_recorded_once(
     server = serve((lambda body: said("有")) if judge else letter)
     more: dict[str, Any] = {"settings": {"explanation": "yes"}, "limit": 10} if judge else {}
 
-    def ask(model: str, out: str, **options: Any) -> run.Run:
-        given = ("simulated:", out) if judge else (model, out)
-        return evaluate(*given, judge=model if judge else None, **more, **options)
+    def ask(out: str, **options: Any) -> run.Run:
+        given = ("simulated:", server.model) if judge else (server.model, None)
+        return evaluate(given[0], out, judge=given[1], **more, **options)
 
-    plain = ask(server.model, "plain")
-    with Faults(server.server_port, seed=1) as proxy:
-        model = f"openai:some-model@http://127.0.0.1:{proxy.port}/v1"
-        broken = ask(model, "broken", limits={"concurrency": 32, "timeout": 0.7})
+    plain = ask("plain")
+    server.rate = 0.3
+    broken = ask("broken", limits={"concurrency": 32, "timeout": 0.7})
     check_same(plain, broken)
     assert not broken.records.duplicated(["task", "item_id", "request", "repeat"]).any()
-    assert judge or set(proxy.faults) >= set(KINDS), "a fault that did not happen was not tested"
-    assert proxy.faults.total() > 3
+    assert judge or set(server.faults) >= set(KINDS), "a fault that did not happen was not tested"
+    assert server.faults.total() > 3
     assert not Path("broken/records/journal.jsonl").exists()
 
 
