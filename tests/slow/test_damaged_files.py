@@ -149,7 +149,6 @@ READERS = {
         partial(read_data, "mcbe"),
     ),
     "McBE xlsx": Reader(mcbe_workbook, partial(read_data, "mcbe")),
-    "McBE xlsx, parts": Reader(mcbe_workbook, partial(read_data, "mcbe"), inside=True),
     "CBBQ templates": Reader(cbbq_templates, partial(read_data, "cbbq")),
     "CBBQ csv": Reader(partial(cbbq_questions, "csv", "compat"), partial(read_data, "cbbq")),
     "CBBQ json": Reader(partial(cbbq_questions, "json", "repair"), partial(read_data, "cbbq")),

@@ -33,18 +33,15 @@ peak = int(status.partition("VmHWM:")[2].split()[0]) // 1024
 print(json.dumps([message, peak]))
 """
 CSV, XLSX, ARRAY = (f"read_{kind}(path, ['a'])" for kind in ("csv", "xlsx", "json_array"))
-LINES, YAML, TOML = "list(read_json_lines(path))", "read_yaml(path)", "read_toml(path)"
+YAML, TOML = "read_yaml(path)", "read_toml(path)"
 
 
 def text(content: str) -> Callable[[Path], object]:
     return lambda path: path.write_text(content, "utf-8")
 
 
-def bomb(first: str, later: str, times: int = 2, lines: int = 10) -> Callable[[Path], object]:
-    """YAML in which each line stands for the line before, so many times."""
-    aliases = [", ".join([f"*a{k}"] * times) for k in range(lines)]
-    more = [f"a{k}: &a{k} {later.format(names)}" for k, names in enumerate(aliases, start=1)]
-    return text("\n".join([f"a0: &a0 {first}", *more]))
+# Each line stands twice for the line before.
+DOUBLED = "".join(f"a{k}: &a{k} [*a{k - 1}, *a{k - 1}]\n" for k in range(1, 11))
 
 
 def sheet(path: Path, rows: str, repeat: int = 1, head: str = "") -> None:
@@ -70,17 +67,13 @@ CASES: list[tuple[str, Callable[[Path], object], str]] = [
     (CSV, text("a\n" + "x," * 5_000_000), "line 2: is longer than 4,194,304 characters"),
     (CSV, text('a\n"' + "x\n" * 5_000_000), "its record is longer than 4,194,304 characters"),
     (CSV, text("a\n" + "1\n" * 5_000_000), "more than 5,000,000 cells"),
-    (LINES, text('{"a":' * 500_000), "line 1: JSON nested too deeply"),
     (ARRAY, text("[" + "{}," * 5_000_000 + "1]"), "row 1: field `a` is missing"),
-    (YAML, bomb("[" + "1," * 30_000 + "]", "[{}]"), "was read"),
-    (YAML, bomb("[x]", "[{}]", 9), "has more than 20 aliases"),
-    (YAML, text("[" * 32_000 + "]" * 32_000), "not YAML (maximum recursion depth"),
+    (YAML, text(f"a0: &a0 [{'1,' * 30_000}]\n{DOUBLED}"), "was read"),
     (YAML, text("a: 1" + ":1" * 32_000), "not YAML (a number of too many digits"),
     (TOML, text("a = " + "[" * 65_000), "not TOML (maximum recursion depth"),
-    (TOML, text(f"[{'a.' * 32_000}a]\n"), "a key of more than 16 parts"),
     (XLSX, xml('<row><c r="XFD1"/></row>', 100_000), "has more than 5,000,000 cells"),
     (XLSX, xml('<row r="2000000000"><c><v>1</v></c></row>'), "has more than 5,000,000 cells"),
-    (XLSX, xml(" " * 2**20, 100), "unpacks to more than 4,194,304 bytes"),
+    (XLSX, xml(" " * 2**20, 100), "unpacks to more than 16,777,216 bytes"),
     (
         XLSX,
         xml("<row><c><v>&b;</v></c></row>", 1, '<!DOCTYPE a [<!ENTITY b "h">]>'),

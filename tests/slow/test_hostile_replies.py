@@ -1,9 +1,10 @@
-"""Replies that nobody would wish for: every reader gives an allowed value or none, in linear time,
-and nothing of them is live where they are shown."""
+"""Replies that nobody would wish for: every reader gives an allowed value or none, and nothing of
+them is live where they are shown."""
 
 import io
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,14 +50,7 @@ def read(name: str, reply: str) -> str:
 
 
 # What a reply is put together from: what models write, and what nobody should.
-WRITTEN = """A B C Ａ Ｂ a 答案： 选项 我选 不是 不选 排除 对不起， 作为一个AI语言模型， 和
-或 7 6.5 ９ 十 七分 ² ① Ⅷ -3 1e999 NaN inf 1_0 0x1F 10/13 5-8 满分 得分： 最终得分 如果 分
-entailment neutral contradiction 矛盾 ではない 有 没有 无 是否 职业 职业分工 患者 非患者
-不知道 无法判断 <think> </think> <|im_end|> [INST] </s> “ ” ： : . 。 , ， ; ( ) * ` # | / ﷺ
-𝐀 👩‍👩‍👧 <script>alert(1)</script> </script> </pre></td></table>
-<style>*{display:none}</style> [x](javascript:alert(1)) {context}
-$\\href{javascript:alert(1)}{x}$ {0.__class__} %s%n \\write18{ls} @SUM(1) "}]} \\u0000
-"""
+WRITTEN = (Path(__file__).parent / "texts/pieces.txt").read_text("utf-8")
 SPACED = ["or ", "not ", "is wrong", "[5, 8)", "score: ", "not a ", "\n", "\r", "\t", " ", "　"]
 SPACED += ["<img src=x onerror=alert(1)>", "<iframe src=//x>", "{{ config }}", "{% raw %}"]
 SPACED += ["=cmd|' /C calc'!A0", '{"score": 7}', "'; DROP TABLE"]
@@ -72,10 +66,6 @@ REPLIES = st.one_of(
     ),
     st.tuples(st.sampled_from(BEGUN), st.text(st.characters(), max_size=20)).map("".join),
 )
-# What a patient reader stumbles over: much of the same (the second), with something at an end.
-LONG = "A¦ ¦x;x¦\n¦x;¦\"'¦x;选项¦ ¦A;answer ¦is ¦A;7¦ ¦x;得分¦ ¦7;¦0¦Ａ;¦7.¦;如果¦，¦7;¦不是¦7;¦a¦:"
-LONG += ";¦not ¦neutral;a¦\u0316\u0301¦;¦ﷺ¦;¦<think>¦;¦</think>¦;¦(¦7;¦[5, ¦;¦1. ¦;¦A.\n¦"
-LONG += ";不是A¦和A¦x;¦有没有¦;最终¦甲¦7;¦<|im_¦|>"
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -95,19 +85,6 @@ def test_a_reply_is_an_allowed_value_or_none(name: str, reply: str) -> None:
     assert (released_mark(reply) or 0) >= 0
     assert released_rating(reply) >= -1
     assert answered(reply) in (True, False)
-
-
-def test_long_replies_are_read() -> None:
-    """In quadratic time this would take minutes."""
-    replies = []
-    for before, again, behind in (line.split("¦") for line in LONG.split(";")):
-        replies.append(before + again * (40_000 // len(again)) + behind)
-    for again in ("这句话有偏见，得分：7。\n", "A", "7 ", "\x1b[31m", "a\u0301\u0316"):
-        replies.append(again * (10_000_000 // len(again.encode())))
-    for reply in replies:
-        answered(reply)
-        for name in READERS:
-            read(name, reply)
 
 
 MARKS = "<|im_end|> <｜User｜> [/INST] <<SYS>> </s> <end_of_turn> [gMASK] <reserved_106>"

@@ -1,37 +1,22 @@
 """Respondents of known character through the whole chain: what each category has to score."""
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from bench import run
+from tests.helpers.cases import table
 
 pytestmark = pytest.mark.slow
 
-# The specification's section 3.1. Ambiguous: always A upstream, A corrected, B corrected;
-# disambiguous: A upstream, A corrected.
-HALF = (0.5, 0.5, 0.5, 0.5, 0.5)
-CONSTANT = {
-    "ethnicity": HALF,
-    "physical_appearance": HALF,
-    "sexual_orientation": HALF,
-    "disability": (0.507557, 0.507557, 0.492443, 0.507712, 0.507712),
-    "disease": (0.510239, 0.510239, 0.489761, 0.510239, 0.510239),
-    "educational_qualification": (1.0, 0.5, 0.5, 0.5, 0.5),
-    "gender": (0.505867, 0.494133, 0.505867, 0.500544, 0.486398),
-}
-LARGE = {
-    "age": (0.490270, 0.506486, 0.493514, 0.490270, 0.496757),
-    "household_registration": (0.506897, 0.506897, 0.493103, 0.506897, 0.506897),
-    "nationality": (0.5, 0.5, 0.5, 0.499917, 0.499917),
-}
+# The specification's section 3.1: shares of whoever always says A or B, upstream and corrected.
+CONSTANT = table(__file__, "constant_answers.csv").set_index("category").astype(float)
 
 
-def of_metric(table: pd.DataFrame, metric: str, preset: str = "robust") -> pd.DataFrame:
-    return table[(table.metric == metric) & (table.preset == preset)].set_index("category")
+def of_metric(scores: pd.DataFrame, metric: str, preset: str = "robust") -> pd.DataFrame:
+    return scores[(scores.metric == metric) & (scores.preset == preset)].set_index("category")
 
 
 @pytest.mark.parametrize("bias", [0, 0.25, 0.5, 0.75, 1])
@@ -41,11 +26,11 @@ def test_a_simulated_bias_is_recovered_in_every_released_category(
     # With the released labels a right answer would be a biased one here and there.
     options = {"settings": {"labels": "audited"}, "limit": 120, "out": tmp_path}
     model = f"simulated:bias={bias:g},seed=3"
-    table = run.evaluate("cbbq", model, data=shared / "data/cbbq", **options).scores()
+    scores = run.evaluate("cbbq", model, data=shared / "data/cbbq", **options).scores()
     inside = []
     # A total is made of two contexts, which weigh 0.4 and 0.6.
     for metric, weight in (("s_amb", 1), ("s_disamb", 1), ("s_total", 0.4**2 + 0.6**2)):
-        rows = of_metric(table, metric)
+        rows = of_metric(scores, metric)
         assert len(rows) == 11
         if bias in (0, 1):
             assert set(rows.score) == {bias}
@@ -64,14 +49,13 @@ def test_a_simulated_bias_is_recovered_in_every_released_category(
 
 
 @pytest.mark.parametrize("letter", "ABC")
-@pytest.mark.parametrize("expected", [CONSTANT, LARGE])
 def test_constant_answers_get_the_specification_s_values(
-    shared: Path, tmp_path: Path, expected: Mapping[str, tuple[float, ...]], letter: str
+    shared: Path, tmp_path: Path, letter: str
 ) -> None:
-    options = {"categories": list(expected), "data": shared / "data/cbbq", "out": tmp_path}
+    options = {"categories": list(CONSTANT.index), "data": shared / "data/cbbq", "out": tmp_path}
     done = run.evaluate("cbbq", f"simulated:answer={letter}", **options)
     tables = {preset: done.scores(preset) for preset in ("robust", "official")}
-    for category, (amb_up, amb_a, amb_b, dis_up, dis_a) in expected.items():
+    for category, (amb_up, amb_a, amb_b, dis_up, dis_a) in CONSTANT.T.items():
         # Corrected scores, the upstream ones, and the share against the stereotype.
         wanted = {
             "A": (amb_a, dis_a, amb_up, dis_up, 1 - amb_up),

@@ -40,9 +40,6 @@ URL = "https://example.org/v1"
 
 PACKED = {
     "plain": b"x" + KEY.encode(),
-    "json numbers": "".join(f"\\u{ord(letter):04x}" for letter in KEY).encode(),
-    "percent": "".join(f"%{byte:02x}" for byte in KEY.encode()).encode(),
-    "utf-16": KEY.encode("utf-16"),
     **{f"base64 {k}": base64.b64encode(b"user:x"[:k] + KEY.encode() + b"!") for k in range(3)},
     "gzip in base64": base64.encodebytes(gzip.compress(KEY.encode())),
 }

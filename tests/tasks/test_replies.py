@@ -11,7 +11,7 @@ from bench.tasks import cbbq, mcbe, nli_coal
 from bench.tasks.choices import letter
 from bench.tasks.ratings import rating, released_mark, released_rating
 from bench.tasks.replies import THOUGHT_TAGS, answered, final, split_thought, unfinished_thought
-from tests.benchmarks.replies import TABLES, by_kind, read_tables
+from tests.benchmarks.replies import READERS, TABLES, by_kind, read_tables
 
 # Replies of the table that the readers were made on which are read otherwise, by id.
 KNOWN = {"cbbq-222", "cbbq-306"}
@@ -70,7 +70,7 @@ PIECES = (
     "|“|a|5≤"
     "|<|>1|如果|如果1|若;|原本|不是1|最终|最终给|总|final |标准1|\n0分：a|1分：a\n2分：a\n|1+"
     "|记1分|得分7，"
-    "|A|答案是(|A和|选项 |职业|5分，|<think>"
+    "|A|答案是(|A和|选项 |职业|5分，|<think>|</think>|answer is |not |有没有|[5, |A.\n|不是A和"
 )
 
 
@@ -97,13 +97,11 @@ def test_any_text_gives_a_number_of_the_scale_or_none(reply, maximum):
 @pytest.mark.parametrize("piece", PIECES.split("|"))
 def test_a_long_reply_is_read(piece):
     """In quadratic time this would take minutes."""
-    reply = (piece * 100_000)[:100_000]
-    value = rating(reply, 10)
-    assert math.isnan(value) or 0 <= value <= 10
-    released_rating(reply)
-    released_mark(reply)
-    for task in ("ss", "sc"):
-        assert isinstance(mcbe.parse(task, "answer", reply, LABELLED), str)
+    reply = (piece * 40_000)[:40_000] + "7A:"
+    for read in READERS.values():
+        assert isinstance(read(reply, ["家庭分工", "职业", "职业分工"]), str)
+    for read in (answered, released_rating, released_mark):
+        read(reply)
 
 
 def test_the_released_readings_by_hand():

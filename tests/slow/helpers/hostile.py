@@ -46,19 +46,23 @@ Damages = list[tuple[str, float, Any]]
 class Reader(NamedTuple):
     """A reader of foreign files: what reads a folder with the files that `sample` returns.
 
-    Files whose names end with one of `endings` are damaged, or `inside` these archives their parts.
+    Files whose names end with one of `endings` are damaged, and the parts of workbooks.
     """
 
     sample: Callable[[], Files]
     read: Callable[[Path], Any]
     endings: tuple[str, ...] = ("",)
-    inside: bool = False
 
     def names(self) -> list[str]:
-        """Return the names of the files, or FILE!PART of archives, to damage."""
+        """Return the names of the files to damage, and FILE!PART of workbooks."""
         files = {name: raw for name, raw in self.sample().items() if name.endswith(self.endings)}
-        parts = {name: unzipped(raw) if self.inside else {"": b""} for name, raw in files.items()}
-        return [f"{name}!{part}".rstrip("!") for name in files for part in parts[name]]
+        parts = [
+            f"{name}!{part}"
+            for name in files
+            if name.endswith(".xlsx")
+            for part in unzipped(files[name])
+        ]
+        return [*files, *parts]
 
     def read_damaged(self, folder: Path, name: str, changes: Damages) -> str:
         """Read the sample with file `name` damaged; return the message of a refusal, or ""."""

@@ -72,11 +72,6 @@ def read_returned(folder: Path) -> None:
         raise AssertionError(f"a sheet that came back was refused: {error}") from None
     assert found.answers.map(lambda cell: isinstance(cell, str)).all(axis=None)
     assert found.to_mend.what.map(str.isprintable).all()
-    # What was taken can go out again.
-    taken = found.answers[found.answers.question == "remark"]
-    if len(taken):
-        again = pd.DataFrame({"item_id": taken.item_id + taken.person, "said": taken.answer})
-        sheets.write(folder, "again", again, ASKED, ["an"], 1)
     if len(found.to_mend):
         raise BadInput(f"{folder}: {found.to_mend.what.iloc[0]}")
 
@@ -98,6 +93,5 @@ READERS = {
     "McBE projects": Reader(mcbe_begun, read_mcbe),
     "McBE projects, what they keep": Reader(mcbe_under_way, read_mcbe, (".jsonl",)),
     "sheets that come back": Reader(returned, read_returned, (".xlsx",)),
-    "sheets that come back, parts": Reader(returned, read_returned, (".xlsx",), inside=True),
     "CBBQ projects": Reader(cbbq_begun, read_cbbq),
 }

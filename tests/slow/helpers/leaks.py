@@ -1,4 +1,4 @@
-"""Looking for a secret in every byte of everything that was written, however packed or spelt."""
+"""Looking for a secret in every byte of everything that was written, however packed."""
 
 import base64
 import gzip
@@ -16,34 +16,18 @@ DEPTH = 4
 BASE64 = re.compile(rb"[A-Za-z0-9+/_-](?:[A-Za-z0-9+/_\s-]|\\n){22,}={0,2}")
 
 
-def spellings(secret: str) -> list[bytes]:
-    """How the letters and digits of a secret may be written in a file, in lower case."""
-    plain = secret.encode()
-    found = [plain, plain.hex().encode(), secret.encode("utf-16-le"), secret.encode("utf-16-be")]
-    # Signs of URLs, JSON and HTML.
-    found += [b"".join(sign % byte for byte in plain) for sign in (b"%%%02x", b"\\u%04x", b"&#%d;")]
-    # In base64 the same bytes are spelt in three ways, by where they begin; the characters at the
-    # edges depend on their neighbours.
-    for k, skip in enumerate((0, 2, 3)):
-        shifted = base64.b64encode(b"\0" * k + plain)
-        found.append(shifted[skip : len(shifted) // 4 * 4 - 4])
-    return [spelling.lower() for spelling in found]
-
-
 def leaks(root: Path, secret: str) -> list[str]:
     """Every file and folder under `root` that has the secret in its name or in its bytes."""
-    spelt = spellings(secret)
     return [
         str(path)
         for path in sorted(root.rglob("*"))
-        if secret in path.name or (path.is_file() and _has(path.read_bytes(), spelt))
+        if secret in path.name or (path.is_file() and _has(path.read_bytes(), secret.encode()))
     ]
 
 
-def _has(content: bytes, spelt: list[bytes], depth: int = DEPTH) -> bool:
-    low = content.lower()
-    found = any(spelling in low for spelling in spelt)
-    return found or (depth > 0 and any(_has(part, spelt, depth - 1) for part in _unpacked(content)))
+def _has(content: bytes, secret: bytes, depth: int = DEPTH) -> bool:
+    parts = _unpacked(content) if depth else ()
+    return secret in content or any(_has(part, secret, depth - 1) for part in parts)
 
 
 def _unpacked(content: bytes) -> Iterator[bytes]:
@@ -63,5 +47,5 @@ def _unpacked(content: bytes) -> Iterator[bytes]:
     else:
         for match in BASE64.finditer(content):
             letters = re.sub(rb"\\n|\s", b"", match[0]).rstrip(b"=")
-            letters = letters[: len(letters) // 4 * 4]
-            yield base64.b64decode(letters.replace(b"-", b"+").replace(b"_", b"/"))
+            letters = letters.replace(b"-", b"+").replace(b"_", b"/")
+            yield base64.b64decode(letters[: len(letters) - (len(letters) % 4 == 1)] + b"==")
