@@ -278,14 +278,6 @@ def test_all_that_an_archive_holds_is_limited(
 # Downloads
 
 
-def test_a_download_is_verified(release: Path, user: Path, serve_file: Any) -> None:
-    archive = pack_tar(release)
-    asked = serve_file(archive, headers={"Content-Length": archive.stat().st_size})
-    about = manifest(fetch("cbbq").folder)
-    assert asked == [CBBQ_URL] == [about["fetched_from"]]
-    assert (about["pinned"], about["version"], about["verified"]) == (True, "95eaf2e", True)
-
-
 FAILURES = [
     ({"dies": ConnectionResetError("connection\nreset")}, "download failed (connection reset); "),
     ({"headers": {"Content-Length": 10**9}}, "the download failed (it ended after"),
@@ -389,8 +381,11 @@ def test_downloaded_data_do_not_wait_for_prompts_and_say_how_to_use_them(
     release: Path, user: Path, serve_file: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fetched() -> str:
-        serve_file(pack_tar(release))
-        fetch("cbbq")
+        archive = pack_tar(release)
+        asked = serve_file(archive, headers={"Content-Length": archive.stat().st_size})
+        about = manifest(fetch("cbbq").folder)
+        assert asked == [CBBQ_URL] == [about["fetched_from"]]
+        assert (about["pinned"], about["version"], about["verified"]) == (True, "95eaf2e", True)
         return str(capsys.readouterr().err.strip())
 
     without = f"the data came without the official prompts: {CBBQ_URL}: "
@@ -427,7 +422,7 @@ def test_scripts_alone_bring_prompts_alone(
 
 
 def test_prompts_alone_leave_the_data_and_the_data_sets_own_prompts(
-    scripts: Path, tmp_path: Path, user: Path, refusal
+    scripts: Path, tmp_path: Path, user: Path, refusal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = fetch("mcbe", data.SAMPLES / "mcbe")
     about = manifest(before.folder)
@@ -435,7 +430,8 @@ def test_prompts_alone_leave_the_data_and_the_data_sets_own_prompts(
     assert manifest(before.folder) == {**about, "wording": "mcbe-official-2a8e8f5"}
     folder = shutil.copytree(data.SAMPLES / "mcbe", tmp_path / "set")
     (folder / "prompts.toml").write_text('version = "own-1"\n[x]\n', "utf-8")
-    copy = fetch("mcbe", folder, to=tmp_path / "to").folder
+    copy = fetch("mcbe", pack_zip(folder), to=tmp_path / "to").folder
+    assert "is asked with them unless --prompts is given" in capsys.readouterr().err
     assert "the data set's own prompts" in refusal(fetch, "mcbe", scripts, to=copy)
     fetch("mcbe", data.SAMPLES / "mcbe", to=copy)
     assert (copy / "prompts.toml").read_text("utf-8") == 'version = "own-1"\n[x]\n'

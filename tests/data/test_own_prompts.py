@@ -97,20 +97,9 @@ def test_prompts_in_another_language_than_the_datas_are_reported_once(
     assert prompts.foreign("nli_coal", ours, "", ["en", "zh"]) == {}
 
 
-def test_copies_of_a_data_folder_keep_its_prompts(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_expanded_data_keep_their_prompts_and_wrong_ones_are_not_fetched(
+    folder: Path, tmp_path: Path
 ) -> None:
-    archive = shutil.make_archive(str(tmp_path / "set"), "zip", folder.parent, folder.name)
-    for source in (folder, archive):
-        copy = fetch("mcbe", source, tmp_path / "copy").folder
-        assert (copy / "prompts.toml").read_text("utf-8") == PROMPTS
-        assert prompts.load("mcbe", None, copy).version == "ours-ko-1"
-    assert "is asked with them unless --prompts is given" in capsys.readouterr().err
-    # Prompts that were put next to fetched data stay when the data are fetched again.
-    samples = fetch("mcbe", SAMPLES / "mcbe", tmp_path / "to").folder
-    (samples / "prompts.toml").write_text(PROMPTS, "utf-8")
-    fetch("mcbe", SAMPLES / "mcbe", samples)
-    assert prompts.load("mcbe", None, samples).version == "ours-ko-1"
     cbbq = tmp_path / "cbbq"
     shutil.copytree(SAMPLES / "cbbq" / "age", cbbq / "age")
     (cbbq / "dataset.toml").write_text(MANIFEST, "utf-8")

@@ -12,6 +12,7 @@ from bench.data import SAMPLES, cbbq, find
 from bench.data.cbbq.audit import FAULTS, check, summary
 from bench.data.cbbq.expand import expand
 from bench.data.cbbq.templates import CATEGORIES, FILES
+from tests.helpers.cases import cases
 from tests.helpers.recorded import FACTS, TEMPLATE, templates
 
 AMB, DIS = "ambiguous", "disambiguous"
@@ -54,10 +55,7 @@ def test_a_sound_folder_has_nothing_but_its_numbers(tmp_path: Path) -> None:
 
 
 # Changes of templates, all findings (row, column, fault, questions), and what one of them says.
-ODD = pd.read_csv(Path(__file__).with_name("odd_templates.csv"), keep_default_na=False)
-
-
-@pytest.mark.parametrize("case", ODD.to_dict("records"), ids=range(len(ODD)))
+@cases(__file__, "odd_templates.csv")
 def test_an_odd_template_is_reported_once_a_fault_with_its_place(
     tmp_path: Path, case: dict[str, str]
 ) -> None:

@@ -1,13 +1,11 @@
 """Checks of CBBQ's labels on small templates and the real swap, and whom a row is about."""
 
-import csv
 from pathlib import Path
-
-import pytest
 
 from bench.data.cbbq import labels, templates
 from bench.data.cbbq.labels import LEFT_OUT, LabelCheck, check_labels
 from bench.data.cbbq.templates import Template
+from tests.helpers.cases import cases
 
 MEETING = "门口来了一位{{NAME1}}和一位{{NAME2}}。"
 FACTS = "{{NAME2}}忘了带伞；{{NAME1}}带了两把伞。"
@@ -38,12 +36,7 @@ def template(category: str, polarity: str, label: str | int, **cells: str) -> Te
     return Template(Path("x"), 1, category, "disambiguous", polarity, filled, names, int(label))
 
 
-def rows(name: str) -> list[dict[str, str]]:
-    with Path(__file__).with_name(name).open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
-@pytest.mark.parametrize("case", rows("labels.csv"), ids=range(len(rows("labels.csv"))))
+@cases(__file__, "labels.csv")
 def test_a_label_stands_is_corrected_or_left_out_in_both_halves_or_in_one(
     case: dict[str, str],
 ) -> None:
@@ -77,7 +70,7 @@ def test_a_disease_context_with_the_patient_in_either_slot_is_about_the_first_to
         assert check_labels(pair) == expected
 
 
-@pytest.mark.parametrize("case", rows("targets.csv"), ids=lambda case: "-".join(case.values()))
+@cases(__file__, "targets.csv")
 def test_the_target_is_the_option_of_the_stereotyped_group_or_the_declared_one(
     case: dict[str, str],
 ) -> None:

@@ -11,6 +11,7 @@ from bench import data
 from bench.data import cbbq
 from bench.data.cbbq.expand import expand
 from bench.data.cbbq.templates import CATEGORIES, CONDITIONS, FILES
+from tests.helpers.cases import cases, pairs
 from tests.helpers.recorded import FACTS, templates
 
 Refusal = Callable[..., str]
@@ -84,15 +85,12 @@ EFFECTS = {
     "misspelt": "a placeholder that is misspelt",
     "twice": "occurs before",
 }
+
+
 # How many questions of each template remain; what is affected or, with a minus, left out.
-SETTINGS = pd.read_csv(Path(__file__).with_name("settings.csv"), keep_default_na=False)
-
-
-@pytest.mark.parametrize(("given", "remaining", "effects"), SETTINGS.to_numpy().tolist())
-def test_what_the_settings_leave_and_affect_by_hand(
-    tmp_path: Path, given: str, remaining: str, effects: str
-) -> None:
-    settings = dict(pair.split("=") for pair in given.split())
+@cases(__file__, "settings.csv")
+def test_what_the_settings_leave_and_affect_by_hand(tmp_path: Path, case: dict[str, str]) -> None:
+    settings = pairs(case["settings"])
     folder = templates(
         tmp_path,
         {},
@@ -105,13 +103,15 @@ def test_what_the_settings_leave_and_affect_by_hand(
     questions = load(folder, **settings)
     # Questions keep their numbers; of the third template, the swapped ones go.
     steps = {"4": (1, 2, 3, 4), "2": (1, 3), "0": ()}
-    expected = [4 * k + step for k, count in enumerate(remaining.split()) for step in steps[count]]
+    expected = [
+        4 * k + step for k, count in enumerate(case["remaining"].split()) for step in steps[count]
+    ]
     assert [one.example_id for one in questions] == expected
     found: Counter[str] = Counter()
     for effect in cbbq.touched(folder, None, **settings):
         (name,) = (name for name, words in EFFECTS.items() if words in effect.what)
         found[name] += -effect.rows if effect.left_out else effect.rows
-    assert [f"{name}={found[name]}" for name in EFFECTS if name in found] == effects.split()
+    assert [f"{name}={found[name]}" for name in EFFECTS if name in found] == case["effects"].split()
     for one in questions:
         of_column = one.template == "non_neg:2" and "polarity" in settings
         assert one.polarity == ("neg" if of_column else one.template.partition(":")[0])
@@ -152,34 +152,13 @@ def test_folders_that_are_no_categories_are_refused(tmp_path: Path, refusal: Ref
     assert "[categories.regions]" in message
 
 
-def expanded(root: Path, form: str, expansion: str = "compat") -> Path:
-    expand(data.find("cbbq", templates(root / "in")), root / "out", form, expansion)
-    return root / f"out/region/ambiguous/ambiguous.{form}"
-
-
-@pytest.mark.parametrize("form", ["csv", "json"])
-def test_expanded_files_are_read_where_there_are_no_templates(
-    tmp_path: Path, refusal: Refusal, form: str
-) -> None:
-    path = expanded(tmp_path, form)
-    text = path.read_text("utf-8")
-    for label in ('"2"', "2"):
-        path.write_text(text.replace('"label":"2"', f'"label":{label}'), "utf-8")
-        found, templates_ = load(tmp_path / "out"), load(tmp_path / "in")
-        assert [(one.item_id, one.text, one.label, one.template) for one in found] == [
-            (one.item_id, one.text, one.label, one.template) for one in templates_
-        ]
-    path.write_text(text.replace("region", "regoin"), "utf-8")
-    message = refusal(load, tmp_path / "out")
-    assert message.startswith(f"{path}, row 1: column `category` 'regoin' is unknown; allowed:")
-
-
 def test_our_own_columns_of_expanded_files_are_checked(tmp_path: Path, refusal: Refusal) -> None:
-    path = expanded(tmp_path, "csv", "repair")
+    expand(data.find("cbbq", templates(tmp_path / "in")), tmp_path / "out", "csv", "repair")
+    path = tmp_path / "out/region/ambiguous/ambiguous.csv"
     rows = pd.read_csv(path, dtype=str)
     rows.drop(columns="name1").to_csv(path, index=False)
     assert refusal(load, tmp_path / "out").startswith(f"{path}, row 1: ")
-    for change in ("template=neg:0", "template=negative:1", "swapped=yes", "example_id=1"):
+    for change in ("template=neg:0", "swapped=yes", "example_id=1", "category=regoin"):
         wrong = rows.copy()
         column, _, wrong.loc[1, column] = change.partition("=")
         wrong.to_csv(path, index=False)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bench.data.mcbe import official_wording as module
 from bench.data.mcbe.official_wording import find, read
 from bench.data.official_wording import digest
+from tests.helpers.cases import cases
 
 Tables = dict[str, Any]
 INVENTED: Tables = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
@@ -108,23 +109,11 @@ def test_any_text_comes_back_byte_for_byte(
     assert prompt_tables(scripts(tmp_path_factory.mktemp("scripts"), tables)) == tables
 
 
-CHANGES = """
-def classification | def klass | classification | is missing
-prompt = ( | question = ( | classification | expected 1 of `prompt = f-string`, found 0
-{all_class} | {classes} | classification | `all_class`, found `classes`
-{all_class} | {all_class!r} | classification | `{all_class!r}`
-选： | 选：\\ud83d | classification | found half a character
-sub_scores[3] *= 0.5 | sub_scores[3] *= w | bias_analysis | expected `sub_scores[0] *= NUMBER`
-给 0 到 13 | 给 1 到 13 | bias_analysis | to differ in the maximum in line 3
-看得深 |  | bias_analysis | the criterion after `：` in line 4 alone
-"""
-
-
-@pytest.mark.parametrize("case", CHANGES.strip("\n").splitlines())
+@cases(__file__, "changes.csv")
 def test_scripts_built_otherwise_are_refused(
-    tmp_path: Path, refusal: Callable[..., str], case: str
+    tmp_path: Path, refusal: Callable[..., str], case: dict[str, str]
 ) -> None:
-    old, new, function, fault = case.split(" | ")
+    old, new, function, fault = case.values()
     path = scripts(tmp_path, INVENTED) / "eval.py"
     before, found, after = path.read_text("utf-8").partition(old)
     assert found

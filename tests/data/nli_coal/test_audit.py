@@ -10,31 +10,23 @@ from bench import data
 from bench.data.nli_coal.audit import check
 from bench.data.nli_coal.build import build
 from bench.data.nli_coal.language_pack import read_pack
+from tests.helpers.cases import table
 
 NURSE = {"occ_word": "nurse", "occ_type": "female-stereo"}
 SALESMAN = {"occ_word": "salesman", "occ_type": "male-stereo"}
 PAIR = ("the nurse sits.", "the woman sits.")
-# How often each fault occurs in the released English, Japanese and Chinese files.
-RELEASED = {
-    "wrong_occupation": (0, 32, 0),  # twice 16: the tokenized Japanese file has them too
-    "nested_occupation": (28, 45, 59),
-    "definitional_word": (16, 16, 15),
-    "mistranslated": (0, 3, 16),
-    "duplicate_frame": (1, 3, 0),
-    "slot_repeated": (0, 0, 8),
-    "untrained_words": (1, 0, 1),
-    "frames_shared": (1, 0, 1),
-}
 
 
 def test_the_release_has_the_anomalies_that_the_specification_lists(shared: Path) -> None:
     found = check(shared / "data" / "nli_coal")
     odd = found[found.fault != ""]
     counts = Counter(zip(odd.fault, odd.file.str[:2], strict=True))
-    assert {
-        fault: tuple(counts[fault, language] for language in ("en", "ja", "zh"))
-        for fault in set(odd.fault) - {"gendered_frame", "occupation_in_frame", "no_full_stop"}
-    } == RELEASED
+    # The tokenized Japanese file has the 16 wrong occupations too.
+    expected = table(__file__, "faults.csv").set_index("fault").astype(int)
+    others = {"gendered_frame", "occupation_in_frame", "no_full_stop"}
+    assert set(odd.fault) - others == set(expected.index)
+    for language, column in expected.items():
+        assert {fault: counts[fault, language] for fault in column.index} == column.to_dict()
     assert found[found.kind == "count"].what.str.endswith("as the release has").all()
 
 
