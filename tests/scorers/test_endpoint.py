@@ -14,7 +14,6 @@ import pytest
 from bench import run
 from bench.core.errors import RunFailed
 from bench.scorers import load
-from bench.scorers.base import Answer
 from bench.scorers.endpoint import client
 from tests.helpers.answering import Reply, Server, fault, prompt, request, said
 
@@ -94,72 +93,23 @@ def test_every_option_is_sent_and_a_judge_gets_none_but_room_to_think(serve: Ser
 
 
 REFUSED = "refused by the content filter"
-FILTERED = "filtered due to Azure OpenAI's content management policy"
-ZHIPU = "系统检测到输入或生成内容可能包含不安全或敏感内容"
-REFUSALS: list[Reply] = [
-    fault(400, FILTERED, "code"),
-    fault(400, "Input data may contain inappropriate content.", "data_inspection"),
-    fault(400, ZHIPU, "1301"),
-    (400, {}, [{"error": {"code": 400, "message": "sensitive content"}}]),
-    (451, {"Content-Type": "text/plain"}, "sensitive content"),
-    (200, {}, {"error": {"message": "flagged by moderation", "code": 403}}),
-    said("The st", "content_filter"),
-    said("", "sensitive"),
-]
-TOO_LONG = [
-    "This model's maximum context length is 8192 tokens, you asked for 9000.",
-    "the request exceeds the available context size. try increasing it",
-    "prompt is too long: 205000 tokens > 200000 maximum",
-    "The input token count (9) exceeds the maximum number of tokens allowed (8).",
-]
-LIMIT = "Could not finish the message because max_tokens or model output limit was reached. Sorry"
-CUT_OFF = "cut off while thinking; raise --thinking-tokens or --max-new-tokens"
-NO_TEXT = "the server answered without a text"
-# Replies, and the errors that they are.
-ERRORS: list[tuple[Reply, str]] = [
-    *((reply, REFUSED) for reply in REFUSALS),
-    *((fault(400, text), f"too long for the model: {text}") for text in TOO_LONG),
-    (fault(400, "no", "context_length_exceeded"), "too long for the model: no"),
-    (
-        fault(400, f"input is too long for {SECRET} \ud800\nx"),
-        "too long for the model: input is too long for [key] \ufffd",
-    ),
-    ((200, {}, fault(400, TOO_LONG[2])[2]), f"too long for the model: {TOO_LONG[2]}"),
-    (fault(400, LIMIT), CUT_OFF),
-]
-THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
-TEXT = {"type": "text", "text": "7"}
-ODD: list[Any] = [None, 1, {"type": "text", "text": None}, {"type": "image_url"}]
-# Message and reason to end; the response and the error that they are.
-ANSWERS: list[tuple[Any, Any, str, str]] = [
-    (None, "stop", "", NO_TEXT),
-    ({"content": "A", "reasoning_content": "It is B."}, ["stop"], "A", ""),
-    ({"content": [THOUGHT, TEXT, ".", {"text": "5"}]}, "stop", "7.5", ""),
-    ({"content": ODD}, None, "", ""),
-    ({"content": "7\ud800"}, "stop", "7\ufffd", ""),
-    ({"content": f"You sent {SECRET}."}, "stop", "You sent [key].", ""),
-    # A reply that was cut off keeps its text; one that was cut off in its thought has none.
-    ({"content": "A, bec", "reasoning": "It may be B."}, "length", "A, bec", ""),
-    ({"content": "\n", "reasoning_content": "It may be B."}, "length", "\n", CUT_OFF),
-    ({"content": "<think>B, or"}, "length", "<think>B, or", CUT_OFF),
-]
+# What servers answer, and the response and the error that they are; null is not told.
+LINES = Path(__file__).with_name("replies.jsonl").read_text("utf-8").splitlines()
+REPLIES = [json.loads(line) for line in LINES]
 
 
 def test_an_odd_or_refused_answer_is_its_text_or_an_error_of_its_own(serve: Serve) -> None:
-    replies = [reply for reply, _ in ERRORS]
-    expected = [Answer("", error=error) for _, error in ERRORS]
-    for message, reason, response, error in ANSWERS:
-        body = {"choices": [{"message": message, "finish_reason": reason}]}
-        replies.append((200, {}, body))
-        cut = reason == "length" if isinstance(reason, str) else None
-        expected.append(Answer(response, error=error, cut=cut))
-    server = serve(lambda asked: replies[int(prompt(asked))])
-    answers = load(server.model).answer([request(str(k)) for k in range(len(replies))])
-    for reply, answer, wanted in zip(replies, answers, expected, strict=True):
-        assert (answer.response, answer.error) == (wanted.response, wanted.error), reply
-        assert answer.cut == wanted.cut or answer.error == REFUSED
+    def behave(asked: dict[str, Any]) -> Reply:
+        case = REPLIES[int(prompt(asked))]
+        return case["status"], case.get("headers", {}), case["body"]
+
+    server = serve(behave)
+    answers = load(server.model).answer([request(str(k)) for k in range(len(REPLIES))])
+    for case, answer in zip(REPLIES, answers, strict=True):
+        assert (answer.response, answer.error) == (case["response"], case["error"]), case
+        assert answer.cut == case["cut"] or answer.error == REFUSED
         pa.array([answer.response, answer.error]).validate(full=True)
-    assert len(server.seen) == len(replies), "a refusal is final"
+    assert len(server.seen) == len(REPLIES), "a refusal is final"
 
 
 def test_a_request_is_sent_again_where_the_server_broke_off_or_asks_to_wait(
@@ -186,13 +136,12 @@ AGAIN = "2 requests failed each time (status 503: overloaded); 0 of 2"
     ("reply", "message"),
     [
         (fault(401, WRONG_KEY), f"status 401; {IS_WRONG}"),
-        (fault(400, "Range is [1, 8]"), "status 400 (Range is [1, 8])"),
         (fault(404, f"no model for {SECRET}\nsecond line"), "status 404 (no model for [key])"),
         # Words of a prompt that the server repeats are not its own.
         ((422, {}, {"detail": [REQUIRED]}), "status 422 (Field required)"),
         (None, "cannot be reached (Connection refused"),
         (fault(503, "overloaded", **{"Retry-After": "0.01"}), AGAIN),
-        *(((200, {}, body), PROTOCOL) for body in ("[]", "", "[" * 5_000)),
+        ((200, {}, "[" * 5_000), PROTOCOL),
         ((200, {"Content-Type": "text/html"}, "<html>welcome</html>"), PROTOCOL),
         *(((200, {}, {"choices": choices}), PROTOCOL) for choices in ([], ["A"])),
     ],

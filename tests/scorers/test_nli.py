@@ -13,6 +13,7 @@ from bench.run import evaluate
 from bench.scorers import load
 from bench.scorers.local.classifier import Classifier, label_columns
 from bench.tasks.nli_coal import LABELS
+from tests.helpers.cases import cases
 from tests.helpers.checkpoints import BERT, CODE, characters, codes, save
 
 ORDER = ("neutral", "entailment", "contradiction")
@@ -56,31 +57,16 @@ def test_probabilities_are_the_reference(tmp_path: Path, labels: tuple[str, ...]
     assert scorer.describe()["labels"] == {name: columns[name] for name in LABELS}
 
 
-NOT = "not entailment, contradiction, neutral; "
-HINT = f"{NOT}give their meaning, like --label-names entailment,neutral,contradiction, or set id2l"
-
-
-@pytest.mark.parametrize(
-    ("names", "given", "expected"),
-    [
-        (["entailment", "neutral", "contradictory"], (), [0, 2, 1]),  # as in XNLI's files
-        (["CONTRADICTION", "NEUTRAL", "ENTAILMENT"], (), [2, 0, 1]),
-        (["label_0", "LABEL_1", "label_2"], ORDER, [1, 2, 0]),
-        (["LABEL_0", "LABEL_1", "LABEL_2"], (), HINT),
-        (["LABEL_2", "LABEL_1", "LABEL_0"], ORDER, NOT),
-        (["entailment", "not_entailment"], (), f"{NOT}set id2label in its config.json"),
-        (["entailment", "contradiction", "neutral", "other"], (), NOT),
-        (ORDER, LABELS, "which --label-names entailment,contradiction,neutral contradicts"),
-    ],
-)
-def test_columns_are_found_by_name(refusal: Any, names: Any, given: Any, expected: Any) -> None:
+@cases(__file__, "label_names.csv")
+def test_columns_are_found_by_name(refusal: Any, case: dict[str, str]) -> None:
+    names, given = case["labels"].split(), case["given"].split()
     labels = dict(enumerate(names))
-    if isinstance(expected, list):
-        assert label_columns(labels, "m", given) == expected
+    if case["columns"]:
+        assert label_columns(labels, "m", given) == [int(k) for k in case["columns"].split()]
     else:
         message = refusal(label_columns, labels, "m", given)
         assert message.startswith(f"m: its labels are {', '.join(names)}, ")
-        assert expected in message
+        assert case["refusal"] in message
 
 
 def test_wrong_label_names_are_refused(own_folder: Path, refusal: Any) -> None:

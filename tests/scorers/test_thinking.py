@@ -13,6 +13,7 @@ from bench import run
 from bench.run.execute import NOT_ASKED
 from bench.scorers import load
 from tests.helpers.answering import request
+from tests.helpers.cases import table
 from tests.helpers.checkpoints import CHAT, characters, merging, save
 
 PLAIN = "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}{% endfor %}"
@@ -23,7 +24,7 @@ SWITCHED = PLAIN + "{% if enable_thinking is defined and not enable_thinking %}"
 SWITCHED += "{{ '<think>\n\n</think>\n\n' }}{% else %}{{ '<think>\n' }}{% endif %}"
 NO_SYSTEM = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}" + PLAIN
 STYLE = PLAIN + "{% if style %}{{ style }}{% endif %}{{ bos_token }}"
-CUT, CUT_THOUGHT = "raise --max-new-tokens", "raise --thinking-tokens"
+CUT = "raise --max-new-tokens"
 
 
 def saved(folder: Path, template: str | None, special: bool = False, **options: Any) -> str:
@@ -65,54 +66,24 @@ def answers(scorer: Any, replies: Mapping[str, str], **given: Any) -> list[tuple
     return [(answer.response, answer.error, answer.cut) for answer in new]
 
 
-# What is written, what is kept of it, how its error ends, and whether it was cut off. E is the
-# token for the end.
-Script = tuple[str, str, str, bool]
-OPENED: list[Script] = [
-    ("abcdefghE", "abcde", CUT, True),
-    ("ab</think>CE", "ab</think>C", "", False),
-    ("abcE", "abc", "ended while thinking, without an answer", False),
-    ("a</think>CdfghE", "a</think>Cdf", "", True),
-    ("abcd</think>CE", "abcd</think>", "", True),
-]
-NOT_OPENED: list[Script] = [
-    ("CdfghE", "Cdfgh", "", True),
-    ("<think>abcdfE", "<think>abcd", CUT, True),
-    ("<think>a</think>CE", "<think>a</think>C", "", False),
-]
-LIMITED: list[Script] = [
-    ("abcdo</think>CFGHIJE", "abcdo</think>CFGH", "", True),
-    ("abcdopq</think>CE", "abcdop", CUT_THOUGHT, True),
-    ("a</think>CFE", "a</think>CF", "", False),
-    ("a</think>b<think></think>CFGHIJE", "a</think>b<think></think>CFGH", "", True),
-]
-# A model that does not think gets no more room.
-NOT_THINKING: list[Script] = [
-    ("CFGHIJE", "CFGH", "", True),
-    ("<think>abco</think>CFE", "<think>abco</think>CF", "", False),
-]
+# What is written by a model whose template opens the thought or not, what is kept of it, how its
+# error ends, and whether it was cut off. E is the token for the end. A model that does not think
+# gets no more room.
+THOUGHTS = [*table(__file__, "thoughts.csv").groupby(["template", "thinking", "limit"])]
 
 
-@pytest.mark.parametrize(
-    ("template", "thinking", "limit", "cases"),
-    [
-        (OPENING, None, 5, OPENED),
-        (PLAIN, None, 5, NOT_OPENED),
-        (OPENING, 6, 4, LIMITED),
-        (PLAIN, 6, 4, NOT_THINKING),
-    ],
-)
-def test_thought_and_answer_have_their_limits(
-    tmp_path: Path, template: str, thinking: int | None, limit: int, cases: list[Script]
-) -> None:
-    generation = {"thinking_tokens": thinking} if thinking else {}
-    scorer = load(saved(tmp_path, template), generation=generation, batch_tokens=30)
-    replies = {f"q{k}": script.replace("E", "[SEP]") for k, (script, *_) in enumerate(cases)}
+@pytest.mark.parametrize(("key", "cases"), THOUGHTS, ids=[str(key) for key, _ in THOUGHTS])
+def test_thought_and_answer_have_their_limits(tmp_path: Path, key: Any, cases: Any) -> None:
+    name, thinking, limit = key[0], key[1], int(key[2])
+    generation = {"thinking_tokens": int(thinking)} if thinking else {}
+    model = saved(tmp_path, OPENING if name == "opening" else PLAIN)
+    scorer = load(model, generation=generation, batch_tokens=30)
+    replies = {f"q{k}": text.replace("E", "[SEP]") for k, text in enumerate(cases.written)}
     together = answers(scorer, replies, max_new_tokens=limit)
-    for (_, kept, error, cut), answer in zip(cases, together, strict=True):
-        assert answer[::2] == (kept, cut)
-        assert answer[1].endswith(error)
-        assert bool(answer[1]) is bool(error)
+    for case, answer in zip(cases.itertuples(), together, strict=True):
+        assert answer[::2] == (case.kept, case.cut == "yes")
+        assert answer[1].endswith(case.error)
+        assert bool(answer[1]) is bool(case.error)
     alone = [answers(scorer, {q: reply}, max_new_tokens=limit)[0] for q, reply in replies.items()]
     assert alone == together
 
@@ -180,7 +151,6 @@ def test_a_system_message_is_first_and_only_text(tmp_path: Path) -> None:
         (NO_SYSTEM, {"system": "be brief"}, "--system: the chat template of M takes no system"),
         (STYLE, {"template_arguments": {"tone": "curt"}}, "argument; it takes style"),
         (STYLE, {"request_fields": {"n": 1}}, "--request-field: "),
-        (None, {"template_arguments": {"style": "x"}}, "no chat template"),
     ],
 )
 def test_what_a_template_cannot_do_is_refused(

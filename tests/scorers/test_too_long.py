@@ -3,27 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import transformers
 
 from bench.scorers import load
 from tests.helpers.answering import request
+from tests.helpers.cases import cases
 from tests.helpers.checkpoints import BERT, characters, headed, save
 
 LABELS = {"id2label": dict(enumerate(["contradiction", "entailment", "neutral"]))}
-REPLY = "the text with its reply"
-# Network, verb, tokens besides those of the text, and how messages call it.
-CASES = [
-    ("GPT2LMHeadModel", "nll", 0, "the text"),
-    ("GPT2LMHeadModel", "generate", 5, REPLY),  # a line break and four tokens
-    # A line break and all but the last of an option's tokens.
-    ("GPT2LMHeadModel", "choose", 2, REPLY),
-    ("BertForMaskedLM", "nll", 2, "the text"),
-    ("BertForMaskedLM", "choose", 4, REPLY),
-    ("AlbertForMultipleChoice", "choose", 5, "the text with an option"),
-    ("RobertaForMultipleChoice", "choose", 5, "the text with an option"),
-    ("BertForSequenceClassification", "classify", 4, "the pair"),
-]
+# Tokens besides those of the text: special ones, a line break, the reply, and all but the last of
+# an option's tokens.
 
 
 def model_of(kind: str, folder: Path) -> Any:
@@ -42,11 +31,12 @@ def model_of(kind: str, folder: Path) -> Any:
     return load(str(save(folder, network, config, characters(BERT), **labels, **shape)))
 
 
-@pytest.mark.parametrize(("kind", "verb", "more", "name"), CASES)
+@cases(__file__, "too_long.csv")
 def test_a_long_text_is_an_error_and_the_others_are_answered(
-    tmp_path: Path, refusal: Any, kind: str, verb: str, more: int, name: str
+    tmp_path: Path, refusal: Any, case: dict[str, str]
 ) -> None:
-    scorer, longest = model_of(kind, tmp_path), 16 - more
+    verb, name, longest = case["verb"], case["name"], 16 - int(case["more"])
+    scorer = model_of(case["network"], tmp_path)
     options: dict[str, Any] = {"options": ("A", "不是"), "max_new_tokens": 4, "hypothesis": "b"}
     sizes = (1, longest + 1, longest, longest + 4)
     requests = [request("a" * size, "r", verb, **options) for size in sizes]
