@@ -160,7 +160,6 @@ CRITERIA = [
 @pytest.mark.parametrize(
     ("criteria", "reason"),
     [
-        ([{**CRITERIA[0], "maximum": 10}, *CRITERIA[1:]], "1 (accuracy): maximum is 10; allowed"),
         ([*CRITERIA[:3], {"text": "t", "maximum": 5}], "number 4 (highlights): weight is None"),
         ([*CRITERIA[:2], {"maximum": 13}, CRITERIA[3]], "number 3: `text` is missing"),
         (CRITERIA[:3], "expected a list of 4 tables"),
