@@ -119,7 +119,6 @@ def test_the_parser_is_asked_again_whenever_the_run_is_looked_at(monkeypatch) ->
         (99, FILLED, "11", "'11' is not allowed; allowed: a number from 0 to 10, or none"),
         (4, "reply", "B, yes", "row 5, column `reply`: 'B, yes' is not what out recorded"),
         (4, "item_id", "age:99", "sheet.csv, row 5, column `reply`: "),
-        (2, "row", "third", "row 3, column `row`: 'third' is not a row's number"),
         (99, "row", "1 of 100", "row 100, column `row`: '1 of 100' stands there twice"),
         (slice(None), FILLED, "", "is filled in"),
         (99, None, None, "has 99 of 100 rows, row 100 of 100 is missing"),

@@ -86,7 +86,6 @@ def test_a_model_or_data_that_moved_are_the_same_and_changed_ones_are_refused(
     [
         ({"seed": 4}, "seed was 3, now 4; leave it out, or ask anew without --from"),
         ({"benchmark": "mcbe"}, "is a run of cbbq, not of mcbe"),
-        ({"settings": {"prompting": "Q"}}, "prompting was Q+IF, now Q"),
         ({"preset": "official"}, "preset was robust, now official"),
         ({"out": "first"}, "is the run itself"),
         ({"data": "data"}, "--from: the data set is another one (hash was "),

@@ -137,9 +137,7 @@ def test_without_out_a_run_goes_to_the_reports_of_the_checkout_or_working_folder
     [
         ({"limit": 0}, "--limit 0: has to be at least 1"),
         ({"preset": "strict"}, "preset 'strict' is unknown"),
-        ({"settings": {"mood": "1"}}, "setting of mcbe 'mood' is unknown; allowed: encoding"),
         ({"settings": {"bos": "yes"}}, "value of bos 'yes' is unknown; allowed: tokenizer, forced"),
-        ({"judge": "./no-such-judge"}, "no such model folder"),
         ({"tasks": ["ba"]}, "(it needs a judge; give --judge MODEL); tasks that remain: none"),
         ({"prompts": "official"}, "`bench fetch mcbe` brings them"),
         ({"tasks": ["sc9"]}, "task of mcbe 'sc9' is unknown"),
