@@ -61,40 +61,37 @@ def scorer(folders: dict[str, str]) -> Callable[..., Any]:
     return loaded
 
 
-def bound(dtype: str) -> float:
-    return FLOAT32 if dtype == "float32" else BFLOAT16
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("name", ["causal", "masked"])
-def test_logprobs_of_texts(scorer: Callable[..., Any], device: str, name: str, dtype: str) -> None:
-    asked = texts(24, 60)
-    expected = scorer(name, "cpu", "float32").token_logprobs(asked)
-    computed = scorer(name, device, dtype).token_logprobs(asked)
-    for one, other in zip(expected, computed, strict=True):
-        np.testing.assert_allclose(other, one, atol=bound(dtype))
+PAIRS = list(zip(texts(48, 40)[::2], texts(48, 40)[1::2], strict=True))
+PROMPTS, OPTIONS = [(text,) for text in texts(24, 40)], ["a doctor", "a nurse", "nobody"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("name", "verb", "asked"),
     [
-        ("causal", ["A", "B", "C"]),
-        ("causal", ["a doctor", "a nurse", "nobody"]),
-        ("masked", ["a doctor", "a nurse", "nobody"]),
-        ("multiple choice", ["a doctor", "a nurse", "nobody"]),
+        ("causal", "token_logprobs", [texts(24, 60)]),
+        ("masked", "token_logprobs", [texts(24, 60)]),
+        ("causal", "choose", [PROMPTS, ["A", "B", "C"]]),
+        ("causal", "choose", [PROMPTS, OPTIONS]),
+        ("masked", "choose", [PROMPTS, OPTIONS]),
+        ("multiple choice", "choose", [PROMPTS, OPTIONS]),
+        ("classifier", "classify", [PAIRS]),
     ],
 )
-def test_letters_and_options(
-    scorer: Callable[..., Any], device: str, name: str, options: list[str], dtype: str
+def test_numbers(
+    scorer: Callable[..., Any], device: str, name: str, verb: str, asked: list[Any], dtype: str
 ) -> None:
-    prompts = [(text,) for text in texts(24, 40)]
-    expected = scorer(name, "cpu", "float32").choose(prompts, options)
-    computed = scorer(name, device, dtype).choose(prompts, options)
-    tokens = max(map(len, options))
-    np.testing.assert_allclose(computed, expected, atol=bound(dtype) * tokens)
-    if dtype == "float32":
-        np.testing.assert_array_equal(computed.argmax(1), expected.argmax(1))
+    expected = getattr(scorer(name, "cpu", "float32"), verb)(*asked)
+    computed = getattr(scorer(name, device, dtype), verb)(*asked)
+    allowed = {"float32": FLOAT32, "bfloat16": BFLOAT16}[dtype]
+    if verb == "choose":
+        allowed *= max(map(len, asked[1]))
+    elif verb == "classify" and dtype == "bfloat16":
+        allowed = BFLOAT16_LABELS
+    for one, other in zip(expected, computed, strict=True):
+        np.testing.assert_allclose(other, one, atol=allowed)
+        if dtype == "float32" and verb != "token_logprobs":
+            assert np.argmax(other) == np.argmax(one)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -109,18 +106,6 @@ def test_greedy_replies(scorer: Callable[..., Any], device: str, dtype: str) -> 
     if dtype == "float32":
         cpu = scorer("causal", "cpu", "float32").answer(requests)
         assert replies == [answer.response for answer in cpu]
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_labels_of_a_classifier(scorer: Callable[..., Any], device: str, dtype: str) -> None:
-    asked = texts(48, 40)
-    pairs = list(zip(asked[::2], asked[1::2], strict=True))
-    expected = scorer("classifier", "cpu", "float32").classify(pairs)
-    computed = scorer("classifier", device, dtype).classify(pairs)
-    allowed = FLOAT32 if dtype == "float32" else BFLOAT16_LABELS
-    np.testing.assert_allclose(computed, expected, atol=allowed)
-    if dtype == "float32":
-        np.testing.assert_array_equal(computed.argmax(1), expected.argmax(1))
 
 
 def test_the_size_of_batches_moves_nothing(scorer: Callable[..., Any], device: str) -> None:
