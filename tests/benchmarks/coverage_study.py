@@ -54,8 +54,6 @@ SHARES, NLI_SHARES = (0.35, 0.1, 0.03, 0.01, 0.97), (0.35, 0.05)
 # Models of a series: sizes in billions of parameters, and by how much models of one size differ.
 SIZES = {2: (1, 4), 4: (0.5, 1.5, 7, 32), 6: (0.5, 1.5, 3, 7, 14, 32)}
 SCATTER, ITEMS = (0.01, 0.02, 0.04), 0.006
-# Scenes of a category, as a small study may have.
-FEW = (4, 6, 8, 12, 24)
 # Points and weights for means over a normal distribution.
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -164,17 +162,6 @@ def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
             # What does not hold 0 is called a difference.
             test = check(interval, 0.0, "CBBQ", f"test of a difference, {of}", *study)
             yield from ((*keys, not held, width) for *keys, held, width in test)
-
-
-def few_scenes(studies: int) -> Iterator[Check]:
-    """Check paired differences in one category of few scenes."""
-    for n in FEW:
-        every = product(range(n), ("ambiguous", "disambiguous"))
-        rows = [("x", task, f"scene {k}", 8, f"x|{task}", "answer") for k, task in every]
-        columns = ["category", "task", "cluster", "size", "part", "request"]
-        for benchmark, what, *rest in cbbq_pairs(pd.DataFrame(rows, columns=columns), studies):
-            if "one category" in what:
-                yield benchmark, what.replace("one category", f"{n} scenes"), *rest
 
 
 def nli_pairs(folder: str) -> pd.DataFrame:
@@ -288,7 +275,7 @@ def main() -> None:
     templates = cbbq_templates(f"{given.data}/cbbq" if given.data else OWN_SAMPLES)
     pairs = nli_pairs(f"{given.data}/nli_coal" if given.data else OWN_SAMPLES)
     n = given.studies
-    parts = [cbbq_coverage(templates, n), cbbq_pairs(templates, n), few_scenes(n)]
+    parts = [cbbq_coverage(templates, n), cbbq_pairs(templates, n)]
     parts += [nli_coverage(pairs, n), mcbe_coverage(n), trend_tests(n)]
     print("| benchmark | what | effects | truth | share | error | studies | width |")
     print("|---|---|---|---|---:|---:|---:|---:|")

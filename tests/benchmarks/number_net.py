@@ -8,7 +8,6 @@ The answers are those of simulated respondents, which are drawn from the request
 `bench` command is used, so that the package may be changed in every other way. `write` keeps:
 
 - scores.json: the rows of `bench score --format json` of each run under each preset;
-- rescored.json: the same of the runs of another folder, with `--runs FOLDER`;
 - files.json: the SHA-256 of every file of `bench expand` and `bench build`;
 - report/tables: the tables of every notebook that asks no model, of one report on all benchmarks.
 
@@ -18,6 +17,7 @@ The package's samples are asked, and the released data in BENCH_SHARED where tha
 import argparse
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -26,58 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 
 PRESETS = ("robust", "paper", "official")
-RESPONDENTS = {
-    "biased": "simulated:bias=0.6,position=0.1,competence=0.8,seed=1",
-    "refusing": "simulated:bias=0.3,refuse=0.3,seed=2",
-}
-SETTINGS = {
-    "mcbe": [
-        "",
-        "context_order=judge",
-        "label_order=shuffled",
-        "bos=forced replies=until_answered separators=any",
-    ],
-    "cbbq": [
-        "",
-        "prompting=Q+IF",
-        "prompting=Q+IF+CoT",
-        "explanation=yes",
-        "option_order=rotated",
-        "labels=audited polarity=column",
-        "dedupe=yes expansion=repair",
-    ],
-    "nli_coal": ["", "definitional=leave_out"],
-}
-# Of the released data, which have more than the samples: enough for a few categories to be scored.
-RELEASED = {
-    "cbbq": (["", "labels=audited"], "--categories gender,age --limit 300"),
-    "nli_coal": (["", "anomalies=keep", "definitional=leave_out"], "--limit 2000"),
-}
-STUDY = """
-title: Numbers
-models:
-  - simulated:bias=0.2,seed=1
-  - simulated:bias=0.7,seed=2
-  - simulated:answer=A,label=neutral
-benchmarks:
-  mcbe: {judge: "simulated:", data: samples}
-  cbbq:
-    - {name: Q, data: samples, repeats: 2}
-    - {name: rotated, data: samples, settings: {option_order: rotated}}
-    - {name: Q+IF, data: samples, settings: {prompting: Q+IF}}
-  nli_coal: {data: samples}
-analyses:
-  compare_models: {}
-  friedman_test: {benchmark: cbbq}
-  prompt_robustness: {benchmark: cbbq}
-  self_correction: {}
-  judge_agreement: {}
-  explore: {}
-  data_quality: {}
-options: {seed: 0}
-"""
+ASKED = yaml.safe_load(Path(__file__).with_name("respondents.yml").read_text("utf-8"))
+STUDY = Path(__file__).with_name("numbers.yml")
 
 
 def bench(*arguments: str | Path) -> str:
@@ -91,13 +44,13 @@ def bench(*arguments: str | Path) -> str:
 
 def ask(folder: Path) -> None:
     """Ask every respondent every benchmark under every setting."""
-    for benchmark, sets in SETTINGS.items():
+    for benchmark, sets in ASKED["samples"].items():
         for settings in sets:
             run(folder, benchmark, settings.split(), ["--data", "samples"])
-    for benchmark, (sets, options) in RELEASED.items():
+    for benchmark, options in ASKED["released"].items():
         if released := shared(benchmark):
-            for settings in sets:
-                given = ["--data", str(released), *options.split()]
+            for settings in options["settings"]:
+                given = ["--data", str(released), *options["options"].split()]
                 run(folder, benchmark, settings.split(), given, "released")
 
 
@@ -106,7 +59,7 @@ def run(folder: Path, benchmark: str, settings: list[str], options: list[str], *
     given = [*options, *(part for setting in settings for part in ("--set", setting))]
     if benchmark == "mcbe" or "explanation=yes" in settings:
         given += ["--judge", "simulated:seed=3"]
-    for name, respondent in RESPONDENTS.items():
+    for name, respondent in ASKED["respondents"].items():
         out = folder / " ".join([benchmark, *settings, *marks, name])
         bench("run", benchmark, "--model", respondent, *given, "--out", out, "--format", "json")
 
@@ -143,17 +96,13 @@ def files(folder: Path) -> dict[str, str]:
     }
 
 
-def write(folder: Path, runs: Path | None) -> None:
+def write(folder: Path) -> None:
     """Write all numbers of this checkout to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    if runs:
-        keep(folder / "rescored.json", scores(runs))
     ask(folder / "runs")
     keep(folder / "scores.json", scores(folder / "runs"))
     keep(folder / "files.json", files(folder / "built"))
-    study = folder / "numbers.yml"
-    study.write_text(STUDY, "utf-8")
-    bench("report", study, "--out", folder / "report")
+    bench("report", STUDY, "--out", folder / "report")
 
 
 def keep(path: Path, content: Any) -> None:
@@ -164,8 +113,6 @@ def keep(path: Path, content: Any) -> None:
 def compare(before: Path, after: Path) -> Iterator[str]:
     """Yield a line for each number, row, table or file that differs."""
     yield from _scores(before / "scores.json", after / "scores.json")
-    if (after / "rescored.json").exists():
-        yield from _scores(before / "scores.json", after / "rescored.json")
     built = [json.loads((folder / "files.json").read_text("utf-8")) for folder in (before, after)]
     for name in sorted(built[0].keys() | built[1].keys()):
         if built[0].get(name) != built[1].get(name):
@@ -174,19 +121,25 @@ def compare(before: Path, after: Path) -> Iterator[str]:
 
 
 def _scores(before: Path, after: Path) -> Iterator[str]:
-    cells: list[dict[tuple[Any, ...], Any]] = []
-    for path in (before, after):
-        content = json.loads(path.read_text("utf-8"))
-        cells.append({})
-        for case, rows in content.items():
-            for row in rows:
-                key = tuple(row.get(key) for key in ("category", "task", "metric", "preset"))
-                cells[-1] |= {(case, key, column): value for column, value in row.items()}
-    known, now = cells
+    known, now = (cells(path) for path in (before, after))
     for place in sorted(known.keys() | now.keys(), key=str):
         left, right = known.get(place), now.get(place)
-        if not _equal(left, right):
-            yield f"{after.name} {' '.join(map(str, place))}: {left} -> {right}"
+        is_number = isinstance(left, float) and isinstance(right, float)
+        if left != right and not (
+            is_number and math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9)
+        ):
+            yield f"{' '.join(map(str, place))}: {left} -> {right}"
+
+
+def cells(path: Path) -> dict[tuple[Any, ...], Any]:
+    """Return every value of the scores, by run, row and column."""
+    names = ("category", "task", "metric", "preset")
+    return {
+        (case, tuple(row.get(name) for name in names), column): value
+        for case, rows in json.loads(path.read_text("utf-8")).items()
+        for row in rows
+        for column, value in row.items()
+    }
 
 
 def _tables(before: Path, after: Path) -> Iterator[str]:
@@ -202,24 +155,17 @@ def _tables(before: Path, after: Path) -> Iterator[str]:
             yield f"table {name}: {' '.join(str(error).split())}"
 
 
-def _equal(left: Any, right: Any) -> bool:
-    if isinstance(left, float) and isinstance(right, float):
-        return abs(left - right) <= 1e-9 * max(1.0, abs(left))
-    return bool(left == right)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     writing = commands.add_parser("write", help="write all numbers of this checkout")
     writing.add_argument("folder", type=Path)
-    writing.add_argument("--runs", type=Path, help="score the runs of this folder too")
     comparing = commands.add_parser("compare", help="list what differs; status 1 if anything does")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     given = parser.parse_args()
     if given.command == "write":
-        write(given.folder, given.runs)
+        write(given.folder)
         return
     differences = list(compare(given.before, given.after))
     print("\n".join(differences) or "all numbers are equal")
