@@ -59,6 +59,11 @@ class RunConfig(BaseModel):
     revision: str | None = option(
         None, "Branch, tag or commit of a Hub model, as in NAME@REVISION; default: main."
     )
+    base: str | None = option(
+        None,
+        "Base model of an adapter, spelt like --model; default: the one that the adapter names.",
+        metavar="MODEL",
+    )
     name: str | None = option(
         None,
         "Name of the model in tables and pictures; default: a short form of --model.",

@@ -31,11 +31,12 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "What is asked": ("prompts", "system", "template_arguments", "repeats", "seed", "label_names"),
     "How replies are written": ("max_new_tokens", "thinking_tokens", "temperature", "top_p"),
     "Where the model comes from and runs": (
-        *("revision", "trust_remote_code", "device", "dtype", "batch_tokens", "scheduler"),
+        *("revision", "base", "trust_remote_code", "device", "dtype", "batch_tokens", "scheduler"),
         "resources",
     ),
     "Endpoints": ("keys", "request_fields", *LIMITS),
 }
+TEMPLATE = "template."
 OPTIONS = {name: k for k, name in enumerate(chain(*GROUPS.values()))}
 
 
@@ -89,7 +90,18 @@ def run_parameters() -> list[inspect.Parameter]:
 
 
 def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the options of a run from what typer has parsed; those not given are left out."""
+    """Read the options of a run from what typer has parsed; those not given are left out.
+
+    `--set template.NAME=VALUE` is another spelling of `--template NAME=VALUE`.
+    """
+    of_template = [text for text in given.get("settings") or () if text.startswith(TEMPLATE)]
+    if of_template:
+        arguments = [text.removeprefix(TEMPLATE) for text in of_template]
+        given = {
+            **given,
+            "settings": [text for text in given["settings"] if text not in of_template],
+            "template_arguments": [*(given["template_arguments"] or ()), *arguments],
+        }
     options = {
         name: READERS[name](value) if name in READERS else value
         for name, value in given.items()
@@ -126,7 +138,7 @@ def _json_pairs(option: str, example: str) -> Callable[[Sequence[str]], dict[str
         try:
             return json.loads(text)
         except ValueError:
-            return text
+            return {"True": True, "False": False, "None": None}.get(text, text)
 
     return lambda given: {k: value_of(text) for k, text in pairs(given, option, example).items()}
 

@@ -418,6 +418,12 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     return texts + category_name_warnings((about["benchmark"], about["data"]) for about in abouts)
 
 
+def without_chat_template(about: Row) -> bool:
+    """Return whether a run's questions were asked of a base model, which only continues texts."""
+    bare = str(about["model"].get("prompted_as", "")).startswith("bare text")
+    return bare and "generate" in about.get("verbs", ())
+
+
 def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """Say which data sets that are shown together name a category differently, the first few.
 

@@ -175,10 +175,10 @@ def _scorers(
     """Return the model, and the judge if some task needs one, both to be loaded when needed."""
     keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
 
-    def lazy(name: str, generation: GenerationOptions, label_names: Sequence[str] = ()) -> Lazy:
+    def lazy(name: str, generation: GenerationOptions, **of_model: Any) -> Lazy:
         options: dict[str, Any] = {
             **{option: getattr(config, option) for option in config.fields_with("loads")},
-            "label_names": list(label_names),
+            **of_model,
             "generation": generation.changed(),
         }
         if cluster and cluster.asks(name):
@@ -192,7 +192,8 @@ def _scorers(
 
         return Lazy(load)
 
-    model = lazy(config.model, config.generation, config.labels_of(config.model) or ())
+    label_names = list(config.labels_of(config.model) or ())
+    model = lazy(config.model, config.generation, label_names=label_names, base=config.base)
     if judge is None:
         return model, None
     # A judge needs room for its thoughts too, and otherwise grades as it is.

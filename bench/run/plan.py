@@ -83,6 +83,7 @@ class Plan:
             if (value := getattr(config, name)) is not None and value < 1:
                 raise BadInput(f"--{name.replace('_', '-')} {value}: has to be at least 1")
         benchmark, model, judge = resolve(config.benchmark), config.model, config.judge
+        base = config.base
         names = tasks.chosen(benchmark, config.tasks)
         room = module("tasks", benchmark)
         settings = tasks.settings(benchmark, config.settings or {}, config.preset)
@@ -153,6 +154,7 @@ class Plan:
             # Newer options are left out at their default, so that older runs stay the same runs.
             **({"label_names": list(label_order(label_names))} if label_names else {}),
             **({"generation": generation} if generation else {}),
+            **({"base": base, "base_content": scorers.content(base)} if base else {}),
         }
         return cls(
             benchmark=benchmark,

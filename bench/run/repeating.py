@@ -27,6 +27,7 @@ HASHES = {
     "wording_hash": ("prompt set", "--prompts"),
     "model_content": ("model (its files or recipe)", "--model"),
     "judge_content": ("judge (its files or recipe)", "--judge"),
+    "base_content": ("base model (its files)", "--base"),
 }
 # Options that can differ between repeats, and are reported then.
 DEVICE_OPTIONS = ("device", "batch_tokens")
@@ -55,6 +56,10 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
             return f"{kind}:{from_start(rest)}" if kind in scorers.FILES else str(model)
         return from_start(hub.at_commit(model, roles[role].get("revision")))
 
+    # The base of an adapter, at the commit that was found if it is of the Hub.
+    base, found = asked.get("base"), roles["model"].get("base") or {}
+    if base or hub.COMMIT.fullmatch(str(found.get("revision"))):
+        base = from_start(hub.at_commit(base or str(found["id"]), found.get("revision")))
     file, variant = prompts.get("file"), prompts.get("variant", "")
     if file and Path(file).is_file():
         variant = f"{file}#{variant}" if variant else file
@@ -71,6 +76,7 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
         "benchmark": about["benchmark"],
         "model": model_of("model"),
         "judge": model_of("judge"),
+        "base": base,
         "name": about.get("name"),
         "preset": about["preset"],
         "prompts": variant or None,
@@ -89,7 +95,7 @@ def check_plan(about: Mapping[str, Any], plan: Plan, preset: str) -> None:
         old, new = was.get(name), now.get(name)
         if old == new or name == "dtype":  # that of the loaded model is compared
             continue
-        if name in ("model", "judge") and None not in (old, new):
+        if name in ("model", "base", "judge") and None not in (old, new):
             kinds = {scorers.split_kind(str(model))[0] for model in (old, new)}
             if len(kinds) == 1 and kinds <= {"", *scorers.FILES}:
                 continue  # perhaps the same files, which are compared by their hash

@@ -21,7 +21,7 @@ from bench.core.export import to_rows
 from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
 from bench.metrics.bootstrap import Draw, Replicates, resample
-from bench.metrics.headline import headline_rows
+from bench.metrics.headline import headline_rows, without_chat_template
 from bench.metrics.readings import precision, precision_note
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.scorers.local import hub
@@ -288,6 +288,8 @@ class Run:
                 yield Note(ALL, task, f"{share} were cut off at their limit of tokens")
             if self.about.get("wording", {}).get("unbiased_instruction"):
                 yield Note(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
+            if without_chat_template(self.about) and room.verbs(task, None) != ("nll",):
+                yield Note(ALL, task, "asked in bare text: the model has no chat template")
             if judge and room.judged(task, asked.get("settings", {})):
                 yield Note(ALL, task, f"marked by {short_name(judge).rstrip(':')}")
             if preset != "robust":

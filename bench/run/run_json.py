@@ -52,6 +52,9 @@ def existing_run(
         commit = (about.get(role) or {}).get("revision")
         if now[role] and now[role] == hub.at_commit(str(was.get(role)), commit):
             was[role] = now[role]
+    found = about["model"].get("base")
+    if found and now.get("base") == hub.at_commit(str(found["id"]), found["revision"]):
+        was |= {name: now[name] for name in ("base", "base_content")}
     if change := first_change(was, now):
         name, old, new = change
         doubt = file_hash.incomparable(old, new)
@@ -179,9 +182,13 @@ def add_conditions(
 def check_same_scorer(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:
     """Refuse to continue with another model or judge than the run was begun with."""
     if other := first_difference(before, scorer.describe()):
-        commit, continues = str(before.get("revision")), ""
-        if hub.COMMIT.fullmatch(commit):
-            continues = f"--{role} {before['id']}@{commit} --out {folder} continues it; else "
+        parts = {role: before, **({"base": before.get("base")} if role == "model" else {})}
+        same = [
+            f"--{option} {hub.at_commit(part['id'], part['revision'])}"
+            for option, part in parts.items()
+            if part and hub.COMMIT.fullmatch(str(part.get("revision")))
+        ]
+        continues = f"{' '.join(same)} --out {folder} continues it; else " if same else ""
         raise BadInput(
             f"{folder}: was begun with another {role} ({other}); {continues}give another --out"
         )

@@ -36,6 +36,8 @@ FILES = {
     "predictions": "predictions",
     "lm-eval": "samples of lm-evaluation-harness",
 }
+# How lm-evaluation-harness begins the arguments of a model.
+ELSEWHERE = re.compile(r"(pretrained|peft|model)=")
 # The beginning of an absolute path on Windows: `C:\models\x`, `D:/models/x`.
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
@@ -51,6 +53,7 @@ def load(
     generation: Mapping[str, Any] | None = None,
     keys: Mapping[str, str] | None = None,
     revision: str | None = None,
+    base: str | None = None,
 ) -> Scorer:
     """Load a model.
 
@@ -72,6 +75,7 @@ def load(
         keys: environment variables with the keys of endpoints, by host, like
             `{"api.deepseek.com": "DEEPSEEK_API_KEY"}`; see `bench.scorers.endpoint.keys`.
         revision: branch, tag or commit of a Hub model, as in NAME@REVISION. Default: `main`.
+        base: the base model of an adapter. Default: the one that the adapter names.
 
     Raises:
         BadInput: the model does not exist or is not supported, or cannot follow an option.
@@ -82,6 +86,8 @@ def load(
     order = label_order(label_names)
     options = GenerationOptions.of(generation)
     kind, rest = split_kind(model)
+    if kind and base:
+        raise hub.no_adapter(model, base)
     if not writes_replies(model):
         options.refuse(options.changed(), f"model {model} writes no replies of its own")
     if order and kind and kind != "predictions":
@@ -114,7 +120,7 @@ def load(
     files = files or locate(model)
     from bench.scorers.local.load import load as load_checkpoint
 
-    return load_checkpoint(model, files, where, trust_remote_code, order, options)
+    return load_checkpoint(model, files, where, trust_remote_code, order, options, base)
 
 
 def check(model: str, elsewhere: bool = False) -> None:
@@ -133,6 +139,8 @@ def check(model: str, elsewhere: bool = False) -> None:
             "model '': is empty; give a Hub id, a folder, a .gguf file, "
             "or one of tiny:, simulated:, replay:, predictions:, lm-eval:, openai:"
         )
+    if ELSEWHERE.match(model):
+        raise BadInput(f"model {model}: is another tool's spelling; here it is {_respelt(model)}")
     if kind == "simulated":
         from bench.scorers.stand_ins.simulated import parse
 
@@ -154,6 +162,20 @@ def check(model: str, elsewhere: bool = False) -> None:
             f"{model}: no such model folder or file; a Hub id has the form NAME or "
             "ORGANISATION/NAME, and may end in @REVISION"
         )
+
+
+def _respelt(model: str) -> str:
+    """Write `pretrained=NAME,revision=COMMIT` as options of this command."""
+    given = dict(part.split("=", 1) for part in model.split(",") if "=" in part)
+    name = given.pop("pretrained", "") or given.pop("model", "") or "NAME"
+    if revision := given.pop("revision", ""):
+        name += f"@{revision}"
+    url, adapter = given.pop("base_url", ""), given.pop("peft", "")
+    if url:
+        name = f"openai:{name}@{re.sub('/(chat/)?completions/?$', '', url)}"
+    spelt = f"--model {adapter} --base {name}" if adapter else f"--model {name}"
+    others = f"; for {', '.join(given)} see `bench run --help`" if given else ""
+    return f"`{spelt}`{others}"
 
 
 def content(model: str) -> str | None:

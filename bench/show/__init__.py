@@ -458,6 +458,8 @@ def rests_on(run: Run) -> dict[str, Any]:
     return {
         "kind": model["kind"],
         **{name: model.get(name, "") for name in names},
+        **({"base": "{id} {revision}".format(**model["base"])} if "base" in model else {}),
+        **({"quantized": model["quantized"]} if "quantized" in model else {}),
         "data": f"{data['name']} {data['version']}",
         "data_sha256": data["sha256"][:12],
         "adds_bos": model.get("adds_bos", ""),

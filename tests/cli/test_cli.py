@@ -12,6 +12,7 @@ import pytest
 
 from bench import tasks
 from bench.benchmarks import names
+from bench.cli.options import read_options
 from bench.data import SAMPLES
 
 
@@ -201,3 +202,15 @@ def test_a_missing_answer_names_its_request(bench) -> None:
     assert (status, out) == (2, "")
     missing = r"has no answer for task 'ps', item_id 'en:[1-9]\d*', request 'label', repeat 0"
     assert re.search(missing, err)
+
+
+def test_arguments_of_chat_templates_have_types_and_two_spellings() -> None:
+    given = {
+        "settings": ["template.enable_thinking=False", "dedupe=no"],
+        "template_arguments": ["depth=2", "style=curt"],
+    }
+    assert read_options(given) == {
+        "settings": {"dedupe": "no"},
+        "template_arguments": {"depth": 2, "style": "curt", "enable_thinking": False},
+        "limits": {},
+    }

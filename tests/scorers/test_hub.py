@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import run
 from bench.core.errors import BadInput
 from bench.scorers import load
-from tests.helpers.checkpoints import characters, save
+from tests.helpers.checkpoints import characters, codes, save
 from tests.helpers.hub_server import HubServer
 
 Refusal = Callable[..., str]
@@ -119,15 +120,19 @@ def test_what_the_hub_does_not_give_is_a_sentence(
 
 
 def test_an_adapter_is_put_on_its_base_model(
-    hub: HubServer, main: str, llama: Path, tmp_path: Path, monkeypatch: Any, refusal: Refusal
+    hub: HubServer, main: str, llama: Path, own_folder: Path, refusal: Refusal
 ) -> None:
     peft = pytest.importorskip("peft")
-    options = peft.LoraConfig(
-        target_modules=["q_proj", "v_proj"], init_lora_weights=False, task_type="CAUSAL_LM"
-    )
+    options = peft.LoraConfig(target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
     network = peft.get_peft_model(LlamaForCausalLM.from_pretrained(llama), options)
+    ids = torch.tensor([codes(TEXTS[0])])
+    optimizer = torch.optim.AdamW(network.parameters(), lr=0.05)
+    for _ in range(10):
+        network(ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
     network.peft_config["default"].base_model_name_or_path = "acme/tiny"
-    lora, merged = tmp_path / "lora", tmp_path / "merged"
+    lora, merged = own_folder / "lora", own_folder / "merged"
     network.save_pretrained(lora)
     commit = hub.add("acme/lora", lora)
     about = load("acme/lora").describe()
@@ -135,11 +140,45 @@ def test_an_adapter_is_put_on_its_base_model(
     network.merge_and_unload().save_pretrained(merged)
     characters("[CLS] $A", chat=True).save_pretrained(merged)
     expected = load(str(merged)).nll(TEXTS)
-    for name in ("acme/lora", str(lora)):
-        assert load(name).nll(TEXTS) == pytest.approx(expected, rel=1e-4)
+    for name, base in (("acme/lora", None), (str(lora), None), (str(lora), str(llama))):
+        assert load(name, base=base).nll(TEXTS) == pytest.approx(expected, rel=1e-4)
     assert load(str(llama)).nll(TEXTS) != pytest.approx(expected, rel=1e-2)
+
+    done = run.evaluate("cbbq", "acme/lora", out="first", **ASKED)
+    assert done.about["asked"].keys().isdisjoint(["base", "base_content"])
+    files = {path.name: path.read_bytes() for path in llama.iterdir()}
+    hub.repositories["acme/tiny"].push({**files, "README.md": b"of another commit"})
+    again = run.repeat("first", out="again")
+    assert again.about["model"]["base"] == {"id": "acme/tiny", "revision": main}
+    assert run.repeating.difference(done.records, again.records).same
+    shutil.rmtree(done.folder / "records")
+    command = f"--model acme/lora@{commit} --base acme/tiny@{main} --out first continues it"
+    assert command in refusal(run.evaluate, "cbbq", "acme/lora", out="first", **ASKED)
+    given = {"base": f"acme/tiny@{main}", "out": "first", **ASKED}
+    complete = run.evaluate("cbbq", f"acme/lora@{commit}", **given)
+    assert run.repeating.difference(again.records, complete.records).same
+
+    network.peft_config["default"].base_model_name_or_path = "/home/someone/tiny"
+    network.save_pretrained(lora)
+    assert "--base gives another" in refusal(load, str(lora))
+    for whole in (str(llama), "tiny:s"):
+        assert "is no adapter" in refusal(load, whole, base="acme/tiny")
+
+
+def test_an_adapter_without_peft_says_what_to_install(
+    tmp_path: Path, monkeypatch: Any, refusal: Refusal
+) -> None:
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (tmp_path / name).write_text('{"base_model_name_or_path": "acme/tiny"}')
     monkeypatch.setattr("bench.scorers.local.hub.find_spec", lambda name: None)
-    assert "pip install 'bias-workbench[adapters]'" in refusal(load, str(lora))
+    assert "pip install 'bias-workbench[adapters]'" in refusal(load, str(tmp_path))
+
+
+def test_a_folder_may_have_an_at_sign(llama: Path, own_folder: Path) -> None:
+    shutil.copytree(llama, "model@home")
+    done = run.evaluate("cbbq", "model@home", out="first", **ASKED)
+    again = run.repeat("first", out="again")
+    assert run.repeating.difference(done.records, again.records).same
 
 
 def test_a_run_is_repeated_and_continues_at_its_commit_alone(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,
     BertForPreTraining,
@@ -14,6 +15,7 @@ from transformers import (
     LlamaForCausalLM,
 )
 
+from bench import run
 from bench.scorers import Scorer, check, load
 from tests.helpers.checkpoints import BERT, broken, characters, save, save_gguf
 
@@ -82,6 +84,40 @@ def test_a_broken_folder_is_refused(
     assert message in error
 
 
+def test_quantized_weights_are_read_or_what_is_missing_is_named(
+    tmp_path: Path, refusal: Any
+) -> None:
+    shape = {"hidden_size": 128, "intermediate_size": 128}
+    plain = save(tmp_path / "plain", LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"), **shape)
+    expected = load(str(plain)).nll(["she is a doctor"])
+    # In 8-bit floating point, by transformers itself: a scale for each matrix of 128 x 128.
+    weights = load_file(plain / "model.safetensors")
+    for name in [name for name in weights if "proj" in name]:
+        scale = weights[name].abs().max() / 448
+        weights[f"{name}_scale_inv"] = scale.reshape(1, 1)
+        weights[name] = (weights[name] / scale).to(torch.float8_e4m3fn)
+    save_file(weights, plain / "model.safetensors", {"format": "pt"})
+    about = json.loads((plain / "config.json").read_text())
+    given = {"weight_block_size": [128, 128], "activation_scheme": "dynamic"}
+    for method, says in (("fp8", ""), ("gptq", "`pip install optimum`"), ("odd", "cannot read")):
+        about["quantization_config"] = {"quant_method": method, "bits": 8, **given}
+        (plain / "config.json").write_text(json.dumps(about))
+        if says:
+            assert says in (message := refusal(load, str(plain)))
+            assert f"{plain}: " in message
+        else:
+            scorer = load(str(plain))
+            assert scorer.describe()["quantized"] == "fp8, 8 bits"
+            assert scorer.nll(["she is a doctor"]) == pytest.approx(expected, rel=0.05)
+
+
+def test_a_base_model_has_a_note_beside_its_score(llama: Path, own_folder: Path) -> None:
+    given = {"categories": ["gender"], "limit": 2, "read": "letters"}
+    scores = run.evaluate("cbbq", str(llama), out="first", **given).scores()
+    notes = scores.set_index(["category", "metric"]).note
+    assert "asked in bare text: the model has no chat template" in notes["all", "s_amb"]
+
+
 CODE = """
 from pathlib import Path
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -136,6 +172,9 @@ def test_code_that_comes_with_a_model_does_not_run(
         ("tiny:s,seed=1.5", "not a number"),
         ("tiny:s,bias=nan", "outside 0 to 1"),
         ("acme/tiny@a@b", "NAME or ORGANISATION/NAME"),
+        ("pretrained=a/b,revision=c", "`--model a/b@c`"),
+        ("pretrained=a/b,peft=d,dtype=auto", "`--model d --base a/b`; for dtype see"),
+        ("model=a,base_url=http://h/v1/chat/completions", "`--model openai:a@http://h/v1`"),
     ],
 )
 def test_what_is_no_model_is_refused_before_anything_is_loaded(

@@ -150,6 +150,8 @@ def test_a_system_message_is_first_and_only_text(tmp_path: Path) -> None:
     [
         (NO_SYSTEM, {"system": "be brief"}, "--system: the chat template of M takes no system"),
         (STYLE, {"template_arguments": {"tone": "curt"}}, "argument; it takes style"),
+        (STYLE, {"template_arguments": {"bos_token": "x"}}, "argument; it takes style"),
+        (STYLE, {"template_arguments": {"user": "x"}}, "argument; it takes style"),
         (STYLE, {"request_fields": {"n": 1}}, "--request-field: "),
     ],
 )

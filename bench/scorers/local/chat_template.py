@@ -26,6 +26,8 @@ OPEN, CLOSE = "\ufdd0", "\ufdd1"
 MARKED = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")
 # The argument by which chat templates switch thinking off.
 SWITCH = "enable_thinking"
+# What transformers has in templates beyond Jinja.
+GENERATION_TAG = re.compile(r"\{%-?\s*(end)?generation\s*-?%\}")
 # Arguments of chat templates that users cannot give.
 RESERVED = {
     "messages",
@@ -144,17 +146,17 @@ class ChatFormatter:
             template = str(self.tokenizer.get_chat_template())
         except ValueError:  # there are several; asking the model says so
             template = ""
-        takes = f"the chat template of {self.model} takes no such argument"
+        known = _variables(template)
         for name in self._arguments:
-            if name in RESERVED or not re.search(rf"\b{re.escape(name)}\b", template):
-                names = ", ".join(_variables(template))
-                hint = f"it takes {names}" if names else "leave it out"
+            if name not in known:
+                takes = f"the chat template of {self.model} takes no such argument"
+                hint = f"it takes {', '.join(known)}" if known else "leave it out"
                 raise BadInput(f"--template {name}: {takes}; {hint}")
         if self._thinking_off and self._arguments.get(SWITCH):
             raise BadInput(
                 f"--template {SWITCH}: --thinking-tokens off says otherwise; leave one out"
             )
-        has_switch = bool(re.search(rf"\b{SWITCH}\b", template))
+        has_switch = SWITCH in known
         if self._thinking_off and has_switch:
             self._arguments.setdefault(SWITCH, False)
         problem = ""
@@ -190,7 +192,8 @@ def _variables(template: str) -> list[str]:
     """List the arguments that a chat template takes; none if its source cannot be parsed."""
     environment = jinja2.Environment(extensions=["jinja2.ext.loopcontrols"], autoescape=True)
     try:
-        names = jinja2.meta.find_undeclared_variables(environment.parse(template))
+        parsed = environment.parse(GENERATION_TAG.sub("", template))
+        names = jinja2.meta.find_undeclared_variables(parsed)
     except jinja2.TemplateError:
         return []
     return sorted(names - RESERVED - set(environment.globals))

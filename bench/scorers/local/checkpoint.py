@@ -1,18 +1,28 @@
 """What local models share: tokenizers, limits of length, and the frame of `LocalModel`."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
+from transformers.quantizers import AutoHfQuantizer
 from transformers.utils import logging as transformers_logging
 
+from bench.core.errors import BadInput
 from bench.scorers.base import Model, Tally, TooLong, digest
 from bench.scorers.local.device import Placement, batches
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
+for backend in ("bitsandbytes", "torchao"):
+    # These warn at every layer, or of parts for devices that are not here.
+    logging.getLogger(backend).setLevel(logging.ERROR)
+
+
+# What can be done with a checkpoint that transformers cannot load here.
+SERVE = "serve it, with vLLM for example, and give openai:NAME@URL"
 
 
 class LocalModel(Model):
@@ -111,9 +121,37 @@ def n_trailing_special_tokens(tokenizer: Any) -> int:
     return len(list(takewhile(bool, reversed(special))))
 
 
-def explain_load_error(model: str, error: Exception) -> str:
-    """Return the message for a model that could not be loaded."""
+def quantization(model: str, config: Any) -> str:
+    """Say how a checkpoint's weights are quantized, such as `gptq, 4 bits`; "" if they are not.
+
+    Raises:
+        BadInput: transformers does not know the method, and would take the numbers as they are.
+    """
+    text_config = config.get_text_config()
+    values = getattr(config, "quantization_config", None) or getattr(
+        text_config, "quantization_config", None
+    )
+    if not values:
+        return ""
+    method = str(values.get("quant_method", "bitsandbytes"))
+    if not AutoHfQuantizer.supports_quant_method(values):
+        raise BadInput(
+            f"{model}: is quantized by {method}, which transformers cannot read; {SERVE}"
+        )
+    loaded = next((n for n in (4, 8) if values.get(f"load_in_{n}bit")), None)
+    bits = values.get("bits", loaded)
+    return f"{method}, {bits} bits" if bits else method
+
+
+def explain_load_error(model: str, error: Exception, quantized: str = "") -> str:
+    """Return the message for a model that could not be loaded.
+
+    `quantized` says how its weights are quantized; see `quantization`.
+    """
     first = (str(error).strip().splitlines() or [""])[0][:200]
     if not first or isinstance(error, LookupError):  # whose message is the bare key
         first = f"{type(error).__name__} {first}".strip()
+    if quantized:
+        what = f"its weights are quantized ({quantized}), which cannot be read here ({first})"
+        return f"{model}: {what}; install what is missing, or {SERVE}"
     return f"{model}: cannot be loaded as a model ({first})"

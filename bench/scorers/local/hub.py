@@ -125,10 +125,15 @@ def locate(model: str) -> Location:
     raise BadInput(f"{model}: {problem}; give a folder, a .gguf file, or a Hub id")
 
 
-def base_of(model: str, files: Location) -> Location | None:
-    """Find the base model of an adapter, which needs peft; None for a complete model."""
+def base_of(model: str, files: Location, given: str | None = None) -> Location | None:
+    """Find the base model of an adapter, which needs peft; None for a complete model.
+
+    `given` is the base model if it is not the one that the adapter names.
+    """
     folder = Path(files.path)
     if files.options or not (folder / ADAPTER_CONFIG).is_file():
+        if given:
+            raise no_adapter(model, given)
         return None
     adapter = f"{model}: is an adapter ({ADAPTER_CONFIG})"
     if not (folder / ADAPTER_WEIGHTS).is_file():
@@ -138,14 +143,25 @@ def base_of(model: str, files: Location) -> Location | None:
             f"{adapter}, for which peft is missing; `pip install 'bias-workbench[adapters]'`, or "
             "merge it into its base model and give the folder of the result"
         )
+    name, revision = given or "", None
+    if not given:
+        with suppress(ValueError, LookupError, TypeError, AttributeError):
+            config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
+            name, revision = str(config["base_model_name_or_path"] or ""), config.get("revision")
+    if not name:
+        raise BadInput(f"{adapter} that names no base model; give it with --base")
     try:
-        config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
-        name, revision = str(config["base_model_name_or_path"]), config.get("revision")
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise BadInput(f"{adapter} that names no base model") from None
-    base = locate(at_revision(name, revision) if parse(name) else name)
+        base = locate(at_revision(name, revision) if parse(name) else name)
+    except BadInput as error:
+        part = "" if given else f" (the base model that {model} names; --base gives another)"
+        raise BadInput(f"{error}{part}") from None
     check_whole(name, base.path)
     return base
+
+
+def no_adapter(model: str, base: str) -> BadInput:
+    """Say that a model has no base model."""
+    return BadInput(f"--base {base}: model {model} is no adapter; leave the option out")
 
 
 def check_whole(model: str, path: str) -> None:

@@ -13,7 +13,7 @@ from transformers import modeling_gguf_pytorch_utils as gguf_utils
 from bench.core.errors import BadInput
 from bench.scorers.base import Model
 from bench.scorers.local.causal import Causal
-from bench.scorers.local.checkpoint import explain_load_error, tokenizer_of
+from bench.scorers.local.checkpoint import explain_load_error, quantization, tokenizer_of
 from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Masked, MultipleChoice
@@ -49,14 +49,18 @@ def load(
     trust_remote_code: bool,
     label_names: Sequence[str],
     generation: GenerationOptions,
+    base_model: str | None = None,
 ) -> Model:
     """Load the causal, masked, multiple-choice or classification model at `files`.
+
+    `base_model` is that of an adapter, where it is not the one that the adapter names.
 
     Raises:
         BadInput: it cannot be read, is of another kind, or cannot follow an option.
     """
-    base = base_of(model, files)
-    path, options = (base or files).path, files.options | {"trust_remote_code": trust_remote_code}
+    base = base_of(model, files, base_model)
+    path, trust = (base or files).path, {"trust_remote_code": trust_remote_code}
+    options = (base or files).options | trust
     own_tokenizer = base and (Path(files.path) / "tokenizer_config.json").is_file()
     # Pickled weights can run code when they are loaded; safetensors and GGUF cannot. No kernels
     # for quantized weights are fetched from the Hub.
@@ -67,10 +71,14 @@ def load(
         weights["quantization_config"] = gguf_config(dequantize=True)
     if where.spread:
         weights["device_map"] = "auto"
+    quantized = ""
     try:
         config = transformers.AutoConfig.from_pretrained(path, **options)
-        tokenizer = tokenizer_of(files.path if own_tokenizer else path, options)
+        tokenizer = tokenizer_of(*((files.path, trust) if own_tokenizer else (path, options)))
         check_files(model, path, config, options)
+        if quantized := quantization(model, config):
+            # Packed weights have to be read on the device where they are used.
+            weights.setdefault("device_map", {"": where.device})
         kind = _kind(model, config)
         if label_names and kind != "classifier":
             raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
@@ -83,19 +91,21 @@ def load(
     except BadInput:
         raise
     except Exception as error:  # files of others can be wrong in any way
-        raise BadInput(explain_load_error(model, error)) from error
+        raise BadInput(explain_load_error(model, error, quantized)) from error
     if loading["missing_keys"]:
         # transformers would fill them with random numbers.
         raise BadInput(
             f"{model}: lacks the weights {', '.join(sorted(loading['missing_keys'])[:3])} of a "
             f"{kind} model, which would be random; the workbench cannot use it"
         )
-    if not where.spread:
+    if "device_map" not in weights:
         network.to(where.device)
     identity: dict[str, Any] = dict(files.identity)
     if base:
         _adapt(model, network, files)
         identity["base"] = base.identity
+    if quantized:
+        identity["quantized"] = quantized
     if trust_remote_code:
         identity["trust_remote_code"] = True
     network.eval()
