@@ -1,8 +1,8 @@
-"""Make the pictures of README and docs: `bench report && python -m tests.benchmarks.readme_pictures`.
+"""Make the pictures of README and docs, after `bench report`.
 
-They are what Chromium shows of the demo report's index and questions, and two of its pictures. With
-two runs of CBBQ, of a model that always says A and of a simulated respondent, it is the picture of
-both: `python -m tests.benchmarks.readme_pictures RUN RUN`.
+`python -m tests.benchmarks.readme_pictures` shows what Chromium shows of the demo report's index and
+questions, and two of its pictures. With two runs of CBBQ, of a model that always says A and of a
+simulated respondent, it draws both: `python -m tests.benchmarks.readme_pictures RUN RUN`.
 """
 
 import sys
@@ -13,10 +13,9 @@ from matplotlib.ticker import PercentFormatter
 from PIL import Image
 
 import bench
+from bench.core import export
 from bench.data import dataset
 from bench.figures.style import colours, markers, style
-
-from bench.core import export
 from tests.slow.helpers.browser import visit
 
 HOME = Path(__file__).parents[2]
@@ -54,7 +53,7 @@ def draw_position(folders: list[str]) -> None:
     for name, colour in colours(list(runs)).items():
         rows = runs[name].scores("robust")
         rows = rows[(rows.task == "ambiguous") & (rows.category != "all")]
-        table = rows.pivot(index="category", columns="metric", values=["score", "ci_low", "ci_high"])
+        table = rows.pivot(index="category", columns="metric")
         x, y = table["score", "first_option"], table["score", "s_amb"]
         ends = [y - table["ci_low", "s_amb"], table["ci_high", "s_amb"] - y]
         ax.errorbar(x, y, ends, fmt=markers(list(runs))[name], color=colour, label=name)
