@@ -1,6 +1,6 @@
 """Make the pictures of README and docs, after `bench report`.
 
-`python -m tests.benchmarks.readme_pictures` shows what Chromium shows of the demo report's index and
+`python -m tests.benchmarks.readme_pictures` shows what Chromium shows of the demo report: index and
 questions, and two of its pictures. With two runs of CBBQ, of a model that always says A and of a
 simulated respondent, it draws both: `python -m tests.benchmarks.readme_pictures RUN RUN`.
 """
