@@ -120,6 +120,7 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
         details = {name: row[name] for name in names}
         if not math.isnan(row["baseline"]):
             details["baseline_of"] = row["baseline_of"] or headline.baseline
+        own = [read for task, read in about["read"].items() if headline.task in (task, ALL)]
         yield {
             "evaluation_result_id": place,
             "evaluation_name": _name(run.benchmark, headline.task, row["category"]),
@@ -134,7 +135,7 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
             "generation_config": {
                 "generation_args": {k: v for k, v in generation.items() if v is not None},
                 "additional_details": _texts(
-                    read=about["read"].get(headline.task), decoding=about["model"].get("decoding")
+                    read=", ".join(dict.fromkeys(own)), decoding=about["model"].get("decoding")
                 ),
             },
         }

@@ -92,6 +92,18 @@ def test_score_reads_records_and_asks_no_model(bench, monkeypatch) -> None:
     assert rows_of(out, "category", "task", "metric")["all", "ss", "score"]["score"] == 100
 
 
+def test_scores_json_is_a_copy_of_the_json_output_and_is_not_read(bench) -> None:
+    call = "run cbbq --model simulated:bias=1 --limit 2 --out r --format json"
+    shown = json.loads(bench(call)[1])
+    path = Path("r/scores.json")
+    assert json.loads(path.read_text("utf-8")) == shown
+    assert shown["run"]["folder"] == "r"
+    path.write_text("{}")
+    assert json.loads(bench(call)[1]) == json.loads(path.read_text("utf-8")) == shown
+    path.unlink()
+    assert json.loads(bench("score r --format json")[1]) == shown
+
+
 def test_a_judge_s_grades_are_scored_and_its_task_is_left_out_without_it(bench) -> None:
     call = "run mcbe --model simulated: --limit 1 --format json --tasks ba --judge"
     _, out, err = bench(f"{call} simulated:answer=13")

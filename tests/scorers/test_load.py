@@ -163,7 +163,7 @@ def test_code_that_comes_with_a_model_does_not_run(
     [
         ("  ", "Hub id"),
         ("./no/such/folder", "no such model folder"),
-        ("nonsense:x", "simulated, tiny, replay, predictions, openai"),
+        ("nonsense:x", "simulated, tiny, replay, predictions, lm-eval, openai"),
         ("replay:no-such.jsonl", "no such file of recorded answers"),
         ("openai:name", "NAME@URL"),
         ("simulated:bias=2", "outside 0 to 1"),

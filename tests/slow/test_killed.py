@@ -1,6 +1,7 @@
 """Runs that are killed, interrupted or hindered: nothing is lost, or asked twice, or wrong."""
 
 import errno
+import json
 import os
 import random
 import signal
@@ -10,6 +11,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -137,6 +139,10 @@ def read_shard(path: Path) -> pd.DataFrame:
     return pq.read_table(path).to_pandas().drop(columns="seconds")
 
 
+def scores_of(folder: Path) -> list[dict[str, Any]]:
+    return json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
+
+
 def text_of(path: Path) -> str:
     return path.read_text("utf-8") if path.is_file() else ""
 
@@ -182,7 +188,8 @@ def test_kills_at_random_moments_leave_no_trace(options, streamed: bool) -> None
                 assert status != 130 or not err or err.splitlines()[-1] == CONTINUES
         pd.testing.assert_frame_equal(columns(folder), columns("undisturbed"))
         left = {path.name for path in folder.rglob("*") if path.is_file()}
-        assert left - {*stamps} == {"run.json", "items.parquet", ".lock"}
+        assert left - {*stamps} == {"run.json", "items.parquet", "scores.json", ".lock"}
+        assert scores_of(folder) == scores_of(Path("undisturbed"))
         # Each kill loses what was under way: a shard, or one streamed answer.
         n_lost = n_asked - sum(map(len, shards.values()))
         assert n_lost <= (n_starts - 1) * (1 if streamed else SHARD)
