@@ -6,7 +6,6 @@ vLLM, llama.cpp, Ollama and hosted services have one. The key comes from an envi
 
 import json
 import os
-import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,27 +16,14 @@ import openai
 
 from bench.core.errors import BadInput
 from bench.core.progress import say
-from bench.scorers.base import (
-    Answer,
-    Decoding,
-    Model,
-    Options,
-    Tally,
-    each,
-    messages,
-    option_matrix,
-)
+from bench.scorers.base import Answer, Decoding, Model, Options, Tally, each, option_matrix
 from bench.scorers.endpoint import keys, responses
+from bench.scorers.endpoint.chat import LIKELIEST, UNCHANGED, Chat
 from bench.scorers.endpoint.client import Client
 from bench.scorers.endpoint.responses import NO_LOGPROBS, Refusal, Retry, Unanswered, at
 from bench.scorers.options import GenerationOptions, Limits
-from bench.tasks.replies import unfinished_thought
 from bench.tasks.request import Key, Request, Turns
 
-# How many likeliest tokens to ask for: as many as OpenAI's protocol allows, or as some servers do.
-LIKELIEST = (20, 5)
-# The model's own probabilities: no temperature, nothing cut away.
-UNCHANGED: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
 # How to ask for the probabilities of a prompt's tokens: by vLLM's own field, or as in OpenAI's
 # completions. Not every server can do without generating one token more.
 OF_PROMPT: dict[str, dict[str, Any]] = {
@@ -48,36 +34,13 @@ OF_PROMPT: dict[str, dict[str, Any]] = {
 BAD_FIELD, NO_SUCH_PLACE = (400, 422, 500, 501), (404, 405)
 # A text whose next token is beyond doubt, and how far two probabilities of it may differ, in nats.
 COUNTING, TOLERANCE = "1 2 3 4 5 6 7 8 9", 0.1
-# How servers say that they never accept a field or a value.
-UNSUPPORTED = re.compile(
-    r"unsupported|not support|n['o]t supported|only the default|unknown|unrecogni[sz]ed"
-    r"|unexpected|not permitted|not allowed|forbidden|only \S{1,10} is (allowed|supported)|不支持",
-    re.IGNORECASE,
-)
-RENAMED = "sent as max_completion_tokens"
-TEMPLATE = "chat_template_kwargs"
-# Fields that have an option of their own, or that decide how the answer is read.
-RESERVED = {
-    "model": "--model",
-    "messages": "--system",
-    "max_tokens": "--max-new-tokens",
-    "max_completion_tokens": "--max-new-tokens",
-    "temperature": "--temperature",
-    "top_p": "--top-p",
-    "seed": "--seed",
-    "logprobs": "--read",
-    "top_logprobs": "--read",
-    TEMPLATE: "--template",
-    "stream": "",
-    "n": "",
-}
 
 
 class Endpoint(Model):
     """Generates replies, and reads probabilities of letters and texts if the server reports them.
 
     A few requests find out what the server can do when the scorer is made: `lacks` are the verbs
-    that it cannot do, and why; `asked_with` the fields that are sent differently, and how.
+    that it cannot do, and why.
     """
 
     verbs: tuple[str, ...]
@@ -95,26 +58,16 @@ class Endpoint(Model):
         keys.check_set(key_variables)
         self._variable = keys.variable(self.host, key_variables)
         self._key = keys.key_in(self._variable)
-        self._options = generation
-        for name in RESERVED.keys() & self._options.request_fields.keys():
-            instead = RESERVED[name]
-            hint = f"give {instead} instead" if instead else "the workbench sets it itself"
-            raise BadInput(f"--request-field {name}: cannot be set by this option; {hint}")
+        self._chat = Chat(self.name, generation, self._key)
         self._client = Client(self.url, self._key, limits)
         self.tally = Tally()  # nothing is computed here
-        self.asked_with: dict[str, str] = {}
         self.lacks: dict[str, str] = {}
-        self._likeliest = self._find_likeliest()
+        self._chat.likeliest = self._find_likeliest()
         self._of_prompt = self._find_of_prompt()
         self.verbs = tuple(verb for verb in ("nll", "choose", "generate") if verb not in self.lacks)
         self.reads = ("text",) if "choose" in self.lacks else ("text", "letters")
 
     def describe(self) -> dict[str, Any]:
-        values = [f"{name} {value:g}" for name, value in _sampling(self._options).items()]
-        letters_from = (
-            f"the {self._likeliest} likeliest first tokens; one that is not among them stands with "
-            "the probability of the least likely, an upper bound"
-        )
         return {
             "kind": "chat endpoint (OpenAI's protocol)",
             "id": f"openai:{self.name}@{self.url}",
@@ -122,11 +75,7 @@ class Endpoint(Model):
             "host": self.host,
             # The name of the environment variable, never the key.
             "key": self._variable if self._key else None,
-            "prompted_as": "chat turn of the endpoint",
-            "decoding": ", ".join(values) or "the server's own",
-            **self._options.describe(),
-            **({"asked_with": dict(self.asked_with)} if self.asked_with else {}),
-            "letters_from": letters_from if self._likeliest else None,
+            **self._chat.describe(),
             "nll_from": f"{self._of_prompt} of its completions" if self._of_prompt else None,
             "lacks": self.lacks,
         }
@@ -134,6 +83,7 @@ class Endpoint(Model):
     @property
     def spent(self) -> str:
         """What was sent and what came back, in words."""
+        self._client.usage.bounded = self._chat.bounded
         return str(self._client.usage)
 
     def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
@@ -217,99 +167,29 @@ class Endpoint(Model):
             if values is None:
                 raise Unanswered(NO_LOGPROBS)
             return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
-        if request.verb == "choose":
-            fields = self._first_token_fields(self._likeliest, seed=request.seed)
-            choice = await self._chat(connection, request.turns, fields, self._options.system)
-            return self._letter(choice, request.options)
-        options = self._options
-        if request.of_judge:  # decodes greedily, and does not see the model's system message
-            options = GenerationOptions(temperature=0.0, thinking_tokens=options.thinking_tokens)
-        fields = {
-            "seed": request.seed,
-            "max_tokens": request.max_new_tokens + (options.thinking_tokens or 0),
-            **_sampling(options),
-            **_of_every_request(options),
-        }
-        choice = await self._chat(connection, request.turns, fields, options.system)
-        reason = choice.get("finish_reason")
-        cut = reason == "length" if isinstance(reason, str) else None
-        try:
-            text = responses.text_of(choice)
-        except Unanswered as failure:
-            return Answer("", error=str(failure), cut=cut)
-        # Where a server keeps the thought apart, a reply that was cut off in it is empty.
-        in_thought = bool(cut) and not text.strip()
-        error = unfinished_thought(text, in_thought, cut, responses.MORE_TOKENS)
-        return Answer(responses.clean(text, self._key), error=error, cut=cut)
+        return self._chat.read(request, await self._choice(connection, self._chat.body(request)))
 
-    def _letter(self, choice: dict[str, Any], options: Sequence[str]) -> Answer:
-        responses.text_of(choice)  # a refused one has no letter
-        logprobs = responses.first_tokens(choice)
-        if not logprobs:
-            raise Unanswered(NO_LOGPROBS)
-        values, bounded = responses.options(logprobs, options)
-        if not values:
-            likeliest = repr(max(logprobs, key=lambda token: logprobs[token]))
-            raise Unanswered(
-                "no option is among the likeliest first tokens of the reply, which is "
-                + responses.first_line(likeliest, self._key)
-            )
-        self._client.usage.bounded += bounded
-        return Answer(options[int(np.argmax(values))], tuple(values))
-
-    def _first_token_fields(self, likeliest: int, **more: int) -> dict[str, Any]:
-        of_token = {**UNCHANGED, **more, "logprobs": True, "top_logprobs": likeliest}
-        return {**of_token, **_of_every_request(self._options)}
-
-    async def _chat(
-        self, connection: openai.AsyncOpenAI, turns: Turns, fields: dict[str, Any], system: str = ""
+    async def _choice(
+        self, connection: openai.AsyncOpenAI, body: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Send a chat request, and again where the server names fields to be sent differently."""
-        conversation = messages(turns, system)
+        chat = self._chat
         while True:  # each time there is one field less to be refused
-            sent = {
-                "max_completion_tokens" if how else name: value
-                for name, value in fields.items()
-                if (how := self.asked_with.get(_label(name, value))) in (None, RENAMED)
-            }
+            sent = chat.accepted(body)
             try:
-                body = await self._send(
-                    connection, "chat/completions", {"messages": conversation, **sent}
+                choice: dict[str, Any] = at(
+                    await self._send(connection, "chat/completions", sent), "choices", 0
                 )
-                choice: dict[str, Any] = at(body, "choices", 0)
                 return choice
             except Refusal as refusal:
-                known = set(self.asked_with)
-                label = self._learn(sent, refusal)
+                known = set(chat.asked_with)
+                label = chat.learn(sent, refusal)
                 if not label:
                     raise
                 if label not in known:
-                    say(f"{self.url}: does not take {label}, which is {self.asked_with[label]}")
+                    say(f"{self.url}: does not take {label}, which is {chat.asked_with[label]}")
                 self._client.usage.requests += 1
                 self._client.usage.resent += 1
-
-    def _learn(self, sent: Mapping[str, Any], refusal: Refusal) -> str:
-        """Learn from a refusal how to send a field; returns it, like `temperature=0`, or ""."""
-        if refusal.status not in (400, 422):
-            return ""
-        for name, value in sent.items():
-            if not re.search(rf"\b{name}\b", refusal.texts):
-                continue
-            label = _label(name, value)
-            if name == "max_tokens" and "max_completion_tokens" in refusal.texts:
-                self.asked_with[label] = RENAMED
-                return label
-            may_be_left_out = name == "seed"
-            if name in ("temperature", "top_p"):
-                # The user's own value may also be a mistake, which has to be reported.
-                chosen = getattr(self._options, name) == value
-                may_be_left_out = not chosen or bool(UNSUPPORTED.search(refusal.texts))
-            elif name == TEMPLATE:
-                may_be_left_out = not self._options.template_arguments
-            if may_be_left_out:
-                self.asked_with[label] = f"left out ({refusal.reason})"
-                return label
-        return ""
 
     async def _send(
         self, connection: openai.AsyncOpenAI, place: str, fields: Mapping[str, Any]
@@ -368,7 +248,7 @@ class Endpoint(Model):
         reason = NO_LOGPROBS
         for n in LIKELIEST:
             try:
-                choice = self._try(self._chat, COUNTING, self._first_token_fields(n))
+                choice = self._try(self._choice, self._chat.first_token(COUNTING, n))
                 if len(responses.first_tokens(choice)) > 1:
                     return n
                 break
@@ -421,22 +301,6 @@ class Endpoint(Model):
             return await send(connection, *given)
 
         return dict(self._client.stream(1, once))[0]
-
-
-def _sampling(options: GenerationOptions) -> dict[str, float]:
-    values = {"temperature": options.temperature, "top_p": options.top_p}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _of_every_request(options: GenerationOptions) -> dict[str, Any]:
-    off = {"enable_thinking": False} if options.thinking_tokens == 0 else {}
-    template = {**off, **options.template_arguments}
-    return {**({TEMPLATE: template} if template else {}), **options.request_fields}
-
-
-def _label(name: str, value: Any) -> str:
-    """Name a field, with its value where a server may accept another value of it."""
-    return f"{name}={value:g}" if name in ("temperature", "top_p") else name
 
 
 def _root_cause(error: BaseException) -> str:

@@ -1,0 +1,194 @@
+"""Write chat requests of OpenAI's protocol, and read their answers: of a server, or of a file."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bench.core.errors import BadInput
+from bench.scorers.base import Answer, messages
+from bench.scorers.endpoint import responses
+from bench.scorers.endpoint.responses import NO_LOGPROBS, Refusal, Unanswered
+from bench.scorers.options import GenerationOptions
+from bench.tasks.replies import unfinished_thought
+from bench.tasks.request import Request, Turns
+
+# How many likeliest tokens to ask for: as many as OpenAI's protocol allows, or as some servers do.
+LIKELIEST = (20, 5)
+# The model's own probabilities: no temperature, nothing cut away.
+UNCHANGED: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
+# How servers say that they never accept a field or a value.
+UNSUPPORTED = re.compile(
+    r"unsupported|not support|n['o]t supported|only the default|unknown|unrecogni[sz]ed"
+    r"|unexpected|not permitted|not allowed|forbidden|only \S{1,10} is (allowed|supported)|不支持",
+    re.IGNORECASE,
+)
+RENAMED = "sent as max_completion_tokens"
+TEMPLATE = "chat_template_kwargs"
+# Fields that have an option of their own, or that decide how the answer is read.
+RESERVED = {
+    "model": "--model",
+    "messages": "--system",
+    "max_tokens": "--max-new-tokens",
+    "max_completion_tokens": "--max-new-tokens",
+    "temperature": "--temperature",
+    "top_p": "--top-p",
+    "seed": "--seed",
+    "logprobs": "--read",
+    "top_logprobs": "--read",
+    TEMPLATE: "--template",
+    "stream": "",
+    "n": "",
+}
+
+
+class Chat:
+    """Makes the bodies of chat requests, and reads the choices that answer them.
+
+    Attributes:
+        likeliest: how many likeliest first tokens are asked for where letters are read.
+        asked_with: fields that the server refuses as they are, and how they are sent instead.
+        bounded: probabilities of letters so far that are upper bounds.
+
+    Args:
+        name: the model's name at the server.
+        key: removed from texts.
+    """
+
+    def __init__(self, name: str, options: GenerationOptions, key: str = "") -> None:
+        self.name, self.options, self._key = name, options, key
+        self.likeliest, self.bounded = LIKELIEST[0], 0
+        self.asked_with: dict[str, str] = {}
+        for field in RESERVED.keys() & options.request_fields.keys():
+            instead = RESERVED[field]
+            hint = f"give {instead} instead" if instead else "the workbench sets it itself"
+            raise BadInput(f"--request-field {field}: cannot be set by this option; {hint}")
+
+    def describe(self) -> dict[str, Any]:
+        """Return the fields of `run.json` on how the model is asked."""
+        values = [f"{name} {value:g}" for name, value in _sampling(self.options).items()]
+        return {
+            "prompted_as": "chat turn of the endpoint",
+            "decoding": ", ".join(values) or "the server's own",
+            **self.options.describe(),
+            **({"asked_with": dict(self.asked_with)} if self.asked_with else {}),
+            "letters_from": (
+                f"the {self.likeliest} likeliest first tokens; one that is not among them stands "
+                "with the probability of the least likely, an upper bound"
+            )
+            if self.likeliest
+            else None,
+        }
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """Return the body of a request (generate, choose), before `accepted`."""
+        if request.verb == "choose":
+            return self.first_token(
+                request.turns, self.likeliest, self.options.system, seed=request.seed
+            )
+        options = self.options
+        if request.of_judge:  # decodes greedily, and does not see the model's system message
+            options = GenerationOptions(temperature=0.0, thinking_tokens=options.thinking_tokens)
+        return {
+            "model": self.name,
+            "messages": messages(request.turns, options.system),
+            "seed": request.seed,
+            "max_tokens": request.max_new_tokens + (options.thinking_tokens or 0),
+            **_sampling(options),
+            **_of_every_request(options),
+        }
+
+    def first_token(
+        self, turns: Turns, likeliest: int, system: str = "", **more: int
+    ) -> dict[str, Any]:
+        """Return the body that asks for the probabilities of a reply's first token."""
+        return {
+            "model": self.name,
+            "messages": messages(turns, system),
+            **UNCHANGED,
+            **more,
+            "logprobs": True,
+            "top_logprobs": likeliest,
+            **_of_every_request(self.options),
+        }
+
+    def accepted(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a body with the fields as the server accepts them."""
+        return {
+            "max_completion_tokens" if how else name: value
+            for name, value in body.items()
+            if (how := self.asked_with.get(_label(name, value))) in (None, RENAMED)
+        }
+
+    def learn(self, sent: Mapping[str, Any], refusal: Refusal) -> str:
+        """Learn from a refusal how to send a field; returns it, like `temperature=0`, or ""."""
+        if refusal.status not in (400, 422):
+            return ""
+        for name, value in sent.items():
+            if not re.search(rf"\b{name}\b", refusal.texts):
+                continue
+            label = _label(name, value)
+            if name == "max_tokens" and "max_completion_tokens" in refusal.texts:
+                self.asked_with[label] = RENAMED
+                return label
+            may_be_left_out = name == "seed"
+            if name in ("temperature", "top_p"):
+                # The user's own value may also be a mistake, which has to be reported.
+                chosen = getattr(self.options, name) == value
+                may_be_left_out = not chosen or bool(UNSUPPORTED.search(refusal.texts))
+            elif name == TEMPLATE:
+                may_be_left_out = not self.options.template_arguments
+            if may_be_left_out:
+                self.asked_with[label] = f"left out ({refusal.reason})"
+                return label
+        return ""
+
+    def read(self, request: Request, choice: dict[str, Any]) -> Answer:
+        """Read the answer to a request; one that is refused or holds no text has an error."""
+        if request.verb == "choose":
+            try:
+                return self._letter(choice, request.options)
+            except Unanswered as failure:
+                return Answer("", error=str(failure))
+        reason = choice.get("finish_reason")
+        cut = reason == "length" if isinstance(reason, str) else None
+        try:
+            text = responses.text_of(choice)
+        except Unanswered as failure:
+            return Answer("", error=str(failure), cut=cut)
+        # Where a server keeps the thought apart, a reply that was cut off in it is empty.
+        in_thought = bool(cut) and not text.strip()
+        error = unfinished_thought(text, in_thought, cut, responses.MORE_TOKENS)
+        return Answer(responses.clean(text, self._key), error=error, cut=cut)
+
+    def _letter(self, choice: dict[str, Any], options: Sequence[str]) -> Answer:
+        responses.text_of(choice)  # a refused one has no letter
+        logprobs = responses.first_tokens(choice)
+        if not logprobs:
+            raise Unanswered(NO_LOGPROBS)
+        values, bounded = responses.options(logprobs, options)
+        if not values:
+            likeliest = repr(max(logprobs, key=lambda token: logprobs[token]))
+            raise Unanswered(
+                "no option is among the likeliest first tokens of the reply, which is "
+                + responses.first_line(likeliest, self._key)
+            )
+        self.bounded += bounded
+        return Answer(options[int(np.argmax(values))], tuple(values))
+
+
+def _sampling(options: GenerationOptions) -> dict[str, float]:
+    values = {"temperature": options.temperature, "top_p": options.top_p}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _of_every_request(options: GenerationOptions) -> dict[str, Any]:
+    off = {"enable_thinking": False} if options.thinking_tokens == 0 else {}
+    template = {**off, **options.template_arguments}
+    return {**({TEMPLATE: template} if template else {}), **options.request_fields}
+
+
+def _label(name: str, value: Any) -> str:
+    """Name a field, with its value where a server may accept another value of it."""
+    return f"{name}={value:g}" if name in ("temperature", "top_p") else name
