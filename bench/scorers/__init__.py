@@ -11,6 +11,7 @@ from typing import Any
 from bench.core.errors import BadInput, expected
 from bench.data.readers import as_path
 from bench.scorers.base import Answer, Model, Scorer
+from bench.scorers.endpoint import batch
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.local import hub
 from bench.scorers.local.file_hash import fingerprint
@@ -54,6 +55,7 @@ def load(
     keys: Mapping[str, str] | None = None,
     revision: str | None = None,
     base: str | None = None,
+    as_model: str | None = None,
 ) -> Scorer:
     """Load a model.
 
@@ -76,6 +78,7 @@ def load(
             `{"api.deepseek.com": "DEEPSEEK_API_KEY"}`; see `bench.scorers.endpoint.keys`.
         revision: branch, tag or commit of a Hub model, as in NAME@REVISION. Default: `main`.
         base: the base model of an adapter. Default: the one that the adapter names.
+        as_model: name of the model whose answers a file holds; needed for results of a batch.
 
     Raises:
         BadInput: the model does not exist or is not supported, or cannot follow an option.
@@ -98,7 +101,16 @@ def load(
         path = as_path(rest)
         if kind == "predictions":
             return recorded.Predictions(path, order)
-        return recorded.Replay(path) if kind == "replay" else recorded.HarnessSamples(path)
+        if kind == "lm-eval":
+            return recorded.HarnessSamples(path)
+        if not batch.is_batch(path):
+            return recorded.Replay(path, as_model or "")
+        if not as_model:
+            raise BadInput(
+                f"{path}: holds results of a batch; name the model that gave them by --as-model "
+                "NAME (a judge by --as-judge NAME), as in `bench requests`"
+            )
+        return batch.Batch(path, as_model, options)
     if kind == "simulated":
         from bench.scorers.stand_ins.simulated import Simulated
 
@@ -150,7 +162,8 @@ def check(model: str, elsewhere: bool = False) -> None:
 
         parse_recipe(rest)
     elif kind in FILES:
-        if not as_path(rest).is_file():
+        path = as_path(rest)
+        if not (path.is_file() or (kind == "replay" and path.is_dir())):
             raise BadInput(f"{rest}: no such file of {FILES[kind]} (model {model})")
     elif kind == "openai":
         key_names.parse(rest)
@@ -190,8 +203,12 @@ def content(model: str) -> str | None:
 
 
 def writes_replies(model: str) -> bool:
-    """Tell language models, which can follow options of generation, from files and formulas."""
-    return split_kind(model)[0] not in ("simulated", *FILES)
+    """Tell language models, which can follow options of generation, from files and formulas.
+
+    Results of a batch followed them.
+    """
+    kind, rest = split_kind(model)
+    return kind not in ("simulated", *FILES) or (kind == "replay" and batch.is_batch(as_path(rest)))
 
 
 def split_kind(model: str) -> tuple[str, str]:

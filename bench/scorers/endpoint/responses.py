@@ -14,6 +14,7 @@ from bench.tasks.replies import unfinished_thought
 NO_TEXT = "the server answered without a text"
 NO_LOGPROBS = "the server answered without log-probabilities"
 REFUSED = "refused by the content filter"
+DECLINED = "refused by the model, in a field of its own"
 MORE_TOKENS = "--thinking-tokens or --max-new-tokens"
 # Why a server ended a reply early: vLLM and SGLang; Zhipu; DeepSeek; OpenRouter.
 BROKEN_OFF = ("abort", "network_error", "insufficient_system_resource", "error")
@@ -76,6 +77,8 @@ def text_of(choice: dict[str, Any]) -> str:
         raise Unanswered(REFUSED)
     message = choice.get("message")
     content = message.get("content") if isinstance(message, dict) else 0
+    if not content and at(message, "refusal"):  # OpenAI
+        raise Unanswered(DECLINED)
     if isinstance(content, list):
         content = "".join(map(_part, content))
     if content is None:  # as where all tokens went into thoughts

@@ -125,6 +125,24 @@ def locate(model: str) -> Location:
     raise BadInput(f"{model}: {problem}; give a folder, a .gguf file, or a Hub id")
 
 
+def is_here(model: str, base: str | None = None) -> bool:
+    """Tell whether the files of `model` are on this machine, complete; nothing is downloaded.
+
+    `base` is the base model of an adapter, if it is not the one that the adapter names.
+    """
+    reference = parse(model)
+    folder = _cached(reference) if reference else Path(model).expanduser()
+    if folder is None or not folder.exists() or (reference and _missing(folder)):
+        return False
+    if not (folder / ADAPTER_CONFIG).is_file():
+        return True
+    name = base
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
+        name = name or str(config["base_model_name_or_path"])
+    return bool(name) and is_here(str(name))
+
+
 def base_of(model: str, files: Location, given: str | None = None) -> Location | None:
     """Find the base model of an adapter, which needs peft; None for a complete model.
 
@@ -197,21 +215,15 @@ def _snapshot(reference: Reference) -> Path:
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RevisionNotFoundError
 
-    from bench.data.hub_client import explain, quiet
+    from bench.data.hub_client import explain
 
     def failure(error: Exception, without_answer: str) -> BadInput:
         answered = isinstance(error, HfHubHTTPError | HFValidationError)
         prefix = "" if answered else without_answer
         return BadInput(f"{reference}: {prefix}{explain(error, *reference)}")
 
-    quiet()
     name, revision = reference
-    cached = None
-    # Not in the cache, or no valid id, which the Hub's own answer explains.
-    with suppress(Exception):
-        cached = Path(
-            snapshot_download(name, revision=revision, allow_patterns=[], local_files_only=True)
-        )
+    cached = _cached(reference)
     if cached and COMMIT.fullmatch(str(revision)) and not _missing(cached):
         return cached
     try:
@@ -233,6 +245,22 @@ def _snapshot(reference: Reference) -> Path:
             error, "its download broke off, and the same command continues it: "
         ) from None
     return _check_complete(reference, folder, [file.rfilename for file in info.siblings or ()])
+
+
+def _cached(reference: Reference) -> Path | None:
+    """Return the cache's folder of a model, which can lack files; None if there is none."""
+    from huggingface_hub import snapshot_download
+
+    from bench.data.hub_client import quiet
+
+    quiet()
+    name, revision = reference
+    # Not in the cache, or no valid id, which the Hub's own answer explains.
+    with suppress(Exception):
+        return Path(
+            snapshot_download(name, revision=revision, allow_patterns=[], local_files_only=True)
+        )
+    return None
 
 
 def _missing(folder: Path) -> list[str]:

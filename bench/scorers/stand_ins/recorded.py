@@ -3,7 +3,7 @@ NLI model, JSON Lines or a CSV table; `lm-eval:FILE`, what lm-evaluation-harness
 
 A replay has an answer per line, found by its names or by its exact prompt; a table has the columns
 task, item_id, request, response and, where there are several, repeat; others are ignored. People
-who grade replies by hand fill in such a table.
+who grade replies by hand fill in such a table. Results of a batch are in `scorers.endpoint.batch`.
 
     {"task": "ss", "item_id": "gender:1", "request": "甲|乙", "repeat": 0, "response": "A"}
     {"prompt": "...", "response": "A"}
@@ -56,13 +56,13 @@ class _Recorded:
     verbs: tuple[str, ...] = VERBS
     reads: tuple[str, ...] = tuple(READ)
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, name: str = "") -> None:
+        self.path, self.name = path, name or f"{self.prefix}:{path.name}"
 
     def describe(self) -> dict[str, Any]:
         with open_file(self.path) as stream:
             revision = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
-        return {"kind": self.kind, "id": f"{self.prefix}:{self.path.name}", "revision": revision}
+        return {"kind": self.kind, "id": self.name, "revision": revision}
 
     def _rows(self, columns: Sequence[str], more: Sequence[str]) -> Iterator["_Row"]:
         if self.path.suffix != ".csv":
@@ -114,12 +114,15 @@ class _Row(NamedTuple):
 
 
 class Replay(_Recorded):
-    """Returns what a file says; a missing answer is an error that names the request."""
+    """Returns what a file says; a missing answer is an error that names the request.
+
+    `name` is the model's that gave the answers, if that is known.
+    """
 
     kind, prefix = "recorded answers", "replay"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, name: str = "") -> None:
+        super().__init__(path, name)
         self._answers: dict[tuple[Any, ...], str] = {}
         for row in self._rows((*NAMES, "response"), ("repeat",)):
             names = ("prompt",) if "prompt" in row.fields and path.suffix != ".csv" else NAMES
