@@ -56,6 +56,12 @@ class RunConfig(BaseModel):
         "outside_studies",
         metavar="MODEL",
     )
+    as_model: str | None = option(
+        None,
+        "Name of the model whose answers replay:FILE holds, as its service spells it; needed for "
+        "results of `bench requests`. Default: the file's name.",
+        metavar="NAME",
+    )
     revision: str | None = option(
         None, "Branch, tag or commit of a Hub model, as in NAME@REVISION; default: main."
     )
@@ -74,6 +80,9 @@ class RunConfig(BaseModel):
         "Model that grades replies where a task needs it, spelt like --model; it answers "
         "without sampling. Default: tasks that need a judge are left out.",
         metavar="MODEL",
+    )
+    as_judge: str | None = option(
+        None, "The same for a judge that is replay:FILE; default: the file's name.", metavar="NAME"
     )
     categories: Sequence[str] | None = option(
         None, "Only these categories, comma-separated; default: all.", metavar="NAMES"
@@ -190,6 +199,17 @@ class RunConfig(BaseModel):
     )
     resources: Mapping[str, float] | None = option(
         None, "Resources that a Dask worker needs per shard, like GPU=1; default: none."
+    )
+    price: Sequence[float] | None = option(
+        None,
+        "Money per million tokens that the model reads, and writes, like 0.8,2; for --dry-run. "
+        "Default: no costs are given.",
+        metavar="IN,OUT",
+    )
+    judge_price: Sequence[float] | None = option(
+        None,
+        "The same of the judge; default: --price where model and judge are one.",
+        metavar="IN,OUT",
     )
     limits: Mapping[str, Any] | None = option(
         None, "Limits of endpoints by name; see `bench.scorers.options.Limits`."

@@ -356,7 +356,7 @@ def _read_shards(folder: Path) -> pa.Table:
 def _identity(folder: Path) -> str:
     """Hash who was asked what; a judge may be added later, so it is no part of this."""
     about = read_run_json(folder)
-    asked = {k: v for k, v in about["asked"].items() if v is not None and not k.startswith("judge")}
+    asked = {k: v for k, v in about["asked"].items() if v is not None and "judge" not in k}
     return text_hash(json.dumps([about["benchmark"], asked], sort_keys=True, ensure_ascii=False))
 
 

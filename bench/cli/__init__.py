@@ -3,12 +3,12 @@
 Exit status: 0 done; 1 the run failed; 2 the call or the data is wrong, which one line explains.
 """
 
-import inspect
 import re
+import shlex
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +19,14 @@ from bench import __version__
 from bench.benchmarks import module, names, resolve
 from bench.cli import make
 from bench.cli.make import Data
-from bench.cli.options import OPTIONS, examples, flag, read_options, read_settings, run_parameters
+from bench.cli.options import (
+    OF_REQUESTS,
+    examples,
+    flag,
+    read_options,
+    read_settings,
+    with_run_options,
+)
 from bench.config import RunConfig
 from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
 from bench.core.progress import say
@@ -52,6 +59,14 @@ Full = Annotated[
         "--full",
         "Print all scores by category, and those of preset official that differ, instead of "
         "sentences.",
+    ),
+]
+DryRun = Annotated[
+    bool,
+    flag(
+        "--dry-run",
+        "Ask nothing of an endpoint and write nothing; print requests, tokens, costs and, for "
+        "models on this machine, the time.",
     ),
 ]
 Settings = Annotated[
@@ -143,17 +158,20 @@ def run(
             help="Folder or run.json of a run: ask the same again, and compare.",
         ),
     ] = "",
+    dry_run: DryRun = False,
     full: Full = False,
     format: Format = "table",
     **given: Any,
 ) -> None:
     """Ask a model, write the records, print what was found. An interrupted run continues."""
     from bench.cli import printing
-    from bench.run import evaluate, repeat
+    from bench.run import estimate, evaluate, repeat
     from bench.run.results import UnchangingRun
 
     _check_format(format)
     options = read_options(given)
+    if dry_run and source:
+        raise BadInput("--dry-run: is for a run of its own; leave out --from")
     if source:
         named = {"benchmark": benchmark} if benchmark else {}
         done = repeat(source, **named, **options)
@@ -164,29 +182,92 @@ def run(
         ):
             if not value:
                 raise BadInput(f"Missing {argument}; or repeat a run by --from RUN")
+        if dry_run:
+            printing.estimates([estimate(benchmark, **options)], format)
+            return
         done = evaluate(benchmark, **options)
     scored = UnchangingRun(done.folder, done.about)
     scored.write_scores()
     printing.scores([scored], None, format, full)
 
 
-# The options of `RunConfig` in place of `**given`.
-_OWN = [
-    parameter
-    for parameter in inspect.signature(run).parameters.values()
-    if parameter.kind is not parameter.VAR_KEYWORD
-]
-_PARAMETERS = sorted(
-    [*_OWN, *run_parameters()], key=lambda parameter: OPTIONS.get(parameter.name, -1)
-)
-run.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]
-run.__annotations__ = {parameter.name: parameter.annotation for parameter in _PARAMETERS}
 app.command(
     epilog=examples(
         "run cbbq --model simulated:bias=0.7 --limit 20",
         "run mcbe --model Qwen/Qwen2.5-0.5B-Instruct --read letters --categories gender,age",
     )
-)(run)
+)(with_run_options(run))
+
+
+def requests(
+    benchmark: Benchmark,
+    *,
+    out: Annotated[str, Option(metavar="FILE", help="File of the requests, like next.jsonl.")],
+    results: Annotated[
+        str,
+        Option(
+            metavar="FILE",
+            help="What came back so far, a file or a folder of files (*.jsonl): write what is "
+            "left to ask, and the stage that needs these replies. Default: nothing came back.",
+        ),
+    ] = "",
+    url: Annotated[
+        str,
+        Option(
+            metavar="PATH",
+            help="Path of the requests; default: /v1/chat/completions. Zhipu has "
+            "/v4/chat/completions.",
+        ),
+    ] = "",
+    **given: Any,
+) -> None:
+    """Write the requests of a run for a batch service, and say what is next.
+
+    The file is for `vllm run-batch`, and for the batch services of OpenAI, Alibaba and others.
+
+    `bench run --model replay:RESULTS --as-model NAME` reads what came back.
+    """
+    from bench.run import batch
+
+    options = read_options(given)
+    if not options.get("as_model"):
+        raise BadInput("Missing option '--as-model': the model's name at the service")
+    config = RunConfig.of(benchmark=benchmark, **options)
+    written, state = batch.write(config, results, Path(out).expanduser(), url or batch.CHAT)
+    for file in written:
+        counts = ", ".join(f"{task} {n:,}" for task, n in file.tasks.items())
+        print(f"{file.path}: {file.tasks.total():,} requests to {file.model} ({counts})")
+    folder = results or "results"
+    call = shlex.join(_without(sys.argv[2:], "--out", "--results", "--url"))
+    if written and state.waiting:
+        again = f"`bench requests {call} --results {folder} --out next.jsonl`"
+        then = f"{again} writes the next of {state.waiting:,} requests, which need these replies"
+    else:
+        judged = f" --judge replay:{folder}" if "as_judge" in options else ""
+        then = f"`bench run {call} --model replay:{folder}{judged}` records and scores the answers"
+    came = f"put what comes back into the folder {folder}; then " if written else ""
+    print(f"next: {came}{then}")
+
+
+def _without(words: Sequence[str], *options: str) -> list[str]:
+    """Return the words of a call without some options and their values."""
+    given = iter(words)
+    kept = []
+    for word in given:
+        if word in options:
+            next(given, None)
+        elif word.partition("=")[0] not in options:
+            kept.append(word)
+    return kept
+
+
+app.command(
+    rich_help_panel=PLAN,
+    epilog=examples(
+        "requests cbbq --as-model qwen-plus --out ask.jsonl",
+        "requests cbbq --as-model qwen-plus --out next.jsonl --results results",
+    ),
+)(with_run_options(requests, *OF_REQUESTS))
 
 
 @app.command(
@@ -280,10 +361,21 @@ def report(
     jobs: Annotated[
         int | None, Option(metavar="N", help="Models run at a time; default: the number of cores.")
     ] = None,
+    dry_run: DryRun = False,
+    format: Annotated[
+        str, Option(help="Of --dry-run: table, csv, json or latex; default: table.")
+    ] = "table",
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
+    from bench.report.build import estimates
     from bench.report.build import make as build
 
+    _check_format(format)
+    if dry_run:
+        from bench.cli import printing
+
+        printing.estimates(estimates(study or None, out or None), format)
+        return
     made = build(study or None, out or None, jobs)
     print(made.page)
     if made.failed:

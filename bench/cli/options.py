@@ -25,9 +25,10 @@ LIMITS = {
 # The options of `bench run` by the heading that they have in the help, in its order.
 GROUPS: Mapping[str, Sequence[str]] = {
     "Options": (
-        *("model", "limit", "categories", "tasks", "read", "judge", "data", "preset", "settings"),
-        *("full", "format", "name", "out", "source"),
+        *("model", "as_model", "limit", "categories", "tasks", "read", "judge", "as_judge", "data"),
+        *("preset", "settings", "full", "format", "name", "out", "source"),
     ),
+    "Before it is asked": ("dry_run", "price", "judge_price"),
     "What is asked": ("prompts", "system", "template_arguments", "repeats", "seed", "label_names"),
     "How replies are written": ("max_new_tokens", "thinking_tokens", "temperature", "top_p"),
     "Where the model comes from and runs": (
@@ -37,6 +38,12 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "Endpoints": ("keys", "request_fields", *LIMITS),
 }
 TEMPLATE = "template."
+# What decides the requests of a batch.
+OF_REQUESTS = (
+    *("as_model", "as_judge", "limit", "categories", "tasks", "read", "data", "preset", "settings"),
+    *("prompts", "system", "template_arguments", "repeats", "seed", "max_new_tokens"),
+    *("thinking_tokens", "temperature", "top_p", "request_fields"),
+)
 OPTIONS = {name: k for k, name in enumerate(chain(*GROUPS.values()))}
 
 
@@ -50,8 +57,22 @@ def flag(name: str, help: str) -> Any:
     return typer.Option(name, metavar="", help=help)
 
 
-def run_parameters() -> list[inspect.Parameter]:
-    """Return the parameters of `bench run` for typer: the options of a run, but the benchmark.
+def with_run_options(command: Callable[..., None], *names: str) -> Callable[..., None]:
+    """Give a command the options of a run in place of its `**given`; by default all of them."""
+    own = [
+        parameter
+        for parameter in inspect.signature(command).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    options = [one for one in _run_parameters() if not names or one.name in names]
+    parameters = sorted([*own, *options], key=lambda parameter: OPTIONS.get(parameter.name, -1))
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
+def _run_parameters() -> list[inspect.Parameter]:
+    """Return the options of a run, but the benchmark, as parameters for typer.
 
     One that is not given is None, a flag False.
     """
@@ -181,6 +202,13 @@ def _resources(text: str) -> dict[str, float]:
         raise BadInput(f"--resources {text}: expected NAME=NUMBER, like GPU=1") from None
 
 
+def _prices(text: str) -> list[float]:
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise BadInput(f"--price {text}: expected IN,OUT, two numbers like 0.8,2") from None
+
+
 # What reads options that typer cannot parse.
 READERS: Mapping[str, Callable[[Any], Any]] = {
     "categories": listed,
@@ -192,5 +220,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "thinking_tokens": _thinking_tokens,
     "system": _system_text,
     "resources": _resources,
+    "price": _prices,
+    "judge_price": _prices,
     "keys": _keys,
 }

@@ -4,7 +4,7 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -222,6 +222,69 @@ def _print_scores(run: Any, scores: "pd.DataFrame") -> None:
             )
         console.print(table)
     console.print(f"records: {_safe(run.folder)}", soft_wrap=True)
+
+
+def estimates(given: Sequence[Any], format: str) -> None:
+    """Print what runs would ask (`bench.run.Estimate`): one by task, several by run."""
+    if format == "json":
+        rows = [one.as_dict() for one in given]
+        _print_json(rows[0] if len(rows) == 1 else rows)
+        return
+    if format != "table":
+        import pandas as pd
+
+        _print_as(pd.DataFrame([row for one in given for row in one.rows()]), format)
+        return
+    from rich.table import Table
+
+    from bench.run import money, summed
+
+    every, first = summed(given), given[0]
+    lines: list[Any] = [(part.task, part.role, part) for part in first.parts]
+    names = ["task", "asked"]
+    if len(given) > 1:
+        names = ["run", "model", "judge"]
+        lines = [(one.benchmark, one.model, one.judge, one.total) for one in given]
+    if len(lines) > 1:
+        lines.append(("all", *[""] * (len(names) - 1), every.total))
+    table = Table(show_edge=False, pad_edge=False)
+    for name in names:
+        table.add_column(name)
+    shown = ["requests", "recorded", "tokens read", "tokens written"]
+    for name in (*shown, *["costs"] * bool(every.prices), "time"):
+        table.add_column(name, justify="right")
+    for *texts, part in lines:
+        counts = [f"{part.requests:,}", f"{part.recorded:,}"]
+        counts += [_between(part.tokens_in), _between(part.tokens_out)]
+        if every.prices:
+            counts.append(_between(part.cost, money))
+        table.add_row(*map(_safe, texts), *counts, _duration(part.seconds))
+    console = _console()
+    if len(given) == 1:
+        judged = f", judged by {first.judge}" if first.judge else ""
+        times = "once" if first.repeats == 1 else f"{first.repeats:,} times"
+        title = f"[bold]{_safe(first.model)}[/] on {first.benchmark}{_safe(judged)}"
+        files = f"{first.shards:,} {'file' if first.shards == 1 else 'files'}"
+        console.print(f"{title}: asked {times}, recorded in {files}")
+    console.print(table)
+    for note in every.notes:
+        console.print(_safe(note))
+
+
+def _between(given: Any, form: Callable[[float], str] = "{:,.0f}".format) -> str:
+    """Return a range, one number where both are the same, and a dash for none."""
+    if given is None:
+        return "—"
+    low, high = map(form, given)
+    return low if low == high else f"{low} to {high}"
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "—"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def planned(

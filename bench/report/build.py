@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench import records
 from bench.analyses import OVER_VARIANTS, run_folders
 from bench.benchmarks import get
 from bench.core import places
@@ -29,7 +30,7 @@ from bench.report.execute import check_parameters, types_of_parameters
 from bench.report.site import Page
 from bench.report.study import Study
 from bench.report.study_runs import ASKED, DONE, FAILED, Cell, run_folder
-from bench.run import processes
+from bench.run import Estimate, processes, summed
 from bench.run.results import UnchangingRun
 
 # Options of where a model runs; notebooks read records, so they do not need them.
@@ -76,8 +77,36 @@ def make(
         why = f"cannot be written ({error.strerror or error})"
         raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
     study_runs.check_keys(plan, folder)
+    for line in _planned(plan, folder):
+        say(line)
     with use_language(plan.language), use_models([model.label for model in plan.models]):
         return making.make(at_a_time)
+
+
+def estimates(
+    study_file: str | Path | None = None, out: str | Path | None = None
+) -> list[Estimate]:
+    """Say what `make` would ask, run by run; nothing is written, and no endpoint is asked.
+
+    Args:
+        study_file, out: as for `make`.
+    """
+    plan = study.load(Path(study_file) if study_file else DEMO)
+    folder = Path(out).resolve() if out else places.reports() / plan.name
+    return study_runs.estimates(plan, folder, measure=True)
+
+
+def _planned(plan: Study, folder: Path) -> list[str]:
+    """Say of each variant, and of all, what is left to ask; nothing if that is nothing."""
+    cells = study_runs.cells(plan)
+    if all(records.is_complete(run_folder(folder, cell)) for cell in cells):
+        return []
+    by_title: dict[str, list[Estimate]] = {}
+    for one in study_runs.estimates(plan, folder, measure=False):
+        by_title.setdefault(one.benchmark, []).append(one)
+    lines = [f"{title}, {len(ones)} models: {summed(ones)}" for title, ones in by_title.items()]
+    every = [one for ones in by_title.values() for one in ones]
+    return [*lines, f"in all: {summed(every)}"] if len(lines) > 1 else lines
 
 
 class Making:

@@ -1,5 +1,6 @@
 """The runs of a study: each model is asked in its own process, so that a failure stops no other."""
 
+import json
 import multiprocessing
 import os
 import sys
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from bench import records
 from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.report.study import Study, StudyModel, Variant
-from bench.run import Run, evaluate, processes
+from bench.run import Estimate, Run, estimate, evaluate, processes
 from bench.scorers import FILES, split_kind
 from bench.scorers.endpoint import keys
 
@@ -69,6 +70,33 @@ def check_keys(plan: Study, folder: Path) -> None:
 def cells(plan: Study) -> list[Cell]:
     """Return all runs of a study in its order, none of which was asked yet."""
     return [Cell(model, variant, ASKED) for model in plan.models for variant in plan.variants]
+
+
+def estimates(plan: Study, folder: Path, measure: bool) -> list[Estimate]:
+    """Estimate the runs of a study that can be asked; `benchmark` is the title of the variant.
+
+    Args:
+        measure: see `bench.run.estimate`; without, new runs that ask the same share an estimate.
+    """
+    known: dict[str, Estimate] = {}
+    found = []
+    for cell in cells(plan):
+        model, variant = cell.model, cell.variant
+        options, out = plan.run_options(model, variant), run_folder(folder, cell)
+        asked = {name: value for name, value in options.items() if name not in ("name", "keys")}
+        same = json.dumps([variant.key, split_kind(model.model)[0], asked], default=str)
+        if measure or out.exists() or same not in known:
+            given = {"partial": True, "measure": measure, "out": out, **options}
+            # What cannot be asked, or read, is reported when it is asked.
+            with suppress(BadInput, RunFailed):
+                try:
+                    known[same] = estimate(variant.benchmark, model.model, **given)
+                except AnotherRun:  # which makes place for this one
+                    given["out"] = out.with_name(f"{out.name}.new")
+                    known[same] = estimate(variant.benchmark, model.model, **given)
+        if one := known.get(same):
+            found.append(one._replace(benchmark=variant.title, model=model.label))
+    return found
 
 
 @contextmanager

@@ -4,7 +4,6 @@ result = evaluate("cbbq", "tiny:s", limit=20)
 result.scores()
 """
 
-import re
 import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -13,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench import records, scorers
+from bench import records
 from bench.benchmarks import resolve
 from bench.config import RunConfig
 from bench.core import places
@@ -22,38 +21,40 @@ from bench.core.progress import in_notebook, say
 from bench.data import frame
 from bench.metrics.headline import asked_headlines, headline_rows, prompt_language_warning
 from bench.metrics.table import ALL
-from bench.run import repeating, run_json
-from bench.run.cluster import Cluster, RemoteScorer
-from bench.run.execute import Lazy, execute_requests
-from bench.run.plan import Plan
+from bench.run import batch, repeating, run_json
+from bench.run.cluster import Cluster
+from bench.run.costs import Estimate, estimate, money, summed
+from bench.run.execute import execute_requests
+from bench.run.prepare import models, prepare
 from bench.run.results import (
     PRESETS,
     Run,
     all_items,
-    check_preset,
     labels,
+    path_slug,
     probe_failed,
     score,
     short_name,
     table,
 )
-from bench.scorers.base import Scorer, digest
 from bench.scorers.endpoint import keys as key_names
-from bench.scorers.local import hub
-from bench.scorers.options import GenerationOptions, Limits
 
 __all__ = [
     "PRESETS",
+    "Estimate",
     "Run",
     "all_items",
+    "estimate",
     "evaluate",
     "evaluate_all",
     "known_bias",
     "labels",
+    "money",
     "path_slug",
     "repeat",
     "score",
     "short_name",
+    "summed",
     "table",
 ]
 
@@ -87,30 +88,10 @@ def evaluate(
         RunFailed: the model did not answer.
     """
     config = RunConfig.of(benchmark=benchmark, model=model, **options)
-    check_preset(config.preset)
-    Limits.of(config.limits)
-    key_names.check(config.keys or {}, [config.model, config.judge])
-    # A run that is continued keeps its settings: another preset only scores it otherwise.
-    before = like.about if like else {}
-    if not like and config.out and (Path(config.out) / records.RUN_JSON).is_file():
-        before = records.read_run_json(Path(config.out))
-    is_same = before.get("benchmark") == resolve(config.benchmark)
-    recorded: dict[str, Any] = before["asked"] if like or is_same else {}
-    settings = {**recorded.get("settings", {}), **(config.settings or {})}
-    model = hub.at_revision(config.model, config.revision)
-    config = config.model_copy(update={"settings": settings, "model": model, "revision": None})
-    plan = Plan.make(config, recorded)
-    if like:
-        repeating.check_plan(like.about, plan, config.preset)
-    folder = places.reports() / "runs" / path_slug(model) / f"{plan.benchmark}-{plan.identity}"
-    folder = Path(config.out) if config.out else folder
-    if config.resources and not config.scheduler:
-        raise BadInput(
-            "--resources: says what workers of a cluster have to offer; give --scheduler too"
-        )
+    config, plan, folder = ready = prepare(config, like)
     cluster = Cluster(config.scheduler, config.resources) if config.scheduler else None
-    asked, judge = _scorers(config, plan.asked["judge"], cluster)
-    title = f"{plan.benchmark}, {model}"
+    asked, judge = models(config, plan.asked["judge"], cluster)
+    title = ready.title
     with records.run_lock(folder) as refusal, cluster or nullcontext():
         about = run_json.existing_run(folder, plan, config, refusal)
         has_judge = about and about["judge"]
@@ -125,6 +106,9 @@ def evaluate(
         judge_verbs = new_judge.verbs if new_judge else about["judge_verbs"] if about else ()
         lacks = described.get("lacks", {})
         requests = plan.requests(verbs, reads, judge_verbs, partial, lacks)
+        if about is None or new_judge:
+            loaded = [one.load() if one and one.loaded else None for one in (asked, judge)]
+            batch.check(requests, *loaded)
         if about is None:
             shard = cluster.shard_size(SHARD, requests.total) if cluster else SHARD
             if like:
@@ -167,41 +151,6 @@ def evaluate(
             workers = cluster.workers if cluster else []
             run_json.add_conditions(folder, about, used, workers)
     return Run(folder, about)
-
-
-def _scorers(
-    config: RunConfig, judge: str | None, cluster: Cluster | None
-) -> tuple[Lazy, Lazy | None]:
-    """Return the model, and the judge if some task needs one, both to be loaded when needed."""
-    keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
-
-    def lazy(name: str, generation: GenerationOptions, **of_model: Any) -> Lazy:
-        options: dict[str, Any] = {
-            **{option: getattr(config, option) for option in config.fields_with("loads")},
-            **of_model,
-            "generation": generation.changed(),
-        }
-        if cluster and cluster.asks(name):
-            registered = cluster.register(name, options)
-            return Lazy(lambda: RemoteScorer(cluster, registered))
-
-        def load() -> Scorer:
-            key_names.check_set(keys)  # the judge's too, before anything is asked
-            limits = Limits.of(config.limits)._asdict()
-            return scorers.load(name, **options, limits=limits, keys=keys)
-
-        return Lazy(load)
-
-    label_names = list(config.labels_of(config.model) or ())
-    model = lazy(config.model, config.generation, label_names=label_names, base=config.base)
-    if judge is None:
-        return model, None
-    # A judge needs room for its thoughts too, and otherwise grades as it is.
-    thinking = config.thinking_tokens if scorers.writes_replies(judge) else None
-    generation = GenerationOptions(thinking_tokens=thinking)
-    # A model that judges itself is loaded once.
-    is_same = judge == config.model and generation == config.generation
-    return model, model if is_same else lazy(judge, generation)
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
@@ -310,12 +259,6 @@ def known_bias(
             values = {name: row[name] for name in ("ci_low", "ci_high", "n")}
             rows.append({"bias": rate, metric: row["score"], **values})
     return pd.DataFrame(rows, columns=["bias", metric, "ci_low", "ci_high", "n"])
-
-
-def path_slug(model: str) -> str:
-    """Turn a model's name into the name of a folder."""
-    name = re.sub(r"[^\w.,=+-]+", "_", model).strip("._") or "model"
-    return name if len(name) <= 80 else f"{name[-72:]}-{digest(model)[:7]}"
 
 
 def curated(name: str) -> Path:

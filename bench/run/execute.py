@@ -141,7 +141,7 @@ def execute_requests(
             check_same_scorer(folder, role, about[role], scorer.load())
     if refusal:
         return
-    name = about.get("name") or short_name(plan.asked["model"])
+    name = about.get("name") or short_name(plan.asked.get("as_model") or plan.asked["model"])
     title, start = f"asking {name} {plan.benchmark}", time.perf_counter()
     n_done = requests.total - len(left)
     size = sum(map(_size, left))
@@ -151,7 +151,7 @@ def execute_requests(
     ):
         for stage in filter(None, stages):
             needs_replies = any(request.after for _, shard in stage for request in shard)
-            replies = _replies(records.read(folder)) if needs_replies else {}
+            replies = replies_of(records.read(folder)) if needs_replies else {}
             shards = [Shard.of(number, planned, replies, journal) for number, planned in stage]
             for shard in _answered(shards, model, judge, journal, bar):
                 rows = shard.rows(plan)
@@ -177,7 +177,7 @@ def answers(
     rows: list[dict[str, Any]] = []
     scorers = Lazy(lambda: model), Lazy(lambda: judge or model)
     for number, stage in enumerate(requests.stages):
-        shards = [Shard.of(number, stage, _replies(pd.DataFrame(rows)), None)]
+        shards = [Shard.of(number, stage, replies_of(pd.DataFrame(rows)), None)]
         for shard in _answered(shards, *scorers):
             rows += shard.rows(plan)
     return pd.DataFrame(rows)
@@ -268,7 +268,8 @@ def _explain_failures(role: str, batches: Iterator[Any]) -> Iterator[Any]:
         raise RunFailed(f"the {role} did not answer ({first_line}); {CONTINUES}") from error
 
 
-def _replies(rows: pd.DataFrame) -> Replies:
+def replies_of(rows: pd.DataFrame) -> Replies:
+    """Return the replies in records by task, item, request and repeat."""
     columns = ("task", "item_id", "request", "repeat", "response", "error")
     return {
         tuple(key): None if error else response

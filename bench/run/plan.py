@@ -87,9 +87,14 @@ class Plan:
         names = tasks.chosen(benchmark, config.tasks)
         room = module("tasks", benchmark)
         settings = tasks.settings(benchmark, config.settings or {}, config.preset)
-        for name in filter(None, (model, judge)):
+        for role, given in (("model", model), ("judge", judge)):
             # The workers of a cluster have models of their own.
-            scorers.check(name, elsewhere=bool(config.scheduler))
+            if given:
+                scorers.check(given, elsewhere=bool(config.scheduler))
+            if getattr(config, f"as_{role}") and scorers.split_kind(given or "")[0] != "replay":
+                raise BadInput(
+                    f"--as-{role}: names whose answers --{role} replay:FILE holds; leave it out"
+                )
         if not any(room.judged(task, settings) for task in names):
             judge = None
         source = data.find(benchmark, config.data)
@@ -152,6 +157,11 @@ class Plan:
             "model_content": scorers.content(model),
             "judge_content": scorers.content(judge) if judge else None,
             # Newer options are left out at their default, so that older runs stay the same runs.
+            **{
+                role: name
+                for role, given in (("as_model", model), ("as_judge", judge))
+                if given and (name := getattr(config, role))
+            },
             **({"label_names": list(label_order(label_names))} if label_names else {}),
             **({"generation": generation} if generation else {}),
             **({"base": base, "base_content": scorers.content(base)} if base else {}),

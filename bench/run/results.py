@@ -5,6 +5,7 @@ result.scores("official")
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.headline import headline_rows, without_chat_template
 from bench.metrics.readings import precision, precision_note
 from bench.metrics.table import ALL, Score, join_notes, score_table
+from bench.scorers.base import digest
 from bench.scorers.local import hub
 
 # Two ways to compute the same number differ by less.
@@ -94,7 +96,15 @@ class Run:
 
     @property
     def model(self) -> str:
-        return str(self.about["asked"]["model"])
+        """The model as it was asked for; of recorded answers the one that gave them."""
+        asked = self.about["asked"]
+        return str(asked.get("as_model") or asked["model"])
+
+    @property
+    def judge(self) -> str:
+        """The judge, as `model`; empty without one."""
+        asked = self.about["asked"]
+        return str(asked.get("as_judge") or asked.get("judge") or "")
 
     @property
     def label(self) -> str:
@@ -274,7 +284,7 @@ class Run:
     ) -> Iterator[Note]:
         """Say how the answers to each task came about."""
         room, asked = module("tasks", self.benchmark), self.about["asked"]
-        judge, lost = asked.get("judge"), rows[rows.error != ""]
+        judge, lost = self.judge, rows[rows.error != ""]
         for task in (task for task in dict.fromkeys(table.task) if task != ALL):
             reasons = lost.error[lost.task == task].value_counts()
             if len(reasons):
@@ -419,3 +429,9 @@ def short_name(model: str) -> str:
     if model.partition(":")[0] in ("tiny", "simulated", "openai"):
         return model.partition("@")[0]
     return PureWindowsPath(model).name.removesuffix(".gguf").removesuffix(".jsonl")
+
+
+def path_slug(model: str) -> str:
+    """Turn a model's name into the name of a folder."""
+    name = re.sub(r"[^\w.,=+-]+", "_", model).strip("._") or "model"
+    return name if len(name) <= 80 else f"{name[-72:]}-{digest(model)[:7]}"

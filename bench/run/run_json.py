@@ -46,7 +46,7 @@ def existing_run(
     # Without a judge, a task that needs one is asked otherwise.
     if "needed" not in judged and now["judge"] and was.get("judge", "") is None:
         # The judge's requests come after all others, so the shards stay as they are.
-        was |= {"judge": now["judge"], "judge_content": now["judge_content"]}
+        was |= {name: value for name, value in now.items() if "judge" in name}
     for role in ("model", "judge"):
         # A model of the Hub may be named by the commit that was found before.
         commit = (about.get(role) or {}).get("revision")

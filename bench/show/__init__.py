@@ -467,7 +467,7 @@ def rests_on(run: Run) -> dict[str, Any]:
         "preset": run.about["preset"],
         "seed": asked["seed"],
         "repeats": asked["repeats"],
-        "judge": short_name(asked["judge"] or ""),
+        "judge": short_name(run.judge),
         "settings": ", ".join(f"{key}={value}" for key, value in asked["settings"].items()),
         "when": run.about["when"],
     }

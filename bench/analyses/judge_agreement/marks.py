@@ -50,7 +50,7 @@ def judged(
     """
     if runs:
         given = opened(runs, benchmarks=["mcbe", "cbbq"], models=models)
-        usable = [run for run in given if run.about["asked"]["judge"] or _has(run, "bs")]
+        usable = [run for run in given if run.judge or _has(run, "bs")]
         if not usable:
             raise NoRuns(
                 f"none of {len(given)} runs has marks of a judge, or severities; ask with --judge, "
@@ -257,9 +257,9 @@ def _has(run: Run, task: str) -> bool:
 
 def _marked(runs: Sequence[Run], benchmark: str, task: str = "") -> list[tuple[Run, str, str]]:
     """List the runs of a benchmark that a judge has marked, with the names of judge and model."""
-    marked = [run for run in runs if run.benchmark == benchmark and run.about["asked"]["judge"]]
+    marked = [run for run in runs if run.benchmark == benchmark and run.judge]
     marked = [run for run in marked if not task or _has(run, task)]
-    judges = [run.about["asked"]["judge"] for run in marked]
+    judges = [run.judge for run in marked]
     short = {judge: short_name(judge).rstrip(":") for judge in judges}
     unique = len(set(short.values())) == len(short)
     first = _first(marked, benchmark)

@@ -1,0 +1,188 @@
+"""Requests for a batch service, and its results, which are read as if a server had answered."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from bench.config import RunConfig
+from bench.run import batch, evaluate
+from tests.helpers.answering import Reply, Server, fault, said, unable
+from tests.helpers.batch_service import answer
+from tests.helpers.recorded import command
+
+Serve = Callable[..., Server]
+NAME = "some-model"
+CBBQ: dict[str, Any] = {"categories": ["gender"], "limit": 6}
+
+
+@pytest.fixture(autouse=True)
+def _environment(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def spoken(asked: dict[str, Any]) -> Reply:
+    """A letter, a grade or a thought, by the conversation and its seed."""
+    told = "".join(turn["content"] for turn in asked["messages"])
+    text = ["A", "B", "C 因为。", "有", "3"][(len(told) + asked.get("seed", 0)) % 5]
+    top = [{"token": letter, "logprob": -1.0 - k} for k, letter in enumerate("BCA")]
+    more = (
+        {"logprobs": {"content": [{**top[0], "top_logprobs": top}]}} if "logprobs" in asked else {}
+    )
+    return said(text, "length" if len(told) % 7 == 0 else "stop", (len(told), 1), **more)
+
+
+def lines_of(*paths: Path | str) -> list[dict[str, Any]]:
+    return [json.loads(line) for path in paths for line in Path(path).read_text().splitlines()]
+
+
+def write(results: str, out: str, benchmark: str, **options: Any) -> Any:
+    config = RunConfig.of(benchmark=benchmark, as_model=NAME, **options)
+    return batch.write(config, results, Path(out))
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "stages", "options"),
+    [
+        (
+            "cbbq",
+            2,
+            {**CBBQ, "settings": {"prompting": "Q+IF+CoT"}, "repeats": 2, "temperature": 0.5},
+        ),
+        ("cbbq", 1, {**CBBQ, "read": "letters", "system": "Be brief."}),
+        ("cbbq", 2, {**CBBQ, "settings": {"explanation": "yes"}, "judge": True}),
+        ("mcbe", 2, {"tasks": ["sc", "ss", "bs", "ba"], "categories": ["gender"], "judge": True}),
+    ],
+)
+def test_results_of_a_batch_are_the_records_of_a_run_of_the_server(
+    serve: Serve, benchmark: str, stages: int, options: dict[str, Any]
+) -> None:
+    server = serve(spoken, lambda asked: unable(asked) if "prompt" in asked else spoken(asked))
+    options = dict(options)
+    judged = options.pop("judge", False)
+    live = evaluate(
+        benchmark, server.model, out="live", judge=server.model if judged else None, **options
+    )
+    as_judge = NAME if judged else None
+    files: list[Path] = []
+    for stage in range(1, stages + 2):
+        results = "results" if files else ""
+        written, state = write(results, "ask.jsonl", benchmark, as_judge=as_judge, **options)
+        if not written:
+            break
+        for file in written:
+            files.append(Path("results", f"{stage}{file.path.name}"))
+            assert answer(file.path, files[-1], spoken) == file.tasks.total()
+    assert stage == stages + 1
+    assert not state.waiting
+    source = {"as_model": NAME, "judge": "replay:results" if judged else None, "as_judge": as_judge}
+    read = evaluate(benchmark, "replay:results", out="read", **source, **options)
+    rows = [run.records.drop(columns="seconds") for run in (live, read)]
+    pd.testing.assert_frame_equal(*rows)
+    tables = [run.scores() for run in (live, read)]
+    tables[0]["note"] = tables[0].note.str.replace("openai:", "")  # "marked by ..."
+    pd.testing.assert_frame_equal(*tables)
+    assert (read.about["model"]["id"], read.label, read.model) == (NAME, NAME, NAME)
+    assert read.judge == (NAME if judged else "")
+    # The same bodies were sent to the server.
+    bodies = [line["body"] for line in lines_of(*Path().glob("ask*"))]
+    assert all(body in server.seen for body in bodies)
+
+
+def test_ids_can_be_read_and_fit_every_service() -> None:
+    config = {"tasks": ["ss", "bs"], "categories": ["gender"], "repeats": 2}
+    write("", "ask.jsonl", "mcbe", **config)
+    ids = [line["custom_id"] for line in lines_of("ask.jsonl")]
+    assert len(set(ids)) == len(ids) > 40
+    assert all(re.fullmatch(r"(ss|bs)-gender_\d+-(answer)?-[01]-[0-9a-f]{16}", one) for one in ids)
+    assert max(map(len, ids)) <= 64
+
+
+def test_the_command_says_what_is_next(monkeypatch: Any, capsys: Any) -> None:
+    given = f"--as-model {NAME} --categories gender --limit 1 --set prompting=Q+IF+CoT"
+    call = f"requests cbbq --out ask.jsonl {given}"
+    for stage, out in (("1", "ask.jsonl"), ("2", "next.jsonl")):
+        status, printed, _ = command(monkeypatch, capsys, *call.split())
+        told = f"{out}: 2 requests to {NAME} (ambiguous 1, disambiguous 1)\nnext: "
+        assert (status, printed[: len(told)]) == (0, told)
+        answer(Path(out), Path("results", f"{stage}.jsonl"), spoken)
+        call = printed.split("`bench ")[1].partition("`")[0]
+    status, printed, _ = command(monkeypatch, capsys, *call.split())
+    assert (status, call.split()[0]) == (0, "run")
+    assert f"{NAME} on cbbq" in printed
+
+
+def result(custom_id: str, status: int, body: Any, error: Any = None) -> str:
+    response = {"status_code": status, "body": body} if status else None
+    return json.dumps({"custom_id": custom_id, "response": response, "error": error}) + "\n"
+
+
+def test_refusals_and_failures_are_recorded_as_such_and_failures_can_be_asked_again() -> None:
+    options = {**CBBQ, "tasks": ["ambiguous"]}
+    write("", "ask.jsonl", "cbbq", **options)
+    ids = [line["custom_id"] for line in lines_of("ask.jsonl")]
+    declined = said(None)[2]
+    declined["choices"][0]["message"]["refusal"] = "I cannot help with that."
+    field = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    given = [
+        (200, said("A")[2], None, "", "A"),
+        (200, said("The st", "content_filter")[2], None, "refused by the content filter", ""),
+        (200, declined, None, "refused by the model, in a field of its own", ""),
+        (
+            400,
+            fault(400, "Input data may contain inappropriate content.")[2],
+            None,
+            "refused by the content filter",
+            "",
+        ),
+        (400, fault(400, field)[2], None, f"status 400: {field}", ""),
+        (
+            0,
+            None,
+            {"code": "batch_expired", "message": "Not executed in time."},
+            "Not executed in time.",
+            "",
+        ),
+    ]
+    Path("results").mkdir()
+    lines = [result(one, *row[:3]) for one, row in zip(ids, given, strict=True)]
+    Path("results/1.jsonl").write_text("".join(lines))
+    run = evaluate("cbbq", "replay:results", as_model=NAME, out="run", **options)
+    rows = run.records
+    assert list(zip(rows.error, rows.response, strict=True)) == [row[3:] for row in given]
+    assert rows.valid.tolist() == [True, *[False] * 5]
+    written, _ = write("results", "again.jsonl", "cbbq", **options)
+    again = lines_of(written[0].path)
+    assert [line["custom_id"] for line in again] == ids[4:]
+    assert all("max_tokens" not in one["body"] for one in again)
+    answer(written[0].path, Path("results/2.jsonl"), lambda asked: said("B"))
+    run = evaluate("cbbq", "replay:results", as_model=NAME, out="run2", **options)
+    assert run.records.response.tolist() == ["A", "", "", "", "B", "B"]
+    assert run.about["model"]["asked_with"] == {"max_tokens": "sent as max_completion_tokens"}
+
+
+def test_missing_doubled_and_foreign_results_end_in_a_list(refusal: Callable[..., str]) -> None:
+    def run(**options: Any) -> str:
+        given = {"as_model": NAME, **CBBQ, **options}
+        return refusal(evaluate, "cbbq", "replay:results", **given)
+
+    write("", "ask.jsonl", "cbbq", **CBBQ)
+    results = Path("results/1.jsonl")
+    answer(Path("ask.jsonl"), results, lambda asked: said("A"))
+    lines = results.read_text().splitlines(keepends=True)
+    results.write_text("".join(lines[1:]))
+    assert "results: requests without an answer: 1 (ambiguous-gender_ambiguous_" in run()
+    results.write_text("".join([*lines, *lines[:11]]))
+    assert "requests answered twice: 11 (" in run()
+    assert run().endswith(" and 1 more)")
+    results.write_text("".join(lines))
+    assert "; answers to no request of this run: 12 (" in run(temperature=0.5)
+    assert "requests without an answer: 12 (" in run(temperature=0.5)
+    assert "answers to no request of this run: 10 (" in run(limit=1)
+    assert "name the model that gave them by --as-model" in run(as_model="")
+    results.write_text(Path("ask.jsonl").read_text())
+    assert "line 1: is a request, not a result" in run()

@@ -1,0 +1,141 @@
+"""What a run asks before it is asked: requests, tokens, money and time, by hand."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.core.errors import RunFailed
+from bench.run import estimate, evaluate
+from tests.helpers.answering import Server, said
+from tests.helpers.checkpoints import characters as one_per_character
+from tests.helpers.checkpoints import save
+from tests.helpers.recorded import command
+
+CBBQ: dict[str, Any] = {"categories": ["gender"], "limit": 8}
+COT = {"settings": {"prompting": "Q+IF+CoT"}}
+
+
+@pytest.fixture(autouse=True)
+def _environment(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def prompts(**options: Any) -> list[str]:
+    """The prompts that are asked."""
+    return evaluate("cbbq", "simulated:", out="asked", **CBBQ, **options).records.prompt.tolist()
+
+
+def characters(texts: list[str]) -> tuple[float, float]:
+    """0.6 to 1.2 tokens per wide character, 0.2 to 0.5 per other one, 4 to 30 around a text."""
+    wide = sum(ord(char) > 0x2E7F for text in texts for char in text)
+    other = sum(map(len, texts)) - wide
+    n = len(texts)
+    return 0.6 * wide + 0.2 * other + 4 * n, 1.2 * wide + 0.5 * other + 30 * n
+
+
+def test_requests_of_an_endpoint_are_estimated_without_asking_it(
+    serve: Callable[..., Server],
+) -> None:
+    server = serve(lambda asked: said("A"))
+    found = estimate("cbbq", server.model, price=[2, 10], repeats=3, **CBBQ)
+    assert server.seen == server.tried == []
+    assert list(Path().iterdir()) == []
+    assert [(part.task, part.role, part.requests, part.recorded) for part in found.parts] == [
+        ("ambiguous", "model", 24, 0),
+        ("disambiguous", "model", 24, 0),
+    ]
+    low, high = characters(prompts(repeats=3))
+    assert found.total.tokens_in == pytest.approx((low, high))
+    # A letter has 1 to 32 tokens.
+    assert found.total.tokens_out == (48, 48 * 32)
+    assert found.total.cost == pytest.approx(
+        ((2 * low + 10 * 48) / 1e6, (2 * high + 10 * 48 * 32) / 1e6)
+    )
+    assert found.total.seconds is None
+    assert (found.repeats, found.shards) == (3, 1)
+
+
+def test_what_is_recorded_is_not_paid_again_and_known_replies_tell_the_length(
+    serve: Callable[..., Server],
+) -> None:
+    server = serve(lambda asked: said("好的，选A"))
+    options = {"categories": ["gender"], "limit": 16, "tasks": ["ambiguous"], "out": "run"}
+    with pytest.raises(RunFailed, match="budget"):
+        evaluate("cbbq", server.model, limits={"budget_requests": 12}, **options)
+    # Answers whose file is not complete count too.
+    part = estimate("cbbq", server.model, **options).total
+    answered = len(server.seen)
+    assert (part.requests, part.recorded) == (16, answered)
+    # Three wide characters, a comma as wide, a letter, and the token that ends the reply.
+    length = 0.6 * 4 + 0.2 + 1, 1.2 * 4 + 0.5 + 1
+    assert part.tokens_out == pytest.approx([bound * (16 - answered) for bound in length])
+    evaluate("cbbq", server.model, **options)
+    done = estimate("cbbq", server.model, price=[2, 10], **options)
+    assert (done.total.requests, done.total.recorded, done.total.cost) == (16, 16, (0, 0))
+
+
+def test_a_judge_and_a_thought_are_counted_with_the_replies_that_they_read() -> None:
+    model, judge = "openai:a@http://x.org/v1", "openai:b@http://y.org/v1"
+    options = {**CBBQ, "settings": {"explanation": "yes"}, "judge": judge}
+    found = estimate("cbbq", model, judge_price=[1, 1], **options)
+    own, judged = found.parts[0], found.parts[-1]
+    assert (own.role, own.requests, judged.role, judged.requests) == ("model", 8, "judge", 8)
+    # An explanation has up to 256 tokens, which the judge reads, and writes up to 32.
+    assert judged.tokens_in.high - judged.tokens_in.low > 8 * 255
+    assert judged.tokens_out == (8, 8 * 32)
+    assert own.cost is None
+    assert judged.cost is not None
+    assert "costs are those without the model, which has no price (--price)" in found.notes
+    thoughts = estimate("cbbq", model, **CBBQ, **COT)
+    assert thoughts.total.requests == 32
+    assert thoughts.total.tokens_out == (32, 16 * 256 + 16 * 32)
+
+
+def test_a_model_that_is_here_counts_by_its_tokenizer_and_is_measured(tmp_path: Path) -> None:
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    save(
+        tmp_path / "model",
+        Qwen2ForCausalLM,
+        Qwen2Config,
+        one_per_character(),
+        num_key_value_heads=4,
+    )
+    found = estimate("cbbq", str(tmp_path / "model"), max_new_tokens=3, **CBBQ)
+    # A line end follows a prompt without a chat template.
+    tokens = sum(len(prompt) + 1 for prompt in prompts())
+    assert found.total.tokens_in == (tokens, tokens)
+    assert found.total.tokens_out.high <= 16 * 3
+    assert found.total.seconds is not None
+    assert found.total.seconds > 0
+    assert any("16 requests, which were asked here" in note for note in found.notes)
+
+
+def test_the_command_prints_all_numbers_of_a_run_or_a_study(monkeypatch: Any, capsys: Any) -> None:
+    def bench(call: str) -> tuple[int, str, str]:
+        return command(monkeypatch, capsys, *call.split())
+
+    model = "openai:a@http://x.org/v1"
+    call = f"run cbbq --model {model} --limit 1 --dry-run --format json --price"
+    status, out, _ = bench(f"{call} 1,2")
+    whole = json.loads(out)
+    assert (status, whole["requests"], whole["prices"]) == (0, 28, {"model": [1, 2]})
+    assert whole["cost"] == pytest.approx(
+        [(whole["tokens_in"][k] + 2 * whole["tokens_out"][k]) / 1e6 for k in (0, 1)], rel=0.01
+    )
+    assert {part["task"] for part in whole["parts"]} == {"ambiguous", "disambiguous"}
+    options = "{limit: 1, price: [1, 2]}"
+    study = f"title: T\nmodels: ['{model}', 'simulated:']\nbenchmarks: {{cbbq: {options}}}"
+    Path("s.yml").write_text(study)
+    status, out, _ = bench("report s.yml --dry-run --format json")
+    first, second = json.loads(out)
+    assert (first["model"], first["cost"]) == ("openai:a", whole["cost"])
+    assert (second["model"], second["requests"], second["tokens_in"]) == ("simulated:", 28, [0, 0])
+    _, out, _ = bench("report s.yml --dry-run")
+    assert "costs" in out
+    assert not Path("reports").exists()
+    status, _, err = bench(f"{call} 1")
+    assert (status, "--price 1: expected IN,OUT" in err) == (2, True)
