@@ -19,11 +19,11 @@ from bench.metrics.headline import headline_rows
 from bench.metrics.table import Headline
 from bench.run.results import Run
 from bench.scorers import split_kind
-from bench.scorers.local.hub import COMMIT
+from bench.scorers.local.hub import COMMIT, ID
 
 FORMATS = ("eee", "hub")
 # Whose a model is that no organisation or host offers.
-OURS, LOCAL = "bias-workbench", "local"
+OURS, LOCAL, RECORDED = "bias-workbench", "local", "recorded"
 
 
 def write_runs(folders: Sequence[str | Path], form: str, out: Path) -> list[Path]:
@@ -62,25 +62,29 @@ def headline_scores(run: Run) -> Iterator[tuple[Headline, dict[str, Any]]]:
             yield headline, {str(name): value for name, value in row.items()}
 
 
-def model_id(described: dict[str, Any]) -> str:
+def model_id(described: Mapping[str, Any]) -> str:
     """Return ORGANISATION/NAME of a model that `run.json` describes.
 
-    It is the Hub's where the model is from there; else the host of an endpoint, `local` for files,
-    or `bias-workbench` for simulated respondents and demonstration models stands before the name.
+    It is the Hub's where the model is from there. Before other names stands the host of an
+    endpoint, `local` for files of a model, `recorded` for answers, or `bias-workbench` for
+    simulated respondents and demonstration models.
     """
     name = str(described["id"])
     kind, rest = split_kind(name)
     if kind == "openai":
-        name, _, _ = rest.partition("@")
-        name = name if "/" in name else f"{described['host']}/{name}"
+        name, organisation = rest.partition("@")[0], described["host"]
+    elif kind in ("simulated", "tiny"):
+        organisation = OURS
     elif kind:
-        name = (
-            f"{OURS}/{name}" if kind in ("simulated", "tiny") else f"{LOCAL}/{as_path(rest).name}"
-        )
-    elif not COMMIT.fullmatch(str(described.get("revision"))):
-        name = f"{LOCAL}/{as_path(name).name}"
-    organisation, _, rest = name.rpartition("/")
-    parts = [*(organisation or "huggingface").split("/"), rest]
+        name, organisation = as_path(rest).name, RECORDED
+    elif COMMIT.fullmatch(str(described.get("revision"))):
+        organisation = "huggingface"
+    elif "device" in described or not ID.fullmatch(name):
+        name, organisation = as_path(name).name, LOCAL
+    else:
+        organisation = RECORDED
+    given, _, last = name.rpartition("/")
+    parts = [*(given or organisation).split("/"), last]
     return "/".join(re.sub(r"[^\w.,=+-]", "_", part) for part in parts)
 
 

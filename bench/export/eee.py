@@ -206,7 +206,7 @@ def _name(benchmark: str, task: str, category: str) -> str:
 
 def _model(described: Mapping[str, Any], label: str, about: Mapping[str, Any]) -> dict[str, Any]:
     """Describe a model or judge as the schema does."""
-    name = model_id(dict(described))
+    name = model_id(described)
     is_local, host = "dtype" in described, described.get("host")
     from_hub = is_local and not name.startswith("local/")
     details = {

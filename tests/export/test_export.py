@@ -90,8 +90,11 @@ def test_an_answer_says_what_was_right_and_what_was_read(own_folder: Path) -> No
     [
         ({"id": "Qwen/Qwen3-8B", "revision": "a" * 40}, "Qwen/Qwen3-8B"),
         ({"id": "gpt2", "revision": "a" * 40}, "huggingface/gpt2"),
-        ({"id": "models/mine", "revision": "1234"}, "local/mine"),
-        ({"id": "replay:there/a b.jsonl"}, "local/a_b.jsonl"),
+        ({"id": "models/mine", "revision": "1234", "device": "cpu"}, "local/mine"),
+        ({"id": "/models/mine", "revision": "1234"}, "local/mine"),
+        ({"id": "replay:there/a b.jsonl"}, "recorded/a_b.jsonl"),
+        ({"id": "qwen-plus", "revision": "1234"}, "recorded/qwen-plus"),
+        ({"id": "Qwen/Qwen3-8B", "revision": "1234"}, "Qwen/Qwen3-8B"),
         ({"id": "openai:qwen-plus@http://h:1/v1", "host": "h:1"}, "h_1/qwen-plus"),
         ({"id": "openai:Qwen/Q@http://h:1/v1", "host": "h:1"}, "Qwen/Q"),
         ({"id": "tiny:s,bias=1"}, "bias-workbench/tiny_s,bias=1"),
@@ -127,7 +130,7 @@ def test_scores_on_a_dataset_of_the_hub_name_it_at_its_commit(
     manifest["sha256"] = find("mcbe", "mcbe").sha256
     Path("mcbe/dataset.toml").write_text(to_toml(manifest), "utf-8")
     (file,) = export.write_runs(["r"], "hub", Path("out"))
-    assert file.parent == Path("out/local/answers.jsonl/.eval_results")
+    assert file.parent == Path("out/recorded/answers.jsonl/.eval_results")
     entries = parse_eval_result_entries(yaml.safe_load(file.read_text("utf-8")))
     (entry,) = [entry for entry in entries if entry.task_id == "ss_score"]
     assert (entry.dataset_id, entry.dataset_revision) == ("Velikaya/McBE", manifest["revision"])

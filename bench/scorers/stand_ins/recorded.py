@@ -199,7 +199,6 @@ class HarnessSamples(_Recorded):
     def describe(self) -> dict[str, Any]:
         about, config = super().describe(), self._results.get("config", {})
         found = {
-            "id": self.name,
             "revision": config.get("model_sha") or about["revision"],
             "dtype": config.get("model_dtype"),
             "parameters": config.get("model_num_parameters"),
