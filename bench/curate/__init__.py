@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
+from bench.data import card
 from bench.data.readers import as_path as path_of
 
 EXAMPLES = Path(__file__).parent / "examples"
@@ -41,7 +42,9 @@ def copy_start(benchmark: str, folder: str | Path) -> list[Path]:
             f"new {benchmark}: has no rows to begin with; allowed: {known}; `bench curate "
             f"{benchmark} DIR` begins a project"
         )
-    return _copy(sources, folder)
+    paths = _copy(sources, folder)
+    card.write(benchmark, path_of(folder))
+    return [*paths, path_of(folder) / card.CARD]
 
 
 def _copy(sources: Sequence[Path], folder: str | Path) -> list[Path]:

@@ -38,7 +38,7 @@ from bench import data
 from bench.benchmarks import get, module, resolve
 from bench.core.errors import BadInput, RunFailed, quoted
 from bench.core.progress import progress, say
-from bench.data import MANIFEST, Source, dataset
+from bench.data import MANIFEST, Source, dataset, hub_tables
 from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
 from bench.data.official_wording import SCRIPT_BYTES
 from bench.data.readers import as_path, read_toml, to_toml
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 MAX_BYTES, MAX_MEMBERS, MAX_HEADER = 2**30, 100_000, 2**25
 # Seconds to wait for a connection, and for the Hub to say which commit is the newest.
 TIMEOUT, HUB_TIMEOUT = 60.0, 10.0
-TABLES = (".csv", ".json", ".tsv", ".xlsx", ".txt", ".toml")
+TABLES = (".csv", ".json", ".jsonl", ".parquet", ".tsv", ".xlsx", ".txt", ".toml")
 TEXTS = ("LICENSE", "LICENCE", "README")
 # The disk or its permissions are at fault, not the archive.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
@@ -177,15 +177,18 @@ def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
             unpack(copy.path, folder, lambda name: _is_wanted(prompts, name))
         inside = sorted(path for path in folder.iterdir() if path.is_dir())
         root = next((path for path in (folder, *inside) if room.files(path)), None)
+        is_rewritten = root is None and hub_tables.rewrite(benchmark, folder, work / "rewritten")
+        if is_rewritten:
+            root = work / "rewritten"
         if root is None:
             _install_prompts_alone(benchmark, copy, folder, target, work)
             return
-        tables = _tables(room, root)
-        texts = {path.name: path for path in sorted(root.iterdir()) if _is_text(path.name)}
+        tables, top = _tables(room, root), folder if is_rewritten else root
+        texts = {path.name: path for path in sorted(top.iterdir()) if _is_text(path.name)}
         for name, path in (tables | texts).items():
             (staged / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, staged / name)
-        known = released_ids(benchmark)
+        known = {} if is_rewritten else released_ids(benchmark)
         checked = [name for name in tables if name in known]
         changed = [name for name in checked if git_blob_id(staged / name) != known[name]]
         wrong = [*changed, *(known.keys() - tables.keys())]
@@ -282,7 +285,9 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 def _with_origin(message: str, work: Path, origin: str) -> str:
     """Return a message with the origin of a copy in place of the working folder."""
-    inside = re.compile(re.escape(str(work)) + r"(?:[/\\](?:new|unpacked|scripts))?([/\\])?")
+    inside = re.compile(
+        re.escape(str(work)) + r"(?:[/\\](?:new|unpacked|rewritten|scripts))?([/\\])?"
+    )
     return inside.sub(lambda match: f"{origin}: " if match[1] else origin, message)
 
 
@@ -348,12 +353,13 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> _Copy:
         info = HfApi().dataset_info(name, timeout=HUB_TIMEOUT)
         names = [file.rfilename for file in info.siblings or ()]
         tables: dict[str, str] = import_module(get(benchmark).data).arrange(names)
-        wanted = [*tables, *filter(_is_text, names)]
+        others = [] if tables else list(filter(hub_tables.is_table, names))
+        wanted = [*tables, *others, *filter(_is_text, names)]
         place = {"repo_type": "dataset", "revision": info.sha, "local_dir": folder}
         snapshot_download(name, allow_patterns=wanted, **place)
     except Exception as error:  # of the client, of its HTTP library, or OSError
         raise RunFailed(f"{origin}: {explain(error, repository)}; {remedy}") from None
-    if not tables:
+    if not tables and not others:
         files = ", ".join(sorted(names)[:20]) or "nothing"
         what = f"holds no tables of {room.TITLE}, but {files}; expected {room.LAYOUT}"
         raise RunFailed(f"{origin}: {what}; {remedy}")
@@ -369,6 +375,8 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> _Copy:
                 table.write_bytes(raw.decode("gb18030").encode())
                 say(f"{origin}: {table.name} is in GB18030; it is kept in UTF-8")
     stems = [Path(released).stem for released in tables.values()]
+    if others:
+        return _Copy(folder, origin, str(info.sha))
     if missing := [category for category in room.CATEGORIES if category not in stems]:
         say(f"{origin}: has no table of {', '.join(missing)}; it has {', '.join(tables)}")
     return _Copy(folder, origin, str(info.sha))

@@ -20,6 +20,7 @@ from bench import data
 from bench.core.errors import BadInput, RunFailed
 from bench.data import fetch as module
 from bench.data.cbbq import official_wording as cbbq_prompts
+from bench.data.cbbq.expand import expand
 from bench.data.fetch import fetch, unpack
 from bench.data.mcbe import official_wording as mcbe_prompts
 from bench.data.official_wording import digest
@@ -358,6 +359,10 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(
         lambda: {f"v2/XLSX_F/{k.title()}.XLSX": raw for k, raw in sample_tables("xlsx").items()},
         lambda: {f"{k.replace('+', '%2B')}.csv": raw for k, raw in sample_tables().items()},
         lambda: {f"data/{k.upper()}.csv": raw for k, raw in sample_tables("gb18030").items()},
+        lambda: {
+            f"{k}/test-00000-of-00001.parquet": pd.read_csv(io.BytesIO(raw)).to_parquet()
+            for k, raw in sample_tables().items()
+        },
     ],
 )
 def test_a_release_on_the_hub_can_have_another_layout(
@@ -366,6 +371,27 @@ def test_a_release_on_the_hub_can_have_another_layout(
     hub.add(MCBE_REPOSITORY, layout())
     monkeypatch.setattr(mcbe_prompts, "ADDRESS", f"{hub.url}/raw")
     assert data.load(fetch("mcbe")) == data.load(data.find("mcbe", data.SAMPLES / "mcbe"))
+
+
+@pytest.mark.parametrize("kind", ["templates", "questions"])
+def test_rows_of_cbbq_in_one_file_are_taken(tmp_path: Path, user: Path, kind: str) -> None:
+    samples = data.find("cbbq", data.SAMPLES / "cbbq")
+    folder, copy = samples.folder, tmp_path / "copy"
+    if kind == "questions":
+        folder = tmp_path / "expanded"
+        expand(samples, folder, "csv")
+    rows = pd.concat(pd.read_csv(path) for path in sorted(folder.glob("gender/*/*.csv")))
+    copy.mkdir()
+    rows.to_json(copy / "train.jsonl", orient="records", lines=True)
+
+    def asked(source: data.Source) -> list[tuple[str, ...]]:
+        return sorted((one.context, one.question, *one.options) for one in data.load(source))
+
+    expected = [one for one in data.load(samples) if one.category == "gender"]
+    assert len(asked(fetch("cbbq", copy))) == len(expected)
+    assert set(asked(fetch("cbbq", copy))) == {
+        (one.context, one.question, *one.options) for one in expected
+    }
 
 
 # Official prompts, of invented scripts that count as the released ones

@@ -17,7 +17,7 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.curate.cbbq import Project, Scenario
 from bench.curate.cbbq.rounds import Rounds
-from bench.data import MANIFEST
+from bench.data import MANIFEST, card
 from bench.data.cbbq.templates import CONDITIONS, FILES, SLOT_NAMES
 from bench.data.dataset import PROMPTS_FILE, manifest_tables, own_prompts
 from bench.data.readers import BOM, Row, read_text, to_toml
@@ -135,6 +135,7 @@ def write(rounds: Rounds, out: Path | None = None) -> Release:
         if prompts := own_prompts(project.folder):
             atomic_write(place / PROMPTS_FILE, read_text(prompts))
         atomic_write(place / MANIFEST, manifest_text(project, scenarios))
+        card.write("cbbq", place)
     columns = ["template", "objections", "decision", "reason", "note"]
     return Release(place, standing.loc[~standing.ready, columns].reset_index(drop=True), table)
 
@@ -169,6 +170,7 @@ def _clear(place: Path, keep: Collection[Path]) -> None:
     """Remove what makes a folder a data set, and its tables except those to `keep`."""
     for name in (MANIFEST, PROMPTS_FILE):
         (place / name).unlink(missing_ok=True)
+    card.remove(place)
     for path in place.glob("*/*/templates_generate_*.csv"):
         if path.relative_to(place) not in keep:
             path.unlink()

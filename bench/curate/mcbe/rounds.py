@@ -29,7 +29,7 @@ from bench.core.progress import progress
 from bench.curate import sheets
 from bench.curate.mcbe import DRAFTS, FIELD, LEAVE_OUT, Project, check_drafts
 from bench.curate.sheets import MAX_CELL, Question, Returned
-from bench.data import dataset, mcbe
+from bench.data import card, dataset, mcbe
 from bench.data.dataset import MANIFEST, PROMPTS_FILE
 from bench.data.readers import Row, read_json_lines, read_text, to_toml
 
@@ -531,6 +531,7 @@ def finish(*projects: Rounds, out: str | Path = "") -> Path:
                     f"{path}: is there and differs; nothing is overwritten, so give the set "
                     "another `version` in project.toml"
                 )
+        card.write("mcbe", place)
     return place
 
 

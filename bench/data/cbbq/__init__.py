@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, quoted
@@ -23,6 +24,9 @@ from bench.data.cbbq.templates import CATEGORY_LABELS as CATEGORY_LABELS
 from bench.data.dataset import unknown_category
 from bench.data.readers import Row, read_csv, read_json_array
 from bench.data.texts import FIRST, SECOND, Text, language
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TITLE = "CBBQ"
 TEXTS, ITEMS = N_("templates"), N_("questions")
@@ -159,6 +163,16 @@ def files(folder: Path) -> dict[str, list[Path]]:
             if paths:
                 by_category.setdefault(place.name, []).extend(paths)
     return by_category
+
+
+def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "pd.DataFrame"]]:
+    """Yield the file of templates, or those of expanded questions, that rows belong into."""
+    if set(templates.COLUMNS) <= set(rows):
+        yield TABLE, rows[list(templates.COLUMNS)]
+    elif set(INSTANCE_COLUMNS) <= set(rows):
+        columns = [name for name in (*INSTANCE_COLUMNS, *MORE) if name in rows]
+        for condition, part in rows.groupby("context_condition", sort=False):
+            yield f"{category}/{condition}/{condition}.csv", part[columns]
 
 
 def single_table(folder: Path) -> Path | None:

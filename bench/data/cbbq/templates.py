@@ -61,6 +61,7 @@ INSTANCE_COLUMNS = (
     "ans2",
     "label",
 )
+COLUMNS = (*INSTANCE_COLUMNS, "NAME1", "NAME2")
 SLOTS = ("{{NAME1}}", "{{NAME2}}")
 # The slots as dataset.toml names them.
 SLOT_NAMES = dataset.TARGETS
@@ -163,7 +164,7 @@ def read(
     in_folder = path.parent.name in CONDITIONS
     polarities = [polarity for polarity, name in FILES.items() if name == path.name]
     declared = declared_option(path, category)
-    columns = (*INSTANCE_COLUMNS, "NAME1", "NAME2")
+    columns = COLUMNS
     questions = characters = 0
     for record, cells in enumerate(read_csv(path, columns), start=1):
         if not in_folder and [cells[name] for name in PLACE] != [category, condition]:
@@ -213,7 +214,7 @@ def categories(path: Path) -> tuple[str, ...]:
         BadInput: a wrong category or condition, or one polarity without the other.
     """
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for record, row in enumerate(read_csv(path, (*INSTANCE_COLUMNS, "NAME1", "NAME2")), start=1):
+    for record, row in enumerate(read_csv(path, COLUMNS), start=1):
         place, category, condition = f"{path}, row {record}", *(row[name] for name in PLACE)
         if error := dataset.category_name_error(category):
             raise BadInput(f"{place}, column `category`: {quoted(category)}: {error}")

@@ -7,12 +7,12 @@ lists what is wrong or odd.
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from bench.core.cells import to_number
@@ -23,6 +23,9 @@ from bench.data import load as load_items
 from bench.data.dataset import unknown_category
 from bench.data.readers import Row, csv_rows, read_xlsx
 from bench.data.texts import Text, language
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TITLE = "McBE"
 TEXTS = ITEMS = N_("instances")
@@ -155,6 +158,12 @@ def arrange(names: Sequence[str]) -> dict[str, str]:
             tables.setdefault((suffix, path.parent), {})[str(path)] = name
     best = max(tables, key=lambda place: (len(tables[place]), place[0] == ".xlsx"), default=None)
     return tables[best] if best else {}
+
+
+def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "pd.DataFrame"]]:
+    """Yield the file that rows of a category belong into, and their columns; nothing for others."""
+    if category and set(COLUMNS) <= set(rows):
+        yield f"{category}.csv", rows[list(COLUMNS)]
 
 
 def categories_of(folder: Path) -> dict[str, bool]:

@@ -1,0 +1,66 @@
+"""Rewrite tables as data sets of the Hub keep them, Parquet or JSON of any name, as our files."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from bench.benchmarks import module
+from bench.core.cells import as_csv
+from bench.core.errors import BadInput
+from bench.core.files import atomic_write
+
+SUFFIXES = (".parquet", ".jsonl", ".json", ".csv")
+# What follows the name of a configuration or split: `test-00000-of-00002`.
+PART = re.compile(r"-\d{5}-of-\d{5}$")
+
+
+def is_table(name: str) -> bool:
+    """Tell whether a file of a repository may hold rows."""
+    path = Path(name)
+    return path.suffix in SUFFIXES and not any(part.startswith(".") for part in path.parts)
+
+
+def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
+    """Write the rows of all tables below a folder as files that the loader finds.
+
+    A row is of the category in its column `category`, or that of its file's name or folder, which
+    is how the Hub names configurations.
+
+    Returns:
+        Whether there were any rows with the benchmark's columns.
+    """
+    room = module("data", benchmark)
+    if not hasattr(room, "place_of_rows"):
+        return False
+    paths = [path for path in sorted(folder.rglob("*")) if is_table(str(path.relative_to(folder)))]
+    # The same rows may be there in several formats.
+    kind = next((kind for kind in SUFFIXES if any(path.suffix == kind for path in paths)), "")
+    files: dict[str, list[pd.DataFrame]] = {}
+    for path in [path for path in paths if path.suffix == kind]:
+        names = [PART.sub("", part) for part in path.relative_to(folder).with_suffix("").parts]
+        rows = _read(path)
+        if "category" not in rows:
+            known = [name for name in reversed(names) if name in room.CATEGORIES]
+            rows = rows.assign(category=known[0] if known else "")
+        for category, part in rows.groupby("category", sort=False):
+            for name, table in room.place_of_rows(str(category), part):
+                files.setdefault(name, []).append(table)
+    for name, tables in files.items():
+        atomic_write(into / name, as_csv(pd.concat(tables)))
+    return bool(files)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    try:
+        if path.suffix == ".parquet":
+            rows = pd.read_parquet(path)
+        elif path.suffix == ".csv":
+            rows = pd.read_csv(path, dtype=str, keep_default_na=False)
+        else:
+            rows = pd.read_json(path, lines=path.suffix == ".jsonl", dtype=False)
+    except (ValueError, OSError, LookupError) as error:  # pyarrow's errors are of these
+        if path.suffix != ".parquet":  # any other file of settings or texts
+            return pd.DataFrame()
+        raise BadInput(f"{path}: cannot be read as a table ({error})") from None
+    return rows.rename(columns=lambda name: str(name).lstrip("\ufeff"))
