@@ -84,7 +84,7 @@ class StudyModel:
     @property
     def label(self) -> str:
         """The name of the model for messages."""
-        return self.name or short_name(self.model)
+        return self.name or short_name(self.options.get("as_model") or self.model)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from bench.config import RunConfig
+from bench.report import study
 from bench.run import batch, evaluate
 from tests.helpers.answering import Reply, Server, fault, said, unable
 from tests.helpers.batch_service import answer
@@ -114,6 +115,9 @@ def test_the_command_says_what_is_next(monkeypatch: Any, capsys: Any) -> None:
     status, printed, _ = command(monkeypatch, capsys, *call.split())
     assert (status, call.split()[0]) == (0, "run")
     assert f"{NAME} on cbbq" in printed
+    model = f'{{model: "replay:results", as_model: {NAME}}}'
+    Path("s.yml").write_text(f"title: T\nmodels: [{model}]\nbenchmarks: {{cbbq: {{}}}}")
+    assert [one.label for one in study.load(Path("s.yml")).models] == [NAME]
 
 
 def result(custom_id: str, status: int, body: Any, error: Any = None) -> str:
