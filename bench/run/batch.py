@@ -75,21 +75,21 @@ def compare(
         scorer = judge if request.of_judge else model
         if not isinstance(scorer, Batch):
             continue
-        found = scorer.find(request)
-        asked.add(found.custom_id)
-        if found.answer is None or (found.failure and again):
+        result = scorer.find(request)
+        asked.add(result.custom_id)
+        if result.answer is None or (result.failure and again):
             missing.append((scorer, request))
         else:
-            replies[key] = None if found.answer.error else found.answer.response
+            replies[key] = None if result.answer.error else result.answer.response
     known: set[str] = set()
-    for one in (model, judge):
-        known |= one.ids if isinstance(one, Batch) else set()
+    for scorer in (model, judge):
+        known |= scorer.ids if isinstance(scorer, Batch) else set()
     return Progress(missing, waiting, sorted(known - asked))
 
 
 def check(requests: Requests, model: Scorer | None, judge: Scorer | None) -> None:
     """Refuse results that lack answers, or that answer something else."""
-    given = [one for one in (model, judge) if isinstance(one, Batch)]
+    given = [scorer for scorer in (model, judge) if isinstance(scorer, Batch)]
     if not given:
         return
     state = compare(requests, model, judge)
@@ -102,7 +102,7 @@ def check(requests: Requests, model: Scorer | None, judge: Scorer | None) -> Non
     if unknown:
         problems.append(listed("answers to no request of this run", unknown))
     if problems:
-        source = ", ".join(dict.fromkeys(str(one.source) for one in given))
+        source = ", ".join(dict.fromkeys(str(batch.source) for batch in given))
         hint = "give the options that `bench requests` had, and its results alone"
         if not unknown:
             hint = f"`bench requests` with --results {source} writes what is left to ask"
@@ -157,14 +157,16 @@ def write(
         )
     written = []
     for batch in filter(None, (model, judge)):
-        asked = [request for one, request in state.missing if one is batch]
+        asked = [request for scorer, request in state.missing if scorer is batch]
         suffix = "-judge" if batch is judge else ""
         parts = [asked[k : k + MOST] for k in range(0, len(asked), MOST)]
         for k, part in enumerate(parts, start=1):
             number = f"-{k}" if len(parts) > 1 else ""
             path = out.with_name(f"{out.stem}{suffix}{number}{out.suffix or '.jsonl'}")
-            lines = (json.dumps(batch.line(one, url), ensure_ascii=False) for one in part)
+            lines = (json.dumps(batch.line(request, url), ensure_ascii=False) for request in part)
             with explain_write_errors(path):
                 atomic_write(path, "".join(f"{line}\n" for line in lines))
-            written.append(Written(path, batch.chat.name, Counter(one.task for one in part)))
+            written.append(
+                Written(path, batch.chat.name, Counter(request.task for request in part))
+            )
     return written, state

@@ -9,9 +9,10 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,8 +36,10 @@ from bench.tasks.request import Request
 WIDE = re.compile(r"[\u2e80-\uffef]|[^\u0000-\uffff]")
 # The least and most tokens of a wide character, of another one, and around a conversation.
 WIDE_TOKENS, OTHER_TOKENS, AROUND = (0.6, 1.2), (0.2, 0.5), (4, 30)
-# Texts per group whose tokens are counted; and requests per group that are asked for the time.
-COUNTED, SAMPLE = 500, 8
+# Texts per group whose tokens are counted.
+COUNTED = 500
+# Requests per group that are asked for the time: more if the fewer took at most so many seconds.
+SAMPLES, PATIENCE = (2, 8), 10.0
 # Replies from which a mean length is taken.
 ENOUGH = 5
 # Stands for a reply that is not there yet.
@@ -164,17 +167,17 @@ def money(amount: float) -> str:
 
 def summed(estimates: Sequence[Estimate]) -> Estimate:
     """Join estimates of several runs."""
-    notes = list(dict.fromkeys(note for one in estimates for note in one.notes))
-    parts = [part for one in estimates for part in one.parts]
-    prices = {role: price for one in estimates for role, price in one.prices.items()}
+    notes = list(dict.fromkeys(note for run in estimates for note in run.notes))
+    parts = [part for run in estimates for part in run.parts]
+    prices = {role: price for run in estimates for role, price in run.prices.items()}
     return estimates[0]._replace(parts=parts, prices=prices, notes=notes)
 
 
 def total(ranges: Iterable[Range]) -> Range:
     """Return the sum of ranges."""
     result = NOTHING
-    for one in ranges:
-        result = result.plus(one)
+    for bounds in ranges:
+        result = result.plus(bounds)
     return result
 
 
@@ -198,30 +201,30 @@ def estimate(
     about = run_json.existing_run(folder, plan, config, "nothing is written") or {}
     specs = {"model": config.model, "judge": plan.asked["judge"]}
     measure = measure and not config.scheduler and not (about and records.is_complete(folder))
-    here, notes = {}, []
+    loaded, notes = {}, []
     for role, lazy in zip(specs, models(config, specs["judge"]), strict=True):
         kind = scorers.split_kind(specs[role] or "")[0]
         if lazy and kind in ("simulated", *scorers.FILES):
-            here[role] = lazy.load()
+            loaded[role] = lazy.load()
         elif lazy and kind != "openai" and measure:
             if kind or hub.is_here(specs[role], config.base if role == "model" else None):
-                here[role] = lazy.load()
+                loaded[role] = lazy.load()
             else:
                 notes.append(f"{specs[role]} is not on this machine, so it was not measured")
-    requests = _requests(plan, about, here, specs, partial)
+    requests = _requests(plan, about, loaded, specs, partial)
     notes += [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
-    return _Estimator(ready, about, requests, here, notes).estimate()
+    return _Estimator(ready, about, requests, loaded, notes).estimate()
 
 
 def _requests(
     plan: Plan,
     about: Mapping[str, Any],
-    here: Mapping[str, Scorer],
+    loaded: Mapping[str, Scorer],
     specs: Mapping[str, str | None],
     partial: bool,
 ) -> Requests:
     """Make the requests of a run, whose model may not be known yet."""
-    known = here.get("model")
+    known = loaded.get("model")
     lacks: Mapping[str, str] = about.get("model", {}).get("lacks", {})
     if about:
         verbs, reads = about["verbs"], about["reads"]
@@ -230,7 +233,7 @@ def _requests(
     else:
         is_endpoint = scorers.split_kind(specs["model"] or "")[0] == "openai"
         verbs, reads = OF_ENDPOINT if is_endpoint else (VERBS, tuple(READ))
-    judge = here.get("judge")
+    judge = loaded.get("judge")
     judge_verbs = judge.verbs if judge else ("generate",) if specs["judge"] else ()
     return plan.requests(verbs, reads, judge_verbs, partial, lacks)
 
@@ -251,7 +254,7 @@ class Open(NamedTuple):
 class _Estimator:
     """Estimates one run.
 
-    `here` are the model and the judge if they are loaded; None of an endpoint.
+    `loaded` are the model and the judge if they are loaded; None of an endpoint.
     """
 
     def __init__(
@@ -259,12 +262,12 @@ class _Estimator:
         ready: Prepared,
         about: Mapping[str, Any],
         requests: Requests,
-        here: Mapping[str, Scorer],
+        loaded: Mapping[str, Scorer],
         notes: list[str],
     ) -> None:
         self.config, self.plan, self.folder = ready
-        self.about, self.requests, self.here, self.notes = about, requests, here, notes
-        self.planned = {_key(one): one for stage in requests.stages for one in stage}
+        self.about, self.requests, self.loaded, self.notes = about, requests, loaded, notes
+        self.planned = {_key(request): request for stage in requests.stages for request in stage}
         from bench.run import SHARD
 
         self._shard = int(about.get("shard", SHARD))
@@ -278,9 +281,9 @@ class _Estimator:
         self._find_open()
         self._ask_sample()
         groups: dict[Any, list[Open]] = {}
-        for one in self.open:
-            groups.setdefault(_group(one.planned), []).append(one)
-        everything = Counter((one.task, _role(one)) for one in self.planned.values())
+        for pending in self.open:
+            groups.setdefault(_group(pending.planned), []).append(pending)
+        everything = Counter((request.task, _role(request)) for request in self.planned.values())
         prices, parts = _prices(self.config), []
         for (task, role), n in everything.items():
             own = {g: ones for g, ones in groups.items() if (g.task, g.role) == (task, role)}
@@ -330,14 +333,14 @@ class _Estimator:
             for number, shard in stage:
                 for position, planned in enumerate(shard):
                     key = _key(planned)
-                    if key in replies or not (one := self._shown(planned, replies)):
+                    if key in replies or not (pending := self._shown(planned, replies)):
                         continue
-                    if values := journal.get(number, position, digest(one.shown.text)):
+                    if values := journal.get(number, position, digest(pending.shown.text)):
                         response, _, error, *_ = values
                         replies[key] = None if error else response
                         self._add_length(planned, response, error)
                     else:
-                        self.open.append(one)
+                        self.open.append(pending)
 
     def _shown(self, planned: Request, replies: Replies) -> Open | None:
         """Return a request as it will be asked; None if the reply that it is about did not come."""
@@ -356,51 +359,58 @@ class _Estimator:
             known += self._count(_role(planned), [bare])
 
     def _ask_sample(self) -> None:
-        """Ask models that are here a few requests of each group, and those that follow."""
-        asked = {role for role, scorer in self.here.items() if isinstance(scorer, Model)}
-        roots: dict[Any, list[Open]] = {}
-        for one in self.open:
-            own, before = _role(one.planned) in asked, one.before and self.planned[one.before]
-            if own and not (before and _role(before) in asked):
-                roots.setdefault(_group(one.planned), []).append(one)
-        stages = [
-            [
-                replace(one.shown, then=None, after="")
-                for ones in roots.values()
-                for one in spread_evenly(ones, SAMPLE)
-            ]
-        ]
+        """Ask loaded models a few requests of each group, and those that follow."""
+        asked = {role for role, scorer in self.loaded.items() if isinstance(scorer, Model)}
+        groups: dict[Any, list[Open]] = {}
+        for pending in self.open:
+            before = pending.before and self.planned[pending.before]
+            if _role(pending.planned) in asked and not (before and _role(before) in asked):
+                groups.setdefault(_group(pending.planned), []).append(pending)
+        if not groups:
+            return
+        model: Any = self.loaded.get("model")
+        judge = self.loaded.get("judge")
+        # The first request of a kind takes longer.
+        kinds = {(g.role, pending[0].shown.verb): pending[0].shown for g, pending in groups.items()}
+        first = [replace(shown, then=None, after="", max_new_tokens=1) for shown in kinds.values()]
+        answers(self.plan, Requests([first], {}, {}), model, judge)
+        for size in SAMPLES:
+            stages = self._sample(groups, size, asked)
+            start = time.perf_counter()
+            rows = answers(self.plan, Requests(stages, {}, {}), model, judge)
+            elapsed = time.perf_counter() - start
+            self.seconds.clear()
+            for request, row in zip(chain(*stages), rows.to_dict("records"), strict=True):
+                planned = self.planned[_key(request)]
+                self.seconds.setdefault(_group(planned), []).append(row["seconds"])
+                self._add_length(planned, row["response"], row["error"])
+            if elapsed > PATIENCE:
+                break
+        self.notes.append(
+            f"the time is that of {len(rows)} requests, which were asked here in {elapsed:.1f} s; "
+            "large batches are faster"
+        )
+
+    def _sample(
+        self, groups: Mapping["Group", Sequence[Open]], size: int, asked: Collection[str]
+    ) -> list[list[Request]]:
+        """Choose requests of each group, and return them and those that follow, by stage."""
+        chosen = [pending for group in groups.values() for pending in spread_evenly(group, size)]
+        stages = [[replace(pending.shown, then=None, after="") for pending in chosen]]
         while stages[-1]:
             last = set(map(_key, stages[-1]))
             stages.append(
                 [
-                    one.planned
-                    for one in self.open
-                    if one.before in last and _role(one.planned) in asked
+                    pending.planned
+                    for pending in self.open
+                    if pending.before in last and _role(pending.planned) in asked
                 ]
             )
-        sample = [request for stage in stages for request in stage]
-        if not sample:
-            return
-        some: Any = self.here.get("model")
-        # The first request of a kind takes longer.
-        kinds = {(_role(one), one.verb): one for one in stages[0]}
-        first = [replace(one, max_new_tokens=1) for one in kinds.values()]
-        answers(self.plan, Requests([first], {}, {}), some, self.here.get("judge"))
-        start = time.perf_counter()
-        rows = answers(self.plan, Requests(stages, {}, {}), some, self.here.get("judge"))
-        for request, row in zip(sample, rows.to_dict("records"), strict=True):
-            planned = self.planned[_key(request)]
-            self.seconds.setdefault(_group(planned), []).append(row["seconds"])
-            self._add_length(planned, row["response"], row["error"])
-        self.notes.append(
-            f"the time is that of {len(sample)} requests, which were asked here in "
-            f"{time.perf_counter() - start:.1f} s; large batches are faster"
-        )
+        return stages
 
     def _count(self, role: str, requests: Sequence[Request]) -> list[Range]:
         """Count the tokens of texts, or estimate them from their characters."""
-        scorer = self.here.get(role)
+        scorer = self.loaded.get(role)
         if scorer and not isinstance(scorer, Model):
             return [NOTHING] * len(requests)  # a file or a formula reads nothing
         if scorer:
@@ -408,18 +418,19 @@ class _Estimator:
             return [Range(n, n) for n in counts]
         around = Range(*AROUND)
         return [
-            _characters(one.text).plus(NOTHING if one.verb == "nll" else around) for one in requests
+            _characters(request.text).plus(NOTHING if request.verb == "nll" else around)
+            for request in requests
         ]
 
     def _read(self, ones: Sequence[Open]) -> Range:
         """Return the tokens of requests of one group."""
         counted = spread_evenly(ones, COUNTED)
         role = _role(ones[0].planned)
-        read = _scaled(self._count(role, [one.shown for one in counted]), len(ones))
+        read = _scaled(self._count(role, [pending.shown for pending in counted]), len(ones))
         # Replies that are not there yet are part of what is read.
-        for one in counted:
-            if one.before:
-                before = self.planned[one.before]
+        for pending in counted:
+            if pending.before:
+                before = self.planned[pending.before]
                 read = read.plus(self._reply(before) * (len(ones) / len(counted)))
         return read
 
@@ -428,18 +439,18 @@ class _Estimator:
         first = ones[0].planned
         if first.verb != "generate":
             # An endpoint generates a token to tell its probabilities.
-            is_endpoint = group.role not in self.here and first.verb != "classify"
+            is_endpoint = group.role not in self.loaded and first.verb != "classify"
             return Range(1, 1) * (len(ones) * is_endpoint)
         return self._reply(first) * len(ones)
 
     def _reply(self, request: Request) -> Range:
         """Return the length of a reply, its mean over known ones if there are enough."""
         role = _role(request)
-        if role in self.here and not isinstance(self.here[role], Model):
+        if role in self.loaded and not isinstance(self.loaded[role], Model):
             return NOTHING
         known = self.lengths.get(_group(request), [])
         # What an endpoint's model thinks is not part of its reply.
-        hidden = role not in self.here and self.config.thinking_tokens
+        hidden = role not in self.loaded and self.config.thinking_tokens
         most = request.max_new_tokens + (self.config.thinking_tokens or 0)
         if len(known) < ENOUGH or hidden:
             return Range(1, most)
@@ -447,32 +458,34 @@ class _Estimator:
         return Range(min(max(mean.low + 1, 1), most), min(mean.high + 1, most))
 
     def _seconds(self, group: "Group", n: int) -> float | None:
-        scorer, measured = self.here.get(group.role), self.seconds.get(group)
+        scorer, measured = self.loaded.get(group.role), self.seconds.get(group)
         if measured:
             return n * sum(measured) / len(measured)
         return None if scorer is None or isinstance(scorer, Model) else 0.0
 
     def _how(self) -> list[str]:
         """Say how tokens were counted."""
-        roles = dict.fromkeys(_role(one.planned) for one in self.open)
+        roles = dict.fromkeys(_role(pending.planned) for pending in self.open)
         notes = []
         prices = _prices(self.config)
-        for role in (role for role in roles if prices and not {role} & {*prices, *self.here}):
+        for role in (role for role in roles if prices and not {role} & {*prices, *self.loaded}):
             option = {"model": "--price", "judge": "--judge-price"}[role]
             notes.append(f"costs are those without the {role}, which has no price ({option})")
-        if any(role not in self.here for role in roles):
+        if any(role not in self.loaded for role in roles):
             low, high = zip(WIDE_TOKENS, OTHER_TOKENS, strict=True)
             notes.append(
                 f"tokens read are estimated: {low[0]:g} to {high[0]:g} per Chinese or Japanese "
                 f"character, {low[1]:g} to {high[1]:g} per other one, {AROUND[0]} to {AROUND[1]} "
                 "around a conversation"
             )
-        if any(isinstance(self.here.get(role), Model) for role in roles):
+        if any(isinstance(self.loaded.get(role), Model) for role in roles):
             notes.append("tokens read are counted by the model's own tokenizer")
-        generated = {_group(one.planned) for one in self.open if one.planned.verb == "generate"}
+        generated = {
+            _group(pending.planned) for pending in self.open if pending.planned.verb == "generate"
+        }
         known = [len(self.lengths[g]) for g in generated if len(self.lengths.get(g, ())) >= ENOUGH]
         if len(known) < len(generated) and set(roles) - {
-            role for role, one in self.here.items() if not isinstance(one, Model)
+            role for role, scorer in self.loaded.items() if not isinstance(scorer, Model)
         }:
             notes.append("a reply has one token at least, and its limit of tokens at most")
         if known and any(known):
