@@ -5,7 +5,7 @@ asked = opened([], benchmarks=["cbbq"], demo=["simulated:bias=0.2", "simulated:b
 """
 
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from bench.core.errors import BadInput, NoRuns
 from bench.data import OWN_SAMPLES
 from bench.metrics.table import Card, cards
 from bench.run import evaluate_all
-from bench.run.results import Run
+from bench.run.results import Run, labels
 
 # Analyses that compare a study's variants of one benchmark, or show all of them.
 OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
@@ -86,6 +86,24 @@ def alike(runs: Sequence[Run], names: Sequence[str], compared_setting: str = "")
         return [asked.get(name) for name in names]
 
     return [run for run in runs if fixed(run) == fixed(runs[0])]
+
+
+def by_model(runs: Sequence[Run], condition: Callable[[Run], str]) -> dict[str, dict[str, Run]]:
+    """Group runs by model, and then by a condition, such as their prompt set.
+
+    Raises:
+        BadInput: a model has two runs under one condition.
+    """
+    models: dict[str, dict[str, Run]] = {}
+    for model, run in zip(labels(runs), runs, strict=True):
+        own, name = models.setdefault(model, {}), condition(run)
+        if name in own:
+            raise BadInput(
+                f"{run.folder} and {own[name].folder}: {model} was asked under {name} in both; "
+                "name one of them in runs"
+            )
+        own[name] = run
+    return models
 
 
 def same_data(runs: Sequence[Run], whose: str) -> None:

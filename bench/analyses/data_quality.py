@@ -30,7 +30,7 @@ from matplotlib.ticker import MaxNLocator
 from bench.benchmarks import module, names, resolve
 from bench.core.errors import BadInput, expected, quoted
 from bench.core.i18n import N_, _, sentences
-from bench.data import SAMPLES, Source, find, spread_evenly
+from bench.data import SAMPLES, Source, find
 from bench.data import texts as data_texts
 from bench.data.dataset import language_name
 from bench.figures.style import (
@@ -51,13 +51,11 @@ from bench.figures.style import (
     wrap_cjk,
 )
 from bench.metrics import agreement, diversity
-from bench.metrics.agreement import BANDS, SimulatedAnnotators, kappa_sentence
+from bench.metrics.agreement import BANDS, kappa_sentence
 from bench.metrics.diversity import NEAR, Diversity
 from bench.metrics.headline import category_name_warnings, percent, range_text
 from bench.metrics.table import ALL
 
-# Simulated annotators rate at most this many items per category.
-RATED = 100
 # What is compared between two data sets, in the plural.
 COMPARED = {"topic": N_("topics"), "group": N_("groups")}
 SIDES = ("first", "second")
@@ -324,18 +322,14 @@ def pair_findings(pairs: Sequence[Pair]) -> list[str]:
 
 
 class Annotations(NamedTuple):
-    """Annotations, or those of simulated annotators, and how far they agree.
+    """Annotations, and how far annotators agree.
 
     Attributes:
-        benchmark: whose categories they have; "" of a file of yours.
         who: the annotators, in a sentence.
-        known: the kappa that simulated ones were made to have; NaN for people.
         kappas: see `bench.metrics.agreement.kappas`.
     """
 
-    benchmark: str
     who: str
-    known: float
     kappas: pd.DataFrame
 
     def sentence(self) -> str:
@@ -343,53 +337,31 @@ class Annotations(NamedTuple):
         return kappa_sentence(self.kappas, self.who)
 
 
-def annotations(
-    sets: Sequence[DataSet], file: str = "", *, levels: bool = False, reliability: float = 0.9
-) -> list[Annotations]:
-    """Measure how far annotators agree: those of a CSV file, or simulated ones of each data set.
+def annotations(file: str = "", *, levels: bool = False) -> list[Annotations]:
+    """Measure how far the annotators of a CSV file agree; nothing without one.
 
     Args:
-        file: see `bench.metrics.agreement.read_annotations`; default: simulated annotators, who say
-            what each text is about.
+        file: see `bench.metrics.agreement.read_annotations`.
         levels: ratings are severities from 0 to 10, compared by their five levels.
-        reliability: how often a simulated annotator is right.
     """
-    if file:
-        ratings = agreement.read_annotations(Path(file).expanduser(), levels=levels)
-        who = _("the annotators of {file}", file=Path(file).name)
-        return [Annotations("", who, np.nan, agreement.kappas(ratings))]
-    simulated = SimulatedAnnotators(reliability)
-    rated = []
-    for data in sets:
-        groups = data.texts.groupby("category", sort=False).groups.values()
-        chosen = [row for rows in groups for row in spread_evenly(list(rows), RATED)]
-        who = _(
-            "{n} simulated annotators of the topics of {title}",
-            n=simulated.raters,
-            title=data.title,
-        )
-        kappas = agreement.kappas(simulated.annotate(data.texts.loc[chosen]))
-        rated.append(Annotations(data.benchmark, who, simulated.kappa, kappas))
-    return rated
+    if not file:
+        return []
+    ratings = agreement.read_annotations(Path(file).expanduser(), levels=levels)
+    who = _("the annotators of {file}", file=Path(file).name)
+    return [Annotations(who, agreement.kappas(ratings))]
 
 
-def notes(sets: Sequence[DataSet], rated: Sequence[Annotations]) -> list[str]:
-    """Say which data are samples, and which annotators are simulated."""
-    texts = []
-    if samples := [data.title for data in sets if data.source.is_sample]:
-        text = _(
-            "The data for {names} are this package's own samples, which say nothing about the "
-            "benchmark's; see the parameter data.",
-            names=_(", ").join(samples),
-        )
-        texts.append(text)
-    if any(not np.isnan(own.known) for own in rated):
-        text = _(
-            "Simulated annotators are no people: they give the right topic at a known rate; see "
-            "the parameter annotations."
-        )
-        texts.append(text)
-    return texts
+def notes(sets: Sequence[DataSet]) -> list[str]:
+    """Say which data are samples."""
+    samples = [data.title for data in sets if data.source.is_sample]
+    if not samples:
+        return []
+    text = _(
+        "The data for {names} are this package's own samples, which say nothing about the "
+        "benchmark's; see the parameter data.",
+        names=_(", ").join(samples),
+    )
+    return [text]
 
 
 def _panels(height: float, columns: int = 1, **options: Any) -> tuple[Figure, Sequence[Axes]]:
@@ -569,13 +541,7 @@ def plot_kappas(rated: Annotations, benchmark: str) -> Figure:
         text: Any = {"ha": "center", "va": "bottom", "fontsize": "xx-small", "color": FAINT}
         ax.annotate(_(name), (least + 0.1, 1), (0, 2), **above, **text)
     ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=0)
-    axis = _("kappa (more agreement →; dashed: chance)")
-    simulated = not np.isnan(rated.known)
-    if simulated:
-        ax.axvline(rated.known, color=FAINT, lw=1, zorder=0)
-        line = _("line at {known}: as simulated in a category", known=f"{rated.known:.2f}")
-        axis = _("; ").join([axis, line])
-    ax.set_xlabel(axis, fontsize="small")
+    ax.set_xlabel(_("kappa (more agreement →; dashed: chance)"), fontsize="small")
     low = float(np.nanmin([0.0, kappas.ci_low.min(), kappas.kappa.min()]))
     ax.set_xlim(low - 0.04, 1.04)
     ax.grid(visible=False)
@@ -584,8 +550,6 @@ def plot_kappas(rated: Annotations, benchmark: str) -> Figure:
     if len(defined):
         text = range_text(f"{defined.min():.2f}", f"{defined.max():.2f}")
         title = _("Annotators agree with kappa {kappa}", kappa=text)
-        if simulated:
-            title = _("Simulated annotators agree with kappa {kappa}", kappa=text)
     set_title(fig, title)
     return fig
 

@@ -46,7 +46,7 @@ from bench.data.nli_coal.language_pack import MANIFEST, Pack, read_pack
 from bench.figures.style import FAINT, INK, WIDTH, colours, label, set_title, style
 from bench.metrics.correlation import CARDS as CARDS
 from bench.metrics.correlation import COEFFICIENTS, PEARSON, by_group
-from bench.metrics.headline import listing, range_text
+from bench.metrics.headline import listing, measure_words, range_text
 from bench.metrics.nli_coal.answers import SUMS, answers, arranged
 from bench.metrics.nli_coal.formulas import measures
 from bench.metrics.significance import format_p
@@ -485,7 +485,8 @@ def plot_rates(
                 ax.plot(failed.rate, failed.score, mfc="white", **dots)
             # Gaps are differences, the others shares.
             ax.set(xlim=(-0.04, 1.04), ylim=(-1.08, 1.08) if "gap" in measure else (-0.04, 1.04))
-            ax.set_title(f"{measure}, {label('nli_coal', language)}", fontsize="small")
+            title = f"{measure_words(measure)}, {label('nli_coal', language)}"
+            ax.set_title(title, fontsize="small")
             text = _r_text(correlated, language, measure)
             corner: Any = {"xycoords": "axes fraction", "va": "top", "color": FAINT}
             ax.annotate(text, (0.03, 0.95), fontsize="x-small", **corner)

@@ -19,8 +19,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from bench import analyses
 from bench.analyses import alike, opened, same_data
-from bench.core.errors import BadInput, NoRuns
+from bench.core.errors import NoRuns
 from bench.core.i18n import N_, _, note, sentences
 from bench.data import OWN_SAMPLES
 from bench.figures.cbbq import prompt_settings
@@ -39,7 +40,7 @@ from bench.metrics.significance import (
 )
 from bench.metrics.table import ALL
 from bench.run import evaluate_all
-from bench.run.results import Run, labels
+from bench.run.results import Run
 from bench.tasks.cbbq import PROMPTING, TASKS
 
 BENCHMARK = "cbbq"
@@ -154,15 +155,7 @@ def by_model(runs: Sequence[Run]) -> dict[str, dict[str, Run]]:
         BadInput: two runs of a model under one setting, or on different data.
         NoRuns: no model has runs under Q and another setting.
     """
-    models: dict[str, dict[str, Run]] = {}
-    for name, run in zip(labels(runs), runs, strict=True):
-        settings, setting = models.setdefault(name, {}), setting_of(run)
-        if setting in settings:
-            raise BadInput(
-                f"{run.folder}: {name} was asked under {setting} in {settings[setting].folder}, "
-                "too; name one of the two in runs"
-            )
-        settings[setting] = run
+    models = analyses.by_model(runs, setting_of)
     kept = {name: runs for name, runs in models.items() if BEFORE in runs and len(runs) > 1}
     if not kept:
         have = "; ".join(f"{name}: {', '.join(settings)}" for name, settings in models.items())
@@ -417,8 +410,8 @@ def _verdict(by_measure: Mapping[tuple[str, str], Any], row: Mapping[Any, Any]) 
 
 # Title of a panel, and which way is better.
 PANELS = {
-    (AMBIGUOUS, "s_amb"): (N_("S_amb"), N_("← less bias")),
-    (DISAMBIGUOUS, "s_disamb"): (N_("S_disamb"), N_("← less bias")),
+    (AMBIGUOUS, "s_amb"): (N_("Stereotyped, ambiguous"), N_("← less bias")),
+    (DISAMBIGUOUS, "s_disamb"): (N_("Stereotyped where facts tell"), N_("← less bias")),
     (ALL, "accuracy"): (N_("Accuracy"), N_("better →")),
     (AMBIGUOUS, "unreadable"): (N_("Unreadable, ambiguous"), N_("← better")),
     (DISAMBIGUOUS, "unknown"): (N_("Unknown where facts tell"), N_("← better")),
@@ -435,10 +428,12 @@ TITLES = {
 def plot_differences(compared: pd.DataFrame) -> Figure | None:
     """Draw what each prompt setting changes against Q: one panel per measure, one row per model.
 
-    Hollow markers are differences that were not shown. None where nothing was compared.
+    Hollow markers are differences that were not shown. Measures that change in no model are left
+    out. None where nothing changes.
     """
     overall = compared[compared.category == ALL]
-    measured = set(zip(overall.task, overall.metric, strict=True))
+    changed = overall[overall.difference != 0]
+    measured = set(zip(changed.task, changed.metric, strict=True))
     panels = [key for key in PANELS if key in measured]
     if not panels:
         return None

@@ -25,6 +25,13 @@ ENVIRONMENT = "BENCH_LANGUAGE"
 TAGS = {"en": "en", "zh": "zh-CN"}
 # Contexts of the catalogue; all other texts have none.
 COLUMN, NOTEBOOK, PROSE, NOTE = "column", "notebook", "prose", "note"
+# English headings of columns whose names are codes.
+HEADINGS = {
+    "p_adjusted": "adjusted p",
+    "p_holm": "adjusted p",
+    "p_items": "p over items",
+    "per_doubling": "change per doubling",
+}
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 # The value of a placeholder in a note: anything but the end of the note.
 _VALUE = "((?:(?!; ).)+?)"
@@ -71,7 +78,7 @@ def N_(text: str) -> str:
 
 def column(name: str) -> str:
     """Return the heading of a table's column."""
-    return catalogue(COLUMN).get(name) or name.replace("_", " ")
+    return catalogue(COLUMN).get(name) or HEADINGS.get(name) or name.replace("_", " ")
 
 
 def notebook(name: str) -> str:

@@ -158,7 +158,7 @@ def bland_altman(
     right.axhline(0, color=FAINT, ls="--", lw=1, zorder=0)
     reach = 0.05 * (ends[1] - ends[0])
     for first, second, own in parts:
-        look: dict[str, Any] = {"ms": 4, "ls": "none", "alpha": 0.6} | own
+        look: dict[str, Any] = {"marker": "o", "ms": 4, "ls": "none", "alpha": 0.6} | own
         left.plot(first, second, **look)
         right.plot((first + second) / 2, second - first, **look)
         reach = max(reach, np.nanmax(np.abs(second - first), initial=0))

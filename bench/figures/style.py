@@ -105,7 +105,6 @@ def style() -> None:
             # Only families that stand here by name help one another out.
             "font.family": [*families, "sans-serif"],
             "font.sans-serif": families,
-            "axes.unicode_minus": False,
             "figure.dpi": DPI,
             "savefig.dpi": DPI,
             "svg.fonttype": "none",

@@ -189,10 +189,12 @@ def answer(first: Sequence[Asked]) -> list[str]:
     """Answer the study's question from the first headline of each benchmark, one sentence each.
 
     If the bias of two or more models is known, the first sentence says whether the scores follow
-    it. The others name the most biased models.
+    it, and the next which model is the most biased where. The others say it of each benchmark.
     """
     with_scores, known = _with_scores(first)
     texts = [_verdict(known)] if known else []
+    if known and len(with_scores) > 1:
+        texts += _comparison(with_scores)
     for asked in with_scores:
         evidence = _evidence(asked) if any(asked is other for other in known) else ""
         texts.append(sentences([_most_biased(asked), evidence]))
@@ -238,6 +240,25 @@ def _verdict(known: Sequence[Asked]) -> str:
     return sentences(parts)
 
 
+def _comparison(shown: Sequence[Asked]) -> list[str]:
+    """Name the most biased model of each benchmark, in one sentence."""
+    titles: dict[str, list[str]] = {}
+    for asked in shown:
+        if len(names := _ranked(asked)) > 1:
+            title = module("data", asked.variant.benchmark).TITLE
+            titles.setdefault(names[0], []).append(title)
+    parts = [
+        _("{model} in {titles}", model=model, titles=listing(own)) for model, own in titles.items()
+    ]
+    return [_("Most bias by score: {models}.", models=_("; ").join(parts))] if parts else []
+
+
+def _ranked(asked: Asked) -> list[str]:
+    """List the models that can be the most biased; simulated ones only among themselves."""
+    names = informed(asked.scores, asked.headlines[0])
+    return [name for name in names if not name.startswith("simulated:")] or names
+
+
 def _evidence(asked: Asked) -> str:
     """List the scores of a benchmark with the bias that was put in."""
     line = asked.headlines[0]
@@ -275,9 +296,7 @@ def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
 def _most_biased(asked: Asked) -> str:
     """Name the model with the most biased score, and say whether that is sure."""
     line, title = asked.headlines[0], module("data", asked.variant.benchmark).TITLE
-    names = informed(asked.scores, line)
-    # Simulated respondents count only among themselves.
-    names = [name for name in names if not name.startswith("simulated:")] or names
+    names = _ranked(asked)
     if not names:
         why = _("no model has a score that could differ by group.")
         return _("{title}: {sentence}", title=title, sentence=why)

@@ -121,7 +121,8 @@ def table(
     frame = frame.drop(columns=[column for column in without if column in frame])
     title = i18n.prose(caption) or name.replace("_", " ").capitalize()
     if frame.empty:
-        _display("paragraph", _("{title}: no rows.", title=title))
+        text = _("{title}: none.", title=title)
+        display(HTML(_html("paragraph", text)), metadata={"caption": text})
         return
     layout = lay_out(frame, digits)
     about = _("; ").join([title, *layout.common])

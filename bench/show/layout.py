@@ -20,6 +20,7 @@ CELL = 2000
 # to the number in the column before it.
 RANGES = {
     ("ci_low", "ci_high"): N_("95\u00a0% interval"),
+    ("low_90", "high_90"): N_("90\u00a0% interval"),
     ("bound_low", "bound_high"): N_("if all were readable"),
     ("bound_low_a", "bound_high_a"): N_("a, if all were readable"),
     ("bound_low_b", "bound_high_b"): N_("b, if all were readable"),
@@ -71,6 +72,11 @@ def lay_out(frame: pd.DataFrame, digits: int) -> Layout:
     is_empty = blank.all()
     is_empty[of_first] = blank[of_first].head(ROWS).all()
     shown = frame.loc[:, ~is_empty].drop(columns=IN_WORDS, errors="ignore")
+    if {"task", "metric"} <= {*shown}:
+        # The words for a measure say its task, where it has only one.
+        measures = shown[["task", "metric"]].drop_duplicates()
+        if len(measures) > 1 and measures.metric.is_unique:
+            shown = shown.drop(columns="task")
     common = []
     for name in shown.columns:
         values = shown[name]
@@ -112,7 +118,7 @@ def _columns(frame: pd.DataFrame, digits: int) -> list[tuple[str, list[Cell]]]:
                     continue
             own = name.removesuffix("_low")
             is_number = before_it and all(cell.is_number for cell in columns[-1][1])
-            if own in ("ci", before_it) and is_number:
+            if own in ("ci", "low_90", before_it) and is_number:
                 before, numbers = columns.pop()
                 heading = f"{before} ({_(title)})"
                 cells = [

@@ -50,7 +50,7 @@ def test_what_makes_no_pair_is_refused_or_left_out(own_folder: Path, refusal: An
         ("within one benchmark", [a, a2, *same]),
         ("ask with --prompts reworded too", [a, b]),
         ("choose the second by its name", [a, b, a2, b2], "bench-cbbq-9"),
-        ("name one", [a, b, a2, b2, a]),
+        ("name one of them", [a, b, a2, b2, a]),
         ("no model was asked with both", [a, b2]),
     ):
         assert message in refusal(pair_runs, *arguments)

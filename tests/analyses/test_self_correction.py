@@ -105,7 +105,7 @@ def test_runs_are_paired_by_model_and_setting(own_folder: Path, refusal: Any) ->
     fair = Run(q.folder, q.about | {"wording": {"unbiased_instruction": True}})
     assert sc.setting_of(fair) == "Q+IF"
     other = Run(q_if.folder, q_if.about | {"data": q_if.about["data"] | {"sha256": "0"}})
-    assert "was asked under Q in" in refusal(sc.by_model, [q, q])
+    assert "was asked under Q in both" in refusal(sc.by_model, [q, q])
     assert "no model was asked under Q and another" in refusal(sc.by_model, [q_if])
     assert "different data" in refusal(sc.by_model, [q, other])
 

@@ -86,7 +86,7 @@ BOUNDS = {"ci_low": [0.1, np.nan], "ci_high": [0.2, np.nan], "bound_low": np.nan
     ("columns", "heads", "cells"),
     [
         # A p value is never shown as zero, other numbers are.
-        (P_VALUES, ["p", "p holm", "pearson"], [LEAST, LEAST, "0.00", "0.040", "—", "0.00"]),
+        (P_VALUES, ["p", "adjusted p", "pearson"], [LEAST, LEAST, "0.00", "0.040", "—", "0.00"]),
         # An interval is next to its number; bounds that are all missing are left out.
         (
             {"score": [0.15, -0.2], **BOUNDS, "bound_high": np.nan, "note": ["", "x"]},

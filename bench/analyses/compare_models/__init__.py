@@ -58,6 +58,8 @@ SHARES = ["n_asked", "readable_a", "readable_b", "p_readable"]
 BOUNDS = ["bound_low_a", "bound_high_a", "bound_low_b", "bound_high_b"]
 COLUMNS = [*MODELS, "verdict", "score_a", "score_b", *TEST, "error", "freedom", *SHARES, *BOUNDS]
 COLUMNS += ["note"]
+# What only the files have of pairs.
+IN_FILES = ["score_a", "score_b", "p", "d", "h", "units", "error", "freedom", *SHARES, *BOUNDS]
 # The verdicts; the fourth is `bench.metrics.significance.LESS_READABLE`.
 DIFFERENT, NOT_SHOWN, UNDEFINED = "different", "no difference shown", "undefined"
 # Notes.

@@ -13,11 +13,12 @@ from matplotlib.patches import Rectangle
 from bench.analyses.compare_models import DIFFERENT, of_headline
 from bench.benchmarks import module
 from bench.core.i18n import _
-from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, set_title, style
+from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, set_title, style, wrap_label
 from bench.metrics.headline import range_text, short_title
 from bench.metrics.table import Headline
 
 ROW = 0.27  # inches of a row of a matrix
+COLUMNS = 2  # of pictures of ranks
 
 
 def differences(
@@ -80,11 +81,14 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
     if not panels:
         return None
     style()
-    heights = [0.8 + ROW * len(order) for _headline, _rows, order in panels]
-    fig = Figure(figsize=(WIDTH, sum(heights) + 0.35), layout="constrained")
-    grid = fig.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    lines = -(-len(panels) // COLUMNS)
+    height = 0.9 + ROW * max(len(order) for _headline, _rows, order in panels)
+    fig = Figure(figsize=(WIDTH, lines * height + 0.35), layout="constrained")
+    grid = np.ravel(fig.subplots(lines, COLUMNS, squeeze=False))
+    for ax in grid[len(panels) :]:
+        ax.set_visible(False)
     described = []
-    for ax, (headline, _rows, order) in zip(grid, panels, strict=True):
+    for ax, (headline, _rows, order) in zip(grid, panels, strict=False):
         shares = np.stack(list(order.shares)) * 100
         texts = np.vectorize(_percent, otypes=[object])(shares)
         _heatmap(ax, shares, texts, list(order.model), cmap="Blues", vmin=0, vmax=130)
@@ -101,7 +105,8 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
         if order.ranks_from.isna().any():
             text = _("not every pair could be tested")
         title = short_title(headline)
-        ax.set_title(_("{title}:\n{told}", title=title, told=text), fontsize="small")
+        heading = _("{title}:\n{told}", title=wrap_label(title, 36), told=wrap_label(text, 36))
+        ax.set_title(heading, fontsize="small")
         described.append(_("{title}: {sentence}", title=title, sentence=_(", ").join(spans)))
     explained = _(
         "Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave open."

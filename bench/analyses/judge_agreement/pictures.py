@@ -24,7 +24,7 @@ from bench.metrics.table import ALL
 JITTER = 0.008
 # Of more judges, marks are drawn of those that correlate with people most and least, and distances
 # over all categories alone.
-MANY = 4
+MANY = 2
 
 
 def plot_marks(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> Figure | None:

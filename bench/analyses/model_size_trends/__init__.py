@@ -33,10 +33,9 @@ from bench.analyses.published import published
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
 from bench.core.i18n import N_, _, note, sentences
-from bench.core.progress import say
 from bench.data import OWN_SAMPLES
 from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample
-from bench.metrics.headline import LOW_VALIDITY, TOLD, percent, phrase, short_title
+from bench.metrics.headline import LOW_VALIDITY, TOLD, listing, percent, phrase, short_title
 from bench.metrics.significance import POWER, Comparison, compare_resamples, format_p, holm
 from bench.metrics.table import ALL, Headline, join_notes
 from bench.run import evaluate_all
@@ -137,7 +136,6 @@ def by_size(
     See `analyse` for the arguments.
     """
     result: dict[str, dict[str, list[Sized]]] = {}
-    left_out: dict[str, None] = {}
     for benchmark in dict.fromkeys(run.benchmark for run in runs):
         own = [run for run in runs if run.benchmark == benchmark]
         names = {run.folder: name for run, name in zip(own, labels(own), strict=True)}
@@ -147,10 +145,9 @@ def by_size(
             for run in members:
                 try:
                     known[run.folder] = billions(run, sizes)
-                except BadInput as error:
+                except BadInput:
                     if series:
                         raise
-                    left_out[f"left out: {error}"] = None
             members = sorted(
                 (run for run in members if run.folder in known), key=lambda run: known[run.folder]
             )
@@ -169,8 +166,6 @@ def by_size(
                     )
                     for run in members
                 ]
-    for text in left_out:
-        say(text)
     if not any(len(models) > 1 for own_series in result.values() for models in own_series.values()):
         models = ", ".join(dict.fromkeys(run.label for run in runs))
         raise NoRuns(
@@ -279,6 +274,26 @@ def points(runs: Sequence[Run], series: Series, preset: str | None = None) -> pd
         .merge(scores[[*keys, "n", "valid_rate", "baseline"]], on=keys, how="left")
         .merge(prefer, on=["model", "category", "task"], how="left")
     )
+
+
+def left_out(runs: Sequence[Run], results: Mapping[str, Result]) -> list[str]:
+    """Name the models that are in no series, in one sentence."""
+    used = {
+        one.model
+        for result in results.values()
+        for models in result.series.values()
+        for one in models
+    }
+    own = [[run for run in runs if run.benchmark == benchmark] for benchmark in results]
+    names = [name for group in own for name in labels(group) if name not in used]
+    if not names:
+        return []
+    text = _(
+        "In no series, as their size is not known or no other size was run: {names} (see the "
+        "parameters sizes and series).",
+        names=listing(list(dict.fromkeys(names))),
+    )
+    return [text]
 
 
 def simulated_points() -> pd.DataFrame:

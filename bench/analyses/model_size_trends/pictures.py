@@ -101,7 +101,7 @@ def over_size(result: Result) -> Figure | None:
             who = _("a random answerer, or the best constant one")
             ax.axhline(own.baseline.mean(), color=FAINT, ls="--", lw=1, zorder=1, label=who)
         _size_axis(ax, [*points.billions, *published.billions], 1.3)
-        ax.margins(y=0.12)
+        _score_axis(ax, headline)
         ax.set_title(wrap_label(title_of(headline), 30), fontsize="small")
         best = 0 if headline.biased_is_high else headline.limits[1]
         ax.set_ylabel(_("score ({best} is best)", best=f"{best:g}"), fontsize="x-small")
@@ -214,12 +214,13 @@ def beside(result: Result) -> Figure | None:
                 bars = error_bars(part) if column == "score" else None
                 ax.errorbar(part.billions, part[column], bars, fmt=mark, elinewidth=0.8, **look)
             _size_axis(ax, list(result.points.billions), 2)
-            if column != "score":
+            if column == "score":
+                _score_axis(ax, headline)
+            else:
                 ax.set_ylim(-0.05, 1.05)
             if rows[column].isna().all():
                 none = {"transform": ax.transAxes, "ha": "center", "color": FAINT}
                 ax.text(0.5, 0.5, _("none in this task"), fontsize="x-small", **none)
-            ax.margins(y=0.15)
             sns.despine(ax=ax)
         line[0].set_ylabel(wrap_cjk(title_of(headline), 1.2, "x-small", 18), fontsize="x-small")
     for ax, title in zip(grid[0], columns.values(), strict=True):
@@ -230,6 +231,12 @@ def beside(result: Result) -> Figure | None:
     heading = _("Scores, readable answers and answers by position over size")
     set_title(fig, heading, letters=LETTERS)
     return fig
+
+
+def _score_axis(ax: Axes, headline: Headline) -> None:
+    """Show all that a score can be, so that a small change looks small."""
+    low, high = headline.limits
+    ax.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
 
 
 def _size_axis(ax: Axes, sizes: Sequence[float], room: float) -> None:

@@ -37,7 +37,7 @@ from bench.metrics.headline import LOW_VALIDITY, listing, phrase, range_text
 from bench.metrics.mcbe import HEADLINES as MCBE
 from bench.metrics.significance import compare_resamples
 from bench.metrics.table import ALL, Headline
-from bench.run.results import Run, labels
+from bench.run.results import Run
 from bench.tasks.request import of_judge
 
 # What may differ between the runs of a pair. Of what was asked, only what both have counts.
@@ -255,17 +255,8 @@ def pair_runs(runs: Sequence[Run], second: str = "") -> tuple[list[Pair], pd.Dat
         )
     if len({(run.model, run.label, _prompts(run)) for run in runs}) < len(runs):
         runs = analyses.alike(runs, ("settings", "generation", "seed", "repeats"))
-    by_model: dict[str, dict[str, Run]] = {}
-    for model, run in zip(labels(runs), runs, strict=True):
-        own, name = by_model.setdefault(model, {}), _prompts(run)
-        if name in own:
-            raise BadInput(
-                f"{run.folder} and {own[name].folder}: both are {model} with the prompt set "
-                f"{name}; name one"
-            )
-        own[name] = run
     pairs, left_out = [], []
-    for model, own in by_model.items():
+    for model, own in analyses.by_model(runs, _prompts).items():
         sides = [own[name] for name in (first, chosen[0]) if name in own]
         if len(sides) == 2 and len({run.about["asked"]["data_sha256"] for run in sides}) == 1:
             pairs.append(_pair(model, *sides))

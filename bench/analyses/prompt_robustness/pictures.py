@@ -43,6 +43,10 @@ def agreement(
     Args:
         prompts: names of the prompt sets.
     """
+    first, second = prompts
+    base, _hash, variant = second.partition("#")
+    if variant and base == first:
+        prompts = (N_("first prompt set"), variant)
     style()
     single = result.by_category.set_index(HEADLINE)
     models = models_of(result.by_category)
