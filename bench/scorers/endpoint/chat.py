@@ -4,8 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from bench.core.errors import BadInput
 from bench.scorers.base import Answer, messages
 from bench.scorers.endpoint import responses
@@ -175,7 +173,7 @@ class Chat:
                 + responses.first_line(likeliest, self._key)
             )
         self.bounded += bounded
-        return Answer(options[int(np.argmax(values))], tuple(values))
+        return Answer(options[values.index(max(values))], tuple(values))
 
 
 def _sampling(options: GenerationOptions) -> dict[str, float]:
