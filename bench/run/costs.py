@@ -379,13 +379,12 @@ class _Estimator:
             start = time.perf_counter()
             rows = answers(self.plan, Requests(stages, {}, {}), model, judge)
             elapsed = time.perf_counter() - start
-            self.seconds.clear()
-            for request, row in zip(chain(*stages), rows.to_dict("records"), strict=True):
-                planned = self.planned[_key(request)]
-                self.seconds.setdefault(_group(planned), []).append(row["seconds"])
-                self._add_length(planned, row["response"], row["error"])
             if elapsed > PATIENCE:
                 break
+        for request, row in zip(chain(*stages), rows.to_dict("records"), strict=True):
+            planned = self.planned[_key(request)]
+            self.seconds.setdefault(_group(planned), []).append(row["seconds"])
+            self._add_length(planned, row["response"], row["error"])
         self.notes.append(
             f"the time is that of {len(rows)} requests, which were asked here in {elapsed:.1f} s; "
             "large batches are faster"
