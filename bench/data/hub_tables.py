@@ -29,23 +29,33 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
 
     Returns:
         Whether there were any rows with the benchmark's columns.
+
+    Raises:
+        BadInput: there are rows with some of these columns, and none with all.
     """
     room = module("data", benchmark)
-    if not hasattr(room, "place_of_rows"):
+    if not (hasattr(room, "place_of_rows") and hasattr(room, "ROW_COLUMNS")):
         return False
     paths = [path for path in sorted(folder.rglob("*")) if is_table(str(path.relative_to(folder)))]
     # The same rows may be there in several formats.
     kind = next((kind for kind in SUFFIXES if any(path.suffix == kind for path in paths)), "")
     files: dict[str, list[pd.DataFrame]] = {}
+    incomplete = ""
     for path in [path for path in paths if path.suffix == kind]:
         names = [PART.sub("", part) for part in path.relative_to(folder).with_suffix("").parts]
         rows = _read(path)
+        missing = [name for name in room.ROW_COLUMNS if name not in rows]
+        if missing and len(missing) < len(room.ROW_COLUMNS):
+            incomplete = incomplete or f"{path.name} lacks {', '.join(missing)}"
         if "category" not in rows:
             known = [name for name in reversed(names) if name in room.CATEGORIES]
             rows = rows.assign(category=known[0] if known else "")
         for category, part in rows.groupby("category", sort=False):
             for name, table in room.place_of_rows(str(category), part):
                 files.setdefault(name, []).append(table)
+    if incomplete and not files:
+        remedy = f"`bench fetch {benchmark}` brings the release"
+        raise BadInput(f"{folder}: holds no data of {room.TITLE}; {incomplete}; {remedy}")
     for name, tables in files.items():
         atomic_write(into / name, as_csv(pd.concat(tables)))
     return bool(files)

@@ -49,6 +49,7 @@ WIDE_ENCODINGS = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
+PARQUET = b"PAR1"
 # How old .xls files begin, and xlsx files with a password.
 COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 # The parts of an xlsx file that hold its rows and texts, and the names of those as XML.
@@ -145,6 +146,8 @@ def _encoding_error(path: Path, encoding: str = "utf-8", advice: str = "") -> Ba
     place = str(path)
     with open_file(path) as stream:
         for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE), b""), start=1):
+            if number == 1 and line.startswith(PARQUET):
+                return BadInput(f"{path}: is a Parquet file; save its rows as CSV in UTF-8")
             wide = [name for mark, name in WIDE_ENCODINGS.items() if line.startswith(mark)]
             if number == 1 and wide:
                 remedy = f"save it again in UTF-8: iconv -f {wide[0]} -t UTF-8 '{path.name}'"

@@ -394,6 +394,16 @@ def test_rows_of_cbbq_in_one_file_are_taken(tmp_path: Path, user: Path, kind: st
     }
 
 
+def test_rows_without_what_makes_a_score_are_refused(tmp_path: Path, user: Path) -> None:
+    # As the copy walledai/CBBQ on the Hub.
+    row = {"context": "c", "question": "q", "choices": ["a", "b", "c"], "answer": 2}
+    rows = pd.DataFrame([{**row, "category": "gender"}])
+    rows.to_parquet(tmp_path / "gender-00000-of-00001.parquet")
+    missing = "lacks question_index, question_polarity, .*`bench fetch cbbq`"
+    with pytest.raises(BadInput, match=missing):
+        fetch("cbbq", tmp_path)
+
+
 # Official prompts, of invented scripts that count as the released ones
 
 

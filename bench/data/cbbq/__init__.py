@@ -64,6 +64,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 TABLE = "rows.csv"
 # Columns that all questions of a template share, in a file that does not name their template.
 COMMON = ("question_index", "subcategory", "bias_targeted_groups", "source", "question", "ans2")
+# Columns of rows that are questions; `context_condition` and the groups make a score of answers.
+ROW_COLUMNS = INSTANCE_COLUMNS
 # Columns of our own expanded files beyond the released ones, so that nothing of a template is lost.
 KEPT = ("name1", "name2", "swapped", "template", "target_name")
 MORE = ("example_id", *KEPT)

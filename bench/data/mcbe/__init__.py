@@ -61,6 +61,7 @@ CATEGORY_LABELS = {
 }
 CATEGORIES = tuple(CATEGORY_LABELS)
 COLUMNS = ("context", "sentence", "words", "subtype", "explanation", "score")
+ROW_COLUMNS = COLUMNS
 SLOT = "[PLH]"
 # Slots as people mistype them: other brackets or none, small or full-width letters, other order.
 LOOKALIKE = re.compile(
