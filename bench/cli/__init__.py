@@ -20,6 +20,7 @@ from bench.benchmarks import module, names, resolve
 from bench.cli import make
 from bench.cli.make import Data
 from bench.cli.options import (
+    OF_QUESTIONS,
     OF_REQUESTS,
     examples,
     flag,
@@ -69,10 +70,6 @@ DryRun = Annotated[
         "models on this machine, the time.",
     ),
 ]
-Settings = Annotated[
-    list[str] | None,
-    Option("--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description),
-]
 
 
 def _show_version(wanted: bool) -> None:
@@ -102,7 +99,10 @@ def data(
     check: Annotated[
         bool, flag("--check", "List everything odd about the data, row by row.")
     ] = False,
-    settings: Settings = None,
+    settings: Annotated[
+        list[str] | None,
+        Option("--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description),
+    ] = None,
     format: Annotated[
         str, Option("--format", metavar="NAME", help="table, csv or json.")
     ] = "table",
@@ -291,12 +291,6 @@ def score(
     printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
 
 
-@app.command(
-    epilog=examples(
-        "export reports/runs/*/* --as eee --out results",
-        "export cbbq --as lm-eval harness-tasks --categories gender,age",
-    )
-)
 def export(
     sources: Annotated[
         list[str],
@@ -306,6 +300,7 @@ def export(
             "write.",
         ),
     ],
+    *,
     form: Annotated[
         str,
         Option(
@@ -316,17 +311,7 @@ def export(
         ),
     ],
     out: Annotated[str, Option(metavar="DIR", help="Folder to write; default: ./FORMAT.")] = "",
-    data: Data = "",
-    categories: Annotated[
-        str, Option(metavar="NAMES", help=RunConfig.model_fields["categories"].description)
-    ] = "",
-    limit: Annotated[
-        int | None, Option(metavar="N", help=RunConfig.model_fields["limit"].description)
-    ] = None,
-    settings: Settings = None,
-    prompts: Annotated[
-        str, Option(metavar="NAME", help=RunConfig.model_fields["prompts"].description)
-    ] = "",
+    **given: Any,
 ) -> None:
     """Write results for other programs, or questions for lm-evaluation-harness.
 
@@ -334,8 +319,7 @@ def export(
     """
     from bench.export import write_runs, write_tasks
 
-    given = {"data": data, "categories": categories, "limit": limit, "settings": settings or []}
-    chosen = {k: v for k, v in read_options({**given, "prompts": prompts}).items() if v}
+    chosen = {name: value for name, value in read_options(given).items() if value}
     if form == "lm-eval":
         benchmark, *folder = sources
         if len(folder) > 1 or (folder and out):
@@ -348,6 +332,14 @@ def export(
         files = write_runs(sources, form, Path(out or form).expanduser())
     for path in files:
         print(path)
+
+
+app.command(
+    epilog=examples(
+        "export reports/runs/*/* --as eee --out results",
+        "export cbbq --as lm-eval harness-tasks --categories gender,age",
+    )
+)(with_run_options(export, *OF_QUESTIONS))
 
 
 @app.command(epilog=examples("report", "report mine.yml --out reports/mine"))
@@ -363,7 +355,8 @@ def report(
     ] = None,
     dry_run: DryRun = False,
     format: Annotated[
-        str, Option(help="Of --dry-run: table, csv, json or latex; default: table.")
+        str,
+        Option(metavar="NAME", help="Of --dry-run: table, csv, json or latex; default: table."),
     ] = "table",
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""

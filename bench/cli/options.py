@@ -44,6 +44,8 @@ OF_REQUESTS = (
     *("prompts", "system", "template_arguments", "repeats", "seed", "max_new_tokens"),
     *("thinking_tokens", "temperature", "top_p", "request_fields"),
 )
+# What chooses the questions of a benchmark.
+OF_QUESTIONS = ("limit", "categories", "data", "settings", "prompts")
 OPTIONS = {name: k for k, name in enumerate(chain(*GROUPS.values()))}
 
 

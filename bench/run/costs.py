@@ -272,6 +272,7 @@ class _Estimator:
 
         self._shard = int(about.get("shard", SHARD))
         self.open: list[Open] = []
+        self.prices = _prices(self.config)
         # Lengths of known replies in tokens, and seconds of measured ones, by group.
         self.lengths: dict[Any, list[Range]] = {}
         self.seconds: dict[Any, list[float]] = {}
@@ -284,15 +285,15 @@ class _Estimator:
         for pending in self.open:
             groups.setdefault(_group(pending.planned), []).append(pending)
         everything = Counter((request.task, _role(request)) for request in self.planned.values())
-        prices, parts = _prices(self.config), []
+        parts = []
         for (task, role), n in everything.items():
             own = {g: ones for g, ones in groups.items() if (g.task, g.role) == (task, role)}
             seconds = [self._seconds(g, len(ones)) for g, ones in own.items()]
             read = total(self._read(ones) for ones in own.values())
             written = total(self._written(g, ones) for g, ones in own.items())
             cost = None
-            if role in prices:
-                per_read, per_written = prices[role]
+            if role in self.prices:
+                per_read, per_written = self.prices[role]
                 cost = (read * (per_read / 1e6)).plus(written * (per_written / 1e6))
             parts.append(
                 Part(
@@ -314,7 +315,7 @@ class _Estimator:
             self.plan.asked["repeats"],
             sum(math.ceil(len(stage) / self._shard) for stage in self.requests.stages),
             parts,
-            prices,
+            self.prices,
             [*self.notes, *self._how()],
         )
 
@@ -466,8 +467,8 @@ class _Estimator:
         """Say how tokens were counted."""
         roles = dict.fromkeys(_role(pending.planned) for pending in self.open)
         notes = []
-        prices = _prices(self.config)
-        for role in (role for role in roles if prices and not {role} & {*prices, *self.loaded}):
+        free = {*self.prices, *self.loaded}
+        for role in (role for role in roles if self.prices and role not in free):
             option = {"model": "--price", "judge": "--judge-price"}[role]
             notes.append(f"costs are those without the {role}, which has no price ({option})")
         if any(role not in self.loaded for role in roles):
