@@ -113,10 +113,12 @@ class Run:
 
     @property
     def records(self) -> pd.DataFrame:
+        """The recorded answers, a row each; "Formats of files" has the columns."""
         return records.read(self.folder)
 
     @property
     def items(self) -> pd.DataFrame:
+        """The items of the data, a row each, as `bench.data.frame` makes them."""
         return records.read_items(self.folder)
 
     def answers(self) -> pd.DataFrame:
