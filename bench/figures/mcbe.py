@@ -5,6 +5,7 @@ from collections.abc import Container, Mapping
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
 from bench.core.i18n import N_, _
@@ -21,12 +22,14 @@ from bench.figures.style import (
     markers,
     models_of,
     style,
+    wrap_label,
 )
 from bench.metrics.mcbe.instances import DECAY, decay
 from bench.metrics.table import ALL
 from bench.tasks.mcbe import CRITERIA, TASKS
 
 LIMITS = (0.0, 100.0)
+MOST_PANELS = 5  # next to each other
 # The judge's criteria, as an axis calls them.
 CRITERION = {
     "accuracy": N_("accuracy"),
@@ -37,29 +40,34 @@ CRITERION = {
 
 
 def tasks_by_model(scores: pd.DataFrame) -> Figure:
-    """Draw a heatmap of tasks by models, means over categories; a task not asked is hatched."""
+    """Draw a heatmap of tasks by models, means over categories; a task not asked is hatched.
+
+    White is a task's baseline, and the middle of the scale for a task without one.
+    """
     rows = _scores(scores)
     rows = rows[(rows.category == ALL) & (rows.task != ALL)]
     wide = rows.pivot_table("score", "task", "model", sort=False, dropna=False)
-    wide = wide.reindex(index=_tasks(wide.index), columns=models_of(scores))
-    names = [_(TASKS[task]) for task in wide.index]
-    return _heatmap(wide, rows, names, _("Score by task, mean over categories (100: best)"))
-
-
-def _heatmap(wide: pd.DataFrame, rows: pd.DataFrame, names: list[str], title: str) -> Figure:
-    index, columns = str(wide.index.name), str(wide.columns.name)
-    texts, starred = cell_texts(wide, rows, index, 0, columns=columns)
-    return heatmap_figure(
-        wide,
+    wide = wide.reindex(index=_tasks(wide.index), columns=models_of(scores)).astype(float)
+    baselines = rows[rows.baseline_of == ""].groupby("task").baseline.mean()
+    white = baselines.reindex(wide.index).fillna(float(np.mean(LIMITS)))
+    shades = wide.apply(lambda row: TwoSlopeNorm(white[row.name], *LIMITS)(row), axis=1, raw=False)
+    texts, starred = cell_texts(wide, rows, "task", 0)
+    fig = heatmap_figure(
+        pd.DataFrame(shades.tolist(), wide.index, wide.columns),
         texts,
-        50,
-        LIMITS,
+        0.5,
+        (0, 1),
         BIAS_IS_LOW_PALETTE,
-        names=names,
-        title=title,
-        below=[_("white: 50 of 100; hatched: no number"), starred],
+        names=[
+            _("{name} (white: {value})", name=_(TASKS[t]), value=f"{white[t]:.0f}")
+            for t in wide.index
+        ],
+        title=_("Score by task, mean over categories (100: best)"),
+        below=[_("hatched: no number"), starred],
         height=max(2.2, 1.2 + 0.3 * len(wide)),
     )
+    fig.axes[-1].set_yticks([0, 0.5, 1], [_("worst"), _("baseline"), _("best")])
+    return fig
 
 
 def list_lengths(scores: pd.DataFrame) -> Figure | None:
@@ -122,24 +130,33 @@ def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
     None where bias scoring was not asked.
     """
     style()
-    shown = {name: part.dropna() for name, part in answers.items() if len(part.dropna())}
-    if not shown:
+    shown = {name: part.dropna() for name, part in answers.items()}
+    if not any(map(len, shown.values())):
         return None
-    columns = min(3, len(shown))
+    # As few lines as there can be, and no empty panel where that can be had.
+    columns = min(
+        range(min(MOST_PANELS, len(shown)), 2, -1),
+        key=lambda n: -len(shown) % n,
+        default=len(shown),
+    )
     lines = -(-len(shown) // columns)
-    fig = Figure(figsize=(max(0.5, columns / 3) * WIDTH, 2.5 * lines + 0.3), layout="constrained")
+    size = (columns * 0.3 * WIDTH, 2.7 * lines + 0.3)
+    fig = Figure(figsize=size, layout="constrained")
     axes = fig.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
     palette = colours(list(answers))
     for ax, (name, part) in zip(axes, shown.items(), strict=False):
         ax.plot([0, 10], [0, 10], color=FAINT, lw=1)
-        look = {"ms": 4, "alpha": 0.45, "mew": 0, "clip_on": False}
+        look = {"ms": 4, "alpha": 0.45, "mew": 0}
         ax.plot(part.people, part.model, "o", color=palette[name], **look)
         ax.set(xlim=(-0.3, 10.3), ylim=(-0.3, 10.3), aspect="equal")
-        value = _("none: a constant")
-        if min(np.ptp(part.model), np.ptp(part.people)) > 0:
-            value = f"{part.people.corr(part.model, method='spearman'):.2f}"
-        text = _("n = {n}, rank correlation {value}", n=f"{len(part):,}", value=value)
-        ax.set_title(f"{name}\n{text}", fontsize="small", fontweight="normal")
+        text = _("no number")
+        if len(part):
+            value = _("none: a constant")
+            if min(np.ptp(part.model), np.ptp(part.people)) > 0:
+                value = f"{part.people.corr(part.model, method='spearman'):.2f}"
+            text = _("n = {n}, rank correlation {value}", n=f"{len(part):,}", value=value)
+        title = f"{name}\n{wrap_label(text, 26)}"
+        ax.set_title(title, fontsize="small", fontweight="normal")
         sns.despine(ax=ax)
     for ax in axes[len(shown) :]:
         ax.set_visible(False)

@@ -58,16 +58,14 @@ KINDS = {
     "stereotyped": (N_("With a stereotype: follow it"), 1 / 3),
     "neutral": (N_("Without one: not neutral"), 2 / 3),
 }
-# The predictors that are drawn: marks, and sizes by which those at one place lie in each other.
+# Marks of answerers by rule: of one that knows the stereotypes, and of those that know none.
+STEREOTYPE = "the stereotype, neutral without one"
 MARKS = {
-    N_("always neutral"): ("o", 5),
-    N_("always entailment"): ("s", 4),
-    N_("always contradiction"): ("D", 8),
-    N_("man: entailment, woman: contradiction"): ("^", 13),
-    N_("woman: entailment, man: contradiction"): ("v", 13),
-    N_("random"): ("X", 5),
-    N_("the stereotype, neutral without one"): ("P", 7),
+    True: ("P", N_("follows every stereotype")),
+    False: ("o", N_("a habit, whatever the occupation")),
 }
+# How near marks lie on each other.
+SPOT = 0.03
 BALANCED = "directional_gap_balanced"
 FEMALE, MALE = "#b3589a", "#3f8f8b"
 OCCUPATIONS = {"female-stereo": (FEMALE, "o"), "male-stereo": (MALE, "s"), "neutral": (INK, "D")}
@@ -196,10 +194,12 @@ def worst_occupations(
     parts = {"stereotyped": rows[~neutral], "neutral": rows[neutral]}
     parts = {kind: part for kind, part in parts.items() if not part.empty}
     worst = {kind: part[part.biased > 0].head(most) for kind, part in parts.items()}
-    height = 1.5 + 0.22 * max(4, *map(len, worst.values()))
-    fig = Figure(figsize=(WIDTH, height), layout="constrained")
-    axes = fig.subplots(1, len(parts), squeeze=False)[0]
-    for ax, (kind, part) in zip(axes, worst.items(), strict=True):
+    drawn = {kind: part for kind, part in worst.items() if len(part)} or worst
+    height = 1.5 + 0.22 * max(4, *map(len, drawn.values()))
+    size = (WIDTH * (1 + len(drawn)) / 3, height)
+    fig = Figure(figsize=size, layout="constrained")
+    axes = fig.subplots(1, len(drawn), squeeze=False)[0]
+    for ax, (kind, part) in zip(axes, drawn.items(), strict=True):
         title, chance = _(KINDS[kind][0]), KINDS[kind][1]
         for y, row in enumerate(part.itertuples()):
             _dot(ax, row, y, *OCCUPATIONS[str(row.occupation_type)], "biased")
@@ -220,6 +220,9 @@ def worst_occupations(
     title = _language(category)
     if model:
         title = _("{title}, {measure}", title=title, measure=model)
+    for kind in parts.keys() - drawn.keys():
+        none = _("none of {all}", all=len(parts[kind]))
+        title += f"\n{_('{title}: {sentence}', title=_(KINDS[kind][0]), sentence=none)}"
     set_title(fig, title, alt=_("Occupations with the most biased labels."))
     handles = [
         Line2D([], [], color=FEMALE, marker="o", ls="", label=_("female-stereotyped")),
@@ -255,14 +258,26 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
     axes = fig.subplots(1, len(languages), sharex=True, sharey=True, squeeze=False)[0]
     for ax, language in zip(axes, languages, strict=True):
         rules = predictors[predictors.category == language].set_index("predictor")
-        for name, (marker, size) in MARKS.items():
-            look: dict[str, Any] = {"ms": size, "mfc": "none", "mec": INK, "mew": 1, "zorder": 3}
-            ax.plot(rules.coal[name], rules[BALANCED][name], marker, label=_(name), **look)
+        parts = {True: rules[rules.index == STEREOTYPE], False: rules[rules[BALANCED] == 0]}
+        for is_stereotype, (marker, name) in MARKS.items():
+            part = parts[is_stereotype]
+            look: dict[str, Any] = {"ms": 8, "mfc": "none", "mec": INK, "mew": 1, "ls": ""}
+            ax.plot(part.coal, part[BALANCED], marker, label=_(name), **look)
         own = rows[rows.category == language].set_index(["metric", "model"])
-        for model, colour in colours(models).items():
+        seen = own.pivot_table("score", "model", "metric").reindex(columns=["coal", BALANCED])
+        for k, (model, colour) in enumerate(colours(models).items()):
             x, y = (own.reindex([(metric, model)]) for metric in ("coal", BALANCED))
             bars = {"xerr": error_bars(x), "yerr": error_bars(y)}
-            look = {"fmt": marks[model], "ms": 7, "mec": "white", "lw": 1.5, "color": colour}
+            # The rim of one that lies under others can be seen.
+            later = seen.reindex(models[k + 1 :])
+            hides = (later - seen.reindex([model]).iloc[0]).abs().max(axis=1) < SPOT
+            look = {
+                "fmt": marks[model],
+                "ms": 7 + 4 * hides.sum(),
+                "mec": "white",
+                "lw": 1.5,
+                "color": colour,
+            }
             ax.errorbar(x.score, y.score, **bars, **look, label=model, zorder=4)
         ax.axhline(0, color=FAINT, lw=1, zorder=0)
         ax.set(xlim=ROOM, ylim=(-1.05 if against else -0.35, 1.05), xlabel=_("CoAL (0 is best)"))
