@@ -65,11 +65,11 @@ def rouge_l(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
 
     It is rapidfuzz's similarity by insertions and deletions, 2 LCS / (length + length).
     """
-    one = [tokens(text) for text in first]
-    other = one if second is first else [tokens(text) for text in second]
+    rows = [tokens(text) for text in first]
+    columns = rows if second is first else [tokens(text) for text in second]
     # On all cores; the result is the same whatever their number.
     return process.cdist(
-        one, other, scorer=Indel.normalized_similarity, dtype=np.float32, workers=-1
+        rows, columns, scorer=Indel.normalized_similarity, dtype=np.float32, workers=-1
     )
 
 
@@ -179,16 +179,16 @@ def nearest(
     """
     parts = [_pairs(np.empty(0), first[:0], second[:0]).assign(language="")]
     for language in dict.fromkeys(first.language):
-        one, other = (
+        a, b = (
             part.sample(min(len(part), largest), random_state=seed).sort_index()
             for texts in (first, second)
             for part in [texts[texts.language == language].drop_duplicates("text")]
         )
-        if len(one) and len(other):
-            values = rouge_l(list(one.text), list(other.text))
+        if len(a) and len(b):
+            values = rouge_l(list(a.text), list(b.text))
             best = values.argmax(axis=1)
-            found = _pairs(values[np.arange(len(one)), best], one, other.iloc[best])
-            parts.append(found.assign(language=language))
+            pairs = _pairs(values[np.arange(len(a)), best], a, b.iloc[best])
+            parts.append(pairs.assign(language=language))
     table = pd.concat(parts[1:] or parts)
     table.insert(1, "language", table.pop("language"))
     return table.sort_values("rouge_l", ascending=False, kind="stable").reset_index(drop=True)
@@ -206,15 +206,15 @@ def overlaps(sets: dict[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]
         are by bootstrap over the texts of the first.
     """
     rows, near = [], []
-    for (one, first), (other, second) in permutations(sets.items(), 2):
-        for language, part in nearest(first, second).groupby("language", sort=False):
+    for (first, texts), (second, others) in permutations(sets.items(), 2):
+        for language, part in nearest(texts, others).groupby("language", sort=False):
             sums = part.assign(stratum=ALL, n=1.0)
             totals = resample(sums, "stratum", "item_a", ["rouge_l", "n"])
             mean = estimate(totals, lambda s: s[:, 0, 0] / s[:, 0, 1])
             close = part[part.rouge_l >= NEAR]
-            key = (one, other, language, len(part))
+            key = (first, second, language, len(part))
             rows.append((*key, *mean, float(part.rouge_l.max()), len(close)))
-            near.append(close.assign(first=one, second=other))
+            near.append(close.assign(first=first, second=second))
     keys = ["first", "second", "language", "texts"]
     columns = [*keys, "mean", "ci_low", "ci_high", "highest", "near_duplicates"]
     listed = ["rouge_l", "first", "second", "item_a", "item_b", "text_a", "text_b"]

@@ -61,33 +61,33 @@ def summary(scores: pd.DataFrame, benchmark: str, n: int) -> list[str]:
     """Return the `n` sentences on a model that matter most.
 
     The first headline comes first, then those on bias, then the others; undefined ones only if all
-    are. A note is told once.
+    are. A note is shown once.
 
     Args:
         scores: a score table with a column `model`, of one model.
     """
     first, *others = headlines(scores, benchmark)
     others.sort(key=lambda headline: headline.worse != Headline._field_defaults["worse"])
-    found = [
+    rows = [
         (headline, row)
         for headline in (first, *others)
         for row in headline_rows(scores, headline).to_dict("records")
         if row["category"] == ALL
     ]
-    defined = [(headline, row) for headline, row in found if not math.isnan(row["score"])]
-    told: set[str] = set()
+    defined = [(headline, row) for headline, row in rows if not math.isnan(row["score"])]
+    notes: set[str] = set()
     texts, apart = [], _apart_from_baseline(scores, benchmark)
-    for headline, row in (defined or found)[:n]:
-        is_told = bool(defined) and row["note"] in told
-        told.add(row["note"])
-        shown = {**row, "note": ""} if is_told else row
+    for headline, row in (defined or rows)[:n]:
+        is_repeated = bool(defined) and row["note"] in notes
+        notes.add(row["note"])
+        shown = {**row, "note": ""} if is_repeated else row
         texts.append(sentence(headline, shown, apart.get(row["model"], "")))
     return texts
 
 
 def _apart_from_baseline(scores: pd.DataFrame, benchmark: str) -> dict[str, str]:
     """Say of each model by which measure of preference it can be told from the baseline."""
-    room, found = module("metrics", benchmark), dict[str, str]()
+    room, phrases = module("metrics", benchmark), dict[str, str]()
     for trait in (trait for trait in room.TRAITS if trait.name == PREFERENCE):
         known = [h for h in room.HEADLINES if (h.task, h.metric) == (trait.task, trait.metric)]
         line = known[0] if known else Headline(trait.task, trait.metric, "", "", share=False)
@@ -99,8 +99,8 @@ def _apart_from_baseline(scores: pd.DataFrame, benchmark: str) -> dict[str, str]
                 around = _("95\u00a0% interval {low} to {high}", **_ends(line, row))
                 about = {"name": name, "score": number(line, row), "around": around}
                 text = _("by {name} it can: {score} ({around}).", **about)
-                found.setdefault(row["model"], text)
-    return found
+                phrases.setdefault(row["model"], text)
+    return phrases
 
 
 def _ends(headline: Headline, row: Row) -> dict[str, str]:

@@ -84,7 +84,7 @@ def measure(runs: Mapping[str, Sequence[Run]], preset: str | None = None) -> lis
                 if trait.name == wanted and own:
                     name = trait.task.upper() if trait.metric == "score" else trait.metric
                     values = {label: sign * replicates[place] for label, replicates in own.items()}
-                    freedom = min(one.samples[place].freedom for one in own.values())
+                    freedom = min(scores.samples[place].freedom for scores in own.values())
                     measures.append(Measure(f"{title} {name}", benchmark, wanted, values, freedom))
     return measures
 
@@ -103,7 +103,7 @@ def correlate(measures: Sequence[Measure]) -> pd.DataFrame:
         kind = DISCRIMINANT if first.trait != second.trait else kind
         models = [name for name in first.values if name in second.values]
         about = (first.name, second.name, first.trait, second.trait, kind, len(models))
-        x, y = (np.array([one.values[name] for name in models]) for one in (first, second))
+        x, y = (np.array([measure.values[name] for name in models]) for measure in (first, second))
         rows.append((*about, *_spearman(x, y, min(first.freedom, second.freedom))))
     columns = ["first", "second", "trait_first", "trait_second", "kind", "n"]
     return pd.DataFrame(rows, columns=[*columns, "rho", "ci_low", "ci_high", "p", "reason"])
@@ -112,10 +112,10 @@ def correlate(measures: Sequence[Measure]) -> pd.DataFrame:
 def reliabilities(measures: Sequence[Measure]) -> pd.DataFrame:
     """Return the reliability of each measure over its models."""
     rows = []
-    for one in measures:
-        values = np.array(list(one.values.values()))
+    for measure in measures:
+        values = np.array(list(measure.values.values()))
         value = correlation.reliability(values) if len(values) >= LEAST else np.nan
-        rows.append((one.name, one.trait, len(values), value))
+        rows.append((measure.name, measure.trait, len(values), value))
     return pd.DataFrame(rows, columns=["measure", "trait", "n", "reliability"])
 
 
@@ -166,10 +166,10 @@ def _spearman(
     nothing = (np.nan, np.nan, np.nan, np.nan)
     if len(first) < LEAST:
         return *nothing, f"{len(first)} models have both; {LEAST} are needed at least"
-    ranks = [scipy.stats.rankdata(np.round(one / NOISE), axis=0) for one in (first, second)]
-    if any(np.ptp(one[:, 0]) == 0 for one in ranks):
+    ranks = [scipy.stats.rankdata(np.round(x / NOISE), axis=0) for x in (first, second)]
+    if any(np.ptp(rank[:, 0]) == 0 for rank in ranks):
         return *nothing, "all models have the same score"
-    x, y = (one - one.mean(0) for one in ranks)
+    x, y = (rank - rank.mean(0) for rank in ranks)
     with np.errstate(invalid="ignore"):
         rho = (x * y).sum(0) / np.sqrt((x**2).sum(0) * (y**2).sum(0))
     rho[np.isnan(first).any(0) | np.isnan(second).any(0)] = np.nan

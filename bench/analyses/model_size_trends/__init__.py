@@ -110,7 +110,9 @@ def analyse(
     """
     results = {}
     for benchmark, own in by_size(runs, series, sizes, preset).items():
-        places = {place for models in own.values() for one in models for place in one.replicates}
+        places = {
+            place for models in own.values() for sized in models for place in sized.replicates
+        }
         every: Sequence[Headline] = module("metrics", benchmark).HEADLINES
         printed = published(benchmark)
         known = [place in places for place in printed[PLACE].itertuples(index=False, name=None)]
@@ -119,7 +121,7 @@ def analyse(
             own,
             points([run for run in runs if run.benchmark == benchmark], own, preset),
             trends(own),
-            [one for one in every if (ALL, one.task, one.metric) in places],
+            [headline for headline in every if (ALL, headline.task, headline.metric) in places],
             printed[np.array(known) & (printed.series != "")],
         )
     return results
@@ -162,7 +164,9 @@ def by_size(
                     Sized(
                         names[run.folder],
                         *known[run.folder],
-                        run.replicates(preset, like=[one for one in members if one is not run]),
+                        run.replicates(
+                            preset, like=[other for other in members if other is not run]
+                        ),
                     )
                     for run in members
                 ]
@@ -259,10 +263,17 @@ def points(runs: Sequence[Run], series: Series, preset: str | None = None) -> pd
     """
     scores = table(runs, preset, beside=False)
     rows = [
-        (name, one.model, one.billions, one.size_from, *place, *one.replicates.estimate(place))
+        (
+            name,
+            sized.model,
+            sized.billions,
+            sized.size_from,
+            *place,
+            *sized.replicates.estimate(place),
+        )
         for name, models in series.items()
-        for one in models
-        for place in one.replicates
+        for sized in models
+        for place in sized.replicates
     ]
     columns = ["series", "model", "billions", "size_from", *PLACE, "score", "ci_low", "ci_high"]
     position = {task: metric for task, (metric, _name) in POSITION.items()}
@@ -279,10 +290,10 @@ def points(runs: Sequence[Run], series: Series, preset: str | None = None) -> pd
 def left_out(runs: Sequence[Run], results: Mapping[str, Result]) -> list[str]:
     """Name the models that are in no series, in one sentence."""
     used = {
-        one.model
+        sized.model
         for result in results.values()
         for models in result.series.values()
-        for one in models
+        for sized in models
     }
     own = [[run for run in runs if run.benchmark == benchmark] for benchmark in results]
     names = [name for group in own for name in labels(group) if name not in used]
@@ -360,19 +371,19 @@ def trends(series: Series) -> pd.DataFrame:
     """
     rows = []
     for name, models in series.items():
-        for place in sorted({place for one in models for place in one.replicates}):
-            defined = _defined(models, place)
+        for place in sorted({place for sized in models for place in sized.replicates}):
+            known = defined(models, place)
             over = items = Comparison(np.nan, np.nan, np.nan, np.nan, 0, np.nan, TOO_FEW)
             lost = ""
-            if len(defined) > 1:
-                sizes = [one.billions for one in defined]
-                values = np.array([one.replicates[place] for one in defined])
+            if len(known) > 1:
+                sizes = [sized.billions for sized in known]
+                values = np.array([sized.replicates[place] for sized in known])
                 over = over_models(sizes, values[:, 0])
-                items = compare_resamples(slopes(sizes, values), _sample(defined, place))
-                missing = [one.model for one in models if one not in defined]
+                items = compare_resamples(slopes(sizes, values), _sample(known, place))
+                missing = [sized.model for sized in models if sized not in known]
                 lost = f"no number for {', '.join(missing)}" if missing else ""
             text = join_notes(over.note or items.note, lost, _mixed(models, place))
-            about = (name, *place, len(defined), _span(defined))
+            about = (name, *place, len(known), _span(known))
             rows.append(
                 (*about, *over[:4], over.detectable, items.ci_low, items.ci_high, items.p, text)
             )
@@ -390,8 +401,8 @@ def gains(series: Series) -> pd.DataFrame:
     """
     rows = []
     for name, models in series.items():
-        for place in sorted({place for one in models for place in one.replicates}):
-            for pair in pairwise(_defined(models, place)):
+        for place in sorted({place for sized in models for place in sized.replicates}):
+            for pair in pairwise(defined(models, place)):
                 step = float(np.log2(pair[1].billions / pair[0].billions))
                 gain = (pair[1].replicates[place] - pair[0].replicates[place]) / step
                 compared = compare_resamples(gain, _sample(pair, place))
@@ -413,8 +424,9 @@ def _with_holm(rows: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def _defined(models: Sequence[Sized], place: Place) -> list[Sized]:
-    return [one for one in models if not np.isnan(one.replicates.get(place, [np.nan])[0])]
+def defined(models: Sequence[Sized], place: Place) -> list[Sized]:
+    """Return the models that have a number at a place."""
+    return [sized for sized in models if not np.isnan(sized.replicates.get(place, [np.nan])[0])]
 
 
 def _mixed(models: Sequence[Sized], place: Place) -> str:
@@ -422,9 +434,9 @@ def _mixed(models: Sequence[Sized], place: Place) -> str:
     if place[0] != ALL:
         return ""
     names = dict.fromkeys(
-        own[0] for one in models for own in one.replicates if own[1:] == place[1:]
+        own[0] for sized in models for own in sized.replicates if own[1:] == place[1:]
     )
-    counts = {name: len(_defined(models, (name, *place[1:]))) for name in names if name != ALL}
+    counts = {name: len(defined(models, (name, *place[1:]))) for name in names if name != ALL}
     partial = [name for name, count in counts.items() if 0 < count < len(models)]
     if not partial:
         return ""
@@ -433,11 +445,11 @@ def _mixed(models: Sequence[Sized], place: Place) -> str:
 
 
 def _sample(models: Sequence[Sized], place: Place) -> Sample:
-    return min(one.replicates.samples[place] for one in models)
+    return min(sized.replicates.samples[place] for sized in models)
 
 
 def _span(models: Sequence[Sized]) -> str:
-    sizes = [format_size(one.billions) for one in models]
+    sizes = [format_size(sized.billions) for sized in models]
     return f"{sizes[0]} to {sizes[-1]}" if sizes else ""
 
 
@@ -464,7 +476,7 @@ def findings(result: Result) -> list[str]:
     What was shown comes first; then what else changes with size, and could be all of it.
     """
     lines, caveats = [], []
-    places = {(one.task, one.metric): one for one in result.headlines}
+    places = {(headline.task, headline.metric): headline for headline in result.headlines}
     overall = result.trends[result.trends.category == ALL]
     for series, part in overall.groupby("series", sort=False):
         rows = [row for row in part.to_dict("records") if (row["task"], row["metric"]) in places]
@@ -480,8 +492,10 @@ def findings(result: Result) -> list[str]:
         shown = [row for row in rows if (_pair_differs(row) if is_pair else is_shown(row))]
         about["span"] = _(" to ").join(rows[0]["span"].split(" to "))
         about |= {"sizes": max(row["sizes"] for row in rows), "n": len(shown), "all": len(rows)}
-        told = [_change(row, places[row["task"], row["metric"]], is_pair) for row in shown[:TOLD]]
-        about["changes"] = _("; ").join([*told, *(["…"] if len(shown) > TOLD else [])])
+        changes = [
+            _change(row, places[row["task"], row["metric"]], is_pair) for row in shown[:TOLD]
+        ]
+        about["changes"] = _("; ").join([*changes, *(["…"] if len(shown) > TOLD else [])])
         if is_pair:
             text = _("{title}, {series}: two sizes ({span}) make no trend.", **about)
             more = _("No difference between them could be shown in {all} scores.", **about)
@@ -504,9 +518,9 @@ def findings(result: Result) -> list[str]:
         for row in shown:
             headline = places[row["task"], row["metric"]]
             own = at_place(result.points, headline).sort_values("billions")
-            said = _caveats(own[own.series == series], headline)
             caveats += [
-                _("{title}: {sentence}", title=title_of(headline), sentence=x) for x in said
+                _("{title}: {sentence}", title=title_of(headline), sentence=sentence)
+                for sentence in _caveats(own[own.series == series], headline)
             ]
     return [text for _order, text in sorted(lines, key=lambda line: line[0])] + caveats[:TOLD]
 

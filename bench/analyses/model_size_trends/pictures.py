@@ -14,6 +14,7 @@ from bench.analyses.model_size_trends import (
     Result,
     at_place,
     band,
+    defined,
     findings,
     format_size,
     is_shown,
@@ -69,12 +70,12 @@ def over_size(result: Result) -> Figure | None:
         place = (ALL, headline.task, headline.metric)
         own, printed = at_place(points, headline), at_place(published, headline)
         for k, (name, models) in enumerate(result.series.items()):
-            known = [one for one in models if not np.isnan(one.replicates.get(place, [np.nan])[0])]
+            known = defined(models, place)
             if len(known) > 2:  # two sizes make no trend
-                sizes = [one.billions for one in known]
+                sizes = [sized.billions for sized in known]
                 at = np.geomspace(min(sizes), max(sizes), 40)
                 line, low, high = band(
-                    sizes, np.array([one.replicates[place] for one in known]), at
+                    sizes, np.array([sized.replicates[place] for sized in known]), at
                 )
                 ax.plot(at, line, color=palette[name], lw=1.2)
                 ax.fill_between(at, low, high, color=palette[name], alpha=0.15, lw=0)
@@ -189,10 +190,10 @@ def beside(result: Result) -> Figure | None:
     One row per headline whose task has such a preference, or answers that could not be read; None
     where there is none.
     """
-    tables = {one: at_place(result.points, one) for one in result.headlines}
+    tables = {headline: at_place(result.points, headline) for headline in result.headlines}
     tables = {
-        one: rows
-        for one, rows in tables.items()
+        headline: rows
+        for headline, rows in tables.items()
         if rows.position.notna().any() or (rows.valid_rate < 1).any()
     }
     if not tables:

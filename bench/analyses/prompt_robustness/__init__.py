@@ -121,16 +121,20 @@ class Result:
         """
         rows = []
         for keys, part in self.by_category.groupby(HEADLINE, sort=False):
-            found = correlations(part["first"].to_numpy(float), part.second.to_numpy(float), NAMES)
+            coefficients = correlations(
+                part["first"].to_numpy(float), part.second.to_numpy(float), NAMES
+            )
             ceiling = np.nan
             if set(part.index) <= set(self.values):  # published scores have no resamples
                 first, second = np.stack([self.values[k] for k in part.index], axis=1)
                 freedom = self._sample(part).freedom
-                found = [with_interval(one, first, second, freedom) for one in found]
+                coefficients = [
+                    with_interval(value, first, second, freedom) for value in coefficients
+                ]
                 ceiling = float(np.sqrt(reliability(first) * reliability(second)))
             rows += [
-                dict(zip(HEADLINE, keys, strict=True)) | one._asdict() | {"ceiling": ceiling}
-                for one in found
+                dict(zip(HEADLINE, keys, strict=True)) | value._asdict() | {"ceiling": ceiling}
+                for value in coefficients
             ]
         columns = [*HEADLINE, "coefficient"]
         each = by_group(self.by_category, [*HEADLINE, "category"], "first", "second", NAMES)

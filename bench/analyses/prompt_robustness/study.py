@@ -168,15 +168,15 @@ def generalise(runs: Sequence[Run], preset: str = "") -> Study:
             tables = {ALL: crossed(known, place)}
         for name, table in tables.items():
             own_about = {"model": name, **about, "title": headline.title}
-            found, plan = components(table), None
-            parts.append(found.assign(**own_about).reset_index())
+            variances, plan = components(table), None
+            parts.append(variances.assign(**own_about).reset_index())
             if WORDINGS in table.facets:
-                plan = d_study(found, table.sizes)
+                plan = d_study(variances, table.sizes)
                 planned.append(plan.assign(**own_about))
             title = without_brackets(headline.title)
             if name != ALL:
                 title = _("{title}, {measure}", title=name, measure=title)
-            findings.append(finding(found, plan, table.sizes, title))
+            findings.append(finding(variances, plan, table.sizes, title))
     return Study(
         findings,
         pd.DataFrame(scores),
@@ -327,43 +327,47 @@ def components(table: Crossed) -> pd.DataFrame:
         variance = estimate if np.isnan(estimate) else max(estimate, 0.0)
         rows.append((freedom[source], squares[source], variance, "; ".join(notes)))
     index = pd.Index([CROSS.join(source) for source in sources], name="source")
-    found = pd.DataFrame(rows, index, ["df", "mean_square", "variance", "note"])
-    errors = _errors(found, sizes)
-    for k, (name, values) in enumerate({"share": found.variance, "share_of_error": errors}.items()):
+    variances = pd.DataFrame(rows, index, ["df", "mean_square", "variance", "note"])
+    errors = _errors(variances, sizes)
+    for k, (name, values) in enumerate(
+        {"share": variances.variance, "share_of_error": errors}.items()
+    ):
         total = values.sum(skipna=False)
-        found.insert(3 + k, name, values / (total if total > 0 else np.nan))
-    return found
+        variances.insert(3 + k, name, values / (total if total > 0 else np.nan))
+    return variances
 
 
-def _errors(found: pd.DataFrame, sizes: Mapping[str, int]) -> pd.Series:
+def _errors(variances: pd.DataFrame, sizes: Mapping[str, int]) -> pd.Series:
     """Return what each source adds to the variance of a model's mean score; models add nothing."""
-    facets = [source.split(CROSS) for source in found.index]
+    facets = [source.split(CROSS) for source in variances.index]
     n = [prod(sizes[name] for name in source if name != MODELS) for source in facets]
-    return (found.variance / n).mask(found.index == MODELS, 0.0)
+    return (variances.variance / n).mask(variances.index == MODELS, 0.0)
 
 
-def error_variance(found: pd.DataFrame, sizes: Mapping[str, int], relative: bool = False) -> float:
+def error_variance(
+    variances: pd.DataFrame, sizes: Mapping[str, int], relative: bool = False
+) -> float:
     """Return the variance of a model's mean score over so many levels of each facet.
 
     Args:
-        found: of `components`.
+        variances: of `components`.
         relative: only that which can change the order of models.
     """
-    errors = _errors(found, sizes)
+    errors = _errors(variances, sizes)
     if relative:
         errors = errors[errors.index.str.contains(MODELS)]
     return float(errors.sum(skipna=False))
 
 
-def by_facet(found: pd.DataFrame) -> pd.Series:
+def by_facet(variances: pd.DataFrame) -> pd.Series:
     """Return the shares of a score's error variance by items, prompt sets, orders and seeds.
 
     Interactions count for the first of these that they hold: what single items do in a prompt set
     evens out over items, what a prompt set does to all of them does not.
     """
     order = (ITEMS, *CONDITIONS)
-    owner = [next((name for name in order if name in source), "") for source in found.index]
-    shares = found.share_of_error.groupby(owner).sum(min_count=1)
+    owner = [next((name for name in order if name in source), "") for source in variances.index]
+    shares = variances.share_of_error.groupby(owner).sum(min_count=1)
     return shares.reindex([name for name in order if name in shares.index])
 
 
@@ -377,11 +381,11 @@ def interval(table: Crossed, limits: tuple[float, float]) -> dict[str, float]:
         `score`, `items_low` and `items_high` for other items, `ci_low` and `ci_high` for other
         levels of all facets. NaN where nothing differs: that is no proof of no spread.
     """
-    found, score, n = components(table), float(table.scores.mean()), prod(table.sizes.values())
-    items = _arm(found.mean_square[ITEMS] / n, found.df[ITEMS])
-    variance = error_variance(found, table.sizes)
+    variances, score, n = components(table), float(table.scores.mean()), prod(table.sizes.values())
+    items = _arm(variances.mean_square[ITEMS] / n, variances.df[ITEMS])
+    variance = error_variance(variances, table.sizes)
     # A component of prompt sets that is estimated as 0 may rest on few degrees of freedom.
-    kept = found[(found.variance > 0) | ~found.index.str.contains(SEEDS)]
+    kept = variances[(variances.variance > 0) | ~variances.index.str.contains(SEEDS)]
     terms = float(((kept.mean_square / n) ** 2 / kept.df).sum())
     freedom = max(1.0, variance**2 / terms) if terms > 0 else np.inf
     # Never narrower than for items alone.
@@ -397,11 +401,11 @@ def _arm(variance: float, freedom: float) -> float:
     return float(stdtrit(freedom, (1 + LEVEL) / 2)) * float(np.sqrt(variance))
 
 
-def d_study(found: pd.DataFrame, sizes: Mapping[str, int]) -> pd.DataFrame:
+def d_study(variances: pd.DataFrame, sizes: Mapping[str, int]) -> pd.DataFrame:
     """Return how sure a score would be with other numbers of prompt sets.
 
     Args:
-        found: of `components`, with the facet of prompt sets.
+        variances: of `components`, with the facet of prompt sets.
         sizes: number of levels by facet.
 
     Returns:
@@ -409,10 +413,10 @@ def d_study(found: pd.DataFrame, sizes: Mapping[str, int]) -> pd.DataFrame:
         models `g` and `dependability`, else NaN.
     """
     rows = []
-    between = float(found.variance.get(MODELS, np.nan))
+    between = float(variances.variance.get(MODELS, np.nan))
     for n in sorted({*PLANNED, sizes[WORDINGS]}):
         absolute, relative = (
-            error_variance(found, {**sizes, WORDINGS: n}, which) for which in (False, True)
+            error_variance(variances, {**sizes, WORDINGS: n}, which) for which in (False, True)
         )
         g, dependability = (
             between / (between + error) if between + error > 0 else np.nan
@@ -423,21 +427,21 @@ def d_study(found: pd.DataFrame, sizes: Mapping[str, int]) -> pd.DataFrame:
 
 
 def finding(
-    found: pd.DataFrame, planned: pd.DataFrame | None, sizes: Mapping[str, int], title: str
+    variances: pd.DataFrame, planned: pd.DataFrame | None, sizes: Mapping[str, int], title: str
 ) -> str:
     """Say what makes a score uncertain, and what more prompt sets would change.
 
     Args:
-        found: of `components`.
+        variances: of `components`.
         planned: of `d_study`; None where prompt sets were not varied.
         title: of the score.
     """
-    error = float(np.sqrt(error_variance(found, sizes)))
+    error = float(np.sqrt(error_variance(variances, sizes)))
     if np.isnan(error):
         return _("{title}: {why}.", title=title, why=note(SINGLE))
     shares = [
         _("{facet} {share}", facet=_(str(name)), share=percent(share))
-        for name, share in by_facet(found).dropna().items()
+        for name, share in by_facet(variances).dropna().items()
     ]
     text = _(
         "{title}: with all that was varied, a score has a standard error of {error}; its variance "
