@@ -373,7 +373,7 @@ def report(
     print(made.page)
     if made.failed:
         parts = f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}"
-        raise RunFailed(f"{parts}; the report says why")
+        raise RunFailed(f"{parts}; the index says why, and {CONTINUES}")
 
 
 @app.command(epilog=examples("fetch mcbe", "fetch cbbq --from CBBQ.zip"))

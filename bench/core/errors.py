@@ -31,7 +31,11 @@ class NoRuns(BadInput):
 
 
 class AnotherRun(BadInput):
-    """A folder holds a run with other settings."""
+    """A folder holds a run with other settings; `identity` is that of the run that was meant."""
+
+    def __init__(self, message: str, identity: str) -> None:
+        super().__init__(message)
+        self.identity = identity
 
 
 class RunFailed(Exception):

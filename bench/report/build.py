@@ -206,7 +206,8 @@ class Making:
             of_model = [cell for cell in self.cells.values() if cell.model == event.model]
             if not any(cell.state == ASKED for cell in of_model):
                 states = ", ".join(f"{cell.variant.key} {cell.state}" for cell in of_model)
-                say(f"{event.model.label}: {states}")
+                reasons = dict.fromkeys(cell.why for cell in of_model if cell.state == FAILED)
+                say(": ".join([f"{event.model.label}: {states}", *reasons]))
             return
         name, page, became = event
         self.made[name] = page

@@ -6,14 +6,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain, count
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
 from bench import records
-from bench.core.errors import AnotherRun, BadInput, NotApplicable, RunFailed
+from bench.core.errors import CONTINUES, AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.report.study import Study, StudyModel, Variant
-from bench.run import Estimate, Run, estimate, evaluate, processes
+from bench.run import Estimate, estimate, evaluate, processes
 from bench.scorers import FILES, split_kind
 from bench.scorers.endpoint import keys
 
@@ -91,8 +92,8 @@ def estimates(plan: Study, folder: Path, measure: bool) -> list[Estimate]:
             with suppress(BadInput, RunFailed):
                 try:
                     known[same] = estimate(variant.benchmark, model.model, **given)
-                except AnotherRun:  # which makes place for this one
-                    given["out"] = out.with_name(f"{out.name}.new")
+                except AnotherRun as other:  # which makes place for this one
+                    given["out"] = _kept(out, other.identity)
                     known[same] = estimate(variant.benchmark, model.model, **given)
         if one := known.get(same):
             found.append(one._replace(benchmark=variant.title, model=model.label))
@@ -134,11 +135,19 @@ def _ask_beside(
                 missing.remove(cell.variant)
                 settled(cell)
         worker.join()
-        why = f"the process that asked the model ended early (exit status {worker.exitcode})"
+        why = _why_ended(worker.exitcode)
     except (OSError, EOFError) as error:  # the latter where the server is gone
         why = f"no process could be started to ask the model: {error}"
     for variant in missing:
         settled(Cell(model, variant, FAILED, why))
+
+
+def _why_ended(status: int | None) -> str:
+    """Explain the end of a worker by its exit status, which is negative after a signal."""
+    how = f"ended early (exit status {status})"
+    if status == -9:  # SIGKILL, which not every system has
+        how = "was killed, as the system does where memory runs out"
+    return f"the process that asked the model {how}; {CONTINUES}"
 
 
 def _work(sending: Connection, plan: Study, model: StudyModel, folder: Path, threads: int) -> None:
@@ -150,15 +159,30 @@ def _work(sending: Connection, plan: Study, model: StudyModel, folder: Path, thr
         sending.send(ask(plan, model, variant, folder))
 
 
+def _kept(out: Path, identity: str) -> Path:
+    """Return the folder of a run that made place for another one."""
+    return out.with_name(f"{out.name}.{identity}")
+
+
+def _exchange(out: Path, identity: str) -> None:
+    """Rename the run in `out`, and bring back the one with `identity` if there is one."""
+    before = _kept(out, records.read_run_json(out).get("identity", "other"))
+    # Two runs of one identity were begun, such as with and without a judge.
+    names = chain([before], (before.with_name(f"{before.name}.{k}") for k in count(2)))
+    out.rename(next(name for name in names if not name.exists()))
+    if (kept := _kept(out, identity)).exists():
+        kept.rename(out)
+
+
 def ask(plan: Study, model: StudyModel, variant: Variant, folder: Path) -> Cell:
-    """Ask one model one variant; an earlier run with other options is renamed."""
+    """Ask one model one variant; an earlier run with other options is kept beside it."""
     out = run_folder(folder, Cell(model, variant, ASKED))
     options = plan.run_options(model, variant)
     try:
         try:
             evaluate(variant.benchmark, model.model, out=out, partial=True, **options)
-        except AnotherRun:
-            out.rename(out.with_name(f"{variant.key}.{Run.open(out).about['identity']}"))
+        except AnotherRun as other:
+            _exchange(out, other.identity)
             evaluate(variant.benchmark, model.model, out=out, partial=True, **options)
         return Cell(model, variant, DONE)
     except NotApplicable as refusal:

@@ -19,6 +19,8 @@ from typing import Any
 
 # A path of a socket in longer temporary folders would exceed what Linux allows (107 bytes).
 LONGEST_FOLDER = 70
+# How often a process is started where the server was killed meanwhile, and seconds in between.
+TRIES, PAUSE = 4, 0.2
 
 
 def forks() -> bool:
@@ -55,11 +57,21 @@ def start(name: str, target: Callable[..., None], *arguments: Any) -> BaseProces
     It ignores Ctrl-C: whoever started it has to end it.
     """
     context = multiprocessing.get_context("forkserver" if forks() else "spawn")
-    process = context.Process(  # type: ignore[attr-defined]
-        name=name, target=_begin, args=(dict(os.environ), target, *arguments)
-    )
-    with uninterrupted():
-        process.start()
+    for tries_left in reversed(range(TRIES)):
+        process: BaseProcess = context.Process(  # type: ignore[attr-defined]
+            name=name, target=_begin, args=(dict(os.environ), target, *arguments)
+        )
+        try:
+            with uninterrupted():
+                process.start()
+            break
+        except (EOFError, ConnectionError):
+            if not tries_left:
+                raise
+            # The server was killed. Another one starts by itself, and does not import beforehand,
+            # which it would from the working folder.
+            context.set_forkserver_preload([])
+            time.sleep(PAUSE)
     return process
 
 

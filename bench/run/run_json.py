@@ -59,7 +59,8 @@ def existing_run(
         name, old, new = change
         doubt = file_hash.incomparable(old, new)
         reason = f"{name} was {old}, now {new}" + (f": {doubt}" if doubt else "")
-        raise AnotherRun(f"{folder}: holds another run ({reason}); give another --out")
+        message = f"{folder}: holds another run ({reason}); give another --out"
+        raise AnotherRun(message, plan.identity)
     # The default preset and the model's name do not identify a run.
     shown = {"preset": config.preset, **({"name": config.name} if config.name else {})}
     if any(about.get(name) != value for name, value in shown.items()):

@@ -4,6 +4,9 @@ import contextlib
 import json
 import os
 import re
+import signal
+import threading
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +15,7 @@ import pytest
 from bench.core import i18n
 from bench.report import build, site, study, study_runs
 from bench.report.study_runs import run_folder
-from bench.run import Run, evaluate
+from bench.run import Run, evaluate, processes
 from tests.helpers.answering import said
 from tests.slow.helpers.browser import axe, visit
 
@@ -181,9 +184,14 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     before = shard.stat().st_mtime_ns
     assert ask(small) == "done"
     assert shard.stat().st_mtime_ns == before
-    Path("mine.yml").write_text(SMALL.replace("limit: 2", "limit: 3"))
-    assert ask(study.load(Path("mine.yml"))) == "done"
-    assert len(list(shard.parents[2].iterdir())) == 2
+    for limit in (3, 2, 3, 2, 4):
+        Path("mine.yml").write_text(SMALL.replace("limit: 2", f"limit: {limit}"))
+        assert ask(study.load(Path("mine.yml"))) == "done"
+    # Each run is asked once, and found again.
+    assert len(list(shard.parents[2].iterdir())) == 3
+    assert before in {
+        path.stat().st_mtime_ns for path in shard.parents[2].glob("*/records/*.parquet")
+    }
 
 
 def test_the_index_says_what_is_still_to_come_and_links_no_page_that_is_not_there(small):
@@ -222,6 +230,17 @@ def test_a_worker_that_is_killed_fails_its_own_model_alone(small, monkeypatch):
     study_runs._ask_beside(small, small.models[1], Path("r"), 1, settled.append)
     assert [cell.state for cell in settled] == ["failed", "done"]
     assert "ended early (exit status 9)" in settled[0].why
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not processes.forks(), reason="processes are not forked here")
+def test_a_model_is_asked_although_the_server_of_processes_is_killed(small):
+    processes.start_server([])
+    server, settled = forkserver._forkserver._forkserver_pid, []
+    os.kill(server, signal.SIGSTOP)
+    threading.Timer(1, os.kill, (server, signal.SIGKILL)).start()
+    study_runs._ask_beside(small, small.models[0], Path("r"), 1, settled.append)
+    assert [cell.state for cell in settled] == ["done"]
 
 
 ASKED = """
