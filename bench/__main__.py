@@ -1,32 +1,40 @@
 """The `bench` command, and `python -m bench`."""
 
-import io
 import os
 import sys
 
 
 def main() -> None:
-    """Run the command, in UTF-8; an interruption while the package is loaded is one line too."""
-    _use_utf8()
-    _use_writable_folders()
+    """Run the command in UTF-8; whatever ends it, it says so in one line and has a status."""
+    status = 128 + 2  # of SIGINT, before anything listens to signals
     try:
-        from bench import cli
+        _use_utf8()
+        from bench.core import process
+        from bench.core.errors import CONTINUES
 
-        cli.main()
+        output = process.open_streams()
+        ending = process.Ending(process.OF_COMMAND, f"bench: {{}}; {CONTINUES}")
+        try:
+            ending.listen()
+            _use_writable_folders()
+            from bench import cli
+
+            status = cli.main(output)
+            ending.ignore()
+        except BaseException:  # a library may make another error of it
+            if not ending.status:
+                raise
+        status = ending.status or status
     except KeyboardInterrupt:
-        print("bench: interrupted before it began", file=sys.stderr)
-        sys.exit(130)
+        pass
+    sys.exit(status)
 
 
 def _use_utf8() -> None:
-    """Use UTF-8 for standard output, standard error and names of files on every platform."""
+    """Start Python again, if names of files were decoded otherwise."""
     if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
-        # Names of files were decoded when Python started, so it starts again.
         os.environ["PYTHONUTF8"] = "1"
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _use_writable_folders() -> None:

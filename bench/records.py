@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from bench.core.errors import BadInput, RunFailed
-from bench.core.files import DRAFT, atomic_path, atomic_write, explain_write_errors
+from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.progress import say
 
 SCHEMA = pa.schema(
@@ -182,13 +182,6 @@ def set_aside(folder: Path, number: int, reason: str) -> None:
         f"{path}: is no complete record file of this run ({reason}); it is moved to {aside.name}, "
         "and asked again"
     )
-
-
-def remove_drafts(folder: Path) -> None:
-    """Remove files that killed processes left half written; the folder has to be locked."""
-    for draft in [*folder.glob(f"{DRAFT}*"), *folder.glob(f"records/{DRAFT}*")]:
-        with suppress(OSError):
-            draft.unlink()
 
 
 def read(folder: Path) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 Exit status: 0 done; 1 the run failed; 2 the call or the data is wrong, which one line explains.
 """
 
+import os
 import re
 import shlex
 import signal
@@ -29,6 +30,7 @@ from bench.cli.options import (
     with_run_options,
 )
 from bench.config import RunConfig
+from bench.core import process
 from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
 from bench.core.progress import say
 
@@ -519,27 +521,40 @@ for command, *lines in (
     app.command(rich_help_panel=MAKE, epilog=examples(*lines))(command)
 
 
-def main() -> None:
-    """Run the command, and turn an error into one line and an exit status."""
-    # Batch systems and containers end a process so: like Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    status = _status(lambda: app(standalone_mode=False))
-    # A second Ctrl-C shall not end the ending with a traceback.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    sys.exit(status)
+def main(output: process.Stream) -> int:
+    """Run the command, turn an error into one line, and return the exit status.
+
+    Args:
+        output: standard output, whose error is the command's, once all else is done.
+    """
+    status = _status(_call)
+    sys.stdout.flush()
+    if isinstance(output.error, BrokenPipeError):  # `bench ... | head`
+        return status or 128 + signal.SIGPIPE
+    if output.error:
+        say(f"bench: standard output: cannot be written ({output.error.strerror})")
+    return status or int(output.error is not None)
+
+
+def _call() -> Any:
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise BadInput("the working folder is gone; change to another one") from error
+    return app(standalone_mode=False)
 
 
 def _status(command: Callable[[], Any]) -> int:
     """Run a command and return its exit status."""
     try:
-        status = int(command() or 0)
+        return int(command() or 0)
     except (BadInput, RunFailed) as error:
         say(f"bench: {error}")
         return 2 if isinstance(error, BadInput) else 1
-    except (KeyboardInterrupt, typer.Abort):
-        status = INTERRUPTED
-    except BrokenPipeError:
+    except (KeyboardInterrupt, typer.Abort):  # explained by who listens to signals
+        return INTERRUPTED
+    except OSError as error:  # the disk is full, a folder is gone
+        say(f"bench: {f'{error.filename}: ' * bool(error.filename)}{error.strerror or error}")
         return 1
     except Exception as error:
         # Versions of typer raise different classes for a wrong call; all have this method.
@@ -560,10 +575,6 @@ def _status(command: Callable[[], Any]) -> int:
                     )
         say(f"bench: {text}")
         return 2
-    # Some versions of typer raise, others return.
-    if status == INTERRUPTED:
-        say(f"bench: interrupted; {CONTINUES}")
-    return status
 
 
 def _check_format(name: str, formats: tuple[str, ...] = FORMATS) -> None:

@@ -2,10 +2,15 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bench.core.errors import CONTINUES, RunFailed
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 # Begins the name of what a killed process can leave next to a file.
 DRAFT = ".part-"
@@ -13,16 +18,43 @@ DRAFT = ".part-"
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Give a draft to write, which replaces `path` if the block succeeds and else is removed."""
+    """Give an empty draft, which replaces `path` if the block succeeds and else is removed.
+
+    Drafts that killed processes left in the same folder are removed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{DRAFT}{os.getpid()}-{path.name}")
     try:
-        yield draft
-        with draft.open("rb+") as stream:
-            os.fsync(stream.fileno())  # else the file may be empty after a power cut
-        os.replace(draft, path)
+        with _locked(draft):
+            _remove_unlocked(path.parent)
+            yield draft
+            with draft.open("rb+") as stream:
+                os.fsync(stream.fileno())  # else the file may be empty after a power cut
+            os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(draft: Path) -> Iterator[None]:
+    """Make a draft, and lock it for the block where there are locks."""
+    if fcntl is None:
+        draft.touch()
+        yield
+        return
+    with draft.open("wb") as stream:
+        with suppress(OSError):
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _remove_unlocked(folder: Path) -> None:
+    """Remove the drafts in a folder that no process is writing."""
+    for name in os.listdir(folder) if fcntl else ():
+        if name.startswith(DRAFT):
+            with suppress(OSError), open(folder / name, "rb+") as stream:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(stream.name)
 
 
 def atomic_write(path: Path, text: str) -> None:

@@ -13,13 +13,13 @@ from collections import deque
 from contextlib import closing
 from typing import Any
 
+from bench.core.process import CLEAR_LINE
 from bench.core.text import reveal_invisible
 
 # Seconds between two lines where no bar can be drawn.
 EVERY = 30.0
 # Seconds before a bar is shown; short work needs none.
 DELAY = 3.0
-CLEAR_LINE = "\r\x1b[K"
 # Seconds after which a speed means something, and that the recent speed is of.
 MEANINGFUL, RECENT = 10.0, 60.0
 

@@ -7,7 +7,6 @@ reports/STUDY/notebooks/*.ipynb     the executed notebooks, with hashes of what 
 reports/STUDY/runs/MODEL/BENCHMARK  the records, which a later call reads instead of asking again
 """
 
-import logging
 import os
 import queue
 import shutil
@@ -135,32 +134,24 @@ class Making:
     def make(self, jobs: int) -> Made:
         """Ask the models, and make each page as soon as its runs are there."""
         not_begun = list(self.given)
-
-        def end_kernels() -> None:
-            logging.disable()  # of errors of kernels that are ended here
-            kernels.end_kernels()
-
-        try:
-            with (
-                # Kernels are processes, so threads are enough.
-                processes.waiting(os.cpu_count() or 1, end_kernels) as pool,
-                study_runs.asking(self.plan, self.folder, jobs, self._events.put),
-                progress(len(self.given), "", "pages", size=0) as bar,
-            ):
-                while len(self.made) < len(self.given) or self._asked():
-                    asked = {cell.variant.key for cell in self._asked()}
-                    for name in [k for k in not_begun if not asked & set(self._variants_of(k))]:
-                        not_begun.remove(name)
-                        pool.submit(self._make_page, name)
-                    bar.tell(self._now())
-                    self._take_in()
-                    bar.advance(len(self.made) - bar.done, 0)
-                    # The first time the index waits for a score.
-                    is_old = time.monotonic() - self._written_at > EVERY
-                    if self.runs and not self._is_written and is_old:
-                        self._write_index()
-        finally:
-            logging.disable(logging.NOTSET)
+        with (
+            # Kernels are processes, so threads are enough.
+            processes.waiting(os.cpu_count() or 1, kernels.end_kernels) as pool,
+            study_runs.asking(self.plan, self.folder, jobs, self._events.put),
+            progress(len(self.given), "", "pages", size=0) as bar,
+        ):
+            while len(self.made) < len(self.given) or self._asked():
+                asked = {cell.variant.key for cell in self._asked()}
+                for name in [k for k in not_begun if not asked & set(self._variants_of(k))]:
+                    not_begun.remove(name)
+                    pool.submit(self._make_page, name)
+                bar.tell(self._now())
+                self._take_in()
+                bar.advance(len(self.made) - bar.done, 0)
+                # The first time the index waits for a score.
+                is_old = time.monotonic() - self._written_at > EVERY
+                if self.runs and not self._is_written and is_old:
+                    self._write_index()
         index = self._write_index()
         cells = [cell for cell in self.cells.values() if cell.state == FAILED]
         failed = [f"{cell.model.label} on {cell.variant.key}" for cell in cells]

@@ -52,7 +52,8 @@ CODE = ("*.py", "*.toml", "*.csv", "*.po")
 
 
 # Papermill reads parameters line by line and warns of longer lists; `check_parameters` reads them.
-logging.getLogger("papermill").setLevel(logging.ERROR)
+# Its errors are those that `run_notebook` returns.
+logging.getLogger("papermill").setLevel(logging.CRITICAL)
 
 
 # Hashes of what an executed notebook rests on; `runs` has one per run, by folder.
@@ -102,7 +103,7 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
             trouble = Trouble(error.ename, error.evalue)
         except Exception as error:  # a killed kernel, a cell that took too long
             trouble = Trouble(type(error).__name__, str(error))
-            if not draft.is_file():
+            if not draft.stat().st_size:
                 nbformat.write(nbformat.v4.new_notebook(), draft)
     return trouble
 

@@ -2,7 +2,6 @@
 
 import atexit
 import os
-import signal
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -87,9 +86,7 @@ class _Forked:
 
 def _run_kernel(arguments: Sequence[str], environment: dict[str, str], folder: str) -> None:
     """Run a kernel as `python -m ipykernel_launcher` does with these arguments."""
-    # As in a process that jupyter_client starts: no terminal, and its own interrupts.
-    os.setsid()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    os.setsid()  # as in a process that jupyter_client starts
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -105,9 +102,9 @@ def _run_kernel(arguments: Sequence[str], environment: dict[str, str], folder: s
 
 
 def end_kernels() -> None:
-    """End the kernels that this process has started, and what waits for them."""
+    """Tell the kernels that this process has started to end."""
     processes.end(NAME)
     for child in psutil.Process().children():
         with suppress(psutil.Error):
             if any("ipykernel" in word for word in child.cmdline()):
-                child.kill()
+                child.terminate()

@@ -376,7 +376,7 @@ class _Reader:
                 parsed = StudyOptions.model_validate(given or {})
             except ValidationError as error:
                 raise BadInput(explain(error, "key", [*more, *StudyOptions.model_fields])) from None
-            options = {name: getattr(parsed, name) for name in parsed.model_fields_set}
+            options = {name: getattr(parsed, name) for name in given or {}}
             for name, value in options.items():
                 if isinstance(value, int) and abs(value) > LARGEST:
                     raise BadInput(f"{name}: {quoted(value)} is more than {LARGEST:,}")

@@ -130,8 +130,6 @@ def execute_requests(
     left = [request for stage in stages for _, shard in stage for request in shard]
     if refusal and left:
         raise BadInput(refusal)
-    if not refusal:
-        records.remove_drafts(folder)
     for number, reason in missing.items():
         if reason:
             records.set_aside(folder, number, reason)

@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from bench.core.process import OF_WORKER, SIGNALS, Ending, open_streams
+
 # A path of a socket in longer temporary folders would exceed what Linux allows (107 bytes).
 LONGEST_FOLDER = 70
 # How often a process is started where the server was killed meanwhile, and seconds in between.
@@ -44,7 +46,7 @@ def start_server(modules: Sequence[str]) -> None:
         os.environ["PYTHONSAFEPATH"] = "1"
         os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, sys.path))
         try:
-            with uninterrupted():
+            with signals_blocked():
                 forkserver.ensure_running()
         finally:
             os.environ.clear()
@@ -54,7 +56,7 @@ def start_server(modules: Sequence[str]) -> None:
 def start(name: str, target: Callable[..., None], *arguments: Any) -> BaseProcess:
     """Start a process that calls `target` in this environment, and ends when this process ends.
 
-    It ignores Ctrl-C: whoever started it has to end it.
+    A signal raises KeyboardInterrupt in it, and ends it soon after.
     """
     context = multiprocessing.get_context("forkserver" if forks() else "spawn")
     for tries_left in reversed(range(TRIES)):
@@ -62,7 +64,7 @@ def start(name: str, target: Callable[..., None], *arguments: Any) -> BaseProces
             name=name, target=_begin, args=(dict(os.environ), target, *arguments)
         )
         try:
-            with uninterrupted():
+            with signals_blocked():
                 process.start()
             break
         except (EOFError, ConnectionError):
@@ -76,10 +78,10 @@ def start(name: str, target: Callable[..., None], *arguments: Any) -> BaseProces
 
 
 def end(name: str) -> None:
-    """End the processes that were started under `name`."""
+    """Tell the processes that were started under `name` to end."""
     for process in multiprocessing.active_children():
         if process.name == name:
-            process.kill()
+            process.terminate()
 
 
 @contextlib.contextmanager
@@ -107,23 +109,29 @@ def _begin(environment: Mapping[str, str], target: Callable[..., None], *argumen
     def end_with_parent() -> None:
         if parent := multiprocessing.parent_process():
             parent.join()
-            os._exit(1)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(OF_WORKER)
+            os._exit(1)  # it ignores signals, or the main thread never gets to them
 
+    # Signals are still blocked here, so that the main thread gets them.
     threading.Thread(target=end_with_parent, daemon=True).start()
+    open_streams()
+    Ending(OF_WORKER).listen()
     target(*arguments)
 
 
 @contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let processes that are started in the block ignore Ctrl-C."""
+def signals_blocked() -> Iterator[None]:
+    """Let processes that are started in the block get signals only when they listen to them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # which unblocks the signal where it is started
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
+        resource_tracker.ensure_running()  # which unblocks some of them where it is started
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,6 +1,8 @@
-"""Folders that cannot be written: each command works without them, or ends with one sentence."""
+"""Folders and streams that cannot be written: a command works without, or ends in a sentence."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,3 +50,33 @@ def test_what_cannot_be_kept_says_where_it_may_lie(sealed, caplog) -> None:
     data_quality._segmenter.cache_clear()
     assert "护士" in data_quality._segmenter("zh")("护士照顾病人。")
     assert not caplog.records
+
+
+GONE = "bench: the working folder is gone; change to another one"
+FULL, CLOSED = "(No space left on device)", "(Bad file descriptor)"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    ("redirected", "status", "said"),
+    [
+        (">/dev/full", 1, f"bench: standard output: cannot be written {FULL}"),
+        (">&-", 1, f"bench: standard output: cannot be written {CLOSED}"),
+        ("2>/dev/full", 0, ""),
+        ("<&- >&- 2>&-", 1, ""),
+        ("| true", 141, ""),
+        ("", 2, GONE),
+    ],
+)
+def test_a_stream_or_a_folder_that_is_gone_is_a_sentence_and_a_status(
+    redirected: str, status: int, said: str, tmp_path: Path
+) -> None:
+    call = f"{sys.executable} -m bench data mcbe"
+    command = f"set -o pipefail; {call} {redirected}"
+    if said == GONE:
+        command = f"mkdir gone; cd gone; rmdir ../gone; {call}"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == status
+    assert done.stderr.strip() == said

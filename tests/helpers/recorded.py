@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import permutations
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 
 from bench import cli, records
+from bench.core import process
 from tests.helpers import cases
 
 # (task, item, request) or (task, item, request, repeat) to the reply.
@@ -71,10 +73,9 @@ def command(
 ) -> tuple[int, str, str]:
     """Run `bench` with `words`: exit status, standard output, standard error."""
     monkeypatch.setattr(sys, "argv", ["bench", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
+    status = cli.main(process.Stream(os.devnull, "w"))
     out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
+    return status, out, err
 
 
 def replay(path: Path, answers: Mapping[tuple[Any, ...], Any]) -> str:

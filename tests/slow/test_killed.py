@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from bench import cli, data, records, run
+from bench import __main__, data, records, run
 from bench.core.errors import RunFailed
 from bench.core.files import DRAFT
 from bench.scorers.base import Answer
@@ -29,7 +29,10 @@ pytestmark = pytest.mark.slow
 
 MODEL = "simulated:bias=0.6,refuse=0.1,seed=4"
 SAMPLES = str(data.SAMPLES / "mcbe")
-CONTINUES = "bench: interrupted; the same command continues from what is recorded"
+CONTINUES = {
+    130: "bench: interrupted; the same command continues from what is recorded",
+    143: "bench: ended by SIGTERM; the same command continues from what is recorded",
+}
 SHARD = 16
 
 
@@ -103,7 +106,7 @@ def fork(out: Path, asked: Path, streamed: bool, arguments: Sequence[str]) -> in
         sys.stdout, sys.stderr = open(os.devnull, "w"), open(2, "w", closefd=False)  # noqa: SIM115
         slow_down(asked, streamed)
         sys.argv = ["bench", "run", *arguments, "--out", str(out)]
-        cli.main()
+        __main__.main()
     except SystemExit as ended:
         status = ended.code
     except KeyboardInterrupt:
@@ -184,8 +187,10 @@ def test_kills_at_random_moments_leave_no_trace(options, streamed: bool) -> None
             err = text_of(asked.with_suffix(".err"))
             assert "Traceback" not in err
             if status != 0:  # before the command begins it cannot say anything
-                assert status in ((-9,) if number == signal.SIGKILL else (130, -number)), err
-                assert status != 130 or not err or err.splitlines()[-1] == CONTINUES
+                assert status in ((-9,) if number == signal.SIGKILL else (128 + number, -number)), (
+                    err
+                )
+                assert status < 0 or not err or err.splitlines()[-1] == CONTINUES[status]
         pd.testing.assert_frame_equal(columns(folder), columns("undisturbed"))
         left = {path.name for path in folder.rglob("*") if path.is_file()}
         assert left - {*stamps} == {"run.json", "items.parquet", "scores.json", ".lock"}

@@ -179,8 +179,8 @@ class Tiny(Model):
         """Load the weights in `file`, after training them if there are none."""
         if not file.is_file():
             try:
+                # Fails before the training if the folder cannot be written.
                 with atomic_path(file) as draft:
-                    draft.touch()  # fails before the training if the folder is not writable
                     trained = train(self.recipe, self.corpus).named_parameters()
                     rounded = {name: weight.detach().to(torch.bfloat16) for name, weight in trained}
                     save_file(rounded, draft)
