@@ -79,7 +79,9 @@ def report(folder: Path) -> Command:
             words = re.sub(
                 r"<(style|svg).*?</\1>|<[^>]+>", " ", path.read_text("utf-8"), flags=re.S
             )
-            contents[path.name] = re.sub(VARYING, "", words.replace(str(out), ""))
+            kept = re.findall(r"\w+", re.sub(VARYING, "", words.replace(str(out), "")))
+            # Moments that all runs have in common are told once, others for each run.
+            contents[path.name] = " ".join(sorted(set(kept) - {"when"}))
         return contents
 
     return Command("report", ["report", str(folder / "small.yml"), "--out"], result)
@@ -101,7 +103,9 @@ def train(folder: Path) -> Command:
 
     def result(out: Path) -> Any:
         about = json.loads((out / "training.json").read_text("utf-8"))
-        return {**about, "when": ""}, (out / "model.safetensors").read_bytes()
+        # Trainer's log has the means of the steps since it was continued.
+        kept = {**about, "history": "", "when": ""}
+        return kept, (out / "model.safetensors").read_bytes()
 
     options = ["--epochs", "20", "--batch-size", "2", "--save-every", "20", "--device", "cpu"]
     given = ["train", "nli", str(file), "--model", str(base), *options, "--out"]
