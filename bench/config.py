@@ -6,23 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from bench.core.errors import BadInput, expected, quoted
+from bench.core.errors import BadInput, expected, explained, quoted
 
 if TYPE_CHECKING:
     from bench.scorers.options import GenerationOptions
-
-# What pydantic calls the types of options, in words.
-TYPES = {
-    "string_type": "a text",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "sequence_str": "a list",
-    "is_instance_of": "a list",
-    "mapping_type": "a mapping of names to values",
-    "dict_type": "a mapping of names to values",
-    "list_type": "a list",
-}
 
 
 def option(default: Any, help: str, *uses: str, flag: str = "", metavar: str = "") -> Any:
@@ -272,4 +259,4 @@ def explain(error: ValidationError, kind: str, allowed: Iterable[str]) -> str:
         return f"{name} {value!r}: expected a list, like [{value!r}]"
     if len(first["loc"]) > 1 and first["type"] == "string_type":
         return f"{name}: {quoted(value)} is not a text; put quotes around it"
-    return f"{name}: {quoted(value)} is not {TYPES.get(first['type'], first['msg'].lower())}"
+    return f"{name}: {explained(first)}"

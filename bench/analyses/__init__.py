@@ -81,7 +81,7 @@ def alike(runs: Sequence[Run], names: Sequence[str], compared_setting: str = "")
     """
 
     def fixed(run: Run) -> list[Any]:
-        asked = {**run.about["asked"], "settings": {**run.about["asked"].get("settings", {})}}
+        asked = {**run.about["asked"], "settings": {**run.about["asked"]["settings"]}}
         asked["settings"].pop(compared_setting, None)
         return [asked.get(name) for name in names]
 

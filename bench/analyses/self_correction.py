@@ -138,7 +138,7 @@ def open_runs(
 
 def setting_of(run: Run) -> str:
     """Return the prompt setting of a CBBQ run, which a released prompt set can imply."""
-    if run.about.get("wording", {}).get("unbiased_instruction"):
+    if run.about["wording"]["unbiased_instruction"]:
         return PROMPTING[1]
     return str(run.about["asked"]["settings"].get("prompting", BEFORE))
 

@@ -1,11 +1,25 @@
 """Errors: the caller can fix the input (`BadInput`), or the work failed (`RunFailed`)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 # Characters of a message; a longer one quotes a cell or a reply.
 LONGEST = 2000
 SHOWN = 100
+# What pydantic calls types, in words.
+TYPES = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "sequence_str": "a list",
+    "is_instance_of": "a list",
+    "list_type": "a list",
+    "mapping_type": "a mapping of names to values",
+    "dict_type": "a mapping of names to values",
+    "model_type": "a mapping of names to values",
+}
 # Ends the message of a run that did not finish.
 CONTINUES = "the same command continues from what is recorded"
 
@@ -55,6 +69,17 @@ def expected(value: object, allowed: str | Iterable[object], what: str) -> str:
 def closest(value: str, allowed: Iterable[str]) -> str:
     """Return the name that a misspelt one most likely means; "" if none is like it."""
     return next(iter(get_close_matches(value.lower(), list(allowed), n=1)), "")
+
+
+def explained(error: Mapping[str, Any]) -> str:
+    """Say what is wrong with a value, by one of the errors of pydantic's `ValidationError`."""
+    kind, value, message = error["type"], error["input"], error["msg"]
+    if kind == "missing":
+        return "is missing"
+    if kind in TYPES:
+        return f"{quoted(value)} is not {TYPES[kind]}"
+    message = message.removeprefix("Value error, ").replace("Input should be", "it has to be")
+    return message if isinstance(value, Mapping) else f"{quoted(value)} is not allowed; {message}"
 
 
 def quoted(value: object) -> str:

@@ -256,11 +256,11 @@ _own_names: ContextVar[Mapping[tuple[str, str], CategoryName]] = ContextVar(
 )
 
 
-def remember_names(benchmark: str, description: Any) -> None:
+def remember_names(benchmark: str, description: Mapping[str, Any]) -> None:
     """Use the names of categories in the description of a data set from now on.
 
     The description is the data's part of `run.json`, with `labels` by category and language and
-    `language`; what is not a label is left out, because runs can come from anywhere.
+    `language`; what cannot be shown as a label is left out, because runs can come from anywhere.
     """
     names = {(benchmark, category): name for category, name in _labelled(description).items()}
     _own_names.set({**_own_names.get(), **names})
@@ -276,7 +276,7 @@ def english_name(benchmark: str, category: str) -> str:
     return _name(benchmark, category).english
 
 
-def differing_names(sets: Iterable[tuple[str, Any]]) -> list[NameConflict]:
+def differing_names(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[NameConflict]:
     """Return the categories that data sets name differently.
 
     Args:
@@ -286,14 +286,14 @@ def differing_names(sets: Iterable[tuple[str, Any]]) -> list[NameConflict]:
     conflicts: dict[tuple[str, str], NameConflict] = {}
     first: dict[tuple[str, str], tuple[str, CategoryName]] = {}
     for benchmark, description in sets:
-        data_set = str(description.get("name", "")) if isinstance(description, Mapping) else ""
         released = module("data", benchmark).CATEGORY_LABELS
         names = {category: _released_name(benchmark, category) for category in released}
         for category, name in (names | _labelled(description)).items():
             key = benchmark, category
-            first_set, first_name = first.setdefault(key, (data_set, name))
+            first_set, first_name = first.setdefault(key, (description["name"], name))
             if first_name != name:
-                conflict = NameConflict(*key, (first_set, data_set), (first_name, name))
+                both = first_set, description["name"]
+                conflict = NameConflict(*key, both, (first_name, name))
                 conflicts.setdefault(key, conflict)
     return list(conflicts.values())
 
@@ -307,15 +307,12 @@ def _released_name(benchmark: str, category: str) -> CategoryName:
     return CategoryName(labels.get(category, ""), category.replace("_", " "))
 
 
-def _labelled(description: Any) -> dict[str, CategoryName]:
+def _labelled(description: Mapping[str, Any]) -> dict[str, CategoryName]:
     """Return the names of the categories that have an English label in a description."""
-    description = description if isinstance(description, Mapping) else {}
-    tables = description.get("labels")
-    codes = [code.strip() for code in str(description.get("language", "")).split(",")]
+    codes = [code.strip() for code in description["language"].split(",")]
     names = {}
-    for category, table in tables.items() if isinstance(tables, Mapping) else ():
-        labels = table if isinstance(table, Mapping) else {}
-        labels = {code: label for code, label in labels.items() if is_label(label)}
+    for category, table in description["labels"].items():
+        labels = {code: label for code, label in table.items() if is_label(label)}
         native = next((labels[code] for code in codes if code in labels and code != "en"), "")
         if "en" in labels:
             names[category] = CategoryName(native, labels["en"])

@@ -69,7 +69,7 @@ def model_id(described: Mapping[str, Any]) -> str:
     endpoint, `local` for files of a model, `recorded` for answers, or `bias-workbench` for
     simulated respondents and demonstration models.
     """
-    name = str(described["id"])
+    name = described["id"]
     kind, rest = split_kind(name)
     if kind == "openai":
         name, organisation = rest.partition("@")[0], described["host"]
@@ -85,7 +85,7 @@ def model_id(described: Mapping[str, Any]) -> str:
         organisation = RECORDED
     given, _, last = name.rpartition("/")
     parts = [*(given or organisation).split("/"), last]
-    return "/".join(re.sub(r"[^\w.,=+-]", "_", part) for part in parts)
+    return "/".join(re.sub(r"[^\w.,=+-]|^\.+$", "_", part) for part in parts)
 
 
 def release(run: Run) -> Release | None:

@@ -37,7 +37,7 @@ def write(run: Run, out: Path) -> list[Path]:
     """Write a run's headline scores and its answers; return both files."""
     about, model = run.about, model_id(run.about["model"])
     began = int(datetime.fromisoformat(about["when"]).timestamp())
-    key = f"{run.benchmark}-{about.get('identity', run.folder.name)}/{model}/{began}"
+    key = f"{run.benchmark}-{about['identity']}/{model}/{began}"
     # The same run has the same files, so that writing it again replaces them.
     name = uuid.UUID(bytes=hashlib.sha256(key.encode()).digest()[:16], version=4)
     organisation, *names = model.split("/")
@@ -61,7 +61,7 @@ def write(run: Run, out: Path) -> list[Path]:
         },
         "eval_library": {
             "name": "bias-workbench",
-            "version": about.get("packages", {}).get("bias-workbench", __version__),
+            "version": about["packages"].get("bias-workbench", __version__),
             "additional_details": _texts(
                 **about["asked"]["settings"],
                 preset=about["preset"],
@@ -217,7 +217,7 @@ def _model(described: Mapping[str, Any], label: str, about: Mapping[str, Any]) -
     model = {"name": label, "id": name, "additional_details": _texts(**details)}
     if host:
         model["inference_platform"] = host
-    version = about.get("packages", {}).get("transformers")
+    version = about["packages"].get("transformers")
     if is_local and version:
         model["inference_engine"] = {"name": "transformers", "version": version}
     return model
@@ -225,12 +225,12 @@ def _model(described: Mapping[str, Any], label: str, about: Mapping[str, Any]) -
 
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
     """Describe the judge by the tasks that have no score without it."""
-    judge, asked = run.about.get("judge"), run.about["asked"]
+    judge, asked = run.about["judge"], run.about["asked"]
     room, rows = module("tasks", run.benchmark), run.records
     first: Any = rows[rows.request.map(of_judge)].drop_duplicates("task")
     return {
         row.task: {
-            "judges": [{"model_info": _model(judge, str(judge["id"]), run.about)}],
+            "judges": [{"model_info": _model(judge, judge["id"], run.about)}],
             "input_prompt": row.prompt,
             "additional_details": {"input_prompt": "the first of the prompts, filled in"},
         }

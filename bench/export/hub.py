@@ -27,7 +27,7 @@ def write(run: Run, out: Path) -> list[Path]:
     """
     title, known = module("data", run.benchmark).TITLE, get(run.benchmark).release
     data = run.about["data"]
-    if "samples" in str(data["version"]):
+    if "samples" in data["version"]:
         raise BadInput(
             f"{run.folder}: was asked the package's samples, and numbers on them are no results of "
             f"{title}; `bench fetch {run.benchmark}` brings the data"
@@ -68,7 +68,7 @@ def write(run: Run, out: Path) -> list[Path]:
             )
             entries.append(entry)
     text = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True)
-    name = f"{run.benchmark}-{run.about.get('identity', run.folder.name)}.yaml"
+    name = f"{run.benchmark}-{run.about['identity']}.yaml"
     path = out.joinpath(*model.split("/"), ".eval_results", name)
     export.write_text(path, text)
     return [path]

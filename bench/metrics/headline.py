@@ -375,11 +375,11 @@ def disagreements(scores: pd.DataFrame) -> pd.DataFrame:
 
 def prompt_language_warning(about: Row) -> str:
     """Say that a run's prompts are in another language than its data; "" where they may not be."""
-    languages = about.get("wording", {}).get("foreign")
-    if not isinstance(languages, Mapping) or not languages:
+    languages = about["wording"]["foreign"]
+    if not languages:
         return ""
     theirs, ours = (
-        listing([language_name(str(code)) for code in languages[name]])
+        listing([language_name(code) for code in languages.get(name, ())])
         for name in ("data", "wording")
     )
     return _(
@@ -399,13 +399,13 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     and category names that differ.
     """
     texts = []
-    kinds = {str(about["model"]["kind"]).partition(" (")[0] for about in abouts}
+    kinds = {about["model"]["kind"].partition(" (")[0] for about in abouts}
     if "demonstration model" in kinds:
         text = _("Demonstration models were trained here with a set bias; they show no real model.")
         texts.append(text)
     if "simulated respondent" in kinds:
         texts.append(_("Simulated respondents are no models: they answer by a rule."))
-    sampled = [about["benchmark"] for about in abouts if "samples" in str(about["data"]["version"])]
+    sampled = [about["benchmark"] for about in abouts if "samples" in about["data"]["version"]]
     if sampled:
         titles = dict.fromkeys(module("data", name).TITLE for name in sampled)
         text = _(
@@ -420,8 +420,8 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
 
 def without_chat_template(about: Row) -> bool:
     """Return whether a run's questions were asked of a base model, which only continues texts."""
-    bare = str(about["model"].get("prompted_as", "")).startswith("bare text")
-    return bare and "generate" in about.get("verbs", ())
+    bare = about["model"].get("prompted_as", "").startswith("bare text")
+    return bare and "generate" in about["verbs"]
 
 
 def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:

@@ -145,7 +145,7 @@ def _glosses(run: Run) -> dict[str, str]:
     """Read what the items say in English, if their data have that."""
     data = run.about["data"]
     # The run can come from another machine, where the samples lay elsewhere.
-    is_sample = data.get("found") == FOUND_SAMPLES
+    is_sample = data["found"] == FOUND_SAMPLES
     path = (get(run.benchmark).samples if is_sample else home(Path(data["folder"]))) / GLOSSES
     if not path.is_file():
         return {}

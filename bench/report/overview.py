@@ -133,7 +133,7 @@ def _reason(cell: Cell) -> str:
 
 def _bias(run: Run) -> float | None:
     """Return the bias that was put into a demonstration model or simulated respondent."""
-    kind, parameters = split_kind(str(run.about["model"].get("id", "")))
+    kind, parameters = split_kind(run.about["model"]["id"])
     given = dict(part.split("=", 1) for part in parameters.split(",") if "=" in part)
     if kind not in ("tiny", "simulated") or given.get("answer") or given.get("label"):
         return None

@@ -208,7 +208,7 @@ class Site:
         These are the most and the least biased model.
         """
         own = [run for (_model, variant), run in runs.items() if variant == asked.variant.key]
-        codes = str(own[0].about["data"].get("language", "")).split(",")
+        codes = own[0].about["data"]["language"].split(",")
         language = codes[0].strip() if len(codes) == 1 else ""
         shown = items.read(own)
         text = self._text(

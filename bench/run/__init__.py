@@ -116,7 +116,7 @@ def evaluate(
                     if scorer:
                         repeating.check_scorer(like.about, role, scorer.describe())
                 # What is computed together moves the last digits of numbers.
-                shard = int(like.about["shard"])
+                shard = like.about["shard"]
             about = run_json.begin_run(folder, plan, config, new_model, new_judge, requests, shard)
             if like:
                 for sentence in repeating.other_conditions(like.about, about):
@@ -129,7 +129,7 @@ def evaluate(
             items = frame(list(plan.by_id.values()))
             if not refusal and not records.has_items(folder, items):
                 # The data are the same, or this would be another run; versions can differ.
-                records.write_items(folder, items)
+                records.write_items(folder, about, items)
                 say(
                     f"{folder / records.ITEMS}: was missing, damaged or of an earlier version; "
                     "it is written anew from the data"

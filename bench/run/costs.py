@@ -330,7 +330,7 @@ class _Estimator:
             if planned := self.planned.get(tuple(row[name] for name in KEYS)):
                 self._add_length(planned, row["response"], row["error"])
         journal = records.Journal(self.folder)  # of answers whose file is not complete
-        for stage in self.requests.shards(self._shard, self.about.get("order", "prompt")):
+        for stage in self.requests.shards(self._shard):
             for number, shard in stage:
                 for position, planned in enumerate(shard):
                     key = _key(planned)

@@ -123,7 +123,7 @@ def execute_requests(
 ) -> None:
     """Ask what is missing in a run's folder, and write it unless `refusal` says why not."""
     places = {id(request): place for place, request in enumerate(chain(*requests.stages))}
-    stages = requests.shards(int(about["shard"]), about.get("order", "plan"))
+    stages = requests.shards(about["shard"])
     sizes = {number: len(shard) for stage in stages for number, shard in stage}
     missing = records.missing_shards(folder, sizes)
     stages = [[(k, shard) for k, shard in stage if k in missing] for stage in stages]

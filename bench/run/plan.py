@@ -27,12 +27,10 @@ class Requests(NamedTuple):
     ways: dict[str, Way]
     left_out: dict[str, str]
 
-    def shards(self, size: int, order: str) -> list[list[tuple[int, list[Request]]]]:
+    def shards(self, size: int) -> list[list[tuple[int, list[Request]]]]:
         """Split each stage into numbered shards, which are recorded together.
 
-        Args:
-            order: `prompt` puts requests together whose texts begin alike, which are computed
-                together; `plan` leaves them as they were planned, as in older runs.
+        Requests whose texts begin alike, which are computed together, stand together.
         """
 
         def by_prompt(request: Request) -> tuple[Any, ...]:
@@ -40,9 +38,7 @@ class Requests(NamedTuple):
             return request.of_judge, request.verb, len(request.options), request.text
 
         numbers = count()
-        stages = self.stages
-        if order == "prompt":
-            stages = [sorted(stage, key=by_prompt) for stage in stages]
+        stages = [sorted(stage, key=by_prompt) for stage in self.stages]
         return [
             [(next(numbers), stage[k : k + size]) for k in range(0, len(stage), size)]
             for stage in stages

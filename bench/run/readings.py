@@ -53,7 +53,7 @@ def write_sheet(run: Run, path: Path) -> int:
             f"{run.folder}: holds no reply whose words were read (likelihoods, letters chosen by "
             "them and a classifier's labels need no reading); give a run with --read text"
         )
-    rng = random.Random(f"readings:{run.about.get('identity', run.model)}")
+    rng = random.Random(f"readings:{run.about['identity']}")
     kinds = rows.groupby(["task", rows.request.map(of_judge)], sort=False)
     parts, left = sorted((part for _, part in kinds), key=len), REPLIES
     drawn = []
@@ -143,7 +143,7 @@ def read_sheet(run: Run, path: Path) -> CheckedReadings:
 
 def _readable(run: Run) -> pd.DataFrame:
     """Return the replies in whose words an answer is read, with the `values` that it can have."""
-    rows, read = run.records, run.about.get("read", {})
+    rows, read = run.records, run.about["read"]
     # A choice by likelihood is a letter already; a bare text, scored or labelled, has no prompt.
     in_words = rows.task.map(lambda task: read.get(task, "text") == "text")
     prompted = ~rows.prompt_version.str.startswith("none:")

@@ -38,32 +38,32 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
 
     Whether code that comes with a model may run is never taken from a `run.json`.
     """
-    asked, prompts, source = about["asked"], about.get("wording", {}), about.get("data", {})
-    roles, start = {"model": about["model"], "judge": about.get("judge") or {}}, about.get("folder")
+    asked, prompts, source = about["asked"], about["wording"], about["data"]
+    roles, start = {"model": about["model"], "judge": about["judge"] or {}}, about["folder"]
 
     def from_start(path: str | None) -> str | None:
         """Return a path, taken from where the run was begun if it exists only there."""
-        moved = Path(start or "", path or "")
+        moved = Path(start, path or "")
         is_moved = path and not Path(path).expanduser().exists() and moved.exists()
         return str(moved) if is_moved else path
 
     def model_of(role: str) -> str | None:
         """Return a model as it was asked, one of the Hub at the commit that was found."""
-        if not (model := asked.get(role)):
+        if not (model := asked[role]):
             return None
         kind, rest = scorers.split_kind(model)
         if kind:
-            return f"{kind}:{from_start(rest)}" if kind in scorers.FILES else str(model)
+            return f"{kind}:{from_start(rest)}" if kind in scorers.FILES else model
         return from_start(hub.at_commit(model, roles[role].get("revision")))
 
     # The base of an adapter, at the commit that was found if it is of the Hub.
     base, found = asked.get("base"), roles["model"].get("base") or {}
     if base or hub.COMMIT.fullmatch(str(found.get("revision"))):
-        base = from_start(hub.at_commit(base or str(found["id"]), found.get("revision")))
-    file, variant = prompts.get("file"), prompts.get("variant", "")
-    if file and Path(file).is_file():
+        base = from_start(hub.at_commit(base or found["id"], found.get("revision")))
+    file, variant = prompts["file"], prompts["variant"]
+    if Path(file).is_file():
         variant = f"{file}#{variant}" if variant else file
-    folder = from_start(source.get("folder"))
+    folder = from_start(source["folder"])
     # A folder that is gone is looked for in the usual places.
     data = folder if folder and Path(folder).is_dir() else None
     devices = {
@@ -80,7 +80,7 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
         "name": about.get("name"),
         "preset": about["preset"],
         "prompts": variant or None,
-        "data": OWN_SAMPLES if source.get("found") == FOUND_SAMPLES else data,
+        "data": OWN_SAMPLES if source["found"] == FOUND_SAMPLES else data,
         # Tasks that were left out are left out again.
         "partial": True,
     }
@@ -129,15 +129,15 @@ def check_scorer(about: Mapping[str, Any], role: str, described: Mapping[str, An
 def other_conditions(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """List what may move numbers a little between two `run.json`, or cannot be checked."""
     commit = "the workbench's commit"
-    old = {**was.get("packages", {}), commit: was.get("git_commit")}
-    new = {**now.get("packages", {}), commit: now.get("git_commit")}
+    old = {**was["packages"], commit: was["git_commit"]}
+    new = {**now["packages"], commit: now["git_commit"]}
     sentences = [
         f"{name} was {old.get(name, 'not there')}, now {new.get(name, 'not there')}"
         for name in {**old, **new}
         if old.get(name) != new.get(name)
     ]
     for role in ("model", "judge"):
-        old, new = was.get(role) or {}, now.get(role) or {}
+        old, new = was[role] or {}, now[role] or {}
         sentences += [
             f"the {role}'s {name.replace('_', ' ')} was {old[name]}, now {new[name]}"
             for name in DEVICE_OPTIONS

@@ -25,6 +25,7 @@ from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.headline import headline_rows, without_chat_template
 from bench.metrics.readings import precision, precision_note
 from bench.metrics.table import ALL, Score, join_notes, score_table
+from bench.records import KEYS
 from bench.scorers.base import digest
 from bench.scorers.local import hub
 
@@ -33,8 +34,6 @@ NOISE = 1e-9
 # The source of the package's own prompts.
 OUR_WORDING = "bias-workbench"
 PRESETS = ("robust", "official", "paper")
-# What identifies an answer in the records of a run.
-KEYS = ["task", "item_id", "request", "repeat"]
 
 
 class Note(NamedTuple):
@@ -54,7 +53,7 @@ class Run:
     about: dict[str, Any]
 
     def __post_init__(self) -> None:
-        dataset.remember_names(self.benchmark, self.about.get("data"))
+        dataset.remember_names(self.benchmark, self.about["data"])
         records.note_opened(self.folder)
 
     @classmethod
@@ -86,7 +85,7 @@ class Run:
 
     def _summary(self) -> str:
         """Return benchmark, model, and how many answers there are."""
-        n, planned = records.count(self.folder), int(self.about["requests"])
+        n, planned = records.count(self.folder), self.about["requests"]
         answers = f"{n:,} answers" if n == planned else f"{n:,} of {planned:,} answers"
         return f"{self.benchmark}, {self.label}, {answers}"
 
@@ -242,12 +241,12 @@ class Run:
             table.loc[where, "note"] = [join_notes(note, text) for note in table.note[where]]
 
         # Notes on what was left out, or is odd, in the data and tasks of the run.
-        left_out = self.about.get("left_out", {})
+        left_out = self.about["left_out"]
         notes = [Note(ALL, task, reason, reason) for task, reason in left_out.items()]
         if left_out:
             notes.append(Note(ALL, ALL, f"without {', '.join(left_out)}"))
         for kind in ("unfit", "touched"):
-            for entry in self.about.get(kind, ()):
+            for entry in self.about[kind]:
                 n, reason, task = entry["items"], entry["why"], entry["task"]
                 if task in left_out:
                     continue
@@ -298,11 +297,11 @@ class Run:
             if cut.any():
                 share = f"{cut.sum():,} of {len(cut):,} replies"
                 yield Note(ALL, task, f"{share} were cut off at their limit of tokens")
-            if self.about.get("wording", {}).get("unbiased_instruction"):
+            if self.about["wording"]["unbiased_instruction"]:
                 yield Note(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
             if without_chat_template(self.about) and room.verbs(task, None) != ("nll",):
                 yield Note(ALL, task, "asked in bare text: the model has no chat template")
-            if judge and room.judged(task, asked.get("settings", {})):
+            if judge and room.judged(task, asked["settings"]):
                 yield Note(ALL, task, f"marked by {short_name(judge).rstrip(':')}")
             if preset != "robust":
                 for category in dict.fromkeys(table.category[table.task == task]):
@@ -311,7 +310,7 @@ class Run:
 
     def _asked_otherwise(self, task: str, preset: str, for_all: bool) -> list[str]:
         """List where a task was not asked as `preset` does; `for_all` what holds for all too."""
-        room, given = module("tasks", self.benchmark), self.about["asked"].get("settings", {})
+        room, given = module("tasks", self.benchmark), self.about["asked"]["settings"]
         otherwise = [
             f"{name}={given[name]} where this preset has {setting.under(preset)}"
             for name, setting in room.SETTINGS.items()
@@ -325,10 +324,10 @@ class Run:
                 # How a file is encoded changes nothing about its rows.
                 if name != "encoding" and given.get(name, allowed[0]) != allowed[0]
             ]
-            read = self.about.get("read", {}).get(task, "text")
+            read = self.about["read"].get(task, "text")
             if read != "text":
                 otherwise.append(f"{read} read from probabilities")
-            ours = self.about.get("wording", {}).get("source") == OUR_WORDING
+            ours = self.about["wording"]["source"] == OUR_WORDING
             if ours and room.verbs(task, None) != ("nll",):
                 otherwise.append("our own wording")
         return otherwise
@@ -410,7 +409,7 @@ def check_preset(preset: str) -> None:
 
 def probe_failed(about: Mapping[str, Any]) -> str:
     """Say which plain pairs a classifier labelled wrongly when it was probed; "" if none."""
-    asked = about.get("probe", [])
+    asked = about["probe"]
     wrong = [row for row in asked if row["found"] != row["expected"]]
     if not wrong:
         return ""

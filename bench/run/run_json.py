@@ -49,11 +49,11 @@ def existing_run(
         was |= {name: value for name, value in now.items() if "judge" in name}
     for role in ("model", "judge"):
         # A model of the Hub may be named by the commit that was found before.
-        commit = (about.get(role) or {}).get("revision")
+        commit = (about[role] or {}).get("revision")
         if now[role] and now[role] == hub.at_commit(str(was.get(role)), commit):
             was[role] = now[role]
     found = about["model"].get("base")
-    if found and now.get("base") == hub.at_commit(str(found["id"]), found["revision"]):
+    if found and now.get("base") == hub.at_commit(found["id"], found["revision"]):
         was |= {name: now[name] for name in ("base", "base_content")}
     if change := first_change(was, now):
         name, old, new = change
@@ -131,7 +131,7 @@ def begin_run(
         "git_commit": _commit(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    records.write_items(folder, data.frame(list(plan.by_id.values())))
+    records.write_items(folder, about, data.frame(list(plan.by_id.values())))
     records.write_run_json(folder, about)
     return about
 

@@ -215,7 +215,7 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
     unreadable, readable = asked[~asked.valid], asked[asked.valid]
     unreadable = unreadable.iloc[spread_evenly(range(len(unreadable)), n // 2)]
     readable = readable.iloc[spread_evenly(range(len(readable)), n - len(unreadable))]
-    codes = str(run.about["data"].get("language", "")).split(",")
+    codes = run.about["data"]["language"].split(",")
     languages = [code.strip() for code in codes if code.strip()]
     parts: list[dict[str, Any]] = []
     for row in pd.concat([readable, unreadable]).itertuples():

@@ -20,7 +20,7 @@ RNG = np.random.default_rng(0)
 
 def run_of(model: str, parameters: Any = None) -> Run:
     about = {"benchmark": "cbbq", "asked": {"model": model}, "model": {"parameters": parameters}}
-    return Run(Path(model), about)
+    return Run(Path(model), about | {"data": {"language": "zh", "labels": {}}})
 
 
 def noisy(value: float) -> np.ndarray:

@@ -91,7 +91,8 @@ def test_a_changed_byte_anywhere_is_found_or_changes_nothing() -> None:
     ("name", "content", "message"),
     [
         ("run.json", b"\xff\0", "run.json: cannot be read"),
-        ("run.json", b"[]", "run.json: was not written by `bench run` (`benchmark` is missing)"),
+        ("run.json", b"[]", "run.json: [] is not a mapping of names to values; put back"),
+        ("run.json", b"{}", "run.json: key `benchmark`: is missing; put back the file"),
         ("run.json", None, "out: holds no run (no run.json)"),
         ("items.parquet", b"PAR1", "items.parquet: is missing or damaged"),
         ("records", None, "out: holds no records yet"),
@@ -149,17 +150,20 @@ def test_a_recorded_run_of_version_0_1_is_scored_and_continued() -> None:
     pd.testing.assert_frame_equal(columns("out"), before)
 
 
-def test_a_run_without_seals_places_and_cut_replies_continues_in_its_own_order() -> None:
-    result = ask()
-    expected, about = result.records, records.read_run_json(result.folder)
-    schema = pa.schema([field for field in records.SCHEMA if field.name not in ("place", "cut")])
-    paths = sorted((result.folder / "records").iterdir())
-    for k, path in enumerate(paths):
-        rows = expected[k * 16 : (k + 1) * 16]
-        pq.write_table(pa.Table.from_pandas(rows, schema, preserve_index=False), path)
-    assert "16 rows, not 15" in records.missing_shards(Path("out"), {0: 15})[0]
-    paths[1].unlink()
-    del about["order"]
-    records.write_run_json(result.folder, about)
-    again = ask().records
-    assert again.drop(columns="seconds").equals(expected.drop(columns="seconds"))
+def test_files_without_a_checksum_and_items_of_another_run_give_no_score(refusal: Any) -> None:
+    expected = ask().scores()
+    ask("other", limit=1)
+    pq.write_table(pq.read_table(shard(0)).replace_schema_metadata(), shard(0))
+    assert "(it has no checksum); start its `bench run`" in refusal(run.Run.open("out").scores)
+    ask()
+    shutil.copy("other/items.parquet", "out")
+    assert "(it is another run's, or has" in refusal(run.Run.open("out").scores)
+    pd.testing.assert_frame_equal(ask().scores(), expected)
+
+
+def test_items_that_version_0_1_wrote_have_to_be_those_that_were_answered(refusal: Any) -> None:
+    shutil.copytree(Path(__file__).parent / "recorded_run", "out")
+    items = run.Run.open("out").items
+    records._write(pa.Table.from_pandas(items[3:]), Path("out/items.parquet"), "items.parquet")
+    message = refusal(run.Run.open("out").scores)
+    assert f"it has no item {min(items.item_id[:3])!r}, which the records answer" in message

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Strict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated
 
-from bench.core.errors import BadInput
+from bench.core.errors import BadInput, explained
 from bench.core.i18n import N_
 from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, with_defaults
 from bench.data import load as load_items
@@ -28,7 +28,6 @@ from bench.data.nli_coal.frames import (
     SLOT,
     align,
     checked,
-    explained,
     match_of,
     pattern,
 )

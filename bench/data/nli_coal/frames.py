@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, ConfigDict, StrictBool
 from pydantic.dataclasses import dataclass
 
-from bench.core.errors import plain, quoted
+from bench.core.errors import plain
 
 SLOT = "[Sub]"
 GENDERS = ("feminine", "masculine", "neutral")
@@ -41,13 +41,6 @@ def checked(test: Callable[[str], Any], allowed: str) -> AfterValidator:
 
 Match = Literal["word", "substring"]
 OneLine = Annotated[str, checked(re.compile(r"(?=.*\S)[^\n]+").fullmatch, "a text on one line")]
-
-
-def explained(error: Mapping[str, Any]) -> str:
-    """Say what is wrong with a value by an error of pydantic."""
-    if error["type"] == "missing":
-        return "is missing"
-    return f"{quoted(error['input'])} is not allowed; {error['msg'].removeprefix('Value error, ')}"
 
 
 class Aligned(NamedTuple):

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, Strict, StrictBool, TypeAdapter, Validat
 from pydantic.dataclasses import dataclass
 
 from bench.core.cells import to_number
-from bench.core.errors import BadInput, expected, plain, quoted
+from bench.core.errors import BadInput, expected, explained, plain, quoted
 from bench.core.files import atomic_write
 from bench.data.dataset import is_language
 from bench.data.nli_coal.frames import (
@@ -30,7 +30,6 @@ from bench.data.nli_coal.frames import (
     OneLine,
     Terms,
     checked,
-    explained,
     fault,
     found_in,
     gender_words,

@@ -41,7 +41,7 @@ def test_a_run_that_kept_other_targets_takes_those_of_today(own_folder: Path) ->
     given = {"data": "data", "categories": ["ours"], "out": "run"}
     done = run.evaluate("cbbq", "simulated:bias=1", **given)
     scores = done.scores("paper").score
-    records.write_items(done.folder, done.items.assign(target=0))
+    records.write_items(done.folder, done.about, done.items.assign(target=0))
     assert not done.scores("paper").score.equals(scores)
     again = run.evaluate("cbbq", "simulated:bias=1", **given)
     assert again.scores("paper").score.equals(scores)

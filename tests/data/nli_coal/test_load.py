@@ -117,7 +117,7 @@ def test_rows_without_id_and_occupation_are_numbered_and_get_it_by_position(tmp_
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        (GOOD | {"label": "entailment"}, ", field `label`: 'entailment' is not allowed; Input sho"),
+        (GOOD | {"label": "entailment"}, ", field `label`: 'entailment' is not allowed; it has to"),
         (GOOD | {"sentence1": "a\nb"}, ", field `sentence1`: 'a\\nb' is not allowed; expected a"),
         (GOOD | {"sentence2": "a craftsman."}, ", field `sentence2`: expected woman or man in "),
         (GOOD | {"id": 5}, ": id 5 occurs more than once"),

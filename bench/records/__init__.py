@@ -6,7 +6,7 @@ nothing here reads.
 
 The footer of a file holds a seal: the run and shard that it belongs to, and a checksum of all its
 bytes. Parquet's own page checksums do not cover the footer, where a changed byte can turn a text
-into a null without an error.
+into a null without an error. A file without a seal is refused.
 """
 
 import hashlib
@@ -24,10 +24,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from bench.core.errors import BadInput, RunFailed
+from bench.core.errors import BadInput, RunFailed, explained, quoted
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.progress import say
+from bench.records.run_json import RunJson
 
 SCHEMA = pa.schema(
     [
@@ -56,15 +58,20 @@ SCHEMA = pa.schema(
 RUN_JSON, ITEMS, READINGS = "run.json", "items.parquet", "readings.json"
 SCORES = "scores.json"
 JOURNAL, LOCK = "journal.jsonl", ".lock"
-# Keys of run.json without which a folder is no run.
-REQUIRED = ("benchmark", "asked", "model", "preset", "verbs", "reads", "requests", "shard")
 # What a person read in a reply ("" for no answer), and the hash of that reply.
 READING_COLUMNS = ("task", "item_id", "request", "reply_hash", "person", "repeat")
 # Environment variable with the file in which `note_opened` lists runs.
 OPENED_RUNS = "BENCH_OPENED_RUNS"
 SEAL = b"bench.seal"
+# What identifies an answer in the records of a run.
+KEYS = ["task", "item_id", "request", "repeat"]
 # Stands for the checksum while it is computed.
 NO_CHECKSUM = b"00000000"
+# Shard and position of a request, the hash of its prompt, and its answer: see `Journal.add`.
+_JOURNAL_LINE = TypeAdapter(
+    tuple[int, int, str, str, list[float] | None, str, float, bool | None],
+    config=ConfigDict(strict=True),
+)
 
 
 class Damaged(Exception):
@@ -119,21 +126,23 @@ def write_run_json(folder: Path, about: dict[str, Any]) -> None:
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
-    """Read `run.json`; `BadInput` if the folder holds no run."""
+    """Read `run.json`; `BadInput` if the folder holds no run, or a value in it is not allowed."""
     path = folder / RUN_JSON
     try:
-        about: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+        content = path.read_bytes()
+        about: dict[str, Any] = json.loads(content)
+        RunJson.model_validate_json(content)
+    except (FileNotFoundError, NotADirectoryError):
         raise BadInput(
             f"{folder}: holds no run (no {RUN_JSON}); give a folder that `bench run` wrote"
         ) from None
-    except ValueError as error:
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(map(str, first["loc"]))
+        what = f"key `{key}`: {explained(first)}" if key else explained(first)
+        raise BadInput(f"{path}: {what}; put back the file that `bench run` wrote") from None
+    except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{path}: cannot be read ({error})") from None
-    for name in REQUIRED:
-        if not isinstance(about, dict) or name not in about:
-            raise BadInput(
-                f"{path}: was not written by `bench run` (`{name}` is missing); give another folder"
-            )
     return about
 
 
@@ -145,7 +154,7 @@ def shard_path(folder: Path, number: int) -> Path:
 def write_shard(folder: Path, number: int, rows: Sequence[dict[str, Any]]) -> None:
     """Write a complete shard."""
     table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
-    _write(table, shard_path(folder, number), f"{_identity(folder)} {number}")
+    _write(table, shard_path(folder, number), f"{_identity(read_run_json(folder))} {number}")
 
 
 def missing_shards(folder: Path, sizes: Mapping[int, int]) -> dict[int, str]:
@@ -154,13 +163,12 @@ def missing_shards(folder: Path, sizes: Mapping[int, int]) -> dict[int, str]:
     Args:
         sizes: the number of rows of each shard.
     """
-    missing, identity = {}, _identity(folder)
+    missing, identity = {}, _identity(read_run_json(folder))
     for number, expected in sizes.items():
         path = shard_path(folder, number)
         try:
-            with _opened(path, f"{identity} {number}") as (file, sealed):
-                # Only a sealed file is known to be undamaged without reading it to the end.
-                n_rows = file.metadata.num_rows if sealed else len(file.read())
+            with _opened(path, f"{identity} {number}") as file:
+                n_rows = file.metadata.num_rows
             if n_rows != expected:
                 missing[number] = f"it has {n_rows} rows, not {expected}"
         except FileNotFoundError:
@@ -185,7 +193,7 @@ def set_aside(folder: Path, number: int, reason: str) -> None:
 
 
 def read(folder: Path) -> pd.DataFrame:
-    """Read all records of a run in the order of the plan; `BadInput` if a file is damaged."""
+    """Read all records of a run in the order of the plan; `BadInput` if a file is not its own."""
     frame: pd.DataFrame = _read_shards(folder).to_pandas()
     frame = frame.sort_values("place", kind="stable", ignore_index=True)
     return frame.drop(columns="place")
@@ -214,15 +222,16 @@ def count_cut_off(folder: Path) -> dict[str, int]:
     return dict(Counter(row["task"] for row in rows if row["cut"]))
 
 
-def write_items(folder: Path, items: pd.DataFrame) -> None:
-    """Write the items beside the records, so that scoring needs no data set."""
-    _write(pa.Table.from_pandas(items, preserve_index=False), folder / ITEMS, ITEMS)
+def write_items(folder: Path, about: dict[str, Any], items: pd.DataFrame) -> None:
+    """Write the items of the run `about` beside the records, so that scoring needs no data set."""
+    table = pa.Table.from_pandas(items, preserve_index=False)
+    _write(table, folder / ITEMS, f"{ITEMS} {_identity(about)}")
 
 
 def has_items(folder: Path, items: pd.DataFrame) -> bool:
     """Return whether exactly these items are stored, undamaged."""
     try:
-        with _opened(folder / ITEMS) as (file, _):
+        with _opened(folder / ITEMS, *_owners_of_items(folder)) as file:
             return bool(file.read().equals(pa.Table.from_pandas(items, preserve_index=False)))
     except (Damaged, OSError):
         return False
@@ -231,8 +240,12 @@ def has_items(folder: Path, items: pd.DataFrame) -> bool:
 def read_items(folder: Path) -> pd.DataFrame:
     """Read the items of a run, as `bench.data.frame` made them."""
     try:
-        with _opened(folder / ITEMS) as (file, _):
+        with _opened(folder / ITEMS, *_owners_of_items(folder)) as file:
             items: pd.DataFrame = file.read(use_threads=False).to_pandas()
+            is_owned = _owner(file) != ITEMS
+        answered = () if is_owned else _read_shards(folder)["item_id"].unique().to_pylist()
+        if others := set(answered) - set(items.item_id):
+            raise Damaged(f"it has no item {quoted(min(others))}, which the records answer")
     except (Damaged, OSError) as error:
         raise BadInput(
             f"{folder / ITEMS}: is missing or damaged ({error}); start its `bench run` again, "
@@ -287,8 +300,9 @@ class Journal:
         for text in self.path.read_bytes().split(b"\n") if self.path.is_file() else ():
             checksum, _, line = text.partition(b" ")
             if checksum == b"%08x" % zlib.crc32(line):
-                shard, position, prompt_hash, *answer = json.loads(line)
-                self._known[shard, position, prompt_hash] = answer
+                with suppress(ValidationError):
+                    shard, position, prompt_hash, *answer = _JOURNAL_LINE.validate_json(line)
+                    self._known[shard, position, prompt_hash] = answer
 
     def __enter__(self) -> Self:
         return self
@@ -319,22 +333,14 @@ class Journal:
 
 def _read_shards(folder: Path) -> pa.Table:
     tables: list[pa.Table] = []
+    identity = _identity(read_run_json(folder))
     for path in sorted((folder / "records").glob("[0-9]*.parquet")):
+        if not path.stem.isdecimal():  # a copy that somebody made
+            continue
         try:
-            with _opened(path) as (file, _):
-                table = file.read(use_threads=False)
-            # Older runs were asked in the plan's order, and did not note cut replies.
-            if "place" not in table.schema.names:
-                n_before = sum(map(len, tables))
-                places = pa.array(range(n_before, n_before + len(table)), pa.int64())
-                table = table.append_column("place", places)
-            if "cut" not in table.schema.names:
-                nulls = pa.nulls(len(table), pa.bool_())
-                table = table.add_column(SCHEMA.get_field_index("cut"), "cut", nulls)
-            if table.schema.names != SCHEMA.names:
-                raise Damaged(f"its columns are {', '.join(table.schema.names[:5])}...")
-            tables.append(table.cast(SCHEMA))
-        except (Damaged, pa.ArrowException, OSError) as error:
+            with _opened(path, f"{identity} {int(path.stem)}") as file:
+                tables.append(file.read(use_threads=False).cast(SCHEMA))
+        except (Damaged, OSError) as error:
             raise BadInput(
                 f"{path}: is not a complete record file ({error}); start its `bench run` again, "
                 "which moves it aside and asks it anew"
@@ -346,11 +352,15 @@ def _read_shards(folder: Path) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _identity(folder: Path) -> str:
+def _identity(about: dict[str, Any]) -> str:
     """Hash who was asked what; a judge may be added later, so it is no part of this."""
-    about = read_run_json(folder)
     asked = {k: v for k, v in about["asked"].items() if v is not None and "judge" not in k}
     return text_hash(json.dumps([about["benchmark"], asked], sort_keys=True, ensure_ascii=False))
+
+
+def _owners_of_items(folder: Path) -> tuple[str, str]:
+    """Return what the seal of a run's items may name; version 0.1 did not seal whose they are."""
+    return f"{ITEMS} {_identity(read_run_json(folder))}", ITEMS
 
 
 def _write(table: pa.Table, path: Path, owner: str) -> None:
@@ -366,22 +376,26 @@ def _write(table: pa.Table, path: Path, owner: str) -> None:
 
 
 @contextmanager
-def _opened(path: Path, owner: str = "") -> Iterator[tuple[pq.ParquetFile, bool]]:
-    """Open a Parquet file, and say whether it has a seal; files of older versions have none.
-
-    `Damaged` if it is not what was written, or not the file of `owner`, where that is given.
-    """
+def _opened(path: Path, *owners: str) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; `Damaged` if it is not what was written for one of `owners`."""
     content = path.read_bytes()
     try:
         with pq.ParquetFile(pa.BufferReader(content)) as file:
             seal = (file.metadata.metadata or {}).get(SEAL)
-            if seal and (seal not in content or _checksum(content, seal) != seal[-8:]):
+            if not seal:
+                raise Damaged("it has no checksum")
+            if seal not in content or _checksum(content, seal) != seal[-8:]:
                 raise Damaged("its bytes are not those that were written")
-            if seal and owner and seal[:-8] != f"{owner} ".encode():
+            if _owner(file) not in owners:
                 raise Damaged("it is another run's, or has another place in it")
-            yield file, seal is not None
+            yield file
     except (pa.ArrowException, ValueError, OSError) as error:
         raise Damaged(" ".join(str(error).split()) or type(error).__name__) from None
+
+
+def _owner(file: pq.ParquetFile) -> str:
+    """Return the owner that a file's seal names."""
+    return bytes(file.metadata.metadata[SEAL][:-9]).decode()
 
 
 def _checksum(content: bytes, seal: bytes) -> bytes:
