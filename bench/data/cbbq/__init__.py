@@ -9,6 +9,7 @@ without templates may hold expanded files. `bench.data.cbbq.audit` lists what is
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -131,6 +132,13 @@ class Question:
         return self.target if self.polarity == "neg" else 1 - self.target
 
 
+# What is odd about a question that is asked.
+MISSPELT = (
+    "each shows a placeholder that is misspelt and was not filled (--set expansion=repair fixes it)"
+)
+ONE_NAME = (
+    "each offers one name for both people, so that only unknown can be read from a reply's words"
+)
 # A question with its audited label, and why its released label cannot be trusted, or "".
 Audited = tuple[Question, str]
 
@@ -230,14 +238,31 @@ def _load(
     folder: Path, categories: Sequence[str], given: Mapping[str, str]
 ) -> tuple[list[Question], Effects]:
     settings, paths = with_defaults(SETTINGS, given), files(folder)
-    questions: list[Question] = []
+    chosen = tuple((category, tuple(paths[category])) for category in categories)
+    files_read = {path for _category, own in chosen for path in own}
+    manifest = dataset.home(folder) / dataset.MANIFEST
+    states = [path.stat() for path in (*sorted(files_read), manifest) if path.exists()]
+    known = tuple((state.st_mtime_ns, state.st_size) for state in states)
+    questions, touched = _read(chosen, tuple(settings.items()), known)
+    return list(questions), touched
+
+
+# Planning a run, and a notebook, need the same questions again and again.
+@lru_cache(maxsize=1)
+def _read(
+    paths: tuple[tuple[str, tuple[Path, ...]], ...],
+    given: tuple[tuple[str, str], ...],
+    states: tuple[tuple[int, int], ...],
+) -> tuple[list[Question], Effects]:
+    """Read the questions of some categories; `states` tell edited files from those before."""
+    settings, questions = dict(given), list[Question]()
     touched: Effects = Counter()
-    for category in categories:
+    for category, own in paths:
         for condition in CONDITIONS:
-            read = read_templates(paths[category], category, condition, settings["expansion"])
+            read = read_templates(own, category, condition, settings["expansion"])
             audited = list(from_templates(read, settings["expansion"]))
             if not read:
-                expanded = [path for path in paths[category] if path.parent.name == condition]
+                expanded = [path for path in own if path.parent.name == condition]
                 audited = list(from_instances(expanded, category, condition))
             questions += _apply(settings, audited, touched)
     return questions, touched
@@ -261,32 +286,28 @@ def _apply(
         # One of two labels of the same question has to be wrong.
         if not reason and len(labels_of[question.text]) > 1:
             question, reason = replace(question, label=LEFT_OUT), labels.BOTH_LABELS
-        polarity_differs = question.polarity != question.polarity_column
-        question = replace(
-            question,
-            polarity=question.polarity_column if by_column else question.polarity,
-            label=question.label if by_audit else question.label_column,
-            label_audited=question.label,
-        )
-        left_out = f"each {reason} (labels=audited)" if question.label == LEFT_OUT else ""
-        remains = not left_out
-        effects = {
-            polarity_effect: polarity_differs,
-            f"each {reason} (--set labels=audited corrects it or leaves it out)": reason
-            and not by_audit,
-            f"label corrected, as each {reason} (labels=audited)": reason and by_audit and remains,
-            "each shows a placeholder that is misspelt and was not filled (--set expansion=repair "
-            "fixes it)": remains and templates.BRACES.search(question.context),
-            "each offers one name for both people, so that only unknown can be read from a reply's "
-            "words": remains and question.ans0 == question.ans1,
-        }
-        key = (*question.text, question.label_column)
-        if remains and settings["dedupe"] == "yes" and key in seen:
-            left_out = "each occurs before (dedupe=yes)"
-        if remains:
+        trusted = question.label
+        polarity = question.polarity_column if by_column else question.polarity
+        label = trusted if by_audit else question.label_column
+        effects = [polarity_effect] * (question.polarity != question.polarity_column)
+        if reason or (polarity, label) != (question.polarity, question.label):
+            question = replace(question, polarity=polarity, label=label, label_audited=trusted)
+        left_out = f"each {reason} (labels=audited)" if label == LEFT_OUT else ""
+        if reason and not by_audit:
+            effects.append(f"each {reason} (--set labels=audited corrects it or leaves it out)")
+        if not left_out:
+            if reason and by_audit:
+                effects.append(f"label corrected, as each {reason} (labels=audited)")
+            if templates.BRACES.search(question.context):
+                effects.append(MISSPELT)
+            if question.ans0 == question.ans1:
+                effects.append(ONE_NAME)
+            key = (*question.text, question.label_column)
+            if settings["dedupe"] == "yes" and key in seen:
+                left_out = "each occurs before (dedupe=yes)"
             seen.add(key)
         place = (question.category, question.condition)
-        touched.update((*place, effect, False) for effect in effects if effects[effect])
+        touched.update((*place, effect, False) for effect in effects)
         if left_out:
             touched[*place, left_out, True] += 1
         else:
@@ -359,6 +380,7 @@ def _question(row: Row, category: str, condition: str, label: int, target: int) 
         name1=row.get("name1", ""),
         name2=row.get("name2", ""),
         swapped=row.get("swapped") == "True",
+        label_audited=label,
     )
 
 
