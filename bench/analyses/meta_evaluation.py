@@ -26,7 +26,6 @@ import numpy as np
 import pandas as pd
 import platformdirs
 import seaborn as sns
-from filelock import FileLock
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -35,6 +34,7 @@ from bench.analyses.published import published
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_path, atomic_write
 from bench.core.i18n import N_, _, note
+from bench.core.locks import lock
 from bench.core.progress import progress, say
 from bench.data import SAMPLES, frame
 from bench.data.dataset import english_name
@@ -340,8 +340,7 @@ def _model(
     """Return a model's answers, `about` it, and where they are from: the cache, or a training."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Another process may be at the same model.
-        with FileLock(folder / ".lock"):
+        with lock(folder / ".lock", "training the same model"):
             if (folder / ABOUT).is_file():
                 about = json.loads((folder / ABOUT).read_text("utf-8"))
                 return pd.read_csv(folder / ANSWERS, index_col="id"), about, "cache"

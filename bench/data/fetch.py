@@ -32,11 +32,10 @@ from importlib.util import find_spec
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from filelock import FileLock, Timeout
-
 from bench import data
 from bench.benchmarks import get, module, resolve
 from bench.core.errors import BadInput, RunFailed, quoted
+from bench.core.locks import Held, lock
 from bench.core.progress import progress, say
 from bench.data import MANIFEST, Source, dataset, hub_tables
 from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
@@ -126,7 +125,7 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
         if to and others and not (target / MANIFEST).is_file():
             raise BadInput(f"{target}: holds other things than fetched data; name another folder")
         target.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(target.parent / f".{target.name}.lock", timeout=0):
+        with lock(target.parent / f".{target.name}.lock"):
             prefix = f".{target.name}.fetch-"
             for leftover in target.parent.iterdir():
                 if leftover.name.startswith(prefix):  # of a process that was killed
@@ -141,10 +140,8 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
             finally:
                 _clear(work, target)
         advice = _prompts_advice(benchmark, target)
-    except Timeout:
-        raise RunFailed(
-            f"{target}: another fetch is writing it; wait until that one has ended"
-        ) from None
+    except Held as holder:
+        raise RunFailed(f"{target}: {holder} is fetching it; wait until that has ended") from None
     except OSError as error:
         raise RunFailed(f"{target}: the data could not be copied there ({error})") from None
 

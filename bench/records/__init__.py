@@ -16,18 +16,18 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from bench.core.errors import BadInput, RunFailed, explained, quoted
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
+from bench.core.locks import HELD, Held, lock
 from bench.core.progress import say
 from bench.records.run_json import RunJson
 
@@ -58,6 +58,7 @@ SCHEMA = pa.schema(
 RUN_JSON, ITEMS, READINGS = "run.json", "items.parquet", "readings.json"
 SCORES = "scores.json"
 JOURNAL, LOCK = "journal.jsonl", ".lock"
+LOCKS = (LOCK, LOCK + HELD)
 # What a person read in a reply ("" for no answer), and the hash of that reply.
 READING_COLUMNS = ("task", "item_id", "request", "reply_hash", "person", "repeat")
 # Environment variable with the file in which `note_opened` lists runs.
@@ -85,27 +86,29 @@ def run_lock(folder: Path) -> Iterator[str]:
     Yields why this process may not write there, "" if it may. A folder that was created for this
     and in which no run was begun is removed again.
     """
-    lock = FileLock(folder / LOCK)
-    is_new = not folder.exists()
     refusal = ""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except Timeout:
-        refusal = "another process is asking this run; wait until it has ended"
-    except OSError as error:
-        refusal = f"cannot be written ({error.strerror or error}); fix that"
-    try:
-        yield refusal and f"{folder}: {refusal}, or give another --out"
-    finally:
-        if lock.is_locked:
+    with ExitStack() as stack:
+        if not folder.exists():
+            stack.callback(_remove_empty, folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock(folder / LOCK))
+        except Held as holder:
+            refusal = f"{holder} is asking this run; wait until it has ended"
+        except OSError as error:
+            refusal = f"cannot be written ({error.strerror or error}); fix that"
+        try:
+            yield refusal and f"{folder}: {refusal}, or give another --out"
+        finally:
             # Before the release, so that no other process can have begun a run here.
-            if not (folder / RUN_JSON).is_file():
+            if not refusal and not (folder / RUN_JSON).is_file():
                 with suppress(OSError):
                     (folder / LOCK).unlink(missing_ok=True)
-                    if is_new:
-                        folder.rmdir()
-            lock.release()
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def note_opened(folder: Path) -> None:

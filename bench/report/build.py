@@ -12,6 +12,7 @@ import queue
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from bench.benchmarks import get
 from bench.core import places
 from bench.core.errors import BadInput
 from bench.core.i18n import notebook, use_language
+from bench.core.locks import lock
 from bench.core.places import DEMO, NOTEBOOKS
 from bench.core.progress import progress, say
 from bench.figures.style import use_models
@@ -70,16 +72,18 @@ def make(
     making = Making(plan, folder, _notebooks(plan, folder))
     at_a_time = study_runs.jobs(plan, jobs)
     say(f"the report and its runs go to {folder}")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        why = f"cannot be written ({error.strerror or error})"
-        raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
-    study_runs.check_keys(plan, folder)
-    for line in _planned(plan, folder):
-        say(line)
-    with use_language(plan.language), use_models([model.label for model in plan.models]):
-        return making.make(at_a_time)
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock(folder / records.LOCK, "making this report"))
+        except OSError as error:
+            why = f"cannot be written ({error.strerror or error})"
+            raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
+        study_runs.check_keys(plan, folder)
+        for line in _planned(plan, folder):
+            say(line)
+        with use_language(plan.language), use_models([model.label for model in plan.models]):
+            return making.make(at_a_time)
 
 
 def estimates(

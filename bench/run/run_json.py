@@ -36,7 +36,7 @@ def existing_run(
     if not (folder / records.RUN_JSON).is_file():
         # A run that was killed before its run.json was written leaves its items alone.
         left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-        if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, records.LOCK}):
+        if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return None
     about = records.read_run_json(folder)

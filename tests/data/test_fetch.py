@@ -221,7 +221,10 @@ module.fetch("cbbq", sys.argv[1])
 
 def test_another_fetch_and_a_disk_that_refuses(release: Path, user: Path) -> None:
     user.mkdir()
-    with filelock.FileLock(user / ".cbbq.lock"), pytest.raises(RunFailed, match="another fetch"):
+    with (
+        filelock.FileLock(user / ".cbbq.lock"),
+        pytest.raises(RunFailed, match="another process is fetching"),
+    ):
         fetch("cbbq", release)
     shutil.rmtree(user)
     user.write_text("a file where the folder should be")

@@ -109,10 +109,10 @@ def test_a_locked_run_is_read_and_nothing_in_it_is_moved(refusal) -> None:
     scores = ask().scores()
     with records.run_lock(Path("out")) as first, records.run_lock(Path("out")) as second:
         assert first == ""
-        assert "another process is asking this run" in second
+        assert "is asking this run; wait" in second
         pd.testing.assert_frame_equal(ask().scores(), scores)
         shard(0).write_bytes(b"PAR1")
-        assert "another process is asking this run" in refusal(ask)
+        assert "is asking this run; wait" in refusal(ask)
     assert shard(0).read_bytes() == b"PAR1"
     # A folder in which no run was begun is removed.
     refusal(ask, "new", model="replay:nothing.jsonl")

@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from bench import __main__, data, records, run
+from bench import __main__, data, run
 from bench.core.errors import RunFailed
 from bench.core.files import DRAFT
 from bench.scorers.base import Answer
@@ -73,7 +73,7 @@ def test_a_run_on_a_read_only_disk_is_scored_and_not_written(monkeypatch, refusa
     def denied(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(records.FileLock, "acquire", denied)
+    monkeypatch.setattr("bench.core.locks.FileLock.acquire", denied)
     for name in ("replace", "unlink", "mkdir"):
         monkeypatch.setattr(os, name, denied)
     pd.testing.assert_frame_equal(ask().scores(), scores)

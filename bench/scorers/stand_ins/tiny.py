@@ -30,6 +30,7 @@ from transformers import (
 from bench.core.errors import RunFailed
 from bench.core.files import atomic_path
 from bench.core.i18n import N_
+from bench.core.locks import lock
 from bench.core.progress import progress
 from bench.scorers.base import VERBS, Answer, Decoding, Model, Options, Tally, digest, messages
 from bench.scorers.local.causal import Causal
@@ -179,11 +180,9 @@ class Tiny(Model):
         """Load the weights in `file`, after training them if there are none."""
         if not file.is_file():
             try:
-                # Fails before the training if the folder cannot be written.
-                with atomic_path(file) as draft:
-                    trained = train(self.recipe, self.corpus).named_parameters()
-                    rounded = {name: weight.detach().to(torch.bfloat16) for name, weight in trained}
-                    save_file(rounded, draft)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                with lock(file.with_name(f".{file.stem}.lock"), "training the same model"):
+                    self._train(file, train)
             except OSError as error:
                 raise RunFailed(
                     f"{file.parent}: cannot be written ({error.strerror or error}), and trained "
@@ -193,6 +192,16 @@ class Tiny(Model):
         # The output matrix is not in the file, because it is that of the embeddings.
         network.load_state_dict(load_file(file), strict=False)
         network.to(self.where.dtype).eval()
+
+    def _train(self, file: Path, train: Callable[[Recipe, Lessons], torch.nn.Module]) -> None:
+        """Write the weights, unless another process has done so meanwhile."""
+        if file.is_file():
+            return
+        # Fails before the training if the folder cannot be written.
+        with atomic_path(file) as draft:
+            trained = train(self.recipe, self.corpus).named_parameters()
+            rounded = {name: weight.detach().to(torch.bfloat16) for name, weight in trained}
+            save_file(rounded, draft)
 
 
 def tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
