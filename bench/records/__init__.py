@@ -133,7 +133,7 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     path = folder / RUN_JSON
     try:
         content = path.read_bytes()
-        about: dict[str, Any] = json.loads(content)
+        about: dict[str, Any] = json.loads(content, parse_constant=_refuse_constant)
         RunJson.model_validate_json(content)
     except (FileNotFoundError, NotADirectoryError):
         raise BadInput(
@@ -147,6 +147,10 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{path}: cannot be read ({error})") from None
     return about
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no value of JSON")
 
 
 def shard_path(folder: Path, number: int) -> Path:

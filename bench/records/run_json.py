@@ -74,7 +74,7 @@ class _Base(_Part):
 
 class _Model(_Part):
     kind: str
-    id: str
+    id: Annotated[str, Field(min_length=1)]
     revision: str = ""
     base: _Base | None = None
     dtype: str = ""

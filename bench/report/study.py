@@ -165,7 +165,7 @@ def merged(*options: Mapping[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for given in options:
         for name, value in given.items():
-            result[name] = {**result.get(name, {}), **value} if name in MERGED else value
+            result[name] = {**result.get(name, {}), **(value or {})} if name in MERGED else value
     return result
 
 

@@ -93,6 +93,7 @@ def test_a_changed_byte_anywhere_is_found_or_changes_nothing() -> None:
         ("run.json", b"\xff\0", "run.json: cannot be read"),
         ("run.json", b"[]", "run.json: [] is not a mapping of names to values; put back"),
         ("run.json", b"{}", "run.json: key `benchmark`: is missing; put back the file"),
+        ("run.json", b"[NaN]", "run.json: cannot be read (NaN is no value of JSON)"),
         ("run.json", None, "out: holds no run (no run.json)"),
         ("items.parquet", b"PAR1", "items.parquet: is missing or damaged"),
         ("records", None, "out: holds no records yet"),
