@@ -1,7 +1,7 @@
 """The page of a benchmark's questions: each with its options, and what every model answered."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -10,7 +10,7 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.core.cells import rounded
-from bench.core.i18n import _, column
+from bench.core.i18n import TAGS, _, column, tag
 from bench.core.text import shortened, truncate
 from bench.data import FOUND_SAMPLES, get, spread_evenly
 from bench.data.dataset import GLOSSES, home
@@ -58,6 +58,9 @@ class Item(NamedTuple):
         gloss: the item in English; "" if the data have none.
         verdicts: `model|verdict` of each answer, for filters.
         is_disputed: models differ in a verdict.
+        line: what of the prompt or the gloss is not the same in all items, shortened.
+        answers: of each model, for a line: its answer, or how many of several follow the
+            stereotype.
         is_printed: it is one of those that are printed unasked.
     """
 
@@ -69,6 +72,8 @@ class Item(NamedTuple):
     questions: list[Question]
     verdicts: list[str]
     is_disputed: bool
+    answers: list[Reply | None]
+    line: str = ""
     is_printed: bool = False
 
 
@@ -115,6 +120,7 @@ def read(runs: Sequence[Run]) -> Items:
     categories = [
         (code, label(benchmark, code)) for code in dict.fromkeys(i.category for i in items)
     ]
+    items = [item._replace(line=line) for item, line in zip(items, _lines(items), strict=True)]
     for k in spread_evenly(range(len(items)), PRINTED):
         items[k] = items[k]._replace(is_printed=True)
     known = [verdict for verdict in dict.fromkeys(rows.verdict) if verdict]
@@ -158,6 +164,28 @@ def _gloss(glosses: Mapping[str, str], item: Any) -> str:
     return glosses.get(item.item_id) or " ".join(glosses[part] for part in parts if part in glosses)
 
 
+def _lines(items: Sequence[Item]) -> Iterator[str]:
+    """Yield a line for each item: its gloss on an English page, else its part of the prompt."""
+    prompts = [item.prompt.splitlines() for item in items]
+    shared = set.intersection(*map(set, prompts)) if len(prompts) > 1 else set()
+    for item, lines in zip(items, prompts, strict=True):
+        own = " ".join(line for line in lines if line not in shared)
+        yield truncate((tag() == TAGS["en"] and item.gloss) or own, BRIEF)
+
+
+def _answer(questions: Sequence[Question], model: int) -> Reply | None:
+    """Sum up the answers of a model to the questions of an item."""
+    given = [(question, reply) for question in questions if (reply := question.replies[model])]
+    judged = [(question, reply) for question, reply in given if reply.verdict] or given
+    stereotyped = VERDICTS[0]
+    can_be = [reply for question, reply in judged if stereotyped in dict(question.options).values()]
+    if len(can_be) < 2:
+        return judged[0][1] if judged else None
+    count = sum(reply.verdict == stereotyped for reply in can_be)
+    verdict = stereotyped if count > len(can_be) / 2 else ""
+    return Reply(f"{count}/{len(can_be)}", verdict, "")
+
+
 def _options(benchmark: str, task: str, request: str, item: Any) -> list[tuple[str, str]]:
     tasks = module("tasks", benchmark)
     values = tasks.readable_values(task, request, item)
@@ -198,6 +226,7 @@ def _item(
             {f"{m}|{v}" for m, v in zip(verdicts.model, verdicts.verdict, strict=True)}
         ),
         is_disputed=is_disputed,
+        answers=[_answer(questions, k) for k in range(len(models))],
     )
 
 

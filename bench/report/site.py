@@ -109,7 +109,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
             captions = [output.get("metadata", {}).get("caption", "") for output in cell.outputs]
             short = list(dict.fromkeys(re.split("[.;。；]", text)[0] for text in captions if text))
             rest = [_("{n} more", n=len(short) - NAMED)] if len(short) > NAMED else []
-            cell.metadata["summary"] = _("; ").join([*short[:NAMED], *rest]) or _("More")
+            cell.metadata["summary"] = _("; ").join([*short[:NAMED], *rest])
     body, _unused = exporter.from_notebook_node(book)
     # Links are relative to the notebook, which is one folder deeper.
     body = re.sub(r"""(href=["'])\.\./tables/""", r"\1tables/", body)

@@ -32,7 +32,8 @@ def main(folder: Path) -> None:
         path = TARGET / name
         # Scroll bars are the machine's, not the page's.
         hidden = "document.documentElement.style.overflow = 'hidden'"
-        script = f"{hidden}; document.querySelector('{part}').scrollIntoView()"
+        unfold = "document.querySelector('article details')?.setAttribute('open', '')"
+        script = f"{hidden}; {unfold}; document.querySelector('{part}').scrollIntoView()"
         visit(folder / page, script, WIDTH, height=HEIGHT, picture=path)
         # A third of the size. Of Pillow's ways this one keeps models' colours apart.
         fine = Image.open(path).convert("RGB")
