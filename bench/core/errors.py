@@ -79,7 +79,9 @@ def explained(error: Mapping[str, Any]) -> str:
     if kind in TYPES:
         return f"{quoted(value)} is not {TYPES[kind]}"
     message = message.removeprefix("Value error, ").replace("Input should be", "it has to be")
-    return message if isinstance(value, Mapping) else f"{quoted(value)} is not allowed; {message}"
+    if kind == "value_error" and isinstance(value, Mapping):  # of several values together
+        return message
+    return f"{quoted(value)} is not allowed; {message}"
 
 
 def quoted(value: object) -> str:

@@ -143,7 +143,9 @@ def read_run_json(folder: Path) -> dict[str, Any]:
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
         what = f"key `{key}`: {explained(first)}" if key else explained(first)
-        raise BadInput(f"{path}: {what}; put back the file that `bench run` wrote") from None
+        raise BadInput(
+            f"{path}: {what}; put back the file that `bench run` wrote, or ask into another folder"
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{path}: cannot be read ({error})") from None
     return about

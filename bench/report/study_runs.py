@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from bench import records
 from bench.core.errors import CONTINUES, AnotherRun, BadInput, NotApplicable, RunFailed
+from bench.core.progress import say
 from bench.report.study import Study, StudyModel, Variant
 from bench.run import Estimate, estimate, evaluate, processes
 from bench.scorers import FILES, split_kind
@@ -88,13 +89,16 @@ def estimates(plan: Study, folder: Path, measure: bool) -> list[Estimate]:
         same = json.dumps([variant.key, split_kind(model.model)[0], asked], default=str)
         if measure or out.exists() or same not in known:
             given = {"partial": True, "measure": measure, "out": out, **options}
-            # What cannot be asked, or read, is reported when it is asked.
-            with suppress(BadInput, RunFailed):
+            try:
                 try:
                     known[same] = estimate(variant.benchmark, model.model, **given)
                 except AnotherRun as other:  # which makes place for this one
                     given["out"] = _kept(out, other.identity)
                     known[same] = estimate(variant.benchmark, model.model, **given)
+            except (BadInput, RunFailed) as error:
+                if measure:  # else it is reported when it is asked
+                    say(f"{model.label} on {variant.key} is not counted: {error}")
+                continue
         if one := known.get(same):
             found.append(one._replace(benchmark=variant.title, model=model.label))
     return found
@@ -166,7 +170,7 @@ def _kept(out: Path, identity: str) -> Path:
 
 def _exchange(out: Path, identity: str) -> None:
     """Rename the run in `out`, and bring back the one with `identity` if there is one."""
-    before = _kept(out, records.read_run_json(out).get("identity", "other"))
+    before = _kept(out, records.read_run_json(out)["identity"])
     # Two runs of one identity were begun, such as with and without a judge.
     names = chain([before], (before.with_name(f"{before.name}.{k}") for k in count(2)))
     out.rename(next(name for name in names if not name.exists()))
