@@ -78,7 +78,7 @@ def most_influential(runs: Sequence[Run], top: int = 5) -> pd.DataFrame:
     """List the scenes, instances or occupations without which each run's scores change most."""
     parts = []
     for run, name in zip(runs, labels(runs), strict=True):
-        part = influence(run.records, run.items, run.benchmark, str(run.about["preset"]), top)
+        part = influence(run.replies, run.items, run.benchmark, str(run.about["preset"]), top)
         part.insert(0, "benchmark", run.benchmark)
         part.insert(1, "model", name)
         parts.append(part)

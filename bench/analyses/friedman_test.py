@@ -135,7 +135,7 @@ def compare(
         name
         for name, run in zip(results.labels(runs), runs, strict=True)
         if any(
-            place in habits(run.records, run.items, preset or str(run.about["preset"]))
+            place in habits(run.replies, run.items, preset or str(run.about["preset"]))
             for place in places
         )
     ]

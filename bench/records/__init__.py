@@ -201,9 +201,15 @@ def set_aside(folder: Path, number: int, reason: str) -> None:
     )
 
 
-def read(folder: Path) -> pd.DataFrame:
-    """Read all records of a run in the order of the plan; `BadInput` if a file is not its own."""
-    frame: pd.DataFrame = _read_shards(folder).to_pandas()
+def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
+    """Read all records of a run in the order of the plan; `BadInput` if a file is not its own.
+
+    Args:
+        prompts: whether to read `prompt` and `prompt_hash` too, which are most of a run's size.
+    """
+    left_out = () if prompts else ("prompt", "prompt_hash")
+    names = [name for name in SCHEMA.names if name not in left_out]
+    frame: pd.DataFrame = _read_shards(folder, names).to_pandas()
     frame = frame.sort_values("place", kind="stable", ignore_index=True)
     return frame.drop(columns="place")
 
@@ -220,14 +226,14 @@ def count(folder: Path) -> int:
 def is_complete(folder: Path) -> bool:
     """Return whether every request of the run is answered; False where there is no run."""
     try:
-        return len(_read_shards(folder)) == read_run_json(folder)["requests"]
+        return len(_read_shards(folder, ["place"])) == read_run_json(folder)["requests"]
     except BadInput:
         return False
 
 
 def count_cut_off(folder: Path) -> dict[str, int]:
     """Count by task the replies that were cut off at their limit of tokens."""
-    rows = _read_shards(folder).select(["task", "cut"]).to_pylist()
+    rows = _read_shards(folder, ["task", "cut"]).to_pylist()
     return dict(Counter(row["task"] for row in rows if row["cut"]))
 
 
@@ -252,7 +258,7 @@ def read_items(folder: Path) -> pd.DataFrame:
         with _opened(folder / ITEMS, *_owners_of_items(folder)) as file:
             items: pd.DataFrame = file.read(use_threads=False).to_pandas()
             is_owned = _owner(file) != ITEMS
-        answered = () if is_owned else _read_shards(folder)["item_id"].unique().to_pylist()
+        answered = () if is_owned else _read_shards(folder, ["item_id"])["item_id"].to_pylist()
         if others := set(answered) - set(items.item_id):
             raise Damaged(f"it has no item {quoted(min(others))}, which the records answer")
     except (Damaged, OSError) as error:
@@ -340,7 +346,9 @@ class Journal:
             self._file.flush()  # to the system, where it outlives this process
 
 
-def _read_shards(folder: Path) -> pa.Table:
+def _read_shards(folder: Path, names: Sequence[str]) -> pa.Table:
+    """Read columns of all shards, one after the other."""
+    schema = pa.schema([SCHEMA.field(name) for name in names])
     tables: list[pa.Table] = []
     identity = _identity(read_run_json(folder))
     for path in sorted((folder / "records").glob("[0-9]*.parquet")):
@@ -348,7 +356,7 @@ def _read_shards(folder: Path) -> pa.Table:
             continue
         try:
             with _opened(path, f"{identity} {int(path.stem)}") as file:
-                tables.append(file.read(use_threads=False).cast(SCHEMA))
+                tables.append(file.read(names, use_threads=False).cast(schema))
         except (Damaged, OSError) as error:
             raise BadInput(
                 f"{path}: is not a complete record file ({error}); start its `bench run` again, "

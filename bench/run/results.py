@@ -116,6 +116,11 @@ class Run:
         return records.read(self.folder)
 
     @property
+    def replies(self) -> pd.DataFrame:
+        """The recorded answers without the prompts, which are most of a run's size."""
+        return records.read(self.folder, prompts=False)
+
+    @property
     def items(self) -> pd.DataFrame:
         """The items of the data, a row each, as `bench.data.frame` makes them."""
         return records.read_items(self.folder)
@@ -143,9 +148,9 @@ class Run:
         given = records.read_readings(self.folder)
         if given.empty:
             return pd.DataFrame(columns=["task", "reader", "person"])
-        rows = self.records.merge(given, on=KEYS)
+        rows = self.replies.merge(given, on=KEYS)
         rows = rows[rows.response.map(records.text_hash) == rows.reply_hash]
-        return rows[["task", "person"]].assign(reader=self._parse(rows))
+        return rows[["task", "person"]].assign(reader=_parse(self.benchmark, rows, self.items))
 
     def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
         """Compute the score table under a preset, by default the run's own.
@@ -154,7 +159,7 @@ class Run:
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
-        rows = self.records
+        rows = self.replies
         score = module("metrics", self.benchmark).score_records
         options = {"common": common} if common else {}
         table = self._with_notes(score(rows, self.items, preset, **options), rows, preset)
@@ -190,22 +195,7 @@ class Run:
 
     def readable(self) -> pd.Series:
         """Return for each answer, by `KEYS`, whether it can be read."""
-        rows = self.records
-        readable = [value != "" for value in self._parse(rows)]
-        return pd.Series(readable, index=pd.MultiIndex.from_frame(rows[KEYS]), dtype=bool)
-
-    def _parse(self, rows: pd.DataFrame) -> list[str]:
-        """Parse the replies in `rows`; those that did not come give ""."""
-        parse = module("tasks", self.benchmark).parse
-        items = {item.item_id: item for item in self.items.itertuples(index=False)}
-        # Lists are read many times faster than columns of Arrow's texts.
-        columns = (
-            rows[name].tolist() for name in ("task", "request", "response", "item_id", "error")
-        )
-        return [
-            "" if error else parse(task, request, response, items[item_id])
-            for task, request, response, item_id, error in zip(*columns, strict=True)
-        ]
+        return readable(self.benchmark, self.replies, self.items)
 
     def replicates(
         self,
@@ -220,7 +210,7 @@ class Run:
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
-        rows = self.records
+        rows = self.replies
         for run in (self, *like) if like else ():
             readable = run.readable()
             rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(readable.index[readable])]
@@ -355,7 +345,7 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
     if any(headline.common for headline in module("metrics", runs[0].benchmark).HEADLINES):
-        asked = [set(run.records.task) for run in runs]
+        asked = [set(run.replies.task) for run in runs]
         shared = set.intersection(*asked)
         if any(tasks != shared for tasks in asked):
             common = [task for task in module("tasks", runs[0].benchmark).TASKS if task in shared]
@@ -387,6 +377,24 @@ def score(
         for name in benchmarks
     ]
     return pd.concat(tables, ignore_index=True)
+
+
+def readable(benchmark: str, rows: pd.DataFrame, items: pd.DataFrame) -> pd.Series:
+    """Return for each answer in `rows`, by `KEYS`, whether it can be read."""
+    values = [value != "" for value in _parse(benchmark, rows, items)]
+    return pd.Series(values, index=pd.MultiIndex.from_frame(rows[KEYS]), dtype=bool)
+
+
+def _parse(benchmark: str, rows: pd.DataFrame, items: pd.DataFrame) -> list[str]:
+    """Parse the replies in `rows`; those that did not come give ""."""
+    parse = module("tasks", benchmark).parse
+    by_id = {item.item_id: item for item in items.itertuples(index=False)}
+    # Lists are read many times faster than columns of Arrow's texts.
+    columns = (rows[name].tolist() for name in ("task", "request", "response", "item_id", "error"))
+    return [
+        "" if error else parse(task, request, response, by_id[item_id])
+        for task, request, response, item_id, error in zip(*columns, strict=True)
+    ]
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:

@@ -47,6 +47,7 @@ from bench.metrics.significance import (
     readable_difference,
 )
 from bench.metrics.table import ALL, READABLE, Headline
+from bench.run import results
 from bench.run.results import KEYS, Run, check_preset, labels
 from bench.tasks.request import of_judge
 
@@ -102,27 +103,44 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers of a run, read once: which of them could be read, and their scores."""
+    """The answers of a run, read once: which of them could be read, and their scores.
+
+    Attributes:
+        records: of the run, without prompts.
+        units: by name of the item, its category as `stratum`, and what is drawn again as `unit`.
+    """
 
     records: pd.DataFrame
     items: pd.DataFrame
+    units: pd.DataFrame
     readable: pd.Series
     room: Any
     preset: str
     # Two models often have the same answers in common as two others, so scores are kept.
-    _scores: dict[bytes, Replicates] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[str, bytes], Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, run: Run, preset: str | None) -> "Answers":
-        """Read the answers of a run.
+    def of_runs(cls, runs: Sequence[Run], preset: str | None) -> list["Answers"]:
+        """Read the answers of runs on one benchmark; those with the same items share them.
 
         Raises:
             BadInput: an unknown preset.
         """
-        preset = preset or str(run.about["preset"])
-        check_preset(preset)
-        room = module("metrics", run.benchmark)
-        return cls(run.records, run.items, run.readable(), room, preset)
+        every: list[Answers] = []
+        for run in runs:
+            own = preset or str(run.about["preset"])
+            check_preset(own)
+            room, rows, items = module("metrics", run.benchmark), run.replies, run.items
+            same = next((one for one in every if one.items.equals(items)), None)
+            if same:
+                items, units = same.items, same.units
+            else:
+                units = items[["item_id", "category"]].assign(unit=room.units(items))
+                units = units.rename(columns={"category": "stratum"}).set_index("item_id")
+                units = units.astype("category")  # there is one per answer of each pair
+            readable = results.readable(run.benchmark, rows, items)
+            every.append(cls(rows, items, units, readable, room, own))
+        return every
 
     @property
     def is_ranked(self) -> bool:
@@ -131,14 +149,22 @@ class Answers:
 
     def replicates(self, names: pd.Index) -> Replicates:
         """Compute headline scores, observed and resampled, of the readable answers in `names`."""
-        chosen = self.readable.to_numpy() & self.readable.index.isin(names)
-        key = chosen.tobytes()
-        if key not in self._scores:
-            rows = self.records[chosen]
-            self._scores[key] = (
-                self.room.replicates(rows, self.items, self.preset) if len(rows) else Replicates()
-            )
-        return self._scores[key]
+        scores: Replicates = self._of("replicates", names, self.readable.to_numpy())
+        return scores
+
+    def bounds(self, names: pd.Index) -> Mapping[Place, tuple[float, float]]:
+        """Compute the least and the most that headline scores of the answers in `names` can be."""
+        bounds: Mapping[Place, tuple[float, float]] = self._of("bounds", names, True)
+        return bounds
+
+    def _of(self, kind: str, names: pd.Index, counted: Any) -> Any:
+        """Compute a kind of scores of the answers in `names` that are `counted`."""
+        chosen = self.readable.index.isin(names) & counted
+        key = (kind, chosen.tobytes())
+        if key not in self._known:
+            rows, compute = self.records[chosen], getattr(self.room, kind)
+            self._known[key] = compute(rows, self.items, self.preset) if len(rows) else Replicates()
+        return self._known[key]
 
     def ranked(self, everyone: pd.Index, by_task: pd.Index) -> Replicates:
         """Compute the headline scores that models are ranked by.
@@ -192,7 +218,7 @@ def compare(runs: Sequence[Run], preset: str | None = None) -> Compared:
             raise BadInput(
                 f"{name} has several runs on {benchmarks[0]}: {', '.join(folders)}; name only one"
             )
-    every = {name: Answers.of(run, preset) for name, run in zip(names, runs, strict=True)}
+    every = dict(zip(names, Answers.of_runs(runs, preset), strict=True))
     everyone, by_task = _common_answers(list(every.values()))
     scores = {
         name: answers.ranked(everyone, by_task)
@@ -217,7 +243,7 @@ def common_scores(runs: Sequence[Run], preset: str | None = None) -> pd.DataFram
         (1: unreadable answers are left out), `preset` and `note`, as
         `bench.metrics.friedman.blocks` takes them.
     """
-    every = [Answers.of(run, preset) for run in runs]
+    every = Answers.of_runs(runs, preset)
     common = _common_answers(every)
     scores = [answers.ranked(*common) if answers.is_ranked else Replicates() for answers in every]
     places = dict.fromkeys(place for own in scores for place in own)
@@ -259,18 +285,16 @@ def _pair(first: Answers, second: Answers) -> Pair:
     rows = rows[~rows.request.map(of_judge).astype(bool)]
     if rows[[*sides]].all(axis=None):
         return Pair(*scored)
-    items = first.items.assign(unit=first.room.units(first.items)).set_index("item_id")
-    rows["stratum"], rows["unit"] = (rows.item_id.map(items[key]) for key in ("category", "unit"))
-    bounds = (
-        side.room.bounds(side.records[side.readable.index.isin(asked)], side.items, side.preset)
-        for side in sides.values()
-    )
-    return Pair(*scored, rows, tuple(bounds))
+    rows = rows.join(first.units, on="item_id").drop(columns=["item_id", "request", "repeat"])
+    rows["task"] = rows.task.astype("category")
+    return Pair(*scored, rows, (first.bounds(asked), second.bounds(asked)))
 
 
 def _count_by_task(names: pd.Index) -> Counter[str]:
     """Count answers by task, without those of a judge."""
-    return Counter(task for task, _item, request, _repeat in names if not of_judge(str(request)))
+    requests = names.get_level_values("request")
+    judged = [request for request in requests.unique() if of_judge(request)]
+    return Counter(names.get_level_values("task")[~requests.isin(judged)].tolist())
 
 
 def pairs(compared: Mapping[tuple[str, str], Pair], benchmark: str) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """CBBQ's answers, one row per choice, with the columns whose sums every score is made of."""
 
-from functools import cache
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -48,9 +49,13 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
         released option), `shown` (the letter under which that stood), and those of `SHOWN` and
         `SUMS`.
     """
-    rows = records[records.request.str.partition(":")[0].isin(["answer", "explanation"])]
-    if preset == "official":  # which knows one order
-        rows = rows[~rows.request.str.contains(":")]
+    chosen = [
+        request
+        for request in records.request.unique()
+        if request.partition(":")[0] in ("answer", "explanation")
+        and not (preset == "official" and ":" in request)  # which knows one order
+    ]
+    rows = records[records.request.isin(chosen)]
     items = items.assign(cluster=scenes(items))
     rows = rows.drop(columns="category").merge(
         items, on="item_id", how="left", validate="many_to_one"
@@ -62,10 +67,8 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     biased = np.where(polarity == "neg", target, 1 - target).astype(int)
     options = [rows.chosen, *(LETTER[k] for k in (biased, 1 - biased, rows.label.to_numpy(int)))]
     for column, letters in zip(["shown", *SHOWN], options, strict=True):
-        rows[column] = [
-            displayed(request, letter) if letter else ""
-            for request, letter in zip(rows.request, letters, strict=True)
-        ]
+        both = pd.DataFrame({"request": rows.request, "letter": letters})
+        rows[column] = _once(lambda row: row.letter and displayed(row.request, row.letter), both)
     rows["n"], rows["came"], rows["valid"] = 1, rows.error == "", rows.chosen != ""
     _count(rows, rows.chosen.to_numpy(), biased, "")
     rows["reverse"] = rows.chosen == LETTER[1 - biased]
@@ -94,10 +97,19 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
 
 
 def _chosen(rows: pd.DataFrame) -> list[str]:
-    """Return the released option that each reply chooses, or ""; equal replies are read once."""
-    read = cache(lambda row: "" if row.error else parse(row.task, row.request, row.response, row))
-    columns = ["task", "request", "response", "error", *OPTIONS]
-    return [read(row) for row in rows[columns].itertuples(index=False)]
+    """Return the released option that each reply chooses, or ""."""
+    return _once(
+        lambda row: "" if row.error else parse(row.task, row.request, row.response, row),
+        rows[["task", "request", "response", "error", *OPTIONS]],
+    )
+
+
+def _once(function: Callable[[Any], str], table: pd.DataFrame) -> list[str]:
+    """Return a function of each row, which is called once for equal rows."""
+    groups = table.groupby(list(table), sort=False, dropna=False)
+    values = [function(row) for row in groups.head(1).itertuples(index=False)]
+    texts: list[str] = np.array(values, dtype=object)[groups.ngroup()].tolist()
+    return texts
 
 
 def _count(rows: pd.DataFrame, chosen: np.ndarray, biased: np.ndarray, prefix: str) -> None:
