@@ -49,7 +49,7 @@ TEXT = (
 BOX = "overflow: auto; contain: inline-size"
 # Chinese can be broken at every character, so columns of texts need a least width.
 WRAPPED = "; min-width: 6em; white-space: normal"
-WIDE = "; min-width: 20em; white-space: normal"
+WIDE = "; min-width: 32em; white-space: normal"
 CELL = "text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0"
 # Columns of the list of answers, and the most letters of each; a Chinese character is as wide as
 # two.
@@ -173,14 +173,46 @@ class Answers:
         return {}
 
 
-def table(runs: Sequence[Run] | Answers, *, start: int = 0, **filters: Any) -> View:
+def findings(answers: Answers) -> list[str]:
+    """Say how many answers there are, how many could be read, and how often models differ."""
+    rows = answers.rows
+    judged = rows[rows.verdict != ""]
+    return [
+        _(
+            "{n} answers, of which {share} could be read; on {differ} of {all} questions whose "
+            "answers have a verdict, models differ in it.",
+            n=f"{len(rows):,}",
+            share=f"{rows.valid.mean():.1%}",
+            differ=f"{judged.number[judged.differs].nunique():,}",
+            all=f"{judged.number.nunique():,}",
+        )
+    ]
+
+
+def readable(runs: Sequence[Run]) -> pd.DataFrame:
+    """Return the share of readable answers: a row per run's folder, a column per model."""
+    shares = pd.DataFrame(
+        [
+            (run.folder.name, name, run.records.valid.mean())
+            for run, name in zip(runs, labels(runs), strict=True)
+        ],
+        columns=["run", "model", "share"],
+    )
+    wide = shares.pivot_table("share", "run", "model", sort=False)
+    return wide.rename_axis(columns=None).reset_index()
+
+
+def table(
+    runs: Sequence[Run] | Answers, *, start: int = 0, rows: int = PAGE, **filters: Any
+) -> View:
     """Show a page of the answers that meet the filters of `Answers.select`.
 
     Args:
         start: the first row to show, from 0.
+        rows: of a page.
     """
-    rows = _opened(runs).select(**filters)[COLUMNS]
-    return View(rows, _table_page(rows, start))
+    frame = _opened(runs).select(**filters)[COLUMNS]
+    return View(frame, _table_page(frame, start, rows))
 
 
 def item(runs: Sequence[Run] | Answers, item_id: str) -> View:
@@ -225,9 +257,9 @@ def _opened(runs: Sequence[Run] | Answers) -> Answers:
     return runs if isinstance(runs, Answers) else Answers(runs)
 
 
-def _table_page(rows: pd.DataFrame, start: int = 0) -> str:
-    start = max(0, min(start, len(rows) - 1) // PAGE * PAGE)
-    page = rows.iloc[start : start + PAGE]
+def _table_page(rows: pd.DataFrame, start: int = 0, count: int = PAGE) -> str:
+    start = max(0, min(start, len(rows) - 1) // count * count)
+    page = rows.iloc[start : start + count]
     if page.empty:
         return _counted(page, start, 0)
     names = [*map(column, ("model", "verdict", "category", "task"))]

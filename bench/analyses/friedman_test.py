@@ -270,11 +270,11 @@ def critical_difference_diagram(result: Result) -> Figure:
     cd_label = _("critical difference {cd}", cd=f"{difference:.2f}")
     bar = [1, 1 + min(difference, k - 1)]
     ax.plot(bar, [1.0, 1.0], color=FAINT, lw=1.5, marker="|", ms=6, clip_on=False)
-    below: Any = {"xytext": (0, 4), "textcoords": "offset points", "fontsize": "x-small"}
+    below: Any = {"xytext": (0, 4), "textcoords": "offset points", "fontsize": "small"}
     ax.annotate(cd_label, (1, 1.0), color=FAINT, **below)
     ax.set(xlim=(1, k), xticks=range(1, k + 1))
     ax.set_ylim(top=1.6)
-    ax.tick_params(labelsize="x-small")
+    ax.tick_params(labelsize="small")
     ax.grid(visible=False)
     worse = _("more bias") if result.is_bias else _("worse")
     ax.set_xlabel(_("mean rank; {worse} →", worse=worse), fontsize="small", loc="right")

@@ -36,7 +36,6 @@ from bench.tasks.cbbq import PROMPTING
 # The score of each context, and what a random answerer gets.
 BIAS = {AMBIGUOUS: ("s_amb", 1 / 3), DISAMBIGUOUS: ("s_disamb", 1 / 2)}
 CENTRES = {**dict(BIAS.values()), "s_total": WEIGHTS[0] / 3 + WEIGHTS[1] / 2}
-NAMES = {"s_amb": "S_amb", "s_disamb": "S_disamb", "s_total": "S_total"}
 LIMITS = (0.0, 1.0)
 ROOM = (-0.03, 1.03)  # limits that do not cut a point in half
 # What it takes to be above the line of accuracy and bias.
@@ -44,6 +43,10 @@ ABOVE = N_("only where labels say that\nthe stereotype is right")
 CONTEXTS = {AMBIGUOUS: N_("Ambiguous"), DISAMBIGUOUS: N_("Disambiguous")}
 # Rows of names that can still be read; share of cells from which on a heatmap is not mostly blank.
 ROWS, HALF = 40, 0.5
+
+
+def _measure(metric: str) -> str:
+    return _("stereotyped answers ({code})", code=metric.capitalize())
 
 
 def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
@@ -80,7 +83,7 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
         values = values.set_axis([label("cbbq", name) for name in means.index])
         heatmap(ax, values, texts, chance, LIMITS, size="x-small" if small else "small")
         ax.grid(visible=False)
-        ax.set_title(f"{_(CONTEXTS[task])} ({NAMES[metric]})", fontsize="small")
+        ax.set_title(f"{_(CONTEXTS[task])} ({metric.capitalize()})", fontsize="small")
         ax.set_xticklabels(models, rotation=40, ha="right", rotation_mode="anchor")
         ax.tick_params(axis="y", length=0)
     axes[0].tick_params(axis="y", rotation=0)
@@ -123,7 +126,7 @@ def names_by_topic(
         for column in (metric, "n")
     )
     n, dense = n.reindex_like(score), max(score.shape) > 12
-    names_of = {"category": label("cbbq", category), "measure": NAMES[metric]}
+    names_of = {"category": label("cbbq", category), "measure": _measure(metric)}
     title = _("{category}: {measure} by name and topic", **names_of)
     is_sparse = n.notna().to_numpy().mean() < HALF
     if is_sparse and all(map(can_show, [*score.index, *score.columns])):
@@ -182,7 +185,7 @@ def _names_with_topics(rows: pd.DataFrame, metric: str, title: str, model: str) 
     ax.plot(rows[metric], heights, "o", ms=6, color=colours([model])[model], zorder=3)
     forest_axis(ax, texts, CENTRES[metric])
     ax.set_xlim(ROOM)
-    ax.set_xlabel(NAMES[metric], fontsize="small")
+    ax.set_xlabel(_measure(metric), fontsize="small")
     _title(fig, title, *filter(None, [model]))
     return fig
 
@@ -225,7 +228,7 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
             look = {"fmt": marks[model], "ms": 8, "mec": "white", "lw": 1.5, "color": colour}
             ax.errorbar(mean.score_accuracy, mean.score, **bars, **look, label=model, zorder=3)
         ax.set(xlim=ROOM, ylim=ROOM, xlabel=_("accuracy (1: all right)"), title=_(CONTEXTS[task]))
-        ax.set_ylabel(_("{measure} (0: never the stereotype)", measure=NAMES[metric]))
+        ax.set_ylabel(_("{measure} (0: never the stereotype)", measure=_measure(metric)))
         sns.despine(ax=ax)
     legend_below(fig, axes[0])
     fig.set_label(_("Accuracy against the share of stereotyped answers in each context."))
@@ -246,13 +249,13 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     rows = first_preset(table)
     rows = rows[rows.category == ALL]
     both = ALL if set(BIAS) <= set(rows.task) else rows.task.iloc[0]
-    total = rows[(rows.task == both) & rows.metric.isin(NAMES)]
+    total = rows[(rows.task == both) & rows.metric.isin(CENTRES)]
     nothing = {"ci_low": np.nan, "ci_high": np.nan, "baseline": np.nan}
     panels = {
-        _("S_amb: lower is better"): rows[rows.metric == "s_amb"],
-        _("S_disamb: lower is better"): rows[rows.metric == "s_disamb"],
-        _("S_amb, explanation counted"): rows[rows.metric == "s_amb_explained"],
-        _("S_disamb, explanation counted"): rows[rows.metric == "s_disamb_explained"],
+        _("Ambiguous (S_amb): lower is better"): rows[rows.metric == "s_amb"],
+        _("Disambiguous (S_disamb): lower is better"): rows[rows.metric == "s_disamb"],
+        _("Ambiguous, explanation counted"): rows[rows.metric == "s_amb_explained"],
+        _("Disambiguous, explanation counted"): rows[rows.metric == "s_disamb_explained"],
         _("Accuracy: higher is better"): rows[(rows.task == both) & (rows.metric == "accuracy")],
         _("Share of readable answers"): total.assign(score=total.valid_rate, **nothing),
     }
@@ -307,7 +310,7 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
         metric, context = BIAS[task][0], _(CONTEXTS[task])
         titles = (
             _("{context}: answers that stay", context=context),
-            _("{title}: {sentence}", title=context, sentence=NAMES[metric]),
+            _("{title}: {sentence}", title=context, sentence=_measure(metric)),
         )
         both = (stay, (metric, f"{metric}_released_order"))
         for ax, metrics, title in zip(line, both, titles, strict=True):

@@ -168,7 +168,8 @@ def bland_altman(
             reach = max(reach, abs(value))
             right.axhline(value, color=INK, ls="-" if name == "mean" else ":", lw=1, zorder=1)
             at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
-            right.annotate(f"{words}\n{text(value)}", (1.02, value), fontsize="x-small", **at)
+            shown = text(value).replace("-", "−")
+            right.annotate(f"{words}\n{shown}", (1.02, value), fontsize="x-small", **at)
     left.set(xlim=ends, ylim=ends, aspect="equal")
     right.set_ylim(-1.1 * reach, 1.1 * reach)
     left.set_title(titles[0], fontsize="small", fontweight="normal")

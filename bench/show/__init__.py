@@ -120,6 +120,8 @@ def table(
     save(frame, name)
     frame = frame.drop(columns=[column for column in without if column in frame])
     title = i18n.prose(caption) or name.replace("_", " ").capitalize()
+    # A column is called what its heading says.
+    title = re.sub(r"`(\w+)`", lambda match: f"“{i18n.column(match[1])}”", title)
     if frame.empty:
         text = _("{title}: none.", title=title)
         display(HTML(_html("paragraph", text)), metadata={"caption": text})
@@ -321,6 +323,7 @@ def overall(scores: pd.DataFrame, task: str) -> None:
         for metric, records in rows_by_column(rows, "metric", "model", models)
     ]
     title = _("Every measure over all categories: {task}", task=task_words(task))
+    title = _("Every measure over all categories") if task == ALL else title
     shown = HTML(_html("matrices", models, [(title, lines)], [], _files(name, export.TABLES)))
     display(shown, metadata={"caption": title})
 

@@ -103,7 +103,7 @@ def _columns(frame: pd.DataFrame, digits: int) -> list[tuple[str, list[Cell]]]:
     for name in map(str, first.columns):
         if name in seconds:
             continue
-        heading = i18n.column(str(name))
+        heading = measure_words(name)
         cells = [_text(name, value, digits) for value in first[name]]
         if name in ranges:
             high, title = ranges[name]

@@ -136,3 +136,10 @@ def test_widgets_change_what_is_shown(answers: explore.Answers) -> None:
     browser.contains.value, browser.validity.value = "", "all"
     browser.models_differ.value, browser.filters["verdict"].value = True, "stereotyped"
     assert set(browser.rows.model) == {"simulated:bias=1"}
+
+
+def test_the_finding_counts_answers_and_those_that_could_be_read(answers: explore.Answers) -> None:
+    [finding] = explore.findings(answers)
+    assert finding.startswith(
+        f"{2 * 2 * (14 * 2 * 4 + 2 * 3 * 4)} answers, of which 50.0% could be read"
+    )

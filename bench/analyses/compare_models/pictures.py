@@ -36,6 +36,8 @@ def differences(
     """
     style()
     for headline, rows, order in _headlines(pairs, ranks, benchmark):
+        if rows.p_adjusted.isna().all():
+            continue
         models, share = list(order.model), headline.limits == (0, 1)
         # Below the diagonal, which has the worse model in the row.
         values, hidden = np.full((2, len(models), len(models)), np.nan)
@@ -154,7 +156,8 @@ def _signed(value: float, digits: int) -> str:
     """Write a number with its sign; zero has none."""
     if np.isnan(value):
         return ""
-    return f"{value:+.{digits}f}" if round(abs(value), digits) else f"{0:.{digits}f}"
+    text = f"{value:+.{digits}f}" if round(abs(value), digits) else f"{0:.{digits}f}"
+    return text.replace("-", "−")
 
 
 def _size(models: list[str]) -> str | float:

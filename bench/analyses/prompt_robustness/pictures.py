@@ -162,11 +162,11 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
             ax.plot(row.index, row, marker=mark, label=names.get(str(name), str(name)))
         ax.set_xscale("log", base=2)
         ax.set_xticks(list(widths), list(map(str, widths)))
-        # Room for the legend above the lines.
-        ax.set_ylim(0, (1.2 + 0.3 * len(widths)) * np.nanmax(widths))
+        ax.set_ylim(0)
         ax.set_xlabel(_("prompt sets"), fontsize="small")
         ax.set_title(_("95 % interval of a score, ±"), fontsize="small")
-        ax.legend(frameon=False, fontsize="x-small", loc="upper right")
+        below: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.3)}
+        ax.legend(frameon=False, fontsize="x-small", **below)
     sns.despine(fig=fig, left=True)
     heading = (
         _("Other items move scores more than another way of asking")
