@@ -2,8 +2,8 @@
 
     python -m tests.fuzz 20000 --seed 1 --out outcomes.jsonl
 
-A command may refuse a file in a sentence, or give the result that it gave before. `FAULTS` are the
-outcomes that may not be.
+A command may refuse a file in a sentence, or give the result that it gave before. A changed study
+or data set is another input, and so is a changed run where a command says what is left to ask.
 """
 
 import argparse
@@ -19,7 +19,6 @@ import re
 import shutil
 import sys
 import tempfile
-import tomllib
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -32,28 +31,24 @@ import pyarrow.parquet as pq
 import yaml
 
 from bench import cli, data, records
-from bench.benchmarks import get
 from bench.core.places import NOTEBOOKS
 from bench.scorers.base import digest
 from tests.slow.helpers.hostile import NASTY, damaged
 
 LIMIT = 60  # seconds after which a command ends everything with a traceback
-# A changed study or data set is another one, and so is what is left to ask of a changed run.
-REFUSED, SAME, SAID, OTHER = "refused", "same result", "other result, said so", "other input"
-FAULTS = SILENT, TRACEBACK, OUTSIDE = "other result", "traceback", "written outside"
+REFUSED, SAME, OTHER_INPUT = "refused", "same result", "other input"
+FAULTS = OTHER_RESULT, TRACEBACK, OUTSIDE = "other result", "traceback", "written outside"
 OPTIONS = {
     "cbbq": ["--categories", "age", "--limit", "3"],
     "mcbe": ["--categories", "age", "--tasks", "ss,ba", "--limit", "3", "--judge", "simulated:"],
-    "nli_coal": ["--categories", "zh", "--tasks", "ps", "--limit", "2"],
+    "nli_coal": ["--categories", "zh", "--limit", "2"],
 }
 STUDY = """
 title: Fuzz
 models: ["simulated:bias=0.2", {model: "simulated:bias=0.8", name: second}]
 benchmarks:
-  NAME:
-    - {name: plain, limit: 2, data: data, categories: [CATEGORY]}
-    - {name: two, limit: 2, seed: 2, data: data, page: false}
-analyses: {compare_models: {variants: [plain]}, explore: }
+  NAME: [{name: a, limit: 2, data: data, categories: [CATEGORY]}, {name: b, seed: 2, page: false}]
+analyses: {compare_models: {variants: [a]}, explore: }
 options: {preset: robust, repeats: 1, limits: {budget_requests: 400}}
 """
 VALUES = [
@@ -65,21 +60,9 @@ CELLS = [None, "", "x", "A", "../../x", "9" * 400, 0, 2**31 - 1, math.nan, True,
 NUMBER = re.compile(r'\b(?:score|value|ci_low|ci_high|n|valid_rate)"?: ?([^\s,}]+)')
 
 
-def toml(value: Any) -> str:
-    """Write a value as TOML does on one line."""
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{json.dumps(k)} = {toml(v)}' for k, v in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(toml, value))}]"
-    return json.dumps(value).replace("NaN", "nan").replace("Infinity", "inf")
-
-
-READERS: dict[str, Callable[[str], Any]]
-READERS = {".json": json.loads, ".yml": yaml.safe_load, ".toml": tomllib.loads}
-WRITERS: dict[str, Callable[[Any], str]] = {
-    ".json": json.dumps,
-    ".yml": yaml.safe_dump,
-    ".toml": lambda all: "\n".join(f"{json.dumps(key)} = {toml(all[key])}" for key in all),
+FORMATS: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
+    ".json": (json.loads, json.dumps),
+    ".yml": (yaml.safe_load, yaml.safe_dump),
 }
 
 
@@ -93,7 +76,8 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def change_value(path: Path, rng: random.Random) -> str:
     """Set, remove, rename or copy one of a file's values."""
-    content = READERS[path.suffix](path.read_text("utf-8"))
+    read, write = FORMATS[path.suffix]
+    content = read(path.read_text("utf-8"))
     every = list(places(content))
     (within, key), (source, other) = rng.choice(every), rng.choice(every)
     kind, value = rng.choice(["set", "set", "set", "remove", "copy", "rename"]), rng.choice(VALUES)
@@ -107,7 +91,7 @@ def change_value(path: Path, rng: random.Random) -> str:
     if path.name == "run.json" and rng.random() < 0.3:
         with suppress(KeyError, TypeError, ValueError):
             content["identity"] = digest([content["benchmark"], content["asked"]])[:8]
-    path.write_text(WRITERS[path.suffix](content), "utf-8")
+    path.write_text(write(content), "utf-8")
     return f"{key} {kind} {value!r:.40}"
 
 
@@ -181,8 +165,7 @@ COMMANDS: dict[str, Callable[[str], list[str]]] = {
     "dry run": lambda name: [*asking(name, "run"), "--dry-run"],
     "repeat": lambda _: ["run", "--from", "run", "--out", "again", "--format", "json"],
     "plan": lambda name: ["plan", name, "--difference", "0.05", "--from", "run", "--from", "other"],
-    "eee": lambda _: ["export", "run", "--as", "eee", "--out", "out"],
-    "hub": lambda _: ["export", "run", "--as", "hub", "--out", "out"],
+    "export": lambda _: ["export", "run", "--as", "eee", "--out", "out"],
     "mark": lambda _: ["mark", "run", "out/out.csv", "--readings"],
     "page": lambda name: ["page", name],
     "journal": lambda name: asking(name, "journal"),
@@ -190,7 +173,7 @@ COMMANDS: dict[str, Callable[[str], list[str]]] = {
     "new": lambda name: asking(name, "again"),
     "report": lambda _: ["report", "study.yml", "--out", "out", "--dry-run", "--format", "json"],
 }
-OF_RUN = ["score", "continue", "dry run", "repeat", "mark", "eee", "hub"] * 9
+OF_RUN = ["score", "continue", "dry run", "repeat", "mark", "export"] * 9
 OF_RUN += ["table", "plan", "table", "plan", "page"]
 # Of each file: how often it is changed, where it is, by what, and the commands that read it.
 FILES: dict[str, tuple[int, str, Callable[[Path, random.Random], str], list[str]]] = {
@@ -199,7 +182,7 @@ FILES: dict[str, tuple[int, str, Callable[[Path, random.Random], str], list[str]
     "records": (4, "run/records/*.parquet", change_table, OF_RUN),
     "journal": (1, "journal/records/journal.jsonl", change_bytes, ["journal"]),
     "study": (2, "study.yml", change_value, ["report"]),
-    "dataset.toml": (2, "data/dataset.toml", change_value, ["data", "new", "continue"]),
+    "dataset.toml": (2, "data/dataset.toml", change_bytes, ["data", "new", "continue"]),
 }
 
 
@@ -213,13 +196,10 @@ def called(words: list[str]) -> tuple[int, str, str]:
     return status, out.getvalue(), err.getvalue()
 
 
-def results(out: str) -> tuple[list[str], list[str]]:
-    """Return the numbers that a command printed or wrote, and the notes on them."""
-    files = [*Path("out").rglob("*.json"), *Path("out").rglob("*.yaml")]
-    text = "\n".join([out, *(path.read_text("utf-8") for path in sorted(files))])
-    return sorted(NUMBER.findall(text)) or re.findall(r"\d+\.?\d*", out), re.findall(
-        '"note": .*', text
-    )
+def numbers(out: str) -> list[str]:
+    """Return the numbers that a command printed or wrote."""
+    text = "\n".join([out, *(path.read_text("utf-8") for path in Path("out").rglob("*.json"))])
+    return sorted(NUMBER.findall(text) or re.findall(r"\b\d+\b", out))
 
 
 def prepare(folder: Path, name: str) -> None:
@@ -230,11 +210,6 @@ def prepare(folder: Path, name: str) -> None:
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(path, copied) if path.is_dir() else shutil.copy(path, copied)
     os.chdir(folder)
-    # As if it were fetched, so that scores can be written for the Hub.
-    manifest = tomllib.loads(Path("data/dataset.toml").read_text("utf-8")) | {"version": "1"}
-    manifest |= {"revision": "a" * 40, "fetched_from": get(name).source}
-    manifest["sha256"] = data.find(name, "data").sha256
-    Path("data/dataset.toml").write_text(WRITERS[".toml"](manifest), "utf-8")
     study = STUDY.replace("NAME", name).replace("CATEGORY", OPTIONS[name][1])
     Path("study.yml").write_text(study, "utf-8")
     assert called(asking(name, "other", "simulated:bias=0.9"))[0] == 0
@@ -255,13 +230,12 @@ def listen(written: list[str]) -> None:
     """Add to `written` every path that is written, made, renamed or removed from now on."""
 
     def hear(event: str, given: tuple[Any, ...]) -> None:
-        paths: tuple[Any, ...] = ()
         if event == "open" and given[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
-            paths = given[:1]
-        elif event in ("os.mkdir", "os.remove", "os.rmdir", "os.rename", "os.link"):
-            paths = given[: 1 + (event in ("os.rename", "os.link"))]
-        names = [os.fsdecode(path) for path in paths if isinstance(path, str | bytes | Path)]
-        written.extend(map(os.path.abspath, names))
+            given = given[:1]
+        elif event not in ("os.mkdir", "os.remove", "os.rmdir", "os.rename", "os.link"):
+            return
+        paths = [path for path in given if isinstance(path, str | bytes | Path)]
+        written.extend(os.path.abspath(os.fsdecode(path)) for path in paths)
 
     sys.addaudithook(hear)
 
@@ -279,7 +253,7 @@ def attempt(home: Path, known: dict[Any, Any], seed: str, written: list[str]) ->
     """Change one file and run a command; return a row for the list of outcomes.
 
     Args:
-        known: what commands print where nothing is changed, which is filled up.
+        known: the numbers of commands where nothing is changed, which is filled up.
     """
     rng, case = random.Random(seed), home / "a" / "b" / "case"
     kind = rng.choices(list(FILES), [weight for weight, *_ in FILES.values()])[0]
@@ -294,10 +268,8 @@ def attempt(home: Path, known: dict[Any, Any], seed: str, written: list[str]) ->
     faulthandler.dump_traceback_later(LIMIT, exit=True)
     try:
         status, out, err = contextvars.copy_context().run(called, words)
-    except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        at = [f"{Path(f.filename).name}:{f.lineno}" for f in frames if "/bench/" in f.filename]
-        text = f"{type(error).__name__}: {str(error)[:200]} at {' '.join(at[-3:])}"
+    except Exception:
+        text = " ".join(traceback.format_exc().splitlines()[-5:])
         return row | {"outcome": TRACEBACK, "text": text}
     finally:
         faulthandler.cancel_dump_traceback_later()
@@ -309,17 +281,13 @@ def attempt(home: Path, known: dict[Any, Any], seed: str, written: list[str]) ->
         last = err.strip().rpartition("\n")[2]
         is_sentence = last.startswith("bench: ") and "Traceback" not in err
         return row | {"outcome": REFUSED if is_sentence else TRACEBACK, "text": last}
-    now, now_notes = results(out)
+    now = numbers(out)
     if (name, command) not in known:
         copied(home / name, case)
-        _, before_out, before_err = called(words)
-        known[name, command] = (*results(before_out), before_err.splitlines())
-    before, notes, said = known[name, command]
-    lines = [line for line in err.splitlines() if line not in said]
-    outcome = SAID if lines or now_notes != notes else SILENT
-    if kind == "dataset.toml" or command in ("dry run", "report"):
-        outcome = OTHER
-    return row | {"outcome": SAME if now == before else outcome, "text": " ".join(lines)[:300]}
+        known[name, command] = numbers(called(words)[1])
+    is_input = kind == "dataset.toml" or command in ("dry run", "report")
+    outcome = OTHER_INPUT if is_input else OTHER_RESULT
+    return row | {"outcome": SAME if now == known[name, command] else outcome, "text": ""}
 
 
 def main() -> None:
