@@ -15,6 +15,7 @@ import html
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -26,7 +27,7 @@ from bench.core.errors import BadInput, expected
 from bench.core.i18n import N_, _, column
 from bench.core.text import PLAIN, as_html, shortened, truncate
 from bench.metrics.influence import influence
-from bench.run.results import Run, labels
+from bench.run.results import Run, all_items, labels
 from bench.tasks import VERDICTS
 from bench.tasks.request import of_judge
 
@@ -39,6 +40,8 @@ FILTERS = ("model", "benchmark", "category", "task", "verdict")
 ASKED = ["benchmark", "task", "item_id", "request", "repeat"]
 COLUMNS = [*FILTERS, "item_id", "request", "repeat", "question", "valid", "parsed", "response"]
 COLUMNS += ["error"]
+READ = [*ASKED, "category", "prompt", "response", "logprobs", "parsed", "valid", "error", "seconds"]
+READ += ["verdict"]
 LENGTH = "length"
 SORTS = ("item_id", *FILTERS, "request", "parsed", LENGTH, "seconds")
 TEXT = (
@@ -95,22 +98,36 @@ class Answers:
         # A model that has two runs of a benchmark is named with their folders.
         near = [(name, run.folder.name) for (name, _code), run in zip(places, runs, strict=True)]
         parts = []
+        # Repeats and models were asked the same, so that each text is kept once.
+        known = {name: pd.Index([], dtype=str) for name in ("prompt", "question")}
         for place, folders, run in zip(places, near, runs, strict=True):
             folder = run.folder.name
             if near.count(folders) > 1:
                 folder = f"{run.folder.parent.name}/{folder}"
             name = place[0] if places.count(place) == 1 else f"{place[0]} ({folder})"
-            parts.append(_with_questions(run.answers()).assign(model=name))
+            part = _with_questions(run.answers()[READ]).assign(model=name)
+            for text in known:
+                more = pd.Index(part[text].unique()).difference(known[text], sort=False)
+                known[text] = known[text].append(more)
+                part[text] = pd.Categorical(part[text], known[text])
+            parts.append(part)
+        for part, text in product(parts, known):
+            part[text] = part[text].cat.set_categories(known[text])
         self.rows = pd.concat(parts, ignore_index=True)
         # Comparing a few codes is quicker than a hundred thousand names.
         kinds = {name: pd.CategoricalDtype(list(self.rows[name].unique())) for name in FILTERS}
         self.rows = self.rows.astype(kinds)
-        asked = self.rows.groupby(ASKED, sort=False, observed=True)
         # Requests in the order in which they were asked first, and those with several verdicts.
-        self.rows["number"] = asked.ngroup()
+        self.rows["number"] = self.rows.groupby(ASKED, sort=False, observed=True).ngroup()
         judged = self.rows[self.rows.verdict != ""].groupby("number").verdict.nunique()
         self.rows["differs"] = self.rows.number.isin(judged.index[judged > 1])
-        self.items = [(run.benchmark, run.items.set_index("item_id", drop=False)) for run in runs]
+        by_benchmark: dict[str, list[Run]] = {}
+        for run in runs:
+            by_benchmark.setdefault(run.benchmark, []).append(run)
+        self.items = [
+            (name, all_items(own).set_index("item_id", drop=False))
+            for name, own in by_benchmark.items()
+        ]
 
     def values(self, name: str) -> list[str]:
         """Return the values of one of `FILTERS`, in the order of the runs."""
@@ -248,9 +265,11 @@ def item(runs: Sequence[Run] | Answers, item_id: str) -> View:
 
 def _with_questions(rows: pd.DataFrame) -> pd.DataFrame:
     """Add the column `question`: the prompt, without a first line that all of the task share."""
-    lines = rows.prompt.str.partition("\n")
-    is_shared = lines[0].groupby(rows.task).transform("nunique") == 1
-    return rows.assign(question=rows.prompt.where(~is_shared | (lines[2] == ""), lines[2]))
+    asked = rows[["task", "prompt"]].drop_duplicates()
+    lines = asked.prompt.str.partition("\n")
+    is_shared = lines[0].groupby(asked.task).transform("nunique") == 1
+    asked["question"] = asked.prompt.where(~is_shared | (lines[2] == ""), lines[2])
+    return rows.merge(asked, on=["task", "prompt"], how="left")
 
 
 def _opened(runs: Sequence[Run] | Answers) -> Answers:

@@ -94,13 +94,13 @@ class Items(NamedTuple):
 def read(runs: Sequence[Run]) -> Items:
     """Read the items and answers of runs on one benchmark."""
     names, benchmark = labels(runs), runs[0].benchmark
-    columns = ["category", "task", "item_id", "request", "repeat", "prompt", "response"]
-    columns += ["parsed", "error", "verdict"]
-    rows = pd.concat(
-        [run.answers()[columns].assign(model=name) for run, name in zip(runs, names, strict=True)],
-        ignore_index=True,
-    )
-    rows = rows[(rows.repeat == rows.repeat.min()) & ~rows.request.str.startswith("thought")]
+    columns = ["category", "task", "item_id", "request", "response", "parsed", "error", "verdict"]
+    first = []
+    for run, name in zip(runs, names, strict=True):
+        own = run.answers(prompts=False)
+        own = own[(own["repeat"] == 0) & ~own.request.str.startswith("thought")]
+        first.append(own[columns].assign(model=name))
+    rows = pd.concat(first, ignore_index=True)
     by_request = rows[rows.verdict != ""].groupby(["item_id", "task", "request"], sort=False)
     differs = by_request.verdict.nunique().groupby("item_id", sort=False).max() > 1
     every = list(dict.fromkeys(rows.item_id))
@@ -109,8 +109,19 @@ def read(runs: Sequence[Run]) -> Items:
     chosen = {disputed[k] for k in spread_evenly(range(len(disputed)), MOST)}
     chosen |= {others[k] for k in spread_evenly(range(len(others)), MOST - len(chosen))}
     glosses = _glosses(runs[0])
-    parts = rows[rows.item_id.isin(chosen)].groupby("item_id", sort=False)
-    asked = {item.item_id: item for item in all_items(runs).itertuples(index=False)}
+    # Prompts are most of a run's size, and few are shown.
+    shown = pd.concat(
+        [
+            own[own.item_id.isin(chosen)].join(run.records.prompt)
+            for run, own in zip(runs, first, strict=True)
+        ]
+    )
+    parts = shown.groupby("item_id", sort=False)
+    every_item = all_items(runs)
+    asked = {
+        item.item_id: item
+        for item in every_item[every_item.item_id.isin(chosen)].itertuples(index=False)
+    }
     items = [
         _item(benchmark, asked[name], part, names, glosses, bool(differs.get(name, False)))
         for name, part in parts

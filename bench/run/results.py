@@ -125,12 +125,16 @@ class Run:
         """The items of the data, a row each, as `bench.data.frame` makes them."""
         return records.read_items(self.folder)
 
-    def answers(self) -> pd.DataFrame:
+    def answers(self, *, prompts: bool = True) -> pd.DataFrame:
         """Return the records with what each answer says: `verdict`, one of `bench.tasks.VERDICTS`.
 
         It is empty where no answer is right or wrong, and for the replies of a judge.
+
+        Args:
+            prompts: whether to read the prompts too, which are most of a run's size.
         """
-        rows, judge = self.records, module("tasks", self.benchmark).verdict_of
+        rows = records.read(self.folder, prompts=prompts)
+        judge = module("tasks", self.benchmark).verdict_of
         items = {item.item_id: item for item in self.items.itertuples(index=False)}
         columns = (rows[name].tolist() for name in ("task", "request", "parsed", "item_id"))
         verdicts = [
@@ -399,8 +403,12 @@ def _parse(benchmark: str, rows: pd.DataFrame, items: pd.DataFrame) -> list[str]
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:
     """Join the items of several runs, each once; runs can be of different categories."""
-    items = pd.concat([run.items for run in runs], ignore_index=True)
-    return items.drop_duplicates("item_id", ignore_index=True)
+    items = runs[0].items
+    for run in runs[1:]:
+        others = run.items
+        others = others[~others.item_id.isin(items.item_id)]
+        items = pd.concat([items, others], ignore_index=True) if len(others) else items
+    return items
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
