@@ -16,10 +16,13 @@ from bench.core.errors import BadInput
 LIMITS = {
     "concurrency": (int, "Concurrent requests to an endpoint; default: 8."),
     "timeout": (float, "Seconds that an endpoint may take per request; default: 120."),
-    "budget_requests": (int, "Send an endpoint at most N requests, then end; default: no budget."),
+    "budget_requests": (
+        int,
+        "Send endpoints at most N requests in all, repeated ones included; default: no budget.",
+    ),
     "budget_tokens": (
         int,
-        "Let an endpoint read and write at most N tokens, then end; default: no budget.",
+        "Let endpoints read and write at most N tokens in all, then end; default: no budget.",
     ),
 }
 # The options of `bench run` by the heading that they have in the help, in its order.

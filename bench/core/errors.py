@@ -56,6 +56,10 @@ class RunFailed(Exception):
     """The call was right, but the work failed (status 1)."""
 
 
+class BudgetSpent(RunFailed):
+    """A budget of requests or tokens is spent."""
+
+
 def expected(value: object, allowed: str | Iterable[object], what: str) -> str:
     """Say that a value is unknown, and which are allowed."""
     if isinstance(allowed, str):

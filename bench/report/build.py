@@ -33,6 +33,7 @@ from bench.report.study import Study
 from bench.report.study_runs import ASKED, DONE, FAILED, Cell, run_folder
 from bench.run import Estimate, processes, summed
 from bench.run.results import UnchangingRun
+from bench.scorers.endpoint import keys
 
 # Options of where a model runs; notebooks read records, so they do not need them.
 WHERE = ("device", "batch_tokens", "scheduler", "resources", "limits")
@@ -79,8 +80,9 @@ def make(
         except OSError as error:
             why = f"cannot be written ({error.strerror or error})"
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
-        study_runs.check_keys(plan, folder)
-        for line in _planned(plan, folder):
+        index = folder / "index.html"
+        is_new = not index.exists() or index.stat().st_mtime < path.stat().st_mtime
+        for line in _planned(plan, folder, is_new):
             say(line)
         with use_language(plan.language), use_models([model.label for model in plan.models]):
             return making.make(at_a_time)
@@ -96,20 +98,42 @@ def estimates(
     """
     plan = study.load(Path(study_file) if study_file else DEMO)
     folder = Path(out).resolve() if out else places.reports() / plan.name
-    return study_runs.estimates(plan, folder, measure=True)
+    return list(study_runs.estimates(plan, folder, measure=True).values())
 
 
-def _planned(plan: Study, folder: Path) -> list[str]:
-    """Say of each variant, and of all, what is left to ask; nothing if that is nothing."""
+def _planned(plan: Study, folder: Path, is_new: bool) -> list[str]:
+    """Say of each variant, and of all, what is left to ask; nothing if that is nothing.
+
+    Args:
+        is_new: the study is new or was changed, so that complete runs may be of other options.
+
+    Raises:
+        BadInput: the key of a run with something left to ask is not set.
+    """
     cells = study_runs.cells(plan)
-    if all(records.is_complete(run_folder(folder, cell)) for cell in cells):
+    if not is_new and all(records.is_complete(run_folder(folder, cell)) for cell in cells):
         return []
+    estimates = study_runs.estimates(plan, folder, measure=False)
     by_title: dict[str, list[Estimate]] = {}
-    for one in study_runs.estimates(plan, folder, measure=False):
-        by_title.setdefault(one.benchmark, []).append(one)
-    lines = [f"{title}, {len(ones)} models: {summed(ones)}" for title, ones in by_title.items()]
-    every = [one for ones in by_title.values() for one in ones]
-    return [*lines, f"in all: {summed(every)}"] if len(lines) > 1 else lines
+    for estimate in estimates.values():
+        by_title.setdefault(estimate.benchmark, []).append(estimate)
+    left = [
+        cell
+        for cell in cells
+        if cell.place not in estimates or not estimates[cell.place].is_complete
+    ]
+    for cell in left:
+        keys.check_set(plan.run_options(cell.model, cell.variant).get("keys", {}))
+    if not left or not estimates:
+        return []
+    lines = [f"{title}, {_count(runs)}: {summed(runs)}" for title, runs in by_title.items()]
+    if len(lines) > 1:
+        lines.append(f"in all: {summed(list(estimates.values()))}")
+    return lines
+
+
+def _count(runs: Sequence[Estimate]) -> str:
+    return "1 model" if len(runs) == 1 else f"{len(runs)} models"
 
 
 class Making:

@@ -4,12 +4,12 @@ import json
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain, count
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench import records
 from bench.core.errors import CONTINUES, AnotherRun, BadInput, NotApplicable, RunFailed
@@ -17,12 +17,15 @@ from bench.core.progress import say
 from bench.report.study import Study, StudyModel, Variant
 from bench.run import Estimate, estimate, evaluate, processes
 from bench.scorers import FILES, split_kind
-from bench.scorers.endpoint import keys
+from bench.scorers.budget import Budget
+from bench.scorers.options import Limits
 
 # Modules of a worker; one that runs a demonstration model needs torch too.
 MODULES = ("bench.report.study_runs",)
 TINY_MODULES = ("bench.scorers.stand_ins.tiny",)
 NAME = "bench worker"
+# The budgets of each cell, by its place.
+Budgets = Mapping[tuple[str, str], tuple[Budget, ...]]
 # States of a cell.
 ASKED, DONE, NOT_APPLICABLE, FAILED = "being asked", "done", "not applicable", "failed"
 
@@ -46,6 +49,22 @@ def run_folder(folder: Path, cell: Cell) -> Path:
     return folder / "runs" / cell.model.folder / cell.variant.key
 
 
+def budgets(plan: Study) -> Budgets:
+    """Return the budgets of each cell by its place: the study's, its variant's and its model's."""
+
+    def own(options: Mapping[str, Any], owner: str) -> tuple[Budget, ...]:
+        return Limits.of(options.get("limits"), owner, len(plan.models)).budgets
+
+    of_study = own(plan.options, "the study")
+    of_variants = {variant.key: own(variant.options, variant.title) for variant in plan.variants}
+    return {
+        (model.folder, key): tuple(budget.at(k) for budget in (*of_study, *of_variant, *of_model))
+        for k, model in enumerate(plan.models)
+        for of_model in [own(model.options, model.label)]
+        for key, of_variant in of_variants.items()
+    }
+
+
 def modules(plan: Study) -> list[str]:
     """Return the modules that workers need for a study's models."""
     tiny = any(split_kind(model.model)[0] == "tiny" for model in plan.models)
@@ -62,26 +81,21 @@ def jobs(plan: Study, given: int | None) -> int:
     return min(given or (1 if on_cluster else os.cpu_count() or 1), len(plan.models))
 
 
-def check_keys(plan: Study, folder: Path) -> None:
-    """Refuse a study with a run to make whose key is not set."""
-    for cell in cells(plan):
-        if not records.is_complete(run_folder(folder, cell)):
-            keys.check_set(plan.run_options(cell.model, cell.variant).get("keys", {}))
-
-
 def cells(plan: Study) -> list[Cell]:
     """Return all runs of a study in its order, none of which was asked yet."""
     return [Cell(model, variant, ASKED) for model in plan.models for variant in plan.variants]
 
 
-def estimates(plan: Study, folder: Path, measure: bool) -> list[Estimate]:
-    """Estimate the runs of a study that can be asked; `benchmark` is the title of the variant.
+def estimates(plan: Study, folder: Path, measure: bool) -> dict[tuple[str, str], Estimate]:
+    """Estimate the runs of a study that can be asked, by place.
+
+    The `benchmark` of an estimate is the title of the variant.
 
     Args:
         measure: see `bench.run.estimate`; without, new runs that ask the same share an estimate.
     """
     known: dict[str, Estimate] = {}
-    found = []
+    by_place = {}
     for cell in cells(plan):
         model, variant = cell.model, cell.variant
         options, out = plan.run_options(model, variant), run_folder(folder, cell)
@@ -99,9 +113,8 @@ def estimates(plan: Study, folder: Path, measure: bool) -> list[Estimate]:
                 if measure:  # else it is reported when it is asked
                     say(f"{model.label} on {variant.key} is not counted: {error}")
                 continue
-        if one := known.get(same):
-            found.append(one._replace(benchmark=variant.title, model=model.label))
-    return found
+        by_place[cell.place] = known[same]._replace(benchmark=variant.title, model=model.label)
+    return by_place
 
 
 @contextmanager
@@ -112,10 +125,11 @@ def asking(plan: Study, folder: Path, jobs: int, settled: Callable[[Cell], None]
     """
     quick = ("simulated", *FILES)
     threads = max(1, (os.cpu_count() or 1) // jobs)
+    shared = budgets(plan)
     with processes.waiting(jobs, lambda: processes.end(NAME)) as pool:
         # What need not be loaded comes first, which fills the index early.
         for model in sorted(plan.models, key=lambda m: split_kind(m.model)[0] not in quick):
-            pool.submit(_ask_beside, plan, model, folder, threads, settled)
+            pool.submit(_ask_beside, plan, model, folder, threads, shared, settled)
         yield
 
 
@@ -125,13 +139,18 @@ def _variants(plan: Study) -> list[Variant]:
 
 
 def _ask_beside(
-    plan: Study, model: StudyModel, folder: Path, threads: int, settled: Callable[[Cell], None]
+    plan: Study,
+    model: StudyModel,
+    folder: Path,
+    threads: int,
+    shared: Budgets,
+    settled: Callable[[Cell], None],
 ) -> None:
     """Ask one model in another process."""
     missing = _variants(plan)
     try:
         receiving, sending = multiprocessing.Pipe(duplex=False)
-        worker = processes.start(NAME, _work, sending, plan, model, folder, threads)
+        worker = processes.start(NAME, _work, sending, plan, model, folder, threads, shared)
         sending.close()
         with suppress(EOFError):
             while missing:
@@ -154,13 +173,20 @@ def _why_ended(status: int | None) -> str:
     return f"the process that asked the model {how}; {CONTINUES}"
 
 
-def _work(sending: Connection, plan: Study, model: StudyModel, folder: Path, threads: int) -> None:
+def _work(
+    sending: Connection,
+    plan: Study,
+    model: StudyModel,
+    folder: Path,
+    threads: int,
+    shared: Budgets,
+) -> None:
     """Ask one model all variants, and send the state of each."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     if "torch" in sys.modules:  # which has read the variable already
         sys.modules["torch"].set_num_threads(threads)
     for variant in _variants(plan):
-        sending.send(ask(plan, model, variant, folder))
+        sending.send(ask(plan, model, variant, folder, shared))
 
 
 def _kept(out: Path, identity: str) -> Path:
@@ -178,10 +204,11 @@ def _exchange(out: Path, identity: str) -> None:
         kept.rename(out)
 
 
-def ask(plan: Study, model: StudyModel, variant: Variant, folder: Path) -> Cell:
+def ask(plan: Study, model: StudyModel, variant: Variant, folder: Path, shared: Budgets) -> Cell:
     """Ask one model one variant; an earlier run with other options is kept beside it."""
-    out = run_folder(folder, Cell(model, variant, ASKED))
-    options = plan.run_options(model, variant)
+    cell = Cell(model, variant, ASKED)
+    out, options = run_folder(folder, cell), plan.run_options(model, variant)
+    options["limits"] = {**options.get("limits", {}), "budgets": shared[cell.place]}
     try:
         try:
             evaluate(variant.benchmark, model.model, out=out, partial=True, **options)

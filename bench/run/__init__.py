@@ -16,7 +16,7 @@ from bench import records
 from bench.benchmarks import resolve
 from bench.config import RunConfig
 from bench.core import places
-from bench.core.errors import BadInput, NotApplicable
+from bench.core.errors import BadInput, BudgetSpent, NotApplicable
 from bench.core.progress import in_notebook, say
 from bench.data import frame
 from bench.metrics.headline import asked_headlines, headline_rows, prompt_language_warning
@@ -142,6 +142,9 @@ def evaluate(
             say(f"{title}: {requests.total:,} requests; records go to {folder}")
         try:
             execute_requests(folder, plan, about, requests, asked, judge or asked, refusal)
+        except BudgetSpent as spent:
+            left = estimate(benchmark, model, partial=partial, measure=False, **options)
+            raise BudgetSpent(f"{spent}; {title} needs {left}") from spent
         finally:
             used = {
                 role: scorer.load().describe()

@@ -108,11 +108,18 @@ class Estimate(NamedTuple):
         every = self.total
         costs = f"; costs {' to '.join(map(money, every.cost))}" if every.cost else ""
         read, written = every.tokens_in, every.tokens_out
+        requests = f"{every.requests:,} requests, {every.recorded:,} of them recorded"
+        if not read.high + written.high:
+            return requests
         return (
-            f"{every.requests:,} requests, {every.recorded:,} of them recorded; of the others "
-            f"{read.low:,.0f} to {read.high:,.0f} tokens are read and {written.low:,.0f} to "
-            f"{written.high:,.0f} written{costs}"
+            f"{requests}; of the others {read.low:,.0f} to {read.high:,.0f} tokens are read and "
+            f"{written.low:,.0f} to {written.high:,.0f} written{costs}"
         )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to ask."""
+        return all(part.recorded == part.requests for part in self.parts)
 
     @property
     def total(self) -> Part:

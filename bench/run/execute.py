@@ -15,7 +15,7 @@ import pandas as pd
 
 from bench import records
 from bench.benchmarks import module
-from bench.core.errors import CONTINUES, BadInput, RunFailed
+from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
 from bench.core.progress import Progress, progress, say
 from bench.records import Journal
 from bench.run.plan import Plan, Requests
@@ -260,7 +260,7 @@ def _explain_failures(role: str, batches: Iterator[Any]) -> Iterator[Any]:
     except RunFailed as error:
         # Failures on a cluster say themselves who did not answer.
         text = str(error) if CONTINUES in str(error) else f"the {role}: {error}; {CONTINUES}"
-        raise RunFailed(text) from error
+        raise (BudgetSpent if isinstance(error, BudgetSpent) else RunFailed)(text) from error
     except (RuntimeError, OSError) as error:
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
         raise RunFailed(f"the {role} did not answer ({first_line}); {CONTINUES}") from error

@@ -67,6 +67,7 @@ def models(
 ) -> tuple[Lazy, Lazy | None]:
     """Return the model, and the judge if some task needs one, both to be loaded when needed."""
     keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
+    limits = Limits.of(config.limits)._asdict()  # the judge shares the budgets
 
     def lazy(model: str, generation: GenerationOptions, **of_model: Any) -> Lazy:
         options: dict[str, Any] = {
@@ -80,7 +81,6 @@ def models(
 
         def load() -> Scorer:
             key_names.check_set(keys)  # the judge's too, before anything is asked
-            limits = Limits.of(config.limits)._asdict()
             return scorers.load(model, **options, limits=limits, keys=keys)
 
         return Lazy(load)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple, Self
 
 from bench.core.errors import BadInput, expected
+from bench.scorers.budget import Budget
 
 # Options of the command line that have another name there.
 SPELLINGS = {"template_arguments": "--template", "request_fields": "--request-field"}
@@ -60,7 +61,7 @@ GENERATION = tuple(attribute.name for attribute in fields(GenerationOptions))
 
 
 class Limits(NamedTuple):
-    """The limits of an endpoint; a model and a judge have their own.
+    """The limits of an endpoint; a run's model and judge share its budgets.
 
     Attributes:
         concurrency: concurrent requests.
@@ -68,17 +69,30 @@ class Limits(NamedTuple):
         budget_requests: requests to send, repeated ones included; then the run ends.
         budget_tokens: tokens of prompts and replies, as the server counts them; then no more
             requests are sent. Those under way may exceed it.
+        budgets: those from which requests are taken; by default one of the numbers above.
     """
 
     concurrency: int = 8
     timeout: float = 120.0
     budget_requests: int | None = None
     budget_tokens: int | None = None
+    budgets: tuple[Budget, ...] = ()
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | None) -> Self:
-        """Build limits by name, as a study file has them; None stands for the default."""
-        return cls(**_checked(given, cls._fields, "limit"))
+    def of(cls, given: Mapping[str, Any] | None, owner: str = "", places: int = 1) -> Self:
+        """Build limits by name, as a study file has them; None stands for the default.
+
+        Args:
+            owner, places: of the budget; see `Budget`.
+        """
+        numbers = dict(given or {})
+        # A study file cannot name them: what it has is never a tuple.
+        budgets = numbers.pop("budgets") if isinstance(numbers.get("budgets"), tuple) else ()
+        limits = cls(**_checked(numbers, cls._fields[:-1], "limit"))
+        most = limits.budget_requests, limits.budget_tokens
+        if not budgets and most != (None, None):
+            budgets = (Budget(*most, owner, places),)
+        return limits._replace(budgets=budgets)
 
 
 def option(name: str) -> str:

@@ -177,7 +177,9 @@ def small(own_folder):
 
 def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(small):
     def ask(plan):
-        return study_runs.ask(plan, plan.models[0], plan.variants[0], Path("r")).state
+        return study_runs.ask(
+            plan, plan.models[0], plan.variants[0], Path("r"), study_runs.budgets(plan)
+        ).state
 
     assert ask(small) == "done"
     shard = Path("r/runs/simulated_bias=1/nli_coal/records/000000.parquet")
@@ -199,7 +201,9 @@ def test_the_index_says_what_is_still_to_come_and_links_no_page_that_is_not_ther
     report = site.Site(small, folder)
 
     def index(k, waiting):
-        cells[k] = study_runs.ask(small, small.models[k], small.variants[0], folder)
+        cells[k] = study_runs.ask(
+            small, small.models[k], small.variants[0], folder, study_runs.budgets(small)
+        )
         runs[cells[k].place] = Run.open(run_folder(folder, cells[k]))
         text = report.write(cells, [], runs, {}, waiting).read_text("utf-8")
         for link in re.findall(r'href="([^"#]+)"', text):
@@ -226,8 +230,12 @@ def test_a_worker_that_is_killed_fails_its_own_model_alone(small, monkeypatch):
     settled = []
     with monkeypatch.context() as patch:
         patch.setattr(study_runs, "_work", _die)
-        study_runs._ask_beside(small, small.models[0], Path("r"), 1, settled.append)
-    study_runs._ask_beside(small, small.models[1], Path("r"), 1, settled.append)
+        study_runs._ask_beside(
+            small, small.models[0], Path("r"), 1, study_runs.budgets(small), settled.append
+        )
+    study_runs._ask_beside(
+        small, small.models[1], Path("r"), 1, study_runs.budgets(small), settled.append
+    )
     assert [cell.state for cell in settled] == ["failed", "done"]
     assert "ended early (exit status 9)" in settled[0].why
 
@@ -239,7 +247,9 @@ def test_a_model_is_asked_although_the_server_of_processes_is_killed(small):
     server, settled = forkserver._forkserver._forkserver_pid, []
     os.kill(server, signal.SIGSTOP)
     threading.Timer(1, os.kill, (server, signal.SIGKILL)).start()
-    study_runs._ask_beside(small, small.models[0], Path("r"), 1, settled.append)
+    study_runs._ask_beside(
+        small, small.models[0], Path("r"), 1, study_runs.budgets(small), settled.append
+    )
     assert [cell.state for cell in settled] == ["done"]
 
 
@@ -268,3 +278,15 @@ def test_a_report_asks_nobody_beyond_its_study(serve, own_folder):
         path.unlink()
     assert made.failed == build.make("mine.yml", "out").failed == []
     assert sorted(made.page.parent.glob("*.html")) == pages
+
+
+@pytest.mark.slow
+def test_all_processes_of_a_report_share_its_budget(serve, own_folder):
+    server = serve(lambda body: said("A"))
+    models = [server.model, server.model.replace("openai:", "openai:other-")]
+    study = ASKED.replace('["MODEL"]', str(models)).replace("limit: 1", "limit: 20")
+    Path("mine.yml").write_text(study.replace("[age]", "[age, race]"), "utf-8")
+    made = build.make("mine.yml", "out", jobs=2)
+    # Up to two to each model found out what it can do.
+    assert 40 - 4 <= len(server.seen) <= 40
+    assert [part.split(" on ")[1] for part in made.failed] == ["cbbq", "cbbq"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.core.errors import RunFailed
+from bench.core.errors import BudgetSpent, RunFailed
 from bench.run import estimate, evaluate
 from tests.helpers.answering import Server, said
 from tests.helpers.checkpoints import characters as one_per_character
@@ -56,6 +56,20 @@ def test_requests_of_an_endpoint_are_estimated_without_asking_it(
     )
     assert found.total.seconds is None
     assert (found.repeats, found.shards) == (3, 1)
+
+
+def test_model_and_judge_have_one_budget_and_the_message_says_what_the_rest_needs(
+    serve: Callable[..., Server],
+) -> None:
+    server = serve(lambda asked: said("1"))
+    judge = server.model.replace("openai:", "openai:judge-")
+    options = {"tasks": ["ba"], "limit": 2, "judge": judge, "out": "run"}
+    whole = estimate("mcbe", server.model, **options).total.requests
+    with pytest.raises(BudgetSpent, match=f"needs {whole} requests, [0-9]+ of them recorded"):
+        evaluate("mcbe", server.model, limits={"budget_requests": whole // 2}, **options)
+    # Two more to each of both found out what it can do.
+    assert len(server.seen) == whole // 2 - 4
+    evaluate("mcbe", server.model, **options)
 
 
 def test_what_is_recorded_is_not_paid_again_and_known_replies_tell_the_length(

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 import openai
 
-from bench.core.errors import RunFailed
+from bench.core.errors import BudgetSpent, RunFailed
 from bench.core.progress import say
 from bench.scorers.endpoint.responses import Refusal, Retry
 from bench.scorers.options import Limits
@@ -133,17 +133,31 @@ class Client:
         if (failure := call.failure()) and n == 1:
             raise failure from None
         if failure:
-            raise RunFailed(f"{failure}; {answered:,} of {n:,} requests were answered") from None
+            message = f"{failure}; {answered:,} of {n:,} requests were answered"
+            raise (BudgetSpent if isinstance(failure, BudgetSpent) else RunFailed)(
+                message
+            ) from None
 
-    def check_budget(self) -> None:
-        """Raise RunFailed if the budget is spent."""
-        for name in ("requests", "tokens"):
-            budget = getattr(self.limits, f"budget_{name}")
-            if budget is not None and getattr(self.usage, name) >= budget:
-                raise RunFailed(
-                    f"{self.url}: the budget of {budget:,} {name} is spent ({self.usage}); "
-                    f"give more by --budget-{name}"
-                )
+    def count_request(self, again: bool) -> None:
+        """Count a request that is about to be sent.
+
+        Raises:
+            BudgetSpent: a budget is spent.
+        """
+        try:
+            for budget in self.limits.budgets:
+                budget.take_request()
+        except BudgetSpent as spent:
+            raise BudgetSpent(f"{spent} ({self.url}: {self.usage})") from None
+        self.usage.requests += 1
+        self.usage.resent += again
+
+    def count_tokens(self, prompt: int, reply: int) -> None:
+        """Count the tokens that the server read and wrote."""
+        self.usage.prompt_tokens += prompt
+        self.usage.reply_tokens += reply
+        for budget in self.limits.budgets:
+            budget.add_tokens(prompt + reply)
 
 
 class _Call(Generic[T]):
@@ -194,9 +208,7 @@ class _Call(Generic[T]):
         while self._waiting and not self._end:
             k = self._waiting.popleft()
             try:
-                self.client.check_budget()
-                self.client.usage.requests += 1
-                self.client.usage.resent += k in self._tries
+                self.client.count_request(again=k in self._tries)
                 async with asyncio.timeout(self.timeout):
                     answer = await self.send(connection, k)
                 self._last_answer, self._longest_asked = time.monotonic(), 0.0

@@ -188,8 +188,7 @@ class Endpoint(Model):
                     raise
                 if label not in known:
                     say(f"{self.url}: does not take {label}, which is {chat.asked_with[label]}")
-                self._client.usage.requests += 1
-                self._client.usage.resent += 1
+                self._client.count_request(again=True)
 
     async def _send(
         self, connection: openai.AsyncOpenAI, place: str, fields: Mapping[str, Any]
@@ -211,8 +210,10 @@ class Endpoint(Model):
             raise Retry(f"cannot be reached ({cause}); is the server running?") from None
         except (openai.OpenAIError, ValueError, RecursionError):
             raise not_as_expected from None
-        self._client.usage.prompt_tokens += responses.token_count(body, "prompt_tokens")
-        self._client.usage.reply_tokens += responses.token_count(body, "completion_tokens")
+        prompt, reply = "prompt_tokens", "completion_tokens"
+        self._client.count_tokens(
+            responses.token_count(body, prompt), responses.token_count(body, reply)
+        )
         choice = at(body, "choices", 0)
         if not isinstance(choice, dict):
             # Some servers and relays send an error with the status of an answer.
