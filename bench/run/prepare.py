@@ -1,5 +1,7 @@
 """What comes before a run is asked: its options as they are meant, its plan, folder and models."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,7 +61,25 @@ def prepare(config: RunConfig, like: Run | None = None) -> Prepared:
         )
     name = path_slug(config.as_model or model)
     folder = places.reports() / "runs" / name / f"{plan.benchmark}-{plan.identity}"
-    return Prepared(config, plan, Path(config.out) if config.out else folder)
+    if config.out:
+        folder = Path(config.out)
+    _check_names(Path.cwd(), folder, config.data)
+    return Prepared(config, plan, folder)
+
+
+def _check_names(*paths: object) -> None:
+    """Refuse names of files that this Python cannot write, or has decoded wrongly."""
+    for path in map(str, paths):
+        try:
+            os.fsencode(path)
+            path.encode()
+        except UnicodeError:
+            name = path.encode(errors="surrogateescape").decode(errors="replace")
+            raise BadInput(
+                f"{name}: Python was started to take names of files as "
+                f"{sys.getfilesystemencoding()}, which this one is not; set PYTHONUTF8=1, or start "
+                "python with -X utf8"
+            ) from None
 
 
 def models(
