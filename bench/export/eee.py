@@ -23,7 +23,7 @@ from bench.core.cells import to_number
 from bench.core.files import atomic_path, explain_write_errors
 from bench.export import headline_scores, model_id, release
 from bench.metrics.table import ALL, Headline
-from bench.run.results import Run
+from bench.run.results import Run, by_id
 from bench.scorers.base import digest
 from bench.tasks.request import of_judge
 
@@ -145,7 +145,7 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the model's answers as the schema has them."""
     room: Any = module("tasks", run.benchmark)
     rows: Any = run.answers()
-    items = {item.item_id: item for item in run.items.itertuples(index=False)}
+    items = by_id(run.items)
     judged = rows[rows.request.map(of_judge)]
     verdicts = {
         (row.task, row.item_id, row.request.partition(":")[2], row.repeat): row.response

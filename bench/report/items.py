@@ -16,7 +16,7 @@ from bench.data import FOUND_SAMPLES, get, spread_evenly
 from bench.data.dataset import GLOSSES, home
 from bench.data.readers import read_json_lines
 from bench.figures.style import label
-from bench.run.results import Run, all_items, labels
+from bench.run.results import Run, all_items, by_id, labels
 from bench.tasks import VERDICTS
 from bench.tasks.request import of_judge
 
@@ -118,10 +118,7 @@ def read(runs: Sequence[Run]) -> Items:
     )
     parts = shown.groupby("item_id", sort=False)
     every_item = all_items(runs)
-    asked = {
-        item.item_id: item
-        for item in every_item[every_item.item_id.isin(chosen)].itertuples(index=False)
-    }
+    asked = by_id(every_item[every_item.item_id.isin(chosen)])
     items = [
         _item(benchmark, asked[name], part, names, glosses, bool(differs.get(name, False)))
         for name, part in parts

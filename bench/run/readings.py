@@ -20,7 +20,7 @@ from bench.core.errors import BadInput, quoted
 from bench.data.readers import MAX_LINE, read_csv
 from bench.metrics.readings import precision
 from bench.run.human_marks import same_cell, write_table
-from bench.run.results import KEYS, Run
+from bench.run.results import KEYS, Run, by_id
 from bench.tasks.replies import plain
 from bench.tasks.request import of_judge
 
@@ -148,7 +148,7 @@ def _readable(run: Run) -> pd.DataFrame:
     in_words = rows.task.map(lambda task: read.get(task, "text") == "text")
     prompted = ~rows.prompt_version.str.startswith("none:")
     rows = rows[(rows.error == "") & rows.logprobs.isna() & in_words & prompted]
-    items = {item.item_id: item for item in run.items.itertuples(index=False)}
+    items = by_id(run.items)
     values_of = module("tasks", run.benchmark).readable_values
     names = zip(rows.task.tolist(), rows.request.tolist(), rows.item_id.tolist(), strict=True)
     values = [values_of(task, request, items[item_id]) for task, request, item_id in names]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple, Self
 
@@ -135,13 +136,13 @@ class Run:
         """
         rows = records.read(self.folder, prompts=prompts)
         judge = module("tasks", self.benchmark).verdict_of
-        items = {item.item_id: item for item in self.items.itertuples(index=False)}
+        items = by_id(self.items)
+
+        def verdict(task: str, request: str, parsed: str, item_id: str) -> str:
+            return str(judge(task, request, parsed or "", items[item_id]))
+
         columns = (rows[name].tolist() for name in ("task", "request", "parsed", "item_id"))
-        verdicts = [
-            judge(task, request, parsed or "", items[item_id])
-            for task, request, parsed, item_id in zip(*columns, strict=True)
-        ]
-        return rows.assign(verdict=verdicts)
+        return rows.assign(verdict=list(map(cache(verdict), *columns)))
 
     @property
     def readings(self) -> pd.DataFrame:
@@ -391,14 +392,20 @@ def readable(benchmark: str, rows: pd.DataFrame, items: pd.DataFrame) -> pd.Seri
 
 def _parse(benchmark: str, rows: pd.DataFrame, items: pd.DataFrame) -> list[str]:
     """Parse the replies in `rows`; those that did not come give ""."""
-    parse = module("tasks", benchmark).parse
-    by_id = {item.item_id: item for item in items.itertuples(index=False)}
+    parse, asked = module("tasks", benchmark).parse, by_id(items)
+
+    def read(task: str, request: str, response: str, item_id: str, error: str) -> str:
+        return "" if error else str(parse(task, request, response, asked[item_id]))
+
     # Lists are read many times faster than columns of Arrow's texts.
     columns = (rows[name].tolist() for name in ("task", "request", "response", "item_id", "error"))
-    return [
-        "" if error else parse(task, request, response, by_id[item_id])
-        for task, request, response, item_id, error in zip(*columns, strict=True)
-    ]
+    return list(map(cache(read), *columns))
+
+
+def by_id(items: pd.DataFrame) -> dict[Any, Any]:
+    """Return items by their names, with a field per column."""
+    # Objects are read many times faster than Arrow's texts.
+    return {item.item_id: item for item in items.astype(object).itertuples(index=False)}
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:

@@ -170,13 +170,11 @@ def named(reply: str, names: Mapping[str, str], sure: bool = False) -> Choice:
         sure: as for `choice`.
     """
     text = tidy(reply)
-    by_length = sorted((plain(name).lower() for name in names), key=len, reverse=True)
     values = {plain(name).lower(): value for name, value in names.items()}
-    pattern = re.compile("|".join(map(re.escape, by_length)))
-    mentions = [
-        Mention(match.start(), match.end(), values[match[0]])
-        for match in pattern.finditer(text.lower())
-    ]
+    # Only what occurs, so that few patterns are compiled.
+    by_length = sorted(filter(text.lower().__contains__, values), key=len, reverse=True)
+    matches = re.finditer("|".join(map(re.escape, by_length)), text.lower()) if by_length else ()
+    mentions = [Mention(match.start(), match.end(), values[match[0]]) for match in matches]
     return choice(text, mentions, words=True, sure=sure)
 
 
