@@ -328,14 +328,14 @@ class _Estimator:
 
     def _find_open(self) -> None:
         """Collect the requests without an answer, and the lengths of those that have one."""
-        rows = pd.DataFrame()
+        rows = pd.DataFrame(columns=[*KEYS, "response", "error"])
         if self.about:
             with suppress(BadInput):  # no record yet, or a damaged one, which is asked again
-                rows = records.read(self.folder)
+                rows = records.read(self.folder, prompts=False)[list(rows)]
         replies = replies_of(rows)
-        for row in rows.to_dict("records"):
-            if planned := self.planned.get(tuple(row[name] for name in KEYS)):
-                self._add_length(planned, row["response"], row["error"])
+        for *place, response, error in zip(*(rows[name].tolist() for name in rows), strict=True):
+            if planned := self.planned.get(tuple(place)):
+                self._add_length(planned, response, error)
         journal = records.Journal(self.folder)  # of answers whose file is not complete
         for stage in self.requests.shards(self._shard):
             for number, shard in stage:

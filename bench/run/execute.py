@@ -149,7 +149,7 @@ def execute_requests(
     ):
         for stage in filter(None, stages):
             needs_replies = any(request.after for _, shard in stage for request in shard)
-            replies = replies_of(records.read(folder)) if needs_replies else {}
+            replies = replies_of(records.read(folder, prompts=False)) if needs_replies else {}
             shards = [Shard.of(number, planned, replies, journal) for number, planned in stage]
             for shard in _answered(shards, model, judge, journal, bar):
                 rows = shard.rows(plan)
@@ -269,9 +269,10 @@ def _explain_failures(role: str, batches: Iterator[Any]) -> Iterator[Any]:
 def replies_of(rows: pd.DataFrame) -> Replies:
     """Return the replies in records by task, item, request and repeat."""
     columns = ("task", "item_id", "request", "repeat", "response", "error")
+    values = [rows[name].tolist() if name in rows else [] for name in columns]
     return {
         tuple(key): None if error else response
-        for *key, response, error in zip(*(rows.get(name, ()) for name in columns), strict=True)
+        for *key, response, error in zip(*values, strict=True)
     }
 
 
