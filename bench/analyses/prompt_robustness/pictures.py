@@ -139,7 +139,7 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
     shares = shares.groupby("title", sort=False).mean().fillna(0)
     shares = shares[[name for name in (ITEMS, *CONDITIONS) if name in shares]]
     names = {str(name): wrap_label(_(str(name)), 24) for name in shares.index}
-    fig = Figure(figsize=(WIDTH, 1.6 + 0.5 * len(shares)), layout="constrained")
+    fig = Figure(figsize=(WIDTH, 1.8 + 0.8 * len(shares)), layout="constrained")
     ratios = (3, 2) if len(planned) else (1,)
     left, *right = np.ravel(fig.subplots(1, len(ratios), width_ratios=ratios))
     start = pd.Series(0.0, shares.index)
