@@ -238,8 +238,10 @@ class Making:
         say(f"{place}, {became}")
         if page and not page.is_left_out:
             self._site.write_page(page, self._pages())
-        else:
-            (self.folder / f"{name}.html").unlink(missing_ok=True)  # its runs are gone
+        else:  # its runs are gone, or cannot be read
+            for file in (name, f"{site.ANSWERS}{name}"):
+                (self.folder / f"{file}.html").unlink(missing_ok=True)
+            shutil.rmtree(self.folder / "tables" / name, ignore_errors=True)
 
     def _pages(self) -> list[Page]:
         """Return the finished pages in the order of the study."""

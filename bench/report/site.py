@@ -289,8 +289,6 @@ class Site:
             bibtex=downloads.bibtex(plan.benchmarks),
             references=[downloads.in_words(module("data", name).PAPER) for name in plan.benchmarks],
         )
-        for name in left_out:
-            (folder / f"{name}.html").unlink(missing_ok=True)
         index = folder / "index.html"
         export.write_text(index, text)
         return index

@@ -406,7 +406,7 @@ class _Reader:
             tasks.chosen(name, options.get("tasks"))
             tasks.settings(name, options.get("settings", {}), options.get("preset", "robust"))
             present = module("data", name).files(data.find(name, options.get("data")).folder)
-            for category in options.get("categories", ()):
+            for category in options.get("categories") or ():
                 if category not in present:
                     raise BadInput(expected(category, present, f"category of {name}"))
 
