@@ -99,8 +99,9 @@ class Answers:
         # A model that has two runs of a benchmark is named with their folders.
         near = [(name, run.folder.name) for (name, _code), run in zip(places, runs, strict=True)]
         parts = []
-        # Repeats and models were asked the same, so that each text is kept once.
-        known = {name: pd.Index([], dtype=str) for name in ("prompt", "question")}
+        # Repeats and models were asked the same, so that each text is kept once. Comparing a few
+        # codes is quicker than as many names.
+        known = {name: pd.Index([], dtype=str) for name in (*FILTERS, "prompt", "question")}
         for place, folders, run in zip(places, near, runs, strict=True):
             folder = run.folder.name
             if near.count(folders) > 1:
@@ -115,9 +116,6 @@ class Answers:
         for part, text in product(parts, known):
             part[text] = part[text].cat.set_categories(known[text])
         self.rows = pd.concat(parts, ignore_index=True)
-        # Comparing a few codes is quicker than a hundred thousand names.
-        kinds = {name: pd.CategoricalDtype(list(self.rows[name].unique())) for name in FILTERS}
-        self.rows = self.rows.astype(kinds)
         # Requests in the order in which they were asked first, and those with several verdicts.
         self.rows["number"] = self.rows.groupby(ASKED, sort=False, observed=True).ngroup()
         judged = self.rows[self.rows.verdict != ""].groupby("number").verdict.nunique()
