@@ -194,7 +194,8 @@ class HarnessSamples(_Recorded):
         else:
             raise BadInput(f"{path}: holds no samples, or those of several tasks")
         self._results = _results_beside(path)
-        self.name = str(self._results.get("model_name") or path.parent.name.replace("__", "/"))
+        named = self._results.get("model_name") or path.parent.name.replace("__", "/")
+        self.name = str(named or self.name)
 
     def describe(self) -> dict[str, Any]:
         about, config = super().describe(), self._results.get("config", {})
