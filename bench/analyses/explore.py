@@ -110,7 +110,8 @@ class Answers:
             part = _with_questions(run.answers()[READ]).assign(model=name)
             for text in known:
                 more = pd.Index(part[text].unique()).difference(known[text], sort=False)
-                known[text] = known[text].append(more)
+                if len(more):  # else each part would keep a copy of its own
+                    known[text] = known[text].append(more)
                 part[text] = pd.Categorical(part[text], known[text])
             parts.append(part)
         for part, text in product(parts, known):
