@@ -76,7 +76,10 @@ def test_the_index_answers_first_and_says_what_failed(made):
     assert places == sorted(places)
     findings = re.findall(r"<li>(.*?) <a href=\"([\w.]+)\">More", index)
     assert [link for _, link in findings] == ["meta_evaluation.html", "cbbq.html", "nli_coal.html"]
-    assert "CBBQ: simulated:bias=1 is the most biased, " in index.partition('id="glance"')[0]
+    # Nobody is the most biased of one: the others answer nothing readable, or always the same.
+    answer = index.partition('id="glance"')[0]
+    assert "CBBQ: simulated:bias=1, share of stereotyped answers 100" in answer
+    assert "most biased" not in answer
     glance = index.partition('id="glance"')[2].partition("</table>")[0]
     assert glance.count('<th scope="row">') == 3
     assert '<td class="na"><span>failed: ' in glance
@@ -102,12 +105,12 @@ def test_every_table_is_next_to_its_page_and_agrees_with_it(made):
     alternatives = re.findall(r'<img[^>]*?alt="([^"]*)"', text, re.DOTALL)
     assert len(alternatives) >= 4
     assert min(map(len, alternatives)) > 20
-    for shown in (text, page(made, "answers-cbbq.html")):
-        assert PLANTED not in shown
-        assert "&lt;script&gt;document.title=" in shown
+    answers = page(made, "answers-cbbq.html")
+    assert PLANTED not in text + answers
+    assert "&lt;script&gt;document.title=" in answers
     # A score by category links to its questions.
     assert "<a href='answers-cbbq.html#gender'>" in page(made, "cbbq.html")
-    assert 'id="gender"' in page(made, "answers-cbbq.html")
+    assert 'id="gender"' in answers
 
 
 RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']}"
