@@ -81,7 +81,8 @@ def test_the_index_answers_first_and_says_what_failed(made):
     assert "CBBQ: simulated:bias=1, share of stereotyped answers 100" in answer
     assert "most biased" not in answer
     glance = index.partition('id="glance"')[2].partition("</table>")[0]
-    assert glance.count('<th scope="row">') == 3
+    # Three models, and where to look further.
+    assert glance.count('<th scope="row">') == 4
     assert '<td class="na"><span>failed: ' in glance
     notes = index.partition('id="notes"')[2].partition("</details>")[0]
     assert "simulated:refuse=1, CBBQ: Only 0\u00a0% of its answers could be read" in notes
