@@ -37,7 +37,10 @@ def test_against_scipy_also_where_ties_differ_in_the_last_digit(rows):
     nearly = np.where(np.arange(len(y)) % 2, y, y + 0.1 + 0.2 - 0.3)
     for result, name in zip(correlations(x, nearly), COEFFICIENTS.values(), strict=True):
         wanted = getattr(stats, name)(x, y)
-        assert (result.value, result.p) == pytest.approx((wanted.statistic, wanted.pvalue))
+        assert result.value == pytest.approx(wanted.statistic)
+        # Near r = 1, p of three points is proportional to the square root of 1 - r * r, so a
+        # rounding of 1e-16 in r is one of 1e-8 in p.
+        assert result.p == pytest.approx(wanted.pvalue, abs=1e-7)
 
 
 @pytest.mark.parametrize(
