@@ -200,7 +200,7 @@ def draw_captions(sifted: pd.DataFrame) -> Figure | None:
         color=[colour if reason == taken else FAINT for reason in counts.index],
         height=0.66,
     )
-    ax.bar_label(bars, [f"{n:,}" for n in counts], padding=3, fontsize="x-small", color=INK)
+    ax.bar_label(bars, [f"{n:,}" for n in counts], padding=3, fontsize="small", color=INK)
     ax.tick_params(axis="y", labelsize="small")
     ax.set(xlim=(0, counts.max() * 1.1), ylim=(len(counts) - 0.4, -0.6))
     ax.set_xlabel(_("captions"), fontsize="small")

@@ -43,6 +43,7 @@ from bench.figures.style import (
     fonts,
     forest,
     forest_axis,
+    ink_on,
     label,
     legend_below,
     legend_height,
@@ -416,7 +417,7 @@ def plot_coverage(data: DataSet, by: str) -> Figure | None:
     bars: Any = {"color": colours(["texts"])["texts"], "height": 0.7}
     every = ax.barh(y, shown.texts, alpha=0.35, label=_("all {rows}", rows=rows), **bars)
     ax.barh(y, shown.distinct, label=_("distinct texts"), **bars)
-    ax.bar_label(every, fmt="{:,.0f}", padding=3, fontsize="x-small", color=INK)
+    ax.bar_label(every, fmt="{:,.0f}", padding=3, fontsize="small", color=INK)
     labels = [label(data.benchmark, value) for value in shown[by]]
     if by != "category":
         short = [value if len(value) <= 24 else f"{value[:23]}…" for value in shown[by]]
@@ -456,7 +457,7 @@ def plot_overlap(data: DataSet) -> Figure:
     left.set_ylabel(_("share of the pairs"), size="small")
     left.set_xlabel(_("ROUGE-L of two texts (more alike →)"), size="small")
     left.yaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
-    left.legend(frameon=False, fontsize="x-small", loc="upper right")
+    left.legend(frameon=False, fontsize="small", loc="upper right")
     sns.despine(ax=left)
     _intervals(right, rows, rows["mean"], data.benchmark)
     if across:
@@ -502,7 +503,7 @@ def plot_between(data: DataSet) -> Figure | None:
         ax=ax,
         annot=True,
         fmt=".2f",
-        annot_kws={"size": "xx-small" if len(wide) > 8 else "small"},
+        annot_kws={"size": "x-small" if len(wide) > 8 else "small"},
         cmap="Blues",
         vmin=0,
         linewidths=1,
@@ -538,7 +539,7 @@ def plot_kappas(rated: Annotations, benchmark: str) -> Figure:
     above: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
     for least, name in BANDS[:-1]:
         ax.axvline(least, color="#dddddd", lw=1, zorder=0)
-        text: Any = {"ha": "center", "va": "bottom", "fontsize": "xx-small", "color": FAINT}
+        text: Any = {"ha": "center", "va": "bottom", "fontsize": "x-small", "color": FAINT}
         ax.annotate(_(name), (least + 0.1, 1), (0, 2), **above, **text)
     ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=0)
     ax.set_xlabel(_("kappa (more agreement →; dashed: chance)"), fontsize="small")
@@ -581,8 +582,8 @@ def plot_shared(pair: Pair) -> Figure:
             )
             # Numbers where there is room.
             inside = [f"{n:,}" if n / longest > 0.05 * len(str(n)) else "" for n in width]
-            ink = "white" if sum(colour) < 1.3 else INK
-            ax.bar_label(bars, inside, label_type="center", fontsize="xx-small", color=ink)
+            look: Any = {"fontsize": "x-small", "color": ink_on(colour)}
+            ax.bar_label(bars, inside, label_type="center", **look)
             start = start + width
         ax.set_xlim(0, longest * 1.02)
         ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
@@ -592,7 +593,7 @@ def plot_shared(pair: Pair) -> Figure:
         dots: Any = {"ms": 5, "color": colour, "clip_on": False, "zorder": 3}
         axes[2].plot(near, np.arange(len(order)) + step, marker, ls="none", **dots)
     if not pair.near.texts.any():
-        centre: Any = {"ha": "center", "va": "center", "fontsize": "x-small", "color": FAINT}
+        centre: Any = {"ha": "center", "va": "center", "fontsize": "small", "color": FAINT}
         text = _("no texts\nin one language")
         axes[2].text(0.5, 0.5, text, transform=axes[2].transAxes, **centre)
     axes[2].set_xlim(0, 1)
@@ -601,12 +602,12 @@ def plot_shared(pair: Pair) -> Figure:
         "texts near one of the other set\n(ROUGE-L of {least} or more)\n● first, ■ second set",
         least=f"{pair.least:g}",
     )
-    axes[2].set_xlabel(axis, fontsize="x-small")
+    axes[2].set_xlabel(axis, fontsize="small")
     for ax in axes:
         forest_axis(ax, [label(benchmark, name) for name in order])
-        ax.tick_params(labelsize="x-small")
+        ax.tick_params(labelsize="small")
         ax.tick_params(axis="y", labelsize="small")
-    place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "x-small"}
+    place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "small"}
     columns = 1 if max(map(len, texts)) > 40 else 3
     fig.legend(*axes[0].get_legend_handles_labels(), ncols=columns, **place)
     overall = pair.counts[pair.counts.category == ALL].set_index("by")
@@ -727,7 +728,7 @@ def plot_clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
     for ax, (name, own) in zip(axes, by_category.items(), strict=False):
         _cloud(ax, own.head(CLOUD))
         title = f"{label(benchmark, str(name))}\nn = {own.of.iloc[0]:,}"
-        ax.set_title(title, fontsize="x-small", fontweight="normal")
+        ax.set_title(title, fontsize="small", fontweight="normal")
     for ax in axes[len(by_category) :]:
         ax.set_axis_off()
     top = max((own.iloc[0] for own in by_category.values()), key=lambda row: row.texts / row.of)

@@ -33,7 +33,7 @@ from bench.tasks import VERDICTS
 from bench.tasks.request import of_judge
 
 # Answers per page; characters of a text in a cell, and where an item is shown.
-PAGE, BRIEF, SHOWN = 25, 100, 20_000
+PAGE, BRIEF, SHOWN = 25, 80, 20_000
 # An item of more requests than these has them folded.
 UNFOLDED = 3
 # Filters by exact value; each is a column.
@@ -53,7 +53,7 @@ TEXT = (
 BOX = "overflow: auto; contain: inline-size"
 # Chinese can be broken at every character, so columns of texts need a least width.
 WRAPPED = "; min-width: 6em; white-space: normal"
-WIDE = "; min-width: 32em; white-space: normal"
+WIDE = "; min-width: 22em; white-space: normal"
 CELL = "text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0"
 # Columns of the list of answers, and the most letters of each; a Chinese character is as wide as
 # two.
@@ -252,7 +252,7 @@ def item(runs: Sequence[Run] | Answers, item_id: str) -> View:
             for name, value in answers.fields(str(benchmark), item_id).items()
         )
         heading = _("What the data say ({benchmark})", benchmark=as_html(benchmark))
-        fields = _table((_("field"), _("value")), body)
+        fields = _table(_("item"), (_("field"), _("value")), body)
         parts.append(f"<details><summary>{heading}</summary>{fields}</details>")
         models = list(dict.fromkeys(own.model))
         named = " · ".join(map(as_html, models))
@@ -280,7 +280,7 @@ def _table_page(rows: pd.DataFrame, start: int = 0, count: int = PAGE) -> str:
     start = max(0, min(start, len(rows) - 1) // count * count)
     page = rows.iloc[start : start + count]
     if page.empty:
-        return _counted(page, start, 0)
+        return f"<p>{_counted(page, start, 0)}</p>"
     names = [*map(column, ("model", "verdict", "category", "task"))]
     names += [_("item"), _("question"), _("reply"), _("read as")]
     styles = ["", "", "", "", "", WIDE, WRAPPED, ""]
@@ -289,20 +289,20 @@ def _table_page(rows: pd.DataFrame, start: int = 0, count: int = PAGE) -> str:
         cells = [row.model, _verdict(row), row.category, task_words(str(row.task)), _name(row)]
         cells += [row.question, _reply(row), rounded(str(row.parsed or ""))]
         body += f"<tr>{''.join(map(_cell, map(_brief, cells), styles))}</tr>"
-    return f"{_counted(page, start, len(rows))}{_table(names, body)}"
+    counted = _counted(page, start, len(rows))
+    return f"<p>{counted}</p>{_table(counted, names, body)}"
 
 
 def _counted(page: pd.DataFrame, start: int, n: int) -> str:
     """Say which answers are on a page."""
     if page.empty:
-        return f"<p>{_('No answer fits.')}</p>"
-    text = _(
+        return _("No answer fits.")
+    return _(
         "Answers {first} to {last} of {all}.",
         first=f"{start + 1:,}",
         last=f"{start + len(page):,}",
         all=f"{n:,}",
     )
-    return f"<p>{text}</p>"
 
 
 def _name(row: Any) -> str:
@@ -378,7 +378,7 @@ def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: 
     return (
         f"<details{' open' if unfold else ''} style='margin: 0.3em 0'><summary>"
         f"<strong>{_(', ').join(names)}:</strong> {readings}</summary>"
-        f"{asked}{_table(('', *models), body)}</details>"
+        f"{asked}{_table(_(', ').join(names), ('', *models), body)}</details>"
     )
 
 
@@ -427,10 +427,12 @@ def _cell(inner: str, more: str = "") -> str:
     return f"<td style='{CELL}{more}'>{inner}</td>"
 
 
-def _table(names: Sequence[str], body: str) -> str:
+def _table(title: str, names: Sequence[str], body: str) -> str:
+    """Put a table in a box that scrolls, so the keyboard has to reach it."""
     head = "".join(f"<th scope='col' style='{CELL}'>{as_html(name)}</th>" for name in names)
     return (
-        f"<div class='table {PLAIN}' style='{BOX}'><table><thead><tr>{head}</tr></thead>"
+        f"<div class='table {PLAIN}' role='region' tabindex='0' aria-label='{as_html(title)}' "
+        f"style='{BOX}'><table><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
 
@@ -508,7 +510,7 @@ class Browser:
         start = PAGE * (self.page.value - 1)
         page = self.rows.iloc[start : start + PAGE]
         head, *lines = _lines(page)
-        self.counted.value = _counted(page, start, len(self.rows))
+        self.counted.value = f"<p>{_counted(page, start, len(self.rows))}</p>"
         self.head.value = f"{FONT}<pre style='padding-left: 4px'>{html.escape(head)}</pre>"
         self.answer.options = [(line, start + k) for k, line in enumerate(lines)]
         self.answer.index = 0 if lines else None

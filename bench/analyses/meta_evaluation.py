@@ -488,7 +488,7 @@ def plot_rates(
             ax.set_title(title, fontsize="small")
             text = _r_text(correlated, language, measure)
             corner: Any = {"xycoords": "axes fraction", "va": "top", "color": FAINT}
-            ax.annotate(text, (0.03, 0.95), fontsize="x-small", **corner)
+            ax.annotate(text, (0.03, 0.95), fontsize="small", **corner)
             sns.despine(ax=ax)
     for ax in grid[-1]:
         ax.set_xlabel(_("rate put in"), fontsize="small")
@@ -501,7 +501,7 @@ def plot_rates(
         Line2D([], [], color=INK, ls="--", lw=1, label=_("a model of just its set")),
         Line2D([], [], label=_("set not learned"), **hollow),
     ]
-    place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "x-small"}
+    place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "small"}
     fig.legend(handles=handles, ncols=len(handles), **place)
     pearson = correlated[correlated.coefficient == PEARSON]
     lowest = pearson.groupby("measure").value.agg(lambda values: values.min(skipna=False))

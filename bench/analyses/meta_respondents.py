@@ -26,7 +26,16 @@ from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.core.i18n import N_, _
 from bench.core.progress import progress
-from bench.figures.style import FAINT, INK, WIDTH, colours, forest_axis, set_title, style
+from bench.figures.style import (
+    FAINT,
+    INK,
+    WIDTH,
+    colours,
+    forest_axis,
+    set_title,
+    style,
+    wrap_label,
+)
 from bench.metrics.correlation import correlations
 from bench.metrics.headline import listing, measure_words, percent, task_words, without_brackets
 from bench.metrics.table import ALL
@@ -407,16 +416,17 @@ def plot_bias(
             share = _("no number") if np.isnan(moved) else percent(moved)
             corner: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
             text = _("moved by {share}", share=share)
-            ax.annotate(text, (0, 1), (0, 3), fontsize="x-small", color=FAINT, **corner)
-            ax.tick_params(labelsize="x-small")
+            ax.annotate(text, (0, 1), (0, 3), fontsize="small", color=FAINT, **corner)
+            ax.tick_params(labelsize="small")
             sns.despine(ax=ax)
         more = _("more bias")
         better = f"{more} →" if reacting[task, metric] > 0 else f"← {more}"
-        row[0].set_ylabel(f"{measure_name(task, metric)}\n{better}", fontsize="x-small")
+        name = wrap_label(measure_name(task, metric), 20)
+        row[0].set_ylabel(f"{name}\n{better}", fontsize="small")
     for ax, nuisance in zip(grid[0], nuisances, strict=True):
         ax.set_title(_(NUISANCES[nuisance]), fontsize="small", pad=16)
     for ax in grid[-1]:
-        ax.set_xlabel(_("bias put in"), fontsize="x-small")
+        ax.set_xlabel(_("bias put in"), fontsize="small")
     handles = [
         Line2D([], [], color=shade, marker="o", ms=3, lw=1.3, label=name)
         for level, shade in shades.items()
@@ -484,5 +494,5 @@ def plot_overview(scores: pd.DataFrame, measures: Sequence[tuple[str, str, str]]
 
 
 def _legend(fig: Figure, handles: Sequence[Line2D]) -> None:
-    place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "x-small"}
+    place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "small"}
     fig.legend(handles=list(handles), ncols=len(handles), **place)

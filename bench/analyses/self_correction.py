@@ -457,17 +457,17 @@ def plot_differences(compared: pd.DataFrame) -> Figure | None:
             marker: Any = {"marker": MARKERS[row["setting"]], "ms": 4.5, "mfc": face}
             ax.plot(row["difference"], y, color=colour, zorder=3, **marker)
             if np.isnan(row["difference"]):
-                at_centre: Any = {"fontsize": "xx-small", "ha": "center", "va": "center"}
+                at_centre: Any = {"fontsize": "x-small", "ha": "center", "va": "center"}
                 ax.text(0, y, _("undefined"), color=FAINT, **at_centre)
         ends = rows[["ci_low", "ci_high", "difference"]].fillna(0).abs().to_numpy()
         reach = 1.1 * max(0.1, float(ends.max()))
         forest_axis(ax, names, 0)
-        ax.tick_params(axis="y", labelsize="x-small")
+        ax.tick_params(axis="y", labelsize="small")
         ax.set(xlim=(-reach, reach), ylim=(len(models) - 0.5, -0.5))
         ax.locator_params(axis="x", nbins=5)
         title, better = PANELS[task, metric]
         side = "left" if better.startswith("←") else "right"
-        ax.set_xlabel(_(better), fontsize="x-small", loc=side)
+        ax.set_xlabel(_(better), fontsize="small", loc=side)
         _finish(ax, title)
     for ax in grid[len(panels) :]:
         ax.set_visible(False)
@@ -521,12 +521,12 @@ def plot_answers(shares: pd.DataFrame) -> Figure | None:
         ax.set(xlim=(0, 1), ylim=(max(position.values()) + 0.6, -1.5))
         ax.set_xticks((0, 0.25, 0.5, 0.75, 1))
         ax.set_xlabel(_("share of answers"), fontsize="small")
-        ax.set_yticks(list(position.values()), [name for _model, name in bars], fontsize="x-small")
+        ax.set_yticks(list(position.values()), [name for _model, name in bars], fontsize="small")
         ax.grid(visible=False)
         _finish(ax, TITLES[task])
     for model in models:
         first = min(y for (name, _setting), y in position.items() if name == model)
-        axes[0].text(0, first - 0.55, model, fontsize="x-small", va="bottom", clip_on=False)
+        axes[0].text(0, first - 0.55, model, fontsize="small", va="bottom", clip_on=False)
     _legend(fig, [Patch(label=_(kind), **looks[kind]) for kind in KINDS], 4)
     means = shares[shares.task == tasks[0]].groupby("setting", sort=False).stereotyped.mean()
     stereotyped = [
@@ -539,13 +539,13 @@ def plot_answers(shares: pd.DataFrame) -> Figure | None:
 
 
 def _finish(ax: Axes, title: str) -> None:
-    ax.tick_params(axis="x", labelsize="x-small")
+    ax.tick_params(axis="x", labelsize="small")
     ax.set_title(_(title), fontsize="small")
     sns.despine(ax=ax, left=True)
 
 
 def _legend(fig: Figure, handles: Sequence[Any], columns: int) -> None:
-    place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "x-small"}
+    place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "small"}
     fig.legend(handles=handles, ncols=columns, **place)
 
 

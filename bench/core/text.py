@@ -48,6 +48,13 @@ def truncate(text: object, limit: int) -> str:
     )
 
 
+def distinct_lines(texts: Sequence[str]) -> list[str]:
+    """Join, in one line for each text, its lines that not all texts have."""
+    lines = [text.splitlines() for text in texts]
+    shared = set.intersection(*map(set, lines)) if len(lines) > 1 else set()
+    return [" ".join(line for line in own if line not in shared) for own in lines]
+
+
 def as_html(text: object) -> str:
     """Return a text for HTML, revealed and escaped."""
     return html.escape(reveal_invisible(text))

@@ -152,11 +152,11 @@ def names_by_topic(
         texts.reshape(score.shape),
         CENTRES[metric],
         LIMITS,
-        size="xx-small" if dense else "x-small",
+        size="x-small" if dense else "small",
         asked=n.notna().to_numpy(),
     )
-    ax.tick_params(axis="y", rotation=0, labelsize="x-small")
-    ax.set_xticklabels(topics, rotation=40, ha="right", rotation_mode="anchor", fontsize="x-small")
+    ax.tick_params(axis="y", rotation=0, labelsize="small")
+    ax.set_xticklabels(topics, rotation=40, ha="right", rotation_mode="anchor", fontsize="small")
     # The eye needs lines to follow where most cells are blank.
     ax.grid(visible=True, color="#f0f0f0", lw=0.6)
     fewer = ""
@@ -214,11 +214,11 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
         )
         ax.plot([0, 1], [1, 0], color=FAINT, lw=1, zorder=0)
         ax.fill_between([0, 1], [1, 0], 1, color="#f2f2f2", lw=0, zorder=-1)
-        ax.text(0.98, 0.98, _(ABOVE), color=FAINT, ha="right", va="top", fontsize="x-small")
+        ax.text(0.98, 0.98, _(ABOVE), color=FAINT, ha="right", va="top", fontsize="small")
         look: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
         for x, y, name, at in ((1 / 3, chance, _("random"), -4), (1, 0, _("perfect"), 4)):
             ax.plot(x, y, "D", ms=6, mfc="none", mec=INK, zorder=4, clip_on=False)
-            ax.annotate(name, (x, y), (-6, at), fontsize="x-small", **look)
+            ax.annotate(name, (x, y), (-6, at), fontsize="small", **look)
         for model, colour in colours(models).items():
             part = both[both.model == model]
             points, mean = part[part.category != ALL], part[part.category == ALL]
@@ -324,7 +324,7 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
                     forest(ax, rows.loc[[model]], [y], colour, **look)
                     if np.isnan(rows.score[model]):
                         centre: dict[str, Any] = {"ha": "center", "va": "center", "color": FAINT}
-                        ax.text(0.5, y, _("no number"), fontsize="x-small", **centre)
+                        ax.text(0.5, y, _("no number"), fontsize="small", **centre)
             forest_axis(ax, models, rows.baseline.max())
             ax.set(xlim=ROOM, ylim=(len(models) - 0.5, -0.5))
             ax.set_title(title, fontsize="small")

@@ -209,7 +209,7 @@ def worst_occupations(
         ticks = [
             f"{name}  n\u2009=\u2009{count}" for name, count in zip(names, part.n, strict=True)
         ]
-        ax.set_yticks(range(n), ticks, fontsize="x-small")
+        ax.set_yticks(range(n), ticks, fontsize="small")
         ax.set(xlim=ROOM, ylim=(max(n, 1) - 0.5, -0.5), xlabel=_("share of labels (0 is best)"))
         count = _("none of {all}", all=every)
         if n:
@@ -229,7 +229,7 @@ def worst_occupations(
         Line2D([], [], color=MALE, marker="s", ls="", label=_("male-stereotyped")),
         Line2D([], [], color=FAINT, ls="--", lw=1, label=_("a random answerer")),
     ]
-    _legend(fig, handles, 3)
+    _legend(fig, handles, 1 + len(drawn))
     return fig
 
 
@@ -295,7 +295,7 @@ def _languages(rows: pd.DataFrame) -> list[str]:
 
 
 def _legend(fig: Figure, handles: Sequence[Artist], columns: int, **options: Any) -> None:
-    place: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "fontsize": "x-small"}
+    place: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "fontsize": "small"}
     fig.legend(handles=handles, ncols=columns, **place, **options)
 
 
@@ -308,14 +308,14 @@ def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None
     colour = mpl.colormaps[shade](DARKEST * value) if shade else "none"
     ax.add_patch(Rectangle(corner, 0.96, 0.88, fc=colour, ec="none" if shade else FAINT, lw=0.6))
     text = f"{value:.3f}".lstrip("0") if value < 1 else "1.00"
-    ax.text(x, y, text, ha="center", va="center", fontsize="x-small", color=INK)
+    ax.text(x, y, text, ha="center", va="center", fontsize="small", color=INK)
 
 
 def _dot(ax: Axes, row: Any, y: float, colour: str, marker: str, score: str = "score") -> None:
     """Draw a number with its interval, or write that there is none."""
     value = getattr(row, score)
     if np.isnan(value):
-        look: dict[str, Any] = {"fontsize": "xx-small", "ha": "center", "va": "center"}
+        look: dict[str, Any] = {"fontsize": "x-small", "ha": "center", "va": "center"}
         box = {"fc": "white", "lw": 0, "pad": 0.5}
         ax.text(0.62, y, _("no number"), color=FAINT, bbox=box, **look)
         return

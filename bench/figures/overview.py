@@ -146,7 +146,7 @@ def scores_beside(panels: Sequence[Panel], title: str) -> Figure:
         forest_axis(ax, models, float([*baseline, np.nan][0]))
         _score_axis(ax.xaxis, ax.set_xlim, line)
         ax.set_title(wrap_label(name, 30), fontsize="small")
-        ax.set_xlabel(_("{what} →", what=_(line.worse)), loc="right", fontsize="x-small")
+        ax.set_xlabel(_("{what} →", what=_(line.worse)), loc="right", fontsize="small")
         ax.tick_params(labelsize="small")
     for ax in axes[len(panels) :]:
         ax.set_axis_off()

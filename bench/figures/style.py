@@ -243,6 +243,11 @@ def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
     }
 
 
+def ink_on(colour: Sequence[float]) -> str:
+    """Return the colour of a text that can be read on another."""
+    return "white" if sum(colour) < 1.3 else INK
+
+
 def markers(models: Sequence[str]) -> dict[str, str]:
     """Return a mark per model; thirty models differ in colour or mark."""
     return {model: MARKS[(k + k // COLOURS) % len(MARKS)] for model, k in _places(models).items()}
@@ -383,5 +388,5 @@ def legend_below(fig: Figure, *axes: Axes, **options: Any) -> None:
         for ax in axes
         for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)
     }
-    look: dict[str, Any] = {"ncols": 2, "frameon": False, "fontsize": "x-small"} | options
+    look: dict[str, Any] = {"ncols": 2, "frameon": False, "fontsize": "small"} | options
     fig.legend(handles.values(), handles.keys(), loc="outside lower center", **look)

@@ -70,7 +70,7 @@ def make(
     processes.start_server([*kernels.MODULES, *study_runs.modules(plan)])
     # Absolute, because kernels have another working folder.
     folder = Path(out).resolve() if out else places.reports() / plan.name
-    making = Making(plan, folder, _notebooks(plan, folder))
+    making = Making(plan, folder, _notebooks(plan))
     at_a_time = study_runs.jobs(plan, jobs)
     say(f"the report and its runs go to {folder}")
     with ExitStack() as stack:
@@ -274,24 +274,25 @@ class Making:
                 for cell in self.cells.values()
                 if cell.variant.key == key and cell.state == DONE
             ]
-            folders = [str(run_folder(self.folder, cell)) for cell in shown]
+            folders = [run_folder(self.folder, cell) for cell in shown]
+            # As seen from the notebook's folder: a report can be moved, and names nobody's home.
+            seen = [f"../{folder.relative_to(self.folder).as_posix()}" for folder in folders]
             if not is_analysis:
-                parameters |= {"models": [cell.model.model for cell in shown], "recorded": folders}
+                parameters |= {"models": [cell.model.model for cell in shown], "recorded": seen}
             elif "runs" in parameters:
-                parameters["runs"] = [*folders, *parameters["runs"]]
-                folders = [
-                    str(path) for pattern in parameters["runs"] for path in run_folders(pattern)
-                ]
+                given = parameters["runs"]
+                parameters["runs"] = [*seen, *given]
+                folders += [path for pattern in given for path in run_folders(pattern)]
             page, became = None, "left out, because it has no runs"
             if folders or (is_analysis and "runs" not in parameters):
-                page = _page(self.plan, self.folder, name, parameters, list(map(Path, folders)))
+                page = _page(self.plan, self.folder, name, parameters, folders)
                 became = f"{time.monotonic() - self._begun[name]:.0f} s"
             self._events.put((name, page, became))
         except Exception as error:  # the disk is full...
             self._events.put(error)
 
 
-def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
+def _notebooks(plan: Study) -> dict[str, dict[str, Any]]:
     """Return the parameters of each page's notebook, benchmarks first."""
     pages: dict[str, dict[str, Any]] = {}
     for variant in plan.variants:
@@ -324,7 +325,7 @@ def _notebooks(plan: Study, folder: Path) -> dict[str, dict[str, Any]]:
             data = {key: own[key]["data"] for key in benchmarks if own.get(key, {}).get("data")}
             pages[name].setdefault("data", data)
     for name, parameters in pages.items():
-        parameters["tables"] = str((folder / "tables" / name).resolve())
+        parameters["tables"] = f"../tables/{name}"
         check_parameters(_notebook(plan, name), parameters)
     return pages
 

@@ -105,7 +105,16 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
             trouble = Trouble(type(error).__name__, str(error))
             if not draft.stat().st_size:
                 nbformat.write(nbformat.v4.new_notebook(), draft)
+        _drop_places(draft)
     return trouble
+
+
+def _drop_places(executed: Path) -> None:
+    """Remove where papermill found a notebook and wrote it, which a reader cannot use."""
+    book = nbformat.read(executed, as_version=4)
+    for name in ("input_path", "output_path"):
+        book.metadata.get("papermill", {}).pop(name, None)
+    nbformat.write(book, executed)
 
 
 def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:

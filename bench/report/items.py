@@ -11,7 +11,7 @@ import pandas as pd
 from bench.benchmarks import module
 from bench.core.cells import rounded
 from bench.core.i18n import TAGS, _, column, tag
-from bench.core.text import shortened, truncate
+from bench.core.text import distinct_lines, shortened, truncate
 from bench.data import FOUND_SAMPLES, get, spread_evenly
 from bench.data.dataset import GLOSSES, home
 from bench.data.readers import read_json_lines
@@ -174,10 +174,7 @@ def _gloss(glosses: Mapping[str, str], item: Any) -> str:
 
 def _lines(items: Sequence[Item]) -> Iterator[str]:
     """Yield a line for each item: its gloss on an English page, else its part of the prompt."""
-    prompts = [item.prompt.splitlines() for item in items]
-    shared = set.intersection(*map(set, prompts)) if len(prompts) > 1 else set()
-    for item, lines in zip(items, prompts, strict=True):
-        own = " ".join(line for line in lines if line not in shared)
+    for item, own in zip(items, distinct_lines([item.prompt for item in items]), strict=True):
         yield truncate((tag() == TAGS["en"] and item.gloss) or own, BRIEF)
 
 

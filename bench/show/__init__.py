@@ -27,7 +27,7 @@ from bench.benchmarks import module
 from bench.core import export, i18n
 from bench.core.errors import BadInput, quoted
 from bench.core.i18n import _
-from bench.core.text import PLAIN, as_html, language_of, shortened, truncate
+from bench.core.text import PLAIN, as_html, distinct_lines, language_of, shortened, truncate
 from bench.data import audit_module, check, spread_evenly
 from bench.data import find as find_data
 from bench.figures.style import first_preset, label
@@ -72,8 +72,8 @@ __all__ = [
     "table",
 ]
 
-# Characters that are shown of a reply in an example, and in its heading.
-SHOWN, BRIEF = 2000, 60
+# Characters that are shown of a reply in an example, and of it and of the question in its heading.
+SHOWN, BRIEF, QUESTION = 2000, 60, 32
 # A parameter of a notebook that is a list or a dict, and how one is written as JSON.
 PARAMETER = re.compile(r"^(\w+): (list|dict) = ", re.MULTILINE)
 EXAMPLES = {"list": '["first", "second"]', "dict": '{"name": "value"}'}
@@ -220,7 +220,9 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
     codes = run.about["data"]["language"].split(",")
     languages = [code.strip() for code in codes if code.strip()]
     parts: list[dict[str, Any]] = []
-    for row in pd.concat([readable, unreadable]).itertuples():
+    shown = pd.concat([readable, unreadable])
+    questions = distinct_lines([str(prompt) for prompt in shown.prompt])
+    for row, question in zip(shown.itertuples(), questions, strict=True):
         # A grade is of the reply to the same order of options, if names of requests have orders.
         same_item = (
             (grades.task == row.task)
@@ -228,8 +230,9 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
             & (grades.repeat == row.repeat)
             & ((grades.order == row.order) | ~grades.order.isin(orders))
         )
-        heading = Markup(f"{as_html(row.item_id)}, {as_html(row.request)}: ")
-        part = _fold(heading + Markup.escape(truncate(row.parsed, BRIEF) if row.valid else ""))
+        heading = f"{row.item_id}, {row.request}: {truncate(question, QUESTION)} → "
+        reply = Markup.escape(truncate(row.parsed, BRIEF) if row.valid else "")
+        part = _fold(Markup(as_html(heading)) + reply)
         part["blocks"] = [
             _block(_("Asked:"), "asked", str(row.prompt), languages),
             _block(_("Answered:"), "answered", str(row.response), languages),

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from rich.cells import cell_len
 
 from bench.core import i18n
 from bench.core.i18n import N_, _
@@ -14,8 +15,8 @@ from bench.metrics.headline import measure_words, task_words
 
 # Rows of a table on a page; a file has all of them.
 ROWS = 20
-# Characters of a cell.
-CELL = 2000
+# Characters of a cell, and of one with one line.
+CELL, LINE = 2000, 40
 # Pairs of columns that are shown as one range, with its heading; that of the interval is shown next
 # to the number in the column before it.
 RANGES = {
@@ -45,6 +46,11 @@ class Cell(NamedTuple):
     text: str
     interval: str = ""
     is_number: bool = False
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the text may have several lines; a Chinese character is as wide as two."""
+        return cell_len(self.text) > LINE
 
 
 class Layout(NamedTuple):

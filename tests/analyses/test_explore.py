@@ -31,7 +31,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         assert tag in TAGS
-        assert {name for name, _ in attrs} <= {"style", "class", "scope", "open"}
+        known = {"style", "class", "scope", "open", "role", "tabindex", "aria-label"}
+        assert {name for name, _ in attrs} <= known
 
     def handle_data(self, data: str) -> None:
         self.text += data

@@ -214,12 +214,12 @@ def matrix(orders: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
         vmin=-1,
         vmax=1,
         linewidths=1,
-        annot_kws={"fontsize": "x-small"},
+        annot_kws={"fontsize": "small"},
         cbar_kws={"label": _("Spearman's ρ"), "shrink": 0.7},
     )
     for k, value in enumerate(reliability.reliability):
         text = f"({value:.2f})" if value == value else "(–)"
-        ax.text(k + 0.5, k + 0.5, text, ha="center", va="center", fontsize="x-small", color=INK)
+        ax.text(k + 0.5, k + 0.5, text, ha="center", va="center", fontsize="small", color=INK)
         if k and traits[k] != traits[k - 1]:
             ax.axhline(k, color=FAINT, lw=1)
             ax.axvline(k, color=FAINT, lw=1)

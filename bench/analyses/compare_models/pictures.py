@@ -107,7 +107,7 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
         if order.ranks_from.isna().any():
             text = _("not every pair could be tested")
         title = short_title(headline)
-        heading = _("{title}:\n{told}", title=wrap_label(title, 36), told=wrap_label(text, 36))
+        heading = _("{title}:\n{told}", title=wrap_label(title, 32), told=wrap_label(text, 32))
         ax.set_title(heading, fontsize="small")
         described.append(_("{title}: {sentence}", title=title, sentence=_(", ").join(spans)))
     explained = _(
@@ -136,13 +136,13 @@ def _heatmap(
     sns.heatmap(values, ax=ax, cbar=False, linewidths=1, linecolor="white", **written, **colours)
     rows = [f"{name}  {k + 1}" for k, name in enumerate(models)]
     centres = np.arange(len(models)) + 0.5
-    ax.set_yticks(centres, rows, rotation=0, fontsize="x-small")
-    ax.set_xticks(centres, [str(k + 1) for k in range(len(models))], fontsize="x-small")
+    ax.set_yticks(centres, rows, rotation=0, fontsize="small")
+    ax.set_xticks(centres, [str(k + 1) for k in range(len(models))], fontsize="small")
     ax.grid(visible=False)
 
 
 def _below(fig: Figure, text: str) -> None:
-    fig.supxlabel(text, x=0.01, ha="left", fontsize="x-small", color=FAINT)
+    fig.supxlabel(text, x=0.01, ha="left", fontsize="small", color=FAINT)
 
 
 def _percent(value: float) -> str:
@@ -161,4 +161,4 @@ def _signed(value: float, digits: int) -> str:
 
 
 def _size(models: list[str]) -> str | float:
-    return "x-small" if len(models) <= 8 else 5.5
+    return "small" if len(models) <= 6 else "x-small" if len(models) <= 9 else 5.5

@@ -105,7 +105,7 @@ def over_size(result: Result) -> Figure | None:
         _score_axis(ax, headline)
         ax.set_title(wrap_label(title_of(headline), 30), fontsize="small")
         best = 0 if headline.biased_is_high else headline.limits[1]
-        ax.set_ylabel(_("score ({best} is best)", best=f"{best:g}"), fontsize="x-small")
+        ax.set_ylabel(_("score ({best} is best)", best=f"{best:g}"), fontsize="small")
         ax.set_xlabel(_("parameters (each doubling the same step)"), fontsize="small")
         sns.despine(ax=ax)
     for ax in grid[len(headlines) :]:
@@ -168,9 +168,11 @@ def by_category(result: Result, headline: Headline) -> Figure | None:
     forest_axis(ax, [label(result.benchmark, str(category)) for category in order], 0)
     worse = _(headline.worse)
     ax.set_xlabel(
-        _("change a doubling of parameters, points of 100 ({worse} to the right)", worse=worse)
+        _("change per doubling of parameters, points of 100 ({worse} to the right)", worse=worse)
         if headline.biased_is_high
-        else _("change a doubling of parameters, points of 100 ({worse} to the left)", worse=worse),
+        else _(
+            "change per doubling of parameters, points of 100 ({worse} to the left)", worse=worse
+        ),
         fontsize="small",
     )
     legend_below(fig, ax)
@@ -221,9 +223,9 @@ def beside(result: Result) -> Figure | None:
                 ax.set_ylim(-0.05, 1.05)
             if rows[column].isna().all():
                 none = {"transform": ax.transAxes, "ha": "center", "color": FAINT}
-                ax.text(0.5, 0.5, _("none in this task"), fontsize="x-small", **none)
+                ax.text(0.5, 0.5, _("none in this task"), fontsize="small", **none)
             sns.despine(ax=ax)
-        line[0].set_ylabel(wrap_cjk(title_of(headline), 1.2, "x-small", 18), fontsize="x-small")
+        line[0].set_ylabel(wrap_cjk(title_of(headline), 1.2, "small", 18), fontsize="small")
     for ax, title in zip(grid[0], columns.values(), strict=True):
         ax.set_title(title, fontsize="small")
     for ax in grid[-1]:
@@ -253,4 +255,4 @@ def _size_axis(ax: Axes, sizes: Sequence[float], room: float) -> None:
     ax.xaxis.set_major_locator(FixedLocator(ticks))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _position: format_size(size)))
-    ax.tick_params(labelsize="x-small")
+    ax.tick_params(labelsize="small")

@@ -481,7 +481,7 @@ def findings(result: Result) -> list[str]:
             held = ranks[(ranks.task == row["task"]) & (ranks.metric == row["metric"])].change
         if len(held) > 1:
             changed = int((held != 0).sum())
-            order = _("{n} of {k} models change their rank.", n=changed, k=len(held))
+            order = _("Of {k} models, {n} change their rank.", n=changed, k=len(held))
         lines.append(sentences([text, order]))
     shares = result.overall.reindex(columns=["valid_first", "valid_second"])  # not of printed ones
     unread = result.overall[shares.min(axis=1) < LOW_VALIDITY]

@@ -20,6 +20,7 @@ from bench.figures.style import (
     colours,
     forest,
     forest_axis,
+    ink_on,
     legend_below,
     models_of,
     set_title,
@@ -139,14 +140,14 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
     shares = shares.groupby("title", sort=False).mean().fillna(0)
     shares = shares[[name for name in (ITEMS, *CONDITIONS) if name in shares]]
     names = {str(name): wrap_label(_(str(name)), 24) for name in shares.index}
-    fig = Figure(figsize=(WIDTH, 1.8 + 0.8 * len(shares)), layout="constrained")
+    fig = Figure(figsize=(WIDTH, 1.6 + 0.6 * len(shares)), layout="constrained")
     ratios = (3, 2) if len(planned) else (1,)
     left, *right = np.ravel(fig.subplots(1, len(ratios), width_ratios=ratios))
     start = pd.Series(0.0, shares.index)
     for facet, colour in colours(list(map(str, shares))).items():
         bars = left.barh(list(names.values()), shares[facet], left=start, color=colour, height=0.6)
         texts = [f"{size:.0%}" if size >= LEAST else "" for size in shares[facet]]
-        left.bar_label(bars, texts, label_type="center", color="white")
+        left.bar_label(bars, texts, label_type="center", color=ink_on(colour))
         bars.set_label(_(facet))
         start = start + shares[facet]
     left.invert_yaxis()
@@ -155,7 +156,6 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
     left.set_title(_("What a score's variance comes of"), fontsize="small")
     left.tick_params(axis="y", labelsize="small")
     left.grid(visible=False)
-    legend_below(fig, left, ncols=4, fontsize="small")
     for ax in right:
         widths = planned.pivot_table("half_width", "title", "wordings", sort=False)
         for (name, row), mark in zip(widths.iterrows(), MARKS, strict=False):
@@ -165,8 +165,7 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
         ax.set_ylim(0)
         ax.set_xlabel(_("prompt sets"), fontsize="small")
         ax.set_title(_("95 % interval of a score, ±"), fontsize="small")
-        below: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.3)}
-        ax.legend(frameon=False, fontsize="x-small", **below)
+    legend_below(fig, left, *right)
     sns.despine(fig=fig, left=True)
     heading = (
         _("Other items move scores more than another way of asking")
