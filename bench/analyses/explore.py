@@ -26,6 +26,7 @@ from bench.core.cells import rounded
 from bench.core.errors import BadInput, expected
 from bench.core.i18n import N_, _, column
 from bench.core.text import PLAIN, as_html, shortened, truncate
+from bench.figures.style import label
 from bench.metrics.headline import task_words
 from bench.metrics.influence import influence
 from bench.run.results import Run, all_items, labels
@@ -286,7 +287,8 @@ def _table_page(rows: pd.DataFrame, start: int = 0, count: int = PAGE) -> str:
     styles = ["", "", "", "", "", WIDE, WRAPPED, ""]
     body = ""
     for row in page.itertuples():
-        cells = [row.model, _verdict(row), row.category, task_words(str(row.task)), _name(row)]
+        category = label(str(row.benchmark), str(row.category))
+        cells = [row.model, _verdict(row), category, task_words(str(row.task)), _name(row)]
         cells += [row.question, _reply(row), rounded(str(row.parsed or ""))]
         body += f"<tr>{''.join(map(_cell, map(_brief, cells), styles))}</tr>"
     counted = _counted(page, start, len(rows))

@@ -28,8 +28,10 @@ MEASURES = {
     "s_total": N_("stereotyped (both)"),
     "reverse_amb": N_("reverse (ambiguous)"),
     "reverse_disamb": N_("reverse (disambiguous)"),
+    "accuracy": N_("accuracy"),
     "coal": "CoAL",
     "fn": "FN",
+    "directional_gap": N_("directional gap"),
 }
 # How many categories of different names are listed one by one.
 TOLD = 3
@@ -187,10 +189,14 @@ def phrase(title: str) -> str:
     title = without_brackets(title)
     which, what = [*re.split("[:：] *", title, maxsplit=1), ""][:2]
     if not what:
-        return title[:1].lower() + title[1:]
-    if not which.isupper() and which[1:].islower():
-        which = which.lower()
-    return _("the {what} ({which})", what=what, which=which)
+        return inside_sentence(title)
+    return _("the {what} ({which})", what=what, which=inside_sentence(which))
+
+
+def inside_sentence(text: str) -> str:
+    """Write the first word of a text in lower case, unless it is an abbreviation."""
+    first = re.split(r"\W", text, maxsplit=1)[0]
+    return text if re.search("[A-Z]", first[1:]) else text[:1].lower() + text[1:]
 
 
 def range_text(low: str, high: str) -> str:
@@ -210,6 +216,8 @@ def measure_words(metric: str) -> str:
 
 def task_words(task: str) -> str:
     """Return the name of a task in words; longer names than two letters are words already."""
+    if task == ALL:
+        return _(ALL)
     titles = (module("tasks", benchmark).TASKS.get(task) for benchmark in names())
     return next((_(title) for title in titles if title and len(task) <= 2), column(task))
 
@@ -288,7 +296,7 @@ def sentence(headline: Headline, row: Row, apart: str = "") -> str:
     """
     model, score, baseline = row["model"], float(row["score"]), float(row["baseline"])
     if math.isnan(score):
-        title = re.split("[:：]", short_title(headline))[0].lower()
+        title = inside_sentence(re.split("[:：]", short_title(headline))[0])
         why = note(row["note"])
         return _("{model}: {what} is undefined: {why}.", model=model, what=title, why=why)
     low, high = float(row["ci_low"]), float(row["ci_high"])

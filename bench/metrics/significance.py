@@ -33,7 +33,7 @@ from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate,
 
 # How often a difference that is called detectable would be found.
 POWER = 0.8
-LESS_READABLE = "less readable"
+LESS_READABLE = N_("less readable")
 # Two ways to compute the same difference differ by less.
 _NOISE = 1e-12
 # From the strata's names, in the order of their axis, to a function of sums.

@@ -10,7 +10,7 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.core.cells import rounded
-from bench.core.i18n import TAGS, _, column, tag
+from bench.core.i18n import TAGS, _, column, language, tag
 from bench.core.text import distinct_lines, shortened, truncate
 from bench.data import FOUND_SAMPLES, get, spread_evenly
 from bench.data.dataset import GLOSSES, home
@@ -156,8 +156,10 @@ def differing(shown: Items, first: str, second: str) -> str:
 
 
 def _glosses(run: Run) -> dict[str, str]:
-    """Read what the items say in English, if their data have that."""
+    """Read what the items say in English, if their data have that, and readers need it."""
     data = run.about["data"]
+    if data["language"] == language():
+        return {}
     # The run can come from another machine, where the samples lay elsewhere.
     is_sample = data["found"] == FOUND_SAMPLES
     path = (get(run.benchmark).samples if is_sample else home(Path(data["folder"]))) / GLOSSES

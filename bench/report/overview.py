@@ -1,6 +1,7 @@
 """What a report's index says: the answer to the study's question, one table, some findings."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from bench.metrics.headline import (
     asked_headlines,
     findings,
     headline_rows,
+    inside_sentence,
     interval,
     is_informative,
     is_unread,
@@ -375,8 +377,7 @@ def _certainty(asked: Asked, line: Headline, names: Sequence[str]) -> str:
 
 def _lower(line: Headline) -> str:
     """Return a headline's short title inside a sentence."""
-    title = short_title(line).rpartition(": ")[2]
-    return title[:1].lower() + title[1:]
+    return inside_sentence(re.split("[:：] *", short_title(line))[-1])
 
 
 def main_picture(first: Sequence[Asked]) -> tuple[Figure | None, str]:

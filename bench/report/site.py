@@ -286,6 +286,7 @@ class Site:
             ],
             titles={run.folder: titles[key] for (_model, key), run in runs.items()},
             saved=downloads.saved(folder) if is_complete else [],
+            names={page.name: page.shown_as for page in pages},
             bibtex=downloads.bibtex(plan.benchmarks),
             references=[downloads.in_words(module("data", name).PAPER) for name in plan.benchmarks],
         )

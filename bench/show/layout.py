@@ -8,10 +8,13 @@ import numpy as np
 import pandas as pd
 from rich.cells import cell_len
 
+from bench.benchmarks import names
 from bench.core import i18n
 from bench.core.i18n import N_, _
 from bench.core.text import shortened
+from bench.data.dataset import english_name, native_name
 from bench.metrics.headline import measure_words, task_words
+from bench.metrics.table import ALL
 
 # Rows of a table on a page; a file has all of them.
 ROWS = 20
@@ -26,13 +29,31 @@ RANGES = {
     ("bound_low_a", "bound_high_a"): N_("a, if all were readable"),
     ("bound_low_b", "bound_high_b"): N_("b, if all were readable"),
 }
+
+
+def category_words(category: str) -> str:
+    """Return the name of a category, on a Chinese page in Chinese with its code in brackets."""
+    if category == ALL:
+        return _(ALL)
+    if i18n.language() == "zh":
+        for benchmark in names():
+            if native := native_name(benchmark, category):
+                return f"{native} ({english_name(benchmark, category)})"
+    return i18n.column(category)
+
+
 # Columns with codes, and how one is put into words.
 CODES: dict[str, Callable[[str], str]] = {
     "task": task_words,
     "metric": measure_words,
     "measure": measure_words,
-    "category": i18n.column,
-    "block": i18n.column,
+    "category": category_words,
+    "block": category_words,
+    # A source of variance can be several: items x models.
+    "source": lambda names: " × ".join(map(_, names.split(" x "))),
+    "nuisance": i18n.column,
+    **dict.fromkeys(("verdict", "kind", "predictor"), _),
+    **dict.fromkeys(("trait", "trait_first", "trait_second"), _),
 }
 # A column that says in words what the others say in numbers.
 IN_WORDS = "sentence"
@@ -153,9 +174,11 @@ def _text(name: Any, value: object, digits: int) -> Cell:
         return Cell(CODES[name](value))
     if name in REASONS:
         return Cell(i18n.note(str(value)))
+    if isinstance(value, bool | np.bool):
+        return Cell(_("yes") if value else _("no"))
     if name == "when":
         return Cell(str(value)[:16].replace("T", " "))
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not isinstance(value, int | float):
         return Cell(shortened(value, CELL))
     if value != value:
         return Cell("—", is_number=True)

@@ -21,7 +21,7 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
-from bench.core.i18n import _, note, sentences
+from bench.core.i18n import N_, _, note, sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
 from bench.metrics.headline import (
     HALF,
@@ -62,7 +62,8 @@ COLUMNS += ["note"]
 # What only the files have of pairs.
 IN_FILES = ["score_a", "score_b", "p", "d", "h", "units", "error", "freedom", *SHARES, *BOUNDS]
 # The verdicts; the fourth is `bench.metrics.significance.LESS_READABLE`.
-DIFFERENT, NOT_SHOWN, UNDEFINED = "different", "no difference shown", "undefined"
+DIFFERENT, NOT_SHOWN = N_("different"), N_("no difference shown")
+UNDEFINED = N_("undefined")
 # Notes.
 NOTHING = "nothing that both answered"
 UNEQUAL = "one of them has no number in some categories, which are left out for it alone"

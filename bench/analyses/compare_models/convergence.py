@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 
 from bench.benchmarks import module
 from bench.benchmarks import names as benchmark_names
-from bench.core.i18n import _, sentences
+from bench.core.i18n import N_, _, sentences
 from bench.figures.style import FAINT, INK, WIDTH, set_title, style
 from bench.metrics import correlation
 from bench.metrics.bootstrap import interval
@@ -39,7 +39,8 @@ from bench.run.results import Run, labels
 LEAST = 4
 PERMUTATIONS = 9999
 NOISE = 1e-9
-CONVERGENT, DISCRIMINANT, SAME = "convergent", "discriminant", "same benchmark"
+CONVERGENT, DISCRIMINANT = N_("convergent"), N_("discriminant")
+SAME = N_("same benchmark")
 
 
 class Measure(NamedTuple):
