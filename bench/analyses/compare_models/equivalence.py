@@ -81,6 +81,7 @@ def findings(table: pd.DataFrame, benchmark: str) -> list[str]:
             for line in module("metrics", benchmark).HEADLINES
             for first, second in of_headline(rows, line)[["model_a", "model_b"]].to_numpy()
         ]
+        more = [_("{n} more", n=len(pairs) - TOLD)] if len(pairs) > TOLD else []
         text = _(
             "{n} of {all} pairs are equivalent, at most {margin} apart (adjusted p < {p}): "
             "{pairs}.",
@@ -88,6 +89,6 @@ def findings(table: pd.DataFrame, benchmark: str) -> list[str]:
             all=len(tested),
             margin=f"{rows.margin.iloc[0]:g}",
             p=f"{ALPHA:.2f}",
-            pairs=_("; ").join(pairs[:TOLD]) + ("" if len(pairs) <= TOLD else _("; ") + "…"),
+            pairs=_("; ").join([*pairs[:TOLD], *more]),
         )
     return [_("{title}: {sentence}", title=title, sentence=text)]

@@ -1,6 +1,6 @@
 """Pictures of models against each other: which differ from which, and which rank each may have."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,14 +45,18 @@ def differences(
             a, b = models.index(row["model_a"]), models.index(row["model_b"])
             values[max(a, b), min(a, b)] = row["difference"] if a > b else -row["difference"]
             hidden[max(a, b), min(a, b)] = row["verdict"] != DIFFERENT
-        fig = Figure(figsize=(WIDTH, 1.15 + ROW * len(models)), layout="constrained")
+        fig = Figure(figsize=(WIDTH, 1.4 + ROW * len(models)), layout="constrained")
         ax = fig.subplots()
         reach = max(np.nanmax(np.abs(values), initial=0), 0.05 * headline.limits[1])
         texts = np.vectorize(_signed, otypes=[object])(values, 2 if share else 1)
         palette = BIAS_PALETTE if headline.biased_is_high else BIAS_PALETTE.removesuffix("_r")
         shown = np.where(hidden == 1, np.nan, values)
-        _heatmap(ax, shown, texts, models, cmap=palette, vmin=-reach, vmax=reach)
-        for y, x in np.argwhere(hidden == 1):
+        # The best model has nothing in its row, and the worst nothing in its column.
+        part = np.s_[1:, :-1]
+        texts, sides = texts[part], (models[1:], models[:-1])
+        _heatmap(ax, shown[part], texts, *sides, cmap=palette, vmin=-reach, vmax=reach)
+        ax.tick_params(axis="x", rotation=20)
+        for y, x in np.argwhere(hidden[part] == 1):
             hatch: dict[str, Any] = {"hatch": "////", "edgecolor": "#dddddd", "lw": 0, "zorder": 0}
             ax.add_patch(Rectangle((x, y), 1, 1, fill=False, **hatch))
             centred: dict[str, Any] = {"ha": "center", "va": "center", "size": _size(models)}
@@ -93,7 +97,9 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
     for ax, (headline, _rows, order) in zip(grid, panels, strict=False):
         shares = np.stack(list(order.shares)) * 100
         texts = np.vectorize(_percent, otypes=[object])(shares)
-        _heatmap(ax, shares, texts, list(order.model), cmap="Blues", vmin=0, vmax=130)
+        rows = [f"{name}  {k}" for k, name in enumerate(order.model, 1)]
+        places = [str(k) for k in range(1, len(order) + 1)]
+        _heatmap(ax, shares, texts, rows, places, cmap="Blues", vmin=0, vmax=130)
         spans = []
         for k, row in enumerate(order.to_dict("records")):
             first, last = row["ranks_from"], row["ranks_to"]
@@ -129,15 +135,18 @@ def _headlines(
 
 
 def _heatmap(
-    ax: Axes, values: np.ndarray, texts: np.ndarray, models: list[str], **colours: Any
+    ax: Axes,
+    values: np.ndarray,
+    texts: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    **colours: Any,
 ) -> None:
-    """Draw a matrix with a numbered model in each row, and these numbers over the columns."""
-    written: dict[str, Any] = {"annot": texts, "fmt": "", "annot_kws": {"size": _size(models)}}
+    """Draw a matrix with `texts` in its cells, and names of all rows and columns."""
+    written: dict[str, Any] = {"annot": texts, "fmt": "", "annot_kws": {"size": _size(rows)}}
     sns.heatmap(values, ax=ax, cbar=False, linewidths=1, linecolor="white", **written, **colours)
-    rows = [f"{name}  {k + 1}" for k, name in enumerate(models)]
-    centres = np.arange(len(models)) + 0.5
-    ax.set_yticks(centres, rows, rotation=0, fontsize="small")
-    ax.set_xticks(centres, [str(k + 1) for k in range(len(models))], fontsize="small")
+    ax.set_yticks(np.arange(len(rows)) + 0.5, rows, rotation=0, fontsize="small")
+    ax.set_xticks(np.arange(len(columns)) + 0.5, columns, fontsize="small")
     ax.grid(visible=False)
 
 
@@ -160,5 +169,5 @@ def _signed(value: float, digits: int) -> str:
     return text.replace("-", "−")
 
 
-def _size(models: list[str]) -> str | float:
+def _size(models: Sequence[str]) -> str | float:
     return "small" if len(models) <= 6 else "x-small" if len(models) <= 9 else 5.5
