@@ -172,7 +172,7 @@ def findings(result: Result) -> list[str]:
     if math.isnan(tested.statistic):
         return [
             _(
-                "Whether {k} models differ in {what} could not be tested over {n} {units}: {why}.",
+                "Whether {k} models differ in {what} could not be tested ({why}).",
                 why=note(tested.note),
                 **about,
             )

@@ -279,12 +279,11 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
     if not room.files(folder):
         raise BadInput(f"{folder}: holds no data of {room.TITLE} ({found}); expected {room.LAYOUT}")
     manifest = dataset.read_manifest(folder)
-    texts = {
-        "name": f"{room.TITLE} (local copy)",
-        "version": "unknown",
-        "licence": room.LICENCE,
-        **manifest.texts,
-    }
+    # A file alone is the user's own; a folder without a description can be the release.
+    name, licence = f"{room.TITLE} (local copy)", room.LICENCE
+    if folder.is_file():
+        name, licence = folder.name, "unknown"
+    texts = {"name": name, "version": "unknown", "licence": licence, **manifest.texts}
     languages = ", ".join(manifest.languages)
     source = Source(benchmark, folder, found, **texts, language=languages, labels=manifest.labels)
     dataset.remember_names(benchmark, {"language": languages, "labels": manifest.labels})

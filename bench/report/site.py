@@ -90,6 +90,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         # A message for the reader needs no traceback.
         for cell in (book.cells[k] for k in stopped if trouble.is_sentence):
             cell.outputs = [output for output in cell.outputs if not _is_error(output)]
+    book.cells = _sections_that_show_something(book.cells)
     title, contents = name, []
     for cell in (cell for cell in book.cells if cell.cell_type == "markdown"):
         cell.source = i18n.prose(cell.source)
@@ -114,6 +115,23 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     # Links are relative to the notebook, which is one folder deeper.
     body = re.sub(r"""(href=["'])\.\./tables/""", r"\1tables/", body)
     return Page(name, shown_as, title, body, contents, findings, trouble)
+
+
+def _sections_that_show_something(
+    cells: Sequence[nbformat.NotebookNode],
+) -> list[nbformat.NotebookNode]:
+    """Leave out sections whose code shows nothing, such as those on tasks that were not asked."""
+    sections: list[list[nbformat.NotebookNode]] = [[]]
+    for cell in cells:
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
+            sections.append([])
+        sections[-1].append(cell)
+    head, *rest = sections
+    for section in rest:
+        code = [cell for cell in section if cell.cell_type == "code"]
+        if not code or any(cell.outputs for cell in code):
+            head += section
+    return head
 
 
 def _is_error(output: nbformat.NotebookNode) -> bool:

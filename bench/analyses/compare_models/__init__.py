@@ -578,7 +578,7 @@ def _rest(result: Compared, lines: Sequence[Headline]) -> Iterator[str]:
     parts = []
     if tested > 1:
         text = _(
-            "{n} of {all} pairs differ, over {k} scores (paired tests, adjusted p < {p}).",
+            "{n} of {all} pairs differ (headline scores: {k}; paired tests, adjusted p < {p}).",
             n=counts.get(DIFFERENT, 0),
             all=tested,
             k=len(lines),
