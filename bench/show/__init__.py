@@ -455,7 +455,7 @@ def provenance(runs: Sequence[Run]) -> None:
     layout = lay_out(frame, digits=2)
     title = _("Models, data and settings of {n} runs", n=len(rows))
     about = _("; ").join(layout.common) or title
-    _display("folded_table", title, about, layout, _files("provenance", export.TABLES))
+    _display("folded_lines", title, about, layout, _files("provenance", export.TABLES))
 
 
 def rests_on(run: Run) -> dict[str, Any]:

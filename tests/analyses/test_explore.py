@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -47,6 +48,19 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> explore.Answers:
         for name in ("cbbq", "nli_coal")
     ]
     return explore.Answers([one for runs in asked for one in runs])
+
+
+def test_shares_of_readable_answers_are_by_run_and_model(tmp_path: Path) -> None:
+    models, options = ["simulated:bias=1", "simulated:refuse=1"], {"limit": 2, "repeats": 2}
+    runs = [
+        one
+        for name in ("cbbq", "nli_coal")
+        for one in run.evaluate_all(name, models, tmp_path, data=data.SAMPLES / name, **options)
+    ]
+    shares = explore.readable(runs)
+    assert list(shares.columns) == ["run", *models]
+    assert [name.split(".")[0] for name in shares.run] == ["cbbq", "nli_coal"]
+    assert shares[models].to_numpy().tolist() == [[1.0, 0.0], [1.0, 0.0]]
 
 
 def test_filters_select_and_sort_rows(answers: explore.Answers, refusal: Any) -> None:

@@ -476,8 +476,12 @@ def leaderboard(scores: pd.DataFrame, result: Compared) -> pd.DataFrame:
     for headline, ranked in zip(headlines(scores, result.benchmark), own, strict=True):
         rows = headline_rows(scores, headline)
         rows = rows[rows.category == ALL].sort_values("score", ascending=headline.biased_is_high)
-        # Ranks are of common answers in any case, under the headline's own name.
-        own_ranks = [texts.get((ranked.task, ranked.metric, name), "") for name in rows.model]
+        # Ranks are of common answers in any case, under the headline's own name. A model without
+        # a score of its own has none, although what all answered may give it one.
+        own_ranks = [
+            texts.get((ranked.task, ranked.metric, name), "") if score == score else ""
+            for name, score in zip(rows.model, rows.score, strict=True)
+        ]
         parts.append(rows.assign(ranks=own_ranks))
     columns = ["task", "metric", "model", "score", "ci_low", "ci_high", "bound_low", "bound_high"]
     columns += ["ranks", "n", "valid_rate", "baseline", "note"]
