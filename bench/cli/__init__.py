@@ -92,61 +92,6 @@ def _without_command(
         raise typer.Exit(2)
 
 
-@app.command(epilog=examples("data", "data cbbq --check"))
-def data(
-    benchmark: Annotated[
-        str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal; default: all of them.")
-    ] = "",
-    data: Data = "",
-    check: Annotated[
-        bool, flag("--check", "List everything odd about the data, row by row.")
-    ] = False,
-    settings: Annotated[
-        list[str] | None,
-        Option("--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description),
-    ] = None,
-    format: Annotated[
-        str, Option("--format", metavar="NAME", help="table, csv or json.")
-    ] = "table",
-) -> None:
-    """Show the installed data: folder, number of items, version and licence."""
-    from bench import data as room
-    from bench import tasks
-    from bench.cli import printing
-
-    _check_format(format, ("table", "csv", "json") if check else ("table", "json"))
-    for name, given in (("--data", data), ("--check", check), ("--set", settings)):
-        if given and not benchmark:
-            raise BadInput(
-                f"{name}: say which benchmark it is about, like `bench data mcbe {name} ...`"
-            )
-    of_data: dict[str, str] = {}
-    if benchmark:
-        chosen = tasks.settings(benchmark, read_settings(settings or []), "robust")
-        of_data = tasks.of_data(benchmark, chosen)
-    if check:
-        printing.check(benchmark, room.check(room.find(benchmark, data), **of_data), format)
-        return
-    sources: list[dict[str, Any]] = []
-    for name in [benchmark] if benchmark else names():
-        source = room.find(name, data)
-        items = room.load(source, **of_data)
-        touched = [
-            {
-                "state": "left out" if effect.left_out else "touched",
-                "where": ", ".join(filter(None, (effect.category, effect.task))),
-                "rows": effect.rows,
-                "what": effect.what,
-            }
-            for effect in module("data", name).touched(source.folder, None, **of_data)
-        ]
-        categories = dict(Counter(item.category for item in items))
-        sources.append(
-            {**source.describe(), "items": len(items), "categories": categories, "touched": touched}
-        )
-    printing.data(sources, format)
-
-
 def run(
     benchmark: Annotated[
         str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal; not with --from.")
@@ -336,14 +281,6 @@ def export(
         print(path)
 
 
-app.command(
-    epilog=examples(
-        "export reports/runs/*/* --as eee --out results",
-        "export cbbq --as lm-eval harness-tasks --categories gender,age",
-    )
-)(with_run_options(export, *OF_QUESTIONS))
-
-
 @app.command(epilog=examples("report", "report mine.yml --out reports/mine"))
 def report(
     study: Annotated[
@@ -378,6 +315,64 @@ def report(
         raise RunFailed(f"{parts}; the index says why, and {CONTINUES}")
 
 
+app.command(epilog=examples("notebooks work", "notebooks ."))(make.notebooks)
+
+
+@app.command(epilog=examples("data", "data cbbq --check"))
+def data(
+    benchmark: Annotated[
+        str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal; default: all of them.")
+    ] = "",
+    data: Data = "",
+    check: Annotated[
+        bool, flag("--check", "List everything odd about the data, row by row.")
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        Option("--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description),
+    ] = None,
+    format: Annotated[
+        str, Option("--format", metavar="NAME", help="table, csv or json.")
+    ] = "table",
+) -> None:
+    """Show the installed data: folder, number of items, version and licence."""
+    from bench import data as room
+    from bench import tasks
+    from bench.cli import printing
+
+    _check_format(format, ("table", "csv", "json") if check else ("table", "json"))
+    for name, given in (("--data", data), ("--check", check), ("--set", settings)):
+        if given and not benchmark:
+            raise BadInput(
+                f"{name}: say which benchmark it is about, like `bench data mcbe {name} ...`"
+            )
+    of_data: dict[str, str] = {}
+    if benchmark:
+        chosen = tasks.settings(benchmark, read_settings(settings or []), "robust")
+        of_data = tasks.of_data(benchmark, chosen)
+    if check:
+        printing.check(benchmark, room.check(room.find(benchmark, data), **of_data), format)
+        return
+    sources: list[dict[str, Any]] = []
+    for name in [benchmark] if benchmark else names():
+        source = room.find(name, data)
+        items = room.load(source, **of_data)
+        touched = [
+            {
+                "state": "left out" if effect.left_out else "touched",
+                "where": ", ".join(filter(None, (effect.category, effect.task))),
+                "rows": effect.rows,
+                "what": effect.what,
+            }
+            for effect in module("data", name).touched(source.folder, None, **of_data)
+        ]
+        categories = dict(Counter(item.category for item in items))
+        sources.append(
+            {**source.describe(), "items": len(items), "categories": categories, "touched": touched}
+        )
+    printing.data(sources, format)
+
+
 @app.command(epilog=examples("fetch mcbe", "fetch cbbq --from CBBQ.zip"))
 def fetch(
     benchmark: Benchmark,
@@ -396,7 +391,12 @@ def fetch(
     print(room.fetch(benchmark, source or None).folder)
 
 
-app.command(epilog=examples("notebooks work", "notebooks ."))(make.notebooks)
+app.command(
+    epilog=examples(
+        "export reports/runs/*/* --as eee --out results",
+        "export cbbq --as lm-eval harness-tasks --categories gender,age",
+    )
+)(with_run_options(export, *OF_QUESTIONS))
 
 
 @app.command(

@@ -93,7 +93,7 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
     grid = np.ravel(fig.subplots(lines, COLUMNS, squeeze=False))
     for ax in grid[len(panels) :]:
         ax.set_visible(False)
-    described = []
+    described: list[tuple[int, str]] = []
     for ax, (headline, _rows, order) in zip(grid, panels, strict=False):
         shares = np.stack(list(order.shares)) * 100
         texts = np.vectorize(_percent, otypes=[object])(shares)
@@ -115,12 +115,15 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
         title = short_title(headline)
         heading = _("{title}:\n{told}", title=wrap_label(title, 32), told=wrap_label(text, 32))
         ax.set_title(heading, fontsize="small")
-        described.append(_("{title}: {sentence}", title=title, sentence=_(", ").join(spans)))
+        sentence = _("{title}: {sentence}", title=title, sentence=_(", ").join(spans))
+        described.append((len(spans), sentence))
     explained = _(
         "Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave open."
     )
     _below(fig, explained)
-    fig.set_label(_("{text}.", text=_("; ").join([explained, *described])))
+    # Of the first score with the most models.
+    _count, text = max(described, key=lambda pair: pair[0])
+    fig.set_label(_("{text}.", text=_("Ranks that the tests leave open; {ranks}", ranks=text)))
     return fig
 
 
