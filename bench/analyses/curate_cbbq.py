@@ -268,7 +268,7 @@ def review_shares(answers: pd.DataFrame) -> pd.DataFrame:
     }
     rows = []
     for category in answers.category.unique():
-        for said, (question, is_right) in right.items():
+        for statement, (question, is_right) in right.items():
             asked = is_right[(answers.category == category) & (answers.question == question)]
             templates = asked.groupby(answers.template).all()
             n, share = len(templates), np.nan
@@ -276,7 +276,7 @@ def review_shares(answers: pd.DataFrame) -> pd.DataFrame:
             if n:
                 share = templates.mean()
                 low, high = proportion_confint(int(templates.sum()), n, method="wilson")
-            rows.append((category, said, share, low, high, n, asked.mean(), len(asked)))
+            rows.append((category, statement, share, low, high, n, asked.mean(), len(asked)))
     columns = ["category", "said", "templates", "ci_low", "ci_high", "n", "of_answers", "answers"]
     return pd.DataFrame(rows, columns=columns)
 

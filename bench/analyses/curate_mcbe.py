@@ -312,8 +312,8 @@ def quality(rounds: Rounds) -> pd.DataFrame:
     answers = rounds.sent[QUALITY].answers if QUALITY in rounds.sent else pd.DataFrame()
     rows = []
     for question, given in answers.groupby("question", sort=False) if len(answers) else ():
-        counted = given.assign(yes=(given.answer == YES).astype(float), one=1.0, stratum="all")
-        sums = resample(counted, "stratum", "item_id", ["yes", "one"])
+        counted = given.assign(yes=(given.answer == YES).astype(float), n=1.0, stratum="all")
+        sums = resample(counted, "stratum", "item_id", ["yes", "n"])
         share = estimate(sums, lambda drawn: drawn[:, 0, 0] / drawn[:, 0, 1])
         # All yes, or none: all resamples are the same, which is no certainty.
         is_alike = share.value in (0, 1)

@@ -176,9 +176,9 @@ def measure(
     # OPENAI_API_KEY is for the models that wrote the replies, not for the judge's host.
     scorer = scorers.load(judge, dtype=dtype, keys=of_run([], "", judge, keys))
     marks = pd.DataFrame(rows, columns=["wording", "item_id", "kind", "language"])
-    marks["mark"], said = np.nan, []
+    marks["mark"], answered = np.nan, []
     for row, answer in enumerate(scorer.answer(requests)):
-        said.append(answer.response)
+        answered.append(answer.response)
         given = "" if answer.error else answer.response
         parsed = room.parse(aim.task, aim.judge, given, items[marks.item_id[row]])
         if parsed:
@@ -188,7 +188,7 @@ def measure(
                 else float(parsed) / float(aim.goal)
             )
             marks.loc[row, "mark"] = share
-    return marks.assign(judge=short_name(judge), benchmark=benchmark, said=said)
+    return marks.assign(judge=short_name(judge), benchmark=benchmark, said=answered)
 
 
 def _poor(aim: Aim, items: Sequence[Any]) -> dict[str, str]:

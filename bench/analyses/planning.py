@@ -121,7 +121,9 @@ def _available(benchmark: str, runs: Sequence[Run], data: str) -> dict[str, Avai
     plan = Plan.make(RunConfig.of(benchmark=benchmark, model=ANY_MODEL, **options))
     scorer = scorers.load(ANY_MODEL)
     requests = plan.requests(scorer.verbs, scorer.reads, (), partial=True)
-    counts = pd.Series([one.task for stage in requests.stages for one in stage]).value_counts()
+    counts = pd.Series(
+        [request.task for stage in requests.stages for request in stage]
+    ).value_counts()
     items = frame(list(plan.by_id.values()))
     items["unit"] = module("metrics", benchmark).units(items)
     available = {}

@@ -475,7 +475,7 @@ def plot_differences(compared: pd.DataFrame) -> Figure | None:
     handles = [
         Line2D([], [], marker=MARKERS[name], lw=1.6, label=label, **line)
         for name in settings
-        for label in [_("{one} less {other}", one=name, other=BEFORE)]
+        for label in [_("{first} less {second}", first=name, second=BEFORE)]
     ]
     hollow = _("hollow: no difference shown")
     handles.append(Line2D([], [], marker="o", mfc="white", ls="none", label=hollow, **line))

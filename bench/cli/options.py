@@ -69,10 +69,10 @@ def with_run_options(command: Callable[..., None], *names: str) -> Callable[...,
         for parameter in inspect.signature(command).parameters.values()
         if parameter.kind is not parameter.VAR_KEYWORD
     ]
-    options = [one for one in _run_parameters() if not names or one.name in names]
+    options = [option for option in _run_parameters() if not names or option.name in names]
     parameters = sorted([*own, *options], key=lambda parameter: OPTIONS.get(parameter.name, -1))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 

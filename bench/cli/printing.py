@@ -180,8 +180,8 @@ def _print_more(runs: list[Any], others: bool) -> None:
 
 def _nearby(folder: Path) -> str:
     """Return a folder as seen from the working folder, if it is in it."""
-    here = Path.cwd()
-    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
+    working = Path.cwd()
+    return str(folder.relative_to(working) if folder.is_relative_to(working) else folder)
 
 
 def _print_scores(run: Any, scores: "pd.DataFrame") -> None:
@@ -227,13 +227,13 @@ def _print_scores(run: Any, scores: "pd.DataFrame") -> None:
 def estimates(given: Sequence[Any], format: str) -> None:
     """Print what runs would ask (`bench.run.Estimate`): one by task, several by run."""
     if format == "json":
-        rows = [one.as_dict() for one in given]
+        rows = [estimate.as_dict() for estimate in given]
         _print_json(rows[0] if len(rows) == 1 else rows)
         return
     if format != "table":
         import pandas as pd
 
-        _print_as(pd.DataFrame([row for one in given for row in one.rows()]), format)
+        _print_as(pd.DataFrame([row for estimate in given for row in estimate.rows()]), format)
         return
     from rich.table import Table
 
@@ -244,7 +244,7 @@ def estimates(given: Sequence[Any], format: str) -> None:
     names = ["task", "asked"]
     if len(given) > 1:
         names = ["run", "model", "judge"]
-        lines = [(one.benchmark, one.model, one.judge, one.total) for one in given]
+        lines = [(part.benchmark, part.model, part.judge, part.total) for part in given]
     if len(lines) > 1:
         lines.append(("all", *[""] * (len(names) - 1), every.total))
     table = Table(show_edge=False, pad_edge=False)

@@ -145,9 +145,9 @@ def quantize_png(png: bytes, *, transparent: bool = False) -> bytes:
     red, green, blue = np.moveaxis(np.asarray(picture, dtype=np.int32) << SHIFTS, 2, 0)
     pixels = red | green | blue
     # Hashing is faster than sorting a million pixels.
-    at, found = pd.factorize(pixels.ravel(), sort=True)
+    at, distinct = pd.factorize(pixels.ravel(), sort=True)
     n = np.bincount(at)
-    colours = found[:, None] >> SHIFTS & 255
+    colours = distinct[:, None] >> SHIFTS & 255
     # Colours that are not common are those of smoothed edges.
     rest = picture.quantize(OTHERS, Image.Quantize.FASTOCTREE).getpalette() or []
     palette = np.vstack([colours[np.argsort(-n, kind="stable")[:EXACT]], np.reshape(rest, (-1, 3))])

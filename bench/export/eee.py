@@ -155,8 +155,10 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
         item = items[row.item_id]
         values = room.readable_values(row.task, row.request, item)
         values = values if isinstance(values, Mapping) else {}
-        said = {text: room.verdict_of(row.task, row.request, values[text], item) for text in values}
-        right = [text for text, verdict in said.items() if verdict == "right"]
+        verdicts = {
+            text: room.verdict_of(row.task, row.request, values[text], item) for text in values
+        }
+        right = [text for text, verdict in verdicts.items() if verdict == "right"]
         number = to_number(row.parsed) if not right else math.nan
         score, means = (float(row.verdict == "right"), "1 if right") if right else (0.0, "none")
         if math.isfinite(number):

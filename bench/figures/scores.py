@@ -96,7 +96,7 @@ def score_and_validity(
     """
     style()
     every = module("metrics", benchmark).HEADLINES
-    headline = next(one for one in every if (one.task, one.metric) == (task, metric))
+    headline = next(line for line in every if (line.task, line.metric) == (task, metric))
     rows = headline_rows(scores, headline)
     rows = rows[rows.category != ALL]
     if rows.empty:

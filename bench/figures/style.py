@@ -146,7 +146,7 @@ def set_title(
     )
     heading = text.replace("\n", " ")
     fig.set_label(
-        _("{title}. {said}", title=heading, said=alt) if alt else _("{text}.", text=heading)
+        _("{title}. {sentence}", title=heading, sentence=alt) if alt else _("{text}.", text=heading)
     )
 
 

@@ -136,7 +136,7 @@ def blocks(
     tasks = rows.drop_duplicates("block").set_index("block").task.reindex(wide.index)
     ranks = wide.mul(tasks.map(signs), axis=0).rank(axis=1)
     table = pd.DataFrame(left_out, columns=["what", "name", "lacking", "why"])
-    return Blocks(by, wide, ranks, table, [one for one in chosen if one.task in set(tasks)])
+    return Blocks(by, wide, ranks, table, [line for line in chosen if line.task in set(tasks)])
 
 
 def _headlines(

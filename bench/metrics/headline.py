@@ -309,7 +309,7 @@ def sentence(headline: Headline, row: Row, apart: str = "") -> str:
     evidence.append(_("n = {n}", n=f"{int(row['n']):,}"))
     finding = _(headline.finding, value=number(headline, row))
     around = _("; ").join(evidence)
-    parts = [_("{model} {found} ({around}).", model=model, found=finding, around=around)]
+    parts = [_("{model} {finding} ({around}).", model=model, finding=finding, around=around)]
     if low <= baseline <= high:
         alone = _("By this number alone it cannot be told from {who}.", who=who)
         if apart:
@@ -449,12 +449,12 @@ def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> lis
         place = entry.benchmark, entry.category
         texts.append(
             _(
-                "Category {category} of {benchmark} is called {first} in the data {one}, and "
+                "Category {category} of {benchmark} is called {first} in the data {set}, and "
                 "{second} "
                 "in the data {other}; here it is called {shown}.",
                 category=entry.category,
                 benchmark=module("data", entry.benchmark).TITLE,
-                one=entry.sets[0],
+                set=entry.sets[0],
                 other=entry.sets[1],
                 first=both(*entry.names[0]),
                 second=both(*entry.names[1]),

@@ -430,15 +430,15 @@ def top_sentences(
 
     Analyses come first; the scores themselves are in the answer and in the table.
     """
-    found = [(texts[0], name) for name, texts in analyses.items() if texts]
+    sentences = [(texts[0], name) for name, texts in analyses.items() if texts]
     for asked in first:
         if len(asked.scores):
             best = top_findings(
                 findings(asked.scores, asked.variant.benchmark), asked.variant.benchmark
             )
             best = best[best.score.notna()]
-            found += [(text, asked.variant.key) for text in best.sentence[:1]]
-    return found[:MOST]
+            sentences += [(text, asked.variant.key) for text in best.sentence[:1]]
+    return sentences[:MOST]
 
 
 def rows_by_model(

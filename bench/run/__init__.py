@@ -107,7 +107,7 @@ def evaluate(
         lacks = described.get("lacks", {})
         requests = plan.requests(verbs, reads, judge_verbs, partial, lacks)
         if about is None or new_judge:
-            loaded = [one.load() if one and one.loaded else None for one in (asked, judge)]
+            loaded = [model.load() if model and model.loaded else None for model in (asked, judge)]
             batch.check(requests, *loaded)
         if about is None:
             shard = cluster.shard_size(SHARD, requests.total) if cluster else SHARD

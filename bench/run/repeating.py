@@ -57,9 +57,9 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
         return from_start(hub.at_commit(model, roles[role].get("revision")))
 
     # The base of an adapter, at the commit that was found if it is of the Hub.
-    base, found = asked.get("base"), roles["model"].get("base") or {}
-    if base or hub.COMMIT.fullmatch(str(found.get("revision"))):
-        base = from_start(hub.at_commit(base or found["id"], found.get("revision")))
+    base, recorded = asked.get("base"), roles["model"].get("base") or {}
+    if base or hub.COMMIT.fullmatch(str(recorded.get("revision"))):
+        base = from_start(hub.at_commit(base or recorded["id"], recorded.get("revision")))
     file, variant = prompts["file"], prompts["variant"]
     if Path(file).is_file():
         variant = f"{file}#{variant}" if variant else file

@@ -375,10 +375,10 @@ def score(
     Raises:
         BadInput: a folder without a run, or an unknown preset.
     """
-    runs = [one if isinstance(one, Run) else Run.open(one) for one in (run, *more)]
-    benchmarks = dict.fromkeys(one.benchmark for one in runs)
+    runs = [given if isinstance(given, Run) else Run.open(given) for given in (run, *more)]
+    benchmarks = dict.fromkeys(run.benchmark for run in runs)
     tables = [
-        table([one for one in runs if one.benchmark == name], preset, beside=False)
+        table([run for run in runs if run.benchmark == name], preset, beside=False)
         for name in benchmarks
     ]
     return pd.concat(tables, ignore_index=True)

@@ -52,8 +52,8 @@ def existing_run(
         commit = (about[role] or {}).get("revision")
         if now[role] and now[role] == hub.at_commit(str(was.get(role)), commit):
             was[role] = now[role]
-    found = about["model"].get("base")
-    if found and now.get("base") == hub.at_commit(found["id"], found["revision"]):
+    base = about["model"].get("base")
+    if base and now.get("base") == hub.at_commit(base["id"], base["revision"]):
         was |= {name: now[name] for name in ("base", "base_content")}
     if change := first_change(was, now):
         name, old, new = change

@@ -109,12 +109,12 @@ def _checked(given: Mapping[str, Any] | None, allowed: tuple[str, ...], kind: st
     for name, (types, zero, largest) in NUMBERS.items():
         if name not in values:
             continue
-        value, whole = values[name], types is int
+        value, is_int = values[name], types is int
         if isinstance(value, bool) or not isinstance(value, types):
-            raise BadInput(f"{option(name)} {value!r}: is not a {'whole ' * whole}number")
+            raise BadInput(f"{option(name)} {value!r}: is not a {'whole ' * is_int}number")
         above_least = value >= 0 if zero else value > 0
         if not (above_least and value <= largest and value < math.inf):
-            least = "at least 0" if zero else "at least 1" if whole else "above 0"
+            least = "at least 0" if zero else "at least 1" if is_int else "above 0"
             most = f" and at most {largest:g}" if largest < math.inf else ""
             off = ", or `off`" if name == "thinking_tokens" else ""
             raise BadInput(f"{option(name)} {value}: has to be {least}{most}{off}")

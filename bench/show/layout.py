@@ -122,8 +122,8 @@ def _columns(frame: pd.DataFrame, digits: int) -> list[tuple[str, list[Cell]]]:
     """Return the heading and the cells of each column that is shown."""
     first = frame.iloc[:ROWS]
     columns: list[tuple[str, list[Cell]]] = []
-    found = {name.removesuffix("_low") for name in map(str, frame) if name.endswith("_low")}
-    pairs = {(f"{name}_low", f"{name}_high"): N_("low to high") for name in found} | RANGES
+    ranged = {name.removesuffix("_low") for name in map(str, frame) if name.endswith("_low")}
+    pairs = {(f"{name}_low", f"{name}_high"): N_("low to high") for name in ranged} | RANGES
     ranges = {low: (high, title) for (low, high), title in pairs.items() if {low, high} <= {*frame}}
     seconds = {high for high, _title in ranges.values()}
     before_it = ""

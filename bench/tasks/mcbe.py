@@ -244,8 +244,8 @@ def _scenarios(
         # The list starts with the group that the stereotype is about.
         for biased, ordered in (("A", pairs), ("B", [(b, a) for a, b in pairs])):
             for first, second in ordered:
-                one, two = (item.context + item.filled(word) for word in (first, second))
-                prompt = template.format(sentence1=one, sentence2=two)
+                texts = [item.context + item.filled(word) for word in (first, second)]
+                prompt = template.format(sentence1=texts[0], sentence2=texts[1])
                 name, key = f"{first}{SEPARATOR}{second}", Key(options, biased=biased)
                 yield ask(name, prompt=prompt, key=key)
 

@@ -132,7 +132,7 @@ class Answers:
             own = preset or str(run.about["preset"])
             check_preset(own)
             room, rows, items = module("metrics", run.benchmark), run.replies, run.items
-            same = next((one for one in every if one.items.equals(items)), None)
+            same = next((group for group in every if group.items.equals(items)), None)
             if same:
                 items, units = same.items, same.units
             else:
@@ -504,7 +504,7 @@ def findings(results: Iterable[Compared]) -> list[str]:
             text = _leader(result, (ranked or lines)[0])
             rest += [_titled(result, text) for text in _rest(result, lines)]
         answers.append((not ranked, _titled(result, text)))
-    return [text for _late, text in sorted(answers, key=lambda one: one[0])] + rest
+    return [text for _late, text in sorted(answers, key=lambda pair: pair[0])] + rest
 
 
 def _titled(result: Compared, text: str) -> str:

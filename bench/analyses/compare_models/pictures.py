@@ -74,7 +74,7 @@ def differences(
             n=int((rows.verdict[rows.p_adjusted.notna()] == DIFFERENT).sum()),
             all=int(rows.p_adjusted.notna().sum()),
         )
-        set_title(fig, _("{title}:\n{told}", title=short_title(headline), told=verdict))
+        set_title(fig, _("{title}:\n{verdict}", title=short_title(headline), verdict=verdict))
         yield f"differences_{headline.task}_{headline.metric}", fig
 
 
@@ -113,7 +113,8 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
         if order.ranks_from.isna().any():
             text = _("not every pair could be tested")
         title = short_title(headline)
-        heading = _("{title}:\n{told}", title=wrap_label(title, 32), told=wrap_label(text, 32))
+        words = {"title": wrap_label(title, 32), "verdict": wrap_label(text, 32)}
+        heading = _("{title}:\n{verdict}", **words)
         ax.set_title(heading, fontsize="small")
         sentence = _("{title}: {sentence}", title=title, sentence=_(", ").join(spans))
         described.append((len(spans), sentence))

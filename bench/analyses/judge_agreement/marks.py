@@ -94,8 +94,8 @@ def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
             judge_points = judge_points[judge_points.repeat == 0]  # as sheets have it
         marks = judge_points.groupby("item_id", sort=False)["judge"].mean().reset_index()
         answers = records[(records.task == "ba") & (records.request == "answer")]
-        said = answers.drop_duplicates("item_id").set_index("item_id").response.rename("said")
-        marks = marks.join(said, on="item_id", how="inner")
+        first = answers.drop_duplicates("item_id").set_index("item_id").response.rename("said")
+        marks = marks.join(first, on="item_id", how="inner")
         marks["reference"] = items.explanation.reindex(marks.item_id).to_numpy()
         if given is None:
             pairs = zip(marks.said, marks.reference, strict=True)
@@ -168,11 +168,11 @@ def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
         items = run.items.set_index("item_id")
         # The order of options is named by the request; "" is the released one.
         records = run.records.assign(order=run.records.request.str.partition(":")[2])
-        said = records[records.request.str.startswith("explanation")]
+        explained = records[records.request.str.startswith("explanation")]
         marks = records[records.request.str.startswith("judge") & (records.error == "")]
         marks = marks.assign(verdict=[verdict(reply) for reply in marks.response])
         marks = marks.loc[marks.verdict != "", [*KEYS, "verdict"]]
-        marks = marks.merge(said[[*KEYS, "response", "parsed"]], on=KEYS)
+        marks = marks.merge(explained[[*KEYS, "response", "parsed"]], on=KEYS)
         marks = marks.assign(said=marks.response, judge=(marks.verdict == BIASED).astype(float))
         if given is None:
             item = items.loc[marks.item_id]

@@ -314,8 +314,8 @@ class Rounds:
             options = [f"{letter} {form[letter]}" for letter in LETTERS]
             text = [form["context"], form["question_asked"], *options, f"({given.label.iloc[0]})"]
             row = rows.setdefault(template, {"item_id": template, "bias": form["bias"]})
-            said = [*filter(None, [row.pop("said", "")]), *_said(name, given)]
-            row |= {name: "\n".join(text), "said": "\n".join(said)}
+            opinions = [*filter(None, [row.pop("said", "")]), *_said(name, given)]
+            row |= {name: "\n".join(text), "said": "\n".join(opinions)}
         # A template that has lost its facts since the review waits for new facts.
         self.shown[DISCUSS] = {n: row for n, row in rows.items() if len(row) == len(FORMS) + 3}
 

@@ -509,8 +509,8 @@ def finish(*projects: Rounds, out: str | Path = "") -> Path:
             f"categories.{project.category}": project.manifest.categories,
         }
         for key, value in says.items():
-            said, folder = sayings.setdefault(key, (value, project.folder))
-            if value != said:
+            earlier, folder = sayings.setdefault(key, (value, project.folder))
+            if value != earlier:
                 raise BadInput(
                     f"{project.folder}, key `{key}`: differs from that of {folder}; projects of "
                     "one set say the same of it"

@@ -316,9 +316,11 @@ def _apply(
 
 def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited]:
     """Expand the templates of one condition of a category."""
-    checks = dict(zip((one.name for one in read), check_labels(read, expansion), strict=True))
+    names = [template.name for template in read]
+    checks = dict(zip(names, check_labels(read, expansion), strict=True))
     targets = {
-        one.name: (required_target(one), ("name1", "name2")[target_slot(one)]) for one in read
+        template.name: (required_target(template), ("name1", "name2")[target_slot(template)])
+        for template in read
     }
     for template, row in templates.expand(read, expansion):
         target, slot = targets[template.name]

@@ -169,7 +169,7 @@ def _audit(folder: Path, expansion: str) -> Iterator[Finding]:
             rows: list[Row] = []
             place = root / category / condition
             yield from _condition(folder, place, expansion, templates, rows, table)
-            numbers[category].update(f"{condition}_{one.polarity}" for one in templates)
+            numbers[category].update(f"{condition}_{row.polarity}" for row in templates)
             numbers[category][condition] = len(rows)
             texts |= {tuple(row[column] for column in ASKED[:-1]) for row in rows}
         numbers[category]["distinct"] = len(texts)

@@ -64,7 +64,10 @@ def expand(
             for place, templates in parts.items():
                 rows = [row for _, row in fillings(templates, expansion)]
                 if expansion != "compat":
-                    slots = {one.name: ("name1", "name2")[target_slot(one)] for one in templates}
+                    slots = {
+                        template.name: ("name1", "name2")[target_slot(template)]
+                        for template in templates
+                    }
                     rows = [row | {"target_name": row[slots[row["template"]]]} for row in rows]
                 for name in (f"{place}.{form}" for form in FORMATS[formats] if templates):
                     _write(out / name, rows, expansion == "compat")

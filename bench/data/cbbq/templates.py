@@ -213,7 +213,7 @@ def categories(path: Path) -> tuple[str, ...]:
     Raises:
         BadInput: a wrong category or condition, or one polarity without the other.
     """
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    present: dict[tuple[str, str], set[str]] = defaultdict(set)
     for record, row in enumerate(read_csv(path, COLUMNS), start=1):
         place, category, condition = f"{path}, row {record}", *(row[name] for name in PLACE)
         if error := dataset.category_name_error(category):
@@ -223,14 +223,14 @@ def categories(path: Path) -> tuple[str, ...]:
         ):
             if row[column] not in allowed:
                 raise BadInput(f"{place}: {expected(row[column], allowed, f'column `{column}`')}")
-        found[category, condition].add(row["question_polarity"])
-    for (category, condition), polarities in found.items():
+        present[category, condition].add(row["question_polarity"])
+    for (category, condition), polarities in present.items():
         for missing in FILES.keys() - polarities:
             raise BadInput(
                 f"{path}: has no row of category {category}, {condition} with question_polarity "
                 f"{missing}; both polarities are needed"
             )
-    return tuple(dict.fromkeys(category for category, _condition in found))
+    return tuple(dict.fromkeys(category for category, _condition in present))
 
 
 def checked(place: str, row: Row, condition: str, columns: Sequence[str], category: str) -> int:

@@ -375,11 +375,11 @@ def _count(
         if line.aligned
     }
     types = Counter(kind for kind, _ in words)
-    found = {
+    counts = {
         "pairs": [len(files.get(name, ())) for name in SETS],
         "words": [types["feminine"], types["masculine"], types["neutral"]],
     }
     same = f"the release has {described(released)}" if released else "no release has this language"
-    same = "as the release has" if found == released else same
-    what = f"{title}: {described(found)}; {same}"
-    return Finding("", 0, "", "count", what, str(sum(found["pairs"])))
+    same = "as the release has" if counts == released else same
+    what = f"{title}: {described(counts)}; {same}"
+    return Finding("", 0, "", "count", what, str(sum(counts["pairs"])))

@@ -126,7 +126,7 @@ def align(
         for gender, words in terms.items():
             for term in words:
                 matches = pattern(term, match).finditer(hypothesis)
-                spans = [found.span() for found in islice(matches, MOST_SLOTS)]
+                spans = [match.span() for match in islice(matches, MOST_SLOTS)]
                 for size in range(len(spans), 0, -1):
                     for chosen in combinations(spans, size):
                         edges = [0, *chain.from_iterable(chosen), len(hypothesis)]

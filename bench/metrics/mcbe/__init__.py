@@ -280,7 +280,7 @@ def _rows(
     def of_task(category: str, task: str) -> Iterator[Score]:
         """Yield the scores of a task, in one category or over all."""
         own = cells.asked_of(category, [task])
-        gaps = _gaps([cells.one(*cell) for cell in own])
+        gaps = _gaps([cells.of_cell(*cell) for cell in own])
         stops = join_notes(*dict.fromkeys([gaps, *(_stopped(cells, *cell) for cell in own)]))
         note = join_notes(stops, warnings.get((category, task), ""))
         for measure in cells.measures[task]:

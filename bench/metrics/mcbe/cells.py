@@ -89,7 +89,7 @@ class Cells:
         """Count what is drawn again: the instances with a number."""
         units: dict[str, int] = {}
         for category, task in cells:
-            if not math.isnan(self.one(category, task, measure)[0]):
+            if not math.isnan(self.of_cell(category, task, measure)[0]):
                 # A list of so many words is drawn among lists of any length.
                 own = [self.instances([(category, task)], name) for name in (measure, "score")]
                 units[category] = max(units.get(category, 1), *own)
@@ -99,7 +99,7 @@ class Cells:
         having = self.instances(cells, measure)
         return Sample(sum(units.values()), len(units), min(effective, having))
 
-    def one(self, category: str, task: str, measure: str = "score") -> np.ndarray:
+    def of_cell(self, category: str, task: str, measure: str = "score") -> np.ndarray:
         """Return a measure of one category and task."""
         values = self.pooled([(category, task)], measure)
         if measure == "score" and self.printed:
@@ -123,7 +123,7 @@ class Cells:
         """
         if category != ALL:
             asked = [task for task in tasks if (category, task) in self.asked]
-            return np.mean([self.one(category, task, measure) for task in asked], axis=0)
+            return np.mean([self.of_cell(category, task, measure) for task in asked], axis=0)
         having = {c for c, _ in self.asked_of(ALL, tasks)}
         means = [self.mean(c, tasks, measure) for c in self.categories if c in having]
         known = [mean for mean in means if not math.isnan(mean[0])]

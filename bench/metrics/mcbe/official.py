@@ -75,7 +75,9 @@ def analysis(rows: Sequence[Row]) -> Printed:
         read = [None if reply is None else released_mark(reply) for reply in marks]
         stops += read.count(None)
         weighed = zip(read, CRITERIA, strict=True)
-        scores.append(sum(math.nan if m is None else m * one.weight for m, one in weighed))
+        scores.append(
+            sum(math.nan if m is None else m * criterion.weight for m, criterion in weighed)
+        )
     return _printed(scores, stops, rounded=True)
 
 

@@ -124,8 +124,8 @@ def predictors(items: pd.DataFrame) -> pd.DataFrame:
     for category in dict.fromkeys(rows.category):
         cells = [[sizes.get((category, name, gender), 0) for gender in GENDERS] for name in SETS]
         for predictor, rule in PREDICTORS.items():
-            said = [[LETTERS[letter] for letter in both] for both in rule.split()]
-            counts = (np.array(cells)[:, :, None] * np.array(said))[None].astype(np.float64)
+            labels = [[LETTERS[letter] for letter in both] for both in rule.split()]
+            counts = (np.array(cells)[:, :, None] * np.array(labels))[None].astype(np.float64)
             sums = Tables(counts, counts, np.zeros((1, 2)), np.zeros((1, 3)))
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = {measure.metric: float(measure.of(sums)[0]) for measure in every}

@@ -118,10 +118,10 @@ class Batch:
         return Found(key, None if result is None else Answer("", error=result))
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        found = [self.find(request) for request in requests]
-        if missing := [one.custom_id for one in found if one.answer is None]:
+        results = [self.find(request) for request in requests]
+        if missing := [result.custom_id for result in results if result.answer is None]:
             raise BadInput(f"{self.source}: {listed('requests without an answer', missing)}")
-        return [one.answer for one in found if one.answer]
+        return [result.answer for result in results if result.answer]
 
     def line(self, request: Request, url: str) -> dict[str, Any]:
         """Return the line of a batch file that asks a request."""

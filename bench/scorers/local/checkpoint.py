@@ -52,8 +52,8 @@ class LocalModel(Model):
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Count the tokens of each request as the model reads it."""
         rows = [
-            (one.prompt, one.hypothesis) if one.verb == "classify" else (one.text,)
-            for one in requests
+            (request.prompt, request.hypothesis) if request.verb == "classify" else (request.text,)
+            for request in requests
         ]
         return [len(self.tokenizer(*row)["input_ids"]) for row in rows]
 

@@ -97,7 +97,7 @@ class _Row(NamedTuple):
             raise self.wrong(name, "not a text")
         return value
 
-    def whole(self, name: str) -> int:
+    def integer(self, name: str) -> int:
         value = self.fields.get(name, 0)
         number = to_whole_number(value.strip()) if isinstance(value, str) else value
         if type(number) is not int or not 0 <= number < MAX_NUMBER:
@@ -134,7 +134,7 @@ class Replay(_Recorded):
                 # Only cells of `bench mark`, which has this column, are guarded by an apostrophe.
                 key = tuple(map(unguarded, key))
             if names == NAMES:
-                key = (*key, row.whole("repeat"))
+                key = (*key, row.integer("repeat"))
             if key in self._answers:
                 raise BadInput(
                     f"{row.place}: answers the same request as an earlier line: {quoted(key)}"
@@ -199,14 +199,14 @@ class HarnessSamples(_Recorded):
 
     def describe(self) -> dict[str, Any]:
         about, config = super().describe(), self._results.get("config", {})
-        found = {
+        known = {
             "revision": config.get("model_sha") or about["revision"],
             "dtype": config.get("model_dtype"),
             "parameters": config.get("model_num_parameters"),
             "harness": self._results.get("lm_eval_version"),
             "samples": self.path.name,
         }
-        return about | {name: value for name, value in found.items() if value}
+        return about | {name: value for name, value in known.items() if value}
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         answers = []
@@ -263,7 +263,7 @@ class Predictions(_Recorded):
         for row in self._rows(("id",), ("language", "label", *LABELS)):
             row.require("id")
             language = row.text("language").strip() if row.fields.get("language") else ""
-            key = language, row.whole("id")
+            key = language, row.integer("id")
             if before := self._places.get(key):
                 earlier = before.removeprefix(f"{path}, ")
                 raise BadInput(
