@@ -34,9 +34,9 @@ class Progress:
     """
 
     def __init__(
-        self, total: int, what: str, unit: str, done: int = 0, size: float | None = None
+        self, total: int, title: str, unit: str, done: int = 0, size: float | None = None
     ) -> None:
-        self.total, self.what, self.unit, self.done = total, what, unit, done
+        self.total, self.title, self.unit, self.done = total, title, unit, done
         self.size = float(total - done if size is None else size)
         self._printed = time.monotonic()
         self.begin()
@@ -47,7 +47,7 @@ class Progress:
             self._bar = tqdm(
                 total=total,
                 initial=done,
-                desc=what,
+                desc=title,
                 leave=False,
                 delay=DELAY,
                 file=_Output() if in_notebook() else sys.stderr,
@@ -78,11 +78,11 @@ class Progress:
                 self._steps.popleft()
             self._show(n)
 
-    def tell(self, what: str) -> None:
+    def tell(self, title: str) -> None:
         """Show what is being done now."""
-        self.what = what
+        self.title = title
         if self._bar is not None:
-            self._bar.set_description_str(what, refresh=False)
+            self._bar.set_description_str(title, refresh=False)
         self._show()
 
     def _show(self, n: int = 0) -> None:
@@ -92,7 +92,7 @@ class Progress:
             self._bar.update(n)
         elif time.monotonic() - self._printed >= EVERY and self.done < self.total:
             self._printed = time.monotonic()
-            done = f"{self.what}: {self.done:,} of {self.total:,} {self.unit}"
+            done = f"{self.title}: {self.done:,} of {self.total:,} {self.unit}"
             say(", ".join(filter(None, (done, left))))
 
     def _tick(self) -> None:
@@ -139,10 +139,10 @@ class _Output(io.StringIO):
 
 
 def progress(
-    total: int, what: str, unit: str, done: int = 0, size: float | None = None
+    total: int, title: str, unit: str, done: int = 0, size: float | None = None
 ) -> closing[Progress]:
     """Show progress: `with progress(100, "asking tiny:s", "requests") as bar: bar.advance()`."""
-    return closing(Progress(total, what, unit, done, size))
+    return closing(Progress(total, title, unit, done, size))
 
 
 def say(message: str) -> None:

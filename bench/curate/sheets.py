@@ -322,8 +322,10 @@ def load(folder: Path, name: str) -> Sheet:
     try:
         return TypeAdapter(Sheet).validate_json(read_text(path))
     except ValidationError as error:
-        what = f"is no record of a sheet ({error_text(error)}); put back the one that was written"
-        raise BadInput(f"{path}: {what}") from None
+        problem = (
+            f"is no record of a sheet ({error_text(error)}); put back the one that was written"
+        )
+        raise BadInput(f"{path}: {problem}") from None
 
 
 def _keep(place: Path, make: Callable[[], Sheet]) -> None:

@@ -90,8 +90,8 @@ def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
 
     def check(key: str, value: Any, is_allowed: bool, allowed: str) -> None:
         if not is_allowed:
-            what = f"{quoted(value)} is not allowed; expected {allowed}"
-            raise BadInput(f"{path}, key `{key}`: {what}")
+            problem = f"{quoted(value)} is not allowed; expected {allowed}"
+            raise BadInput(f"{path}, key `{key}`: {problem}")
 
     given = {key: values[key] for key in TEXTS if key in values}
     for key, value in given.items():
@@ -115,8 +115,8 @@ def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
     for name, table in tables.items():
         key = f"categories.{name}"
         if error := category_name_error(name):
-            what = f"{quoted(name)} cannot be a category's name: {error}"
-            raise BadInput(f"{path}, key `categories`: {what}")
+            problem = f"{quoted(name)} cannot be a category's name: {error}"
+            raise BadInput(f"{path}, key `categories`: {problem}")
         check(key, table, isinstance(table, Mapping), f"a table with {lines}")
         labels = {code: label for code, label in table.items() if code not in (GROUPS, TARGET)}
         groups, target = table.get(GROUPS, True), table.get(TARGET, "")
@@ -169,8 +169,8 @@ def unknown_category(
         return f"{place}: {quoted(name)} cannot be a category's name: {error}"
     for other in known:
         if other.casefold() == name.casefold():
-            what = f"is unknown; if it is {other}, write its name so"
-            return f"{place}: category {quoted(name)} {what}"
+            problem = f"is unknown; if it is {other}, write its name so"
+            return f"{place}: category {quoted(name)} {problem}"
     return (
         f"{place}: category {quoted(name)} is unknown; allowed: {', '.join(known)}; a new one "
         f'needs lines like these in {folder / MANIFEST}, below language = "zh" or another: '

@@ -358,8 +358,8 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> _Copy:
         raise RunFailed(f"{origin}: {explain(error, repository)}; {remedy}") from None
     if not tables and not others:
         files = ", ".join(sorted(names)[:20]) or "nothing"
-        what = f"holds no tables of {room.TITLE}, but {files}; expected {room.LAYOUT}"
-        raise RunFailed(f"{origin}: {what}; {remedy}")
+        problem = f"holds no tables of {room.TITLE}, but {files}; expected {room.LAYOUT}"
+        raise RunFailed(f"{origin}: {problem}; {remedy}")
     for path, released in tables.items():
         table = folder / released
         table.parent.mkdir(exist_ok=True)
@@ -391,8 +391,8 @@ def unpack(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
     """
     name = archive.name.lower()
     if not archive.is_file() or not name.endswith((".zip", ".tar.gz", ".tgz")):
-        what = "is not read" if archive.is_file() else "no such file or folder"
-        raise BadInput(f"{archive}: {what}; --from wants a folder, a .tar.gz or a .zip")
+        problem = "is not read" if archive.is_file() else "no such file or folder"
+        raise BadInput(f"{archive}: {problem}; --from wants a folder, a .tar.gz or a .zip")
     try:
         (_unzip if name.endswith(".zip") else _untar)(archive, into, wanted)
     except BadInput:
@@ -442,11 +442,11 @@ def _check_member(archive: Path, name: str, is_plain: bool, number: int, total: 
     if path.drive or path.root or ".." in path.parts:
         raise BadInput(f"{archive}: {place} would be written outside the folder; nothing was kept")
     if not is_plain:
-        what = "is a link or a device, not a file; pack it without links"
-        raise BadInput(f"{archive}: {place} {what}")
+        problem = "is a link or a device, not a file; pack it without links"
+        raise BadInput(f"{archive}: {place} {problem}")
     if total > MAX_BYTES or number > MAX_MEMBERS:
-        what = f"more than {MAX_BYTES:,} bytes or {MAX_MEMBERS:,} members"
-        raise BadInput(f"{archive}: unpacks to {what}, at {place}")
+        problem = f"more than {MAX_BYTES:,} bytes or {MAX_MEMBERS:,} members"
+        raise BadInput(f"{archive}: unpacks to {problem}, at {place}")
 
 
 class _LimitedFile(io.FileIO):
@@ -467,8 +467,8 @@ class _LimitedGzip(gzip.GzipFile):
 
 def _check_read(name: object, size: int | None) -> None:
     if size and size > MAX_HEADER:
-        what = f"has a header or a list of members of more than {MAX_HEADER:,} bytes"
-        raise BadInput(f"{name!s}: {what}; it is not an archive of a data set")
+        problem = f"has a header or a list of members of more than {MAX_HEADER:,} bytes"
+        raise BadInput(f"{name!s}: {problem}; it is not an archive of a data set")
 
 
 # Official prompts

@@ -134,8 +134,8 @@ def read_lines(
                 if text.startswith(BOM):
                     raise BadInput(f"{place}: {BOM_INSIDE}")
                 if "\0" in text:
-                    what = "holds a NUL character, so it is not a text"
-                    raise BadInput(f"{place}: {what}; save it again in UTF-8")
+                    problem = "holds a NUL character, so it is not a text"
+                    raise BadInput(f"{place}: {problem}; save it again in UTF-8")
                 yield number, text.removesuffix(ends)
     except UnicodeDecodeError:
         raise _encoding_error(path, encoding, advice) from None
@@ -217,8 +217,8 @@ def csv_rows(
         for number, line in read_lines(path, "", encoding, advice):
             size = len(line) + (size if record_lines else 0)
             if size > MAX_LINE:
-                what = f"its record is longer than {MAX_LINE:,} characters"
-                raise BadInput(f"{path}, line {number}: {what}; a quote may be missing")
+                problem = f"its record is longer than {MAX_LINE:,} characters"
+                raise BadInput(f"{path}, line {number}: {problem}; a quote may be missing")
             record_lines.append(line)
             yield line
 
@@ -363,8 +363,8 @@ def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
         while rows and not any(rows[-1]):
             rows.pop()
         if not rows:
-            what = f"is empty; expected a header with the columns {', '.join(columns)}"
-            raise BadInput(f"{path}: {what}")
+            problem = f"is empty; expected a header with the columns {', '.join(columns)}"
+            raise BadInput(f"{path}: {problem}")
         width = max(map(len, rows))
         header = [(name or "").strip() for name in rows[0]] + [""] * (width - len(rows[0]))
         with closing(load_workbook(file, read_only=True)) as book:
@@ -393,8 +393,8 @@ def check_xlsx(path: Path) -> None:
         if not {part.compress_type for part in parts} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
             raise BadInput(f"{path}: is packed in a way that xlsx does not have; {XLSX_ADVICE}")
         if sum(part.file_size for part in parts) > MAX_UNPACKED:
-            what = f"unpacks to more than {MAX_UNPACKED:,} bytes"
-            raise BadInput(f"{path}: {what}; split it, or {XLSX_ADVICE}")
+            problem = f"unpacks to more than {MAX_UNPACKED:,} bytes"
+            raise BadInput(f"{path}: {problem}; split it, or {XLSX_ADVICE}")
         for part in parts:
             if not part.filename.startswith(TABLE_PARTS) and part.file_size > MAX_PART:
                 raise BadInput(
@@ -415,8 +415,8 @@ def _check_elements(path: Path, archive: zipfile.ZipFile, part: zipfile.ZipInfo)
         if held > MAX_ELEMENTS:
             raise BadInput(f"{path}: a row has more than {MAX_ELEMENTS:,} parts; {XLSX_ADVICE}")
         if every > MAX_CELLS:
-            what = f"has more than {MAX_CELLS:,} cells and parts of cells"
-            raise BadInput(f"{path}: {what}; split it, or {XLSX_ADVICE}")
+            problem = f"has more than {MAX_CELLS:,} cells and parts of cells"
+            raise BadInput(f"{path}: {problem}; split it, or {XLSX_ADVICE}")
         if name in ROWS:
             begun = held
 
@@ -472,8 +472,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     text = read_text(path, MAX_CONFIG_BYTES)
     if long := LONG_TOML_KEY.search(text):
         line = text.count("\n", 0, long.end()) + 1
-        what = f"a key of more than {MAX_KEY_PARTS} parts; expected few tables in tables"
-        raise BadInput(f"{path}, line {line}: {what}")
+        problem = f"a key of more than {MAX_KEY_PARTS} parts; expected few tables in tables"
+        raise BadInput(f"{path}, line {line}: {problem}")
     try:
         values = tomllib.loads(text)
         _check_values(values, set())

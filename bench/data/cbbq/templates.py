@@ -181,11 +181,11 @@ def read(
                 raise BadInput(f"{place}, column `{column}`: {error}: {shown!r}") from None
         for column, other in (("ans0", SLOTS[1]), ("ans1", SLOTS[0])):
             if other in cells[column]:
-                what = f"holds the other option's placeholder {other}"
-                raise BadInput(f"{place}, column `{column}`: {what}")
+                problem = f"holds the other option's placeholder {other}"
+                raise BadInput(f"{place}, column `{column}`: {problem}")
         if not PLACEHOLDER.search(cells["context"]):
-            what = f"has no placeholder {SLOTS[0]} or {SLOTS[1]}: {cells['context'][:40]!r}"
-            raise BadInput(f"{place}, column `context`: {what}")
+            problem = f"has no placeholder {SLOTS[0]} or {SLOTS[1]}: {cells['context'][:40]!r}"
+            raise BadInput(f"{place}, column `context`: {problem}")
         template = Template(
             *(path, record, category, condition, polarity, cells),
             *((lists[0], lists[1]), label, declared),
@@ -194,14 +194,14 @@ def read(
             raise BadInput(f"{place}, column {fault}")
         questions += template.size
         characters += template.size * sum(map(len, cells.values()))
-        for total, limit, what in (
+        for total, limit, problem in (
             (template.size, MAX_QUESTIONS, "it yields {} questions"),
             (questions, MAX_IN_ALL, "the file yields {} questions up to here"),
             (characters, MAX_CHARACTERS, "the questions of the file up to here have {} characters"),
         ):
             if total > limit:
                 raise BadInput(
-                    f"{place}, columns `NAME1` and `NAME2`: {what.format(f'{total:,}')}, "
+                    f"{place}, columns `NAME1` and `NAME2`: {problem.format(f'{total:,}')}, "
                     f"at most {limit:,} are made; write fewer names"
                 )
         yield template
