@@ -40,6 +40,7 @@ def visit(
     width: int = 1200,
     *,
     dark: bool = False,
+    media: str = "screen",
     keys: Sequence[str] = (),
     picture: Path | None = None,
     height: int = 900,
@@ -48,6 +49,7 @@ def visit(
 
     Args:
         dark: as a reader's dark screen shows it.
+        media: `screen`, or `print` for what is printed.
         keys: pressed one after the other before the script.
         picture: where to keep what is seen, PNG.
     """
@@ -65,7 +67,7 @@ def visit(
                 found for line in browser.stderr if (found := re.search(r"ws:\S+", line))
             )
             session = _Session(websocket.create_connection(address[0], timeout=300))
-            session.open(page.resolve().as_uri(), width, height, dark)
+            session.open(page.resolve().as_uri(), width, height, dark, media)
             for key in keys:
                 key_event = {"key": key, "code": key, "windowsVirtualKeyCode": KEYS[key]}
                 for kind in ("rawKeyDown", "keyUp"):
@@ -96,7 +98,7 @@ class _Session:
         self.line, self.number, self.seen, self.session = line, 0, Visit(), None
         self.loaded = False
 
-    def open(self, url: str, width: int, height: int, dark: bool) -> None:
+    def open(self, url: str, width: int, height: int, dark: bool, media: str) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self.session = attached["sessionId"]
@@ -106,7 +108,7 @@ class _Session:
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **screen)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", media="screen", features=[scheme])
+        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
         self.call("Page.navigate", url=url)
         while not self.loaded:
             self._note(json.loads(self.line.recv()))
