@@ -321,6 +321,9 @@ def _row_faults(case: Case) -> Iterator[Finding]:
         yield case.odd("malformed_placeholder", columns, detail, "")
     if template:
         yield from _template_faults(case, template)
+    for column, cell in cells.items():
+        if codes := audit.invisible(cell.replace("\n", "")):
+            yield case.odd("invisible_characters", plain(column), codes, cell)
     group, question = cells["bias_targeted_groups"], cells["question"].strip()
     if group != group.strip().strip("/、，,").strip():
         yield case.odd("group_cell", "bias_targeted_groups")

@@ -83,6 +83,8 @@ SEPARATORS = re.compile(r"[/、，,；;]")
 GENERIC = re.compile(r"的?(?:人士|人群|群体|居民|患者|者|人|性|族|徒)$")
 # The only words of one character that mean a group by themselves.
 SHORT = ("女", "男")
+# Letters of scripts that set words apart by blanks: Latin, Greek, Cyrillic.
+ALPHABETS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
 # 非 is a part of these names: South, North, West, East and Central Africa, Asia and Africa.
 AFRICA = re.compile(r"[南北西东中亚]非")
 DENIAL = re.compile(
@@ -430,7 +432,8 @@ def _mention(word: str, text: str) -> int | None:
     None where it mentions the group and denies something, or may do so.
     """
     text = _comparable(text)
-    match = re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])", text, re.IGNORECASE)
+    pattern = rf"(?<![{ALPHABETS}]){re.escape(word)}(?![{ALPHABETS}])"
+    match = re.search(pattern, text, re.IGNORECASE)
     if not match:
         return 0
     # A denial within the word is a part of the name, such as 非 in 南非.
