@@ -35,7 +35,7 @@ from bench.metrics.headline import (
 from bench.metrics.table import ALL, Headline
 from bench.report.study import StudyModel, Variant
 from bench.report.study_runs import ASKED, DONE, FAILED, Cell
-from bench.run.results import Run, labels, table
+from bench.run.results import Run, data_conflict, labels, table
 from bench.scorers import split_kind
 
 # Number of findings on the index.
@@ -82,8 +82,10 @@ class Asked(NamedTuple):
     Attributes:
         scores: empty if no headline was asked.
         headlines: those that were asked, the first one first; all of them if none was.
-        compared: the models compared with each other; None for fewer than two.
+        compared: the models compared with each other; None for fewer than two, or if they were
+            asked different data.
         bias: by model, the bias that was put in, where that is known.
+        conflict: which models were asked different data; "" if none.
     """
 
     variant: Variant
@@ -92,6 +94,7 @@ class Asked(NamedTuple):
     lines: list[Line]
     compared: compare_models.Compared | None
     bias: Mapping[str, float]
+    conflict: str = ""
 
 
 def read(
@@ -113,7 +116,9 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool
     if len(scores):
         asked = asked_headlines(scores, variant.benchmark)
         lines, scores = asked or lines, scores if asked else scores.iloc[:0]
-    compared = compare_models.compare(every) if is_compared and len(every) > 1 else None
+    conflict = data_conflict(every)
+    is_compared = is_compared and len(every) > 1 and not conflict
+    compared = compare_models.compare(every) if is_compared else None
     rows = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
         name = names.get(cell.model.folder, cell.model.label)
@@ -123,7 +128,7 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool
         rows.append(Line(cell.model.folder, name, cell.state == DONE, _reason(cell), numbers))
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
-    return Asked(variant, scores, lines, rows, compared, bias)
+    return Asked(variant, scores, lines, rows, compared, bias, conflict)
 
 
 def _reason(cell: Cell) -> str:
@@ -460,6 +465,8 @@ def notes(first: Sequence[Asked]) -> list[str]:
     """List the notes on the scores of the index, each with its model and benchmark."""
     texts = []
     for asked in first:
+        if asked.conflict:
+            texts.append(f"{asked.variant.title}: {asked.conflict}")
         for line in (line for line in asked.lines if line.numbers and line.numbers[0].text):
             if text := sentences([line.numbers[0].low, line.numbers[0].note]):
                 about = {"model": line.model, "title": asked.variant.title}

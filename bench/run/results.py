@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple, Self
 
@@ -409,13 +410,46 @@ def by_id(items: pd.DataFrame) -> dict[Any, Any]:
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:
-    """Join the items of several runs, each once; runs can be of different categories."""
+    """Join the items of several runs, each once; runs can be of different categories.
+
+    Raises:
+        BadInput: two runs have different items of one name.
+    """
+    if conflict := data_conflict(runs):
+        raise BadInput(conflict)
     items = runs[0].items
     for run in runs[1:]:
         others = run.items
         others = others[~others.item_id.isin(items.item_id)]
         items = pd.concat([items, others], ignore_index=True) if len(others) else items
     return items
+
+
+def data_conflict(runs: Sequence[Run]) -> str:
+    """Say which runs on a benchmark have different items of one name; "" if none have.
+
+    Answers to such items must not be joined by name. Runs on one version of a data set have the
+    same items. Runs on two versions can be joined if all fields of the items in both are equal.
+    """
+    versions: dict[str, Run] = {}
+    for run in runs:
+        versions.setdefault(run.about["data"]["sha256"], run)
+    for first, second in combinations(versions.values(), 2):
+        left, right = (run.items.set_index("item_id").astype(str) for run in (first, second))
+        names, fields = left.index.intersection(right.index), left.columns.intersection(right)
+        differs = (left.loc[names, fields] != right.loc[names, fields]).any(axis=1)
+        if differs.any():
+            described = [
+                "{name}, version {version} (SHA-256 {sha256:.8})".format_map(run.about["data"])
+                for run in (first, second)
+            ]
+            return (
+                f"{first.folder} and {second.folder} were asked different data, "
+                f"{' and '.join(described)}: {differs.sum():,} of {len(names):,} items of the same "
+                f"name are not the same, the first is {names[differs][0]}; name runs on one data "
+                "set"
+            )
+    return ""
 
 
 def labels(runs: Sequence[Run]) -> list[str]:

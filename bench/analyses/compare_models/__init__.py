@@ -48,7 +48,7 @@ from bench.metrics.significance import (
 )
 from bench.metrics.table import ALL, READABLE, Headline
 from bench.run import results
-from bench.run.results import KEYS, Run, check_preset, labels
+from bench.run.results import KEYS, Run, check_preset, data_conflict, labels
 from bench.tasks.request import of_judge
 
 # Two ways to compute the same score differ by less.
@@ -125,8 +125,10 @@ class Answers:
         """Read the answers of runs on one benchmark; those with the same items share them.
 
         Raises:
-            BadInput: an unknown preset.
+            BadInput: an unknown preset, or different items of one name.
         """
+        if conflict := data_conflict(runs):
+            raise BadInput(conflict)
         every: list[Answers] = []
         for run in runs:
             own = preset or str(run.about["preset"])
@@ -205,7 +207,8 @@ def compare(runs: Sequence[Run], preset: str | None = None) -> Compared:
     """Compare every pair of `runs`, one per model, all on one benchmark.
 
     Raises:
-        BadInput: fewer than two runs, several benchmarks or runs of a model, or an unknown preset.
+        BadInput: fewer than two runs, several benchmarks or runs of a model, different data, or an
+            unknown preset.
     """
     benchmarks, names = list(dict.fromkeys(run.benchmark for run in runs)), labels(runs)
     if len(runs) < 2 or len(benchmarks) > 1:

@@ -33,7 +33,7 @@ from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample, leave_one_
 from bench.metrics.headline import percent, without_brackets
 from bench.metrics.influence import deviations
 from bench.metrics.table import ALL
-from bench.run.results import Run, check_preset, labels
+from bench.run.results import Run, check_preset, data_conflict, labels
 from bench.tasks.request import of_judge
 
 # What may differ between runs of one study, besides these settings.
@@ -164,7 +164,7 @@ def generalise(runs: Sequence[Run], preset: str = "") -> Study:
             scores.append(row)
         known = [every[name] for name, t in tables.items() if not np.isnan(t.deviations).any()]
         asked = [(answers.levels, answers.scores[0].left_out) for answers in known]
-        if len(known) > 1 and all(each == asked[0] for each in asked):
+        if len(known) > 1 and all(each == asked[0] for each in asked) and not data_conflict(runs):
             tables = {ALL: crossed(known, place)}
         for name, table in tables.items():
             own_about = {"model": name, **about, "title": headline.title}

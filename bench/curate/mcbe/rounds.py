@@ -521,8 +521,8 @@ def finish(*projects: Rounds, out: str | Path = "") -> Path:
     version = first.manifest.texts.get("version", "1")
     if not out and (error := file_name_error(version)):
         raise BadInput(
-            f"{first.folder / MANIFEST}, key `version`: {quoted(version)} cannot name the folder of "
-            f"the set: {error}; write another version, or give a folder"
+            f"{first.folder / MANIFEST}, key `version`: {quoted(version)} cannot name the folder "
+            f"of the set: {error}; write another version, or give a folder"
         )
     place = Path(out).expanduser() if out else first.folder / f"dataset-{version}"
     is_there = (place / MANIFEST).exists()

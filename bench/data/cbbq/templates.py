@@ -461,7 +461,8 @@ def unknown_target(place: str, group: str, category: str) -> BadInput:
     """Return the error of a row where nothing tells which option names its group."""
     label, beside = CATEGORY_LABELS.get(category, ""), ""
     if label:  # which need no table otherwise
-        beside = f', below language = "zh", with en = "{category.replace("_", " ")}", zh = "{label}"'
+        english = category.replace("_", " ")
+        beside = f', below language = "zh", with en = "{english}", zh = "{label}"'
     return BadInput(
         f"{place}, column `bias_targeted_groups`: {group!r} does not tell which option names the "
         "stereotyped group; write a word that one of the two options alone holds, or add "
