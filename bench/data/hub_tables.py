@@ -69,12 +69,12 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
     repeats = 0
     for name, tables in files.items():
         # A configuration of all rows may lie beside those of its parts.
-        known: set[tuple[object, ...]] = set()
+        earlier: set[tuple[object, ...]] = set()
         for k, table in enumerate(tables):
             cells = list(table.itertuples(index=False, name=None))
-            tables[k] = table[[row not in known for row in cells]]
+            tables[k] = table[[row not in earlier for row in cells]]
             repeats += len(table) - len(tables[k])
-            known.update(cells)
+            earlier.update(cells)
         atomic_write(into / name, as_csv(pd.concat(tables)))
     if repeats:
         say(f"{folder}: {repeats:,} rows repeat rows of another file; each is kept once")

@@ -436,7 +436,8 @@ def data_conflict(runs: Sequence[Run]) -> str:
         versions.setdefault(run.about["data"]["sha256"], run)
     for first, second in combinations(versions.values(), 2):
         left, right = (run.items.set_index("item_id").astype(str) for run in (first, second))
-        names, fields = left.index.intersection(right.index), left.columns.intersection(right)
+        names = left.index.intersection(right.index)
+        fields = left.columns.intersection(right.columns)
         differs = (left.loc[names, fields] != right.loc[names, fields]).any(axis=1)
         if differs.any():
             described = [

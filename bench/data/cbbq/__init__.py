@@ -189,7 +189,7 @@ def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "p
             if condition not in CONDITIONS:
                 problem = expected(condition, CONDITIONS, "column `context_condition`")
                 raise BadInput(f"row {part.index[0] + 1}: {problem}")
-            yield f"{category}/{condition}/{condition}.csv", part[columns]
+            yield f"{category}/{condition!s}/{condition!s}.csv", part[columns]
 
 
 def single_table(folder: Path) -> Path | None:
