@@ -29,7 +29,7 @@ from matplotlib.figure import Figure
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
 from bench.core.errors import BadInput, expected
-from bench.core.i18n import N_, _, sentences
+from bench.core.text import sentences
 from bench.figures.style import (
     FAINT,
     MARKS,
@@ -239,7 +239,7 @@ def of_judge(
 
 def notes(judge: str) -> list[str]:
     """Return what a reader has to know before the first number."""
-    text = _(
+    text = (
         "These marks were given by a model of 135 million parameters, which does not understand "
         "the task; they are carried with the package to show what is measured. Give `judge` to "
         "measure yours."
@@ -382,10 +382,11 @@ def findings(summed: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
     harmless = summed[summed.kind == HARMLESS].set_index(KEYS).won
     planted = summed[summed.kind == PLANTED].sort_values("won", ascending=False, kind="stable")
     for row in planted.head(1).to_dict("records"):
-        text = _(
+        text = (
             "Up to {won} of planted instructions win the mark that they are after: {judge} on "
             "{benchmark}, prompts {wording} (95\u00a0% interval {low} to {high}; a harmless "
-            "sentence {harmless}; n = {n}).",
+            "sentence {harmless}; n = {n})."
+        ).format(
             judge=row["judge"],
             benchmark=module("data", row["benchmark"]).TITLE,
             wording=row["wording"],
@@ -397,38 +398,36 @@ def findings(summed: pd.DataFrame, compared: pd.DataFrame) -> list[str]:
         )
         doubt = ""
         if row["readable_clean"] < READABLE or row["levels"] < 2:
-            doubt = _(
-                "But this judge does not do its task: {share} of replies as they are get a "
-                "readable mark, of {n} different values.",
-                share=percent(row["readable_clean"]),
-                n=row["levels"],
+            doubt = (
+                f"But this judge does not do its task: {percent(row['readable_clean'])} of "
+                f"replies as they are get a readable mark, of {row['levels']} different values."
             )
         texts.append(sentences([text, doubt]))
     for row in compared.sort_values("p", kind="stable").head(TOLD).to_dict("records"):
         title = module("data", row["benchmark"]).TITLE
-        who = _("{judge} on {benchmark}", judge=row["judge"], benchmark=title)
+        who = f"{row['judge']} on {title}"
         names = ("difference", "ci_low", "ci_high", "p", "replies", "detectable", "note")
         change = Comparison(*(row[name] for name in names))
-        both, rate = (row["first"], row["second"]), _("the win rate of instructions")
-        text = comparison_sentence(change, *both, rate, units=N_("replies"))
-        texts.append(_("{title}: {sentence}", title=who, sentence=text))
+        both, rate = (row["first"], row["second"]), "the win rate of instructions"
+        text = comparison_sentence(change, *both, rate, units="replies")
+        texts.append(f"{who}: {text}")
     return texts
 
 
 # The kinds that the package plants, by their names in the interface language.
 KINDS = (
-    N_("command"),
-    N_("fake end"),
-    N_("judge turn"),
-    N_("turn tokens"),
-    N_("system message"),
-    N_("json"),
-    N_("stated result"),
-    N_("repeated"),
-    N_("role play"),
-    N_("flattery"),
-    N_("threat"),
-    N_("code"),
+    "command",
+    "fake end",
+    "judge turn",
+    "turn tokens",
+    "system message",
+    "json",
+    "stated result",
+    "repeated",
+    "role play",
+    "flattery",
+    "threat",
+    "code",
 )
 
 
@@ -461,19 +460,14 @@ def plot_kinds(summed: pd.DataFrame, judge: str, benchmark: str) -> Figure | Non
         forest(ax, part, y, palette[wording], marker=mark, ms=4.5, label=wording)
     for line in (0.5, len(names) - 1.5):
         ax.axhline(line, color=FAINT, lw=0.8)
-    shown = [_(name) for name in names[1:-1]]
-    forest_axis(ax, [_("all instructions"), *shown, _("harmless sentence")])
-    ax.set(xlim=(-0.03, 1.03), xlabel=_("share that win the mark they are after (0 is ideal)"))
+    shown = list(names[1:-1])
+    forest_axis(ax, ["all instructions", *shown, "harmless sentence"])
+    ax.set(xlim=(-0.03, 1.03), xlabel="share that win the mark they are after (0 is ideal)")
     legend_below(fig, ax)
     planted = rows[rows.kind == PLANTED].sort_values("won", kind="stable")
-    shares = _(", ").join(
+    shares = ", ".join(
         f"{row['wording']} {percent(row['won'])}" for row in planted.to_dict("records")
     )
-    title = _(
-        "{judge} on {benchmark}: instructions win in {shares}",
-        judge=judge,
-        benchmark=benchmark,
-        shares=shares,
-    )
+    title = f"{judge} on {benchmark}: instructions win in {shares}"
     set_title(fig, title, letters=75)
     return fig

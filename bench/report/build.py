@@ -21,10 +21,10 @@ from bench.analyses import OVER_VARIANTS, run_folders
 from bench.benchmarks import get
 from bench.core import places
 from bench.core.errors import BadInput
-from bench.core.i18n import notebook, use_language
 from bench.core.locks import lock
 from bench.core.places import DEMO, NOTEBOOKS
 from bench.core.progress import progress, say
+from bench.core.text import notebook_title
 from bench.figures.style import use_models
 from bench.report import execute, kernels, site, study, study_runs
 from bench.report.execute import check_parameters, types_of_parameters
@@ -84,7 +84,7 @@ def make(
         is_new = not index.exists() or index.stat().st_mtime < path.stat().st_mtime
         for line in _planned(plan, folder, is_new):
             say(line)
-        with use_language(plan.language), use_models([model.label for model in plan.models]):
+        with use_models([model.label for model in plan.models]):
             return making.make(at_a_time)
 
 
@@ -377,4 +377,4 @@ def _page(
 def _shown_as(plan: Study, name: str) -> str:
     """Return the name of a page in the navigation."""
     titles = {variant.key: variant.title for variant in plan.variants}
-    return titles.get(name) or notebook(name)
+    return titles.get(name) or notebook_title(name)

@@ -26,7 +26,6 @@ from bench.core.errors import (
     quoted,
 )
 from bench.core.files import atomic_path, explain_write_errors
-from bench.core.i18n import language
 from bench.report import kernels
 
 # Seconds that a cell may take.
@@ -179,7 +178,6 @@ def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path
         "parameters": _digest(json.dumps(parameters, sort_keys=True, default=str).encode()),
         "runs": {str(folder): _of_run(folder) for folder in runs},
         "package": f"{__version__} {_code()}",
-        "language": language(),
     }
 
 

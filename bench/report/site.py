@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from bench import __version__
 from bench.benchmarks import module
-from bench.core import export, i18n
+from bench.core import export
 from bench.core.errors import NoRuns
-from bench.core.i18n import _
+from bench.core.text import column, notebook_title
 from bench.metrics.headline import short_title, warnings
 from bench.report import downloads, items, overview
 from bench.report.execute import Trouble, drop_blank_outputs
@@ -93,7 +93,6 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     book.cells = _sections_that_show_something(book.cells)
     title, contents = name, []
     for cell in (cell for cell in book.cells if cell.cell_type == "markdown"):
-        cell.source = i18n.prose(cell.source)
         marks, _space, heading = cell.source.partition("\n")[0].partition(" ")
         if marks == "#":
             title = heading
@@ -109,8 +108,8 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         if FOLD in cell.metadata.get("tags", []):
             captions = [output.get("metadata", {}).get("caption", "") for output in cell.outputs]
             short = list(dict.fromkeys(re.split("[.;。；]", text)[0] for text in captions if text))
-            rest = [_("{n} more", n=len(short) - NAMED)] if len(short) > NAMED else []
-            cell.metadata["summary"] = _("; ").join([*short[:NAMED], *rest])
+            rest = [f"{len(short) - NAMED} more"] if len(short) > NAMED else []
+            cell.metadata["summary"] = "; ".join([*short[:NAMED], *rest])
     body, _unused = exporter.from_notebook_node(book)
     # Links are relative to the notebook, which is one folder deeper.
     body = re.sub(r"""(href=["'])\.\./tables/""", r"\1tables/", body)
@@ -164,8 +163,7 @@ class Site:
         script = (TEMPLATES / "script.js").read_text("utf-8")
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         self._environment.globals.update(
-            _=i18n._,
-            column=i18n.column,
+            column=column,
             short_title=short_title,
             direction=overview.direction,
             css=Markup((TEMPLATES / "style.css").read_text("utf-8")),
@@ -180,9 +178,6 @@ class Site:
             plan=self._plan,
             pages=pages,
             version=__version__,
-            language=i18n.tag(),
-            # The language of references.
-            written=i18n.TAGS["en"],
             **values,
         )
 
@@ -201,15 +196,15 @@ class Site:
         pages = {}
         for variant in self._plan.variants:
             if variant.page and any(key == variant.key for _model, key in runs):
-                title = _("{title}: questions and answers", title=variant.title)
-                shown_as = _("{title} answers", title=variant.title)
+                title = f"{variant.title}: questions and answers"
+                shown_as = f"{variant.title} answers"
                 name = f"{ANSWERS}{variant.key}"
                 pages[variant.key] = Page(name, shown_as, title, "", [], [])
         return pages
 
     def _links(self, asked: Asked, pages: Sequence[Page]) -> list[tuple[str, str]]:
         """Return the sections of a benchmark's page that the index links to, and their places."""
-        sections = {CATEGORIES: _("by category"), OFFICIAL: _("the released code's numbers")}
+        sections = {CATEGORIES: "by category", OFFICIAL: "the released code's numbers"}
         return [
             (sections[section], f"{page.file}#{mark}")
             for page in pages
@@ -234,14 +229,14 @@ class Site:
             pages,
             page=page,
             shown=shown,
-            data_language=language or i18n.TAGS["en"],
+            data_language=language or "en",
         )
         export.write_text(self._folder / page.file, text)
         names = overview.informed(asked.scores, asked.headlines[0]) if len(asked.scores) else []
         if len(names) < 2:
             return []
         place = items.differing(shown, names[0], names[-1])
-        text = _("where {first} and {second} differ", first=names[0], second=names[-1])
+        text = f"where {names[0]} and {names[-1]} differ"
         return [(text, f"{page.file}#{place}")] if place else []
 
     def write(
@@ -297,7 +292,7 @@ class Site:
             warnings=warnings([run.about for run in every_run]),
             pending=pending,
             waiting=waiting,
-            left_out=[(i18n.notebook(name), i18n.note(why)) for name, why in left_out.items()],
+            left_out=[(notebook_title(name), why) for name, why in left_out.items()],
             runs=[
                 (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
                 for name, run in zip(labels(every_run), every_run, strict=True)

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput, NotApplicable
-from bench.core.i18n import N_
 from bench.data.cbbq import CONDITIONS, Question
 from bench.data.cbbq.official_wording import VERSION as SCRIPTS_VERSION
 from bench.tasks import fence, lessons, reading
@@ -23,8 +22,8 @@ from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
 
 TASKS = {
-    "ambiguous": N_("nothing tells who did what"),
-    "disambiguous": N_("facts go against the stereotype"),
+    "ambiguous": "nothing tells who did what",
+    "disambiguous": "facts go against the stereotype",
 }
 # The paper's prompt settings: the question, with an instruction to be unbiased, and with a thought.
 PROMPTING = ("Q", "Q+IF", "Q+IF+CoT")

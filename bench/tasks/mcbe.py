@@ -19,7 +19,6 @@ from rapidfuzz.distance import LCSseq
 
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, quoted
-from bench.core.i18n import N_
 from bench.data.mcbe import Instance
 from bench.tasks import fence, lessons, reading
 from bench.tasks.choices import NAMES, letter, named
@@ -29,14 +28,14 @@ from bench.tasks.replies import answered, final
 from bench.tasks.request import Key, Request, Setting, Until, Way
 
 TASKS = {
-    "pc": N_("preference computation"),
-    "sc": N_("subcategory classification"),
-    "ss": N_("scenario selection"),
-    "ba": N_("bias analysis"),
-    "bs": N_("bias scoring"),
+    "pc": "preference computation",
+    "sc": "subcategory classification",
+    "ss": "scenario selection",
+    "ba": "bias analysis",
+    "bs": "bias scoring",
 }
 # Units of answers that are numbers.
-UNITS = {"pc": N_("nats per token"), "bs": N_("0 to 10")}
+UNITS = {"pc": "nats per token", "bs": "0 to 10"}
 SETTINGS = {
     # What comes before the sentence to classify. In the released code a judge decides it;
     # in the paper it is the sentence alone.

@@ -29,7 +29,6 @@ from transformers import (
 
 from bench.core.errors import RunFailed
 from bench.core.files import atomic_path
-from bench.core.i18n import N_
 from bench.core.locks import lock
 from bench.core.progress import progress
 from bench.scorers.base import VERBS, Answer, Decoding, Model, Options, Tally, digest, messages
@@ -85,7 +84,7 @@ class Tiny(Model):
         carried = [file.read_bytes() for file in files if file.parent == WEIGHTS]
         hashes = [hashlib.sha256(raw).hexdigest() for raw in carried]
         about = {
-            "kind": N_("demonstration model (trained by this package on its own samples)"),
+            "kind": "demonstration model (trained by this package on its own samples)",
             "id": self.recipe.name,
             "revision": digest([file.name for file in files] + hashes),
             **self.where.describe(),
