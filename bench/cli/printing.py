@@ -287,48 +287,6 @@ def _duration(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def planned(
-    benchmark: str, table: "pd.DataFrame", difference: float, power: float, format: str
-) -> None:
-    """Print how many units a difference needs."""
-    say(
-        f"{module('metrics', benchmark).UNITS} that a difference of {difference:g} needs, to be "
-        f"found in {power:.0%} of studies at the 5 % level; requests are those of all models "
-        "together"
-    )
-    if format != "table":
-        _print_as(table, format)
-        return
-    from rich.table import Table
-
-    shown = Table(show_edge=False, pad_edge=False)
-    for name in table:
-        is_text = name in ("task", "metric", "comparison", "from")
-        shown.add_column(str(name).replace("_", " "), justify="left" if is_text else "right")
-    for row in table.itertuples(index=False):
-        shown.add_row(*(_safe(cell) if isinstance(cell, str) else _count(cell) for cell in row))
-    _console().print(shown)
-
-
-def readings(run: Any, sheet: Path) -> None:
-    """Write a sheet of replies to be read by hand, or print what a filled-in one says."""
-    from bench.metrics.readings import precision_note
-    from bench.records import READINGS
-    from bench.run import readings as sheets
-
-    if not sheet.exists():
-        n = sheets.write_sheet(run, sheet)
-        column = sheets.READING
-        _show(f"{sheet}: {n:,} replies; write in column `{column}` what each of them answers")
-        return
-    checked = sheets.read_sheet(run, sheet)
-    _show(f"{sheet}: {checked.filled:,} of {checked.rows:,} replies are filled in")
-    for task in checked.precision.itertuples():
-        print(f"{task.task}: {precision_note(task)}")
-    file = run.folder / READINGS
-    _show(f"kept in {file}; `bench score {run.folder}` shows it beside the scores")
-
-
 def written(files: "Sequence[WrittenFile]", unit: str) -> None:
     """Print which files were written, with how many `unit`, and whether they are as released."""
     for file in files:

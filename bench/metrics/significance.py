@@ -191,16 +191,6 @@ def detectable(sd: float, units: int, strata: int = 1, power: float = POWER) -> 
     return _steps(freedom, power) * sd / math.sqrt(units) if freedom >= 1 else np.nan
 
 
-def units_needed(sd: float, difference: float, strata: int = 1, power: float = POWER) -> float:
-    """Compute how many units show a difference with this power; NaN for unknown sd."""
-    if np.isnan(sd):
-        return np.nan
-    units = max(strata + 1, math.ceil((_steps(np.inf, power) * sd / difference) ** 2))
-    while detectable(sd, units, strata, power) > difference:
-        units += 1
-    return units
-
-
 def _steps(freedom: float, power: float) -> float:
     return float(stdtrit(freedom, (1 + LEVEL) / 2) + stdtrit(freedom, power))
 

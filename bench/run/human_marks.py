@@ -2,7 +2,6 @@
 
 Explanations of CBBQ: a person is the judge, `--judge replay:FILE.csv` reads the sheet. Analyses of
 McBE: people grade what a judge has graded, the notebook `judge_agreement` reads the sheet.
-`bench.run.readings` has sheets on which people check the parser of replies.
 """
 
 import hashlib
