@@ -324,7 +324,7 @@ def _fit(
 
         class ShowProgress(transformers.TrainerCallback):
             def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-                bar.advance()
+                bar.update()
 
         def accuracy(predicted: Any) -> dict[str, float]:
             right = predicted.predictions.argmax(-1) == predicted.label_ids

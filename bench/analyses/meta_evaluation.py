@@ -217,7 +217,7 @@ def evaluate(
                         measured = {"measure": name, "score": score}
                         measured |= {"expected": ideal.get(name, np.nan), "source": source}
                         table.append({**row, **measured, "data": f"{pack.name}, {pack.version}"})
-                    bar.advance()
+                    bar.update()
     return pd.DataFrame(table)
 
 

@@ -170,7 +170,7 @@ def evaluate(
                 for measure, score in scores.items():
                     about = (name, *measure, measure in headlines, *respondent)
                     rows.append((*about, score, source, key))
-                bar.advance()
+                bar.update()
     return pd.DataFrame(rows, columns=[*NAMES, *Respondent._fields, "score", "source", "key"])
 
 

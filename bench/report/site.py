@@ -314,9 +314,7 @@ class Site:
             picture = None
             figure, caption = overview.main_picture(first)
             if figure is not None:
-                png = base64.b64encode(
-                    export.quantize_png(export.to_png(figure), transparent=True)
-                ).decode()
+                png = base64.b64encode(export.to_png(figure, transparent=True)).decode()
                 width = round(figure.get_size_inches()[0] * 96)
                 source, alt = f"data:image/png;base64,{png}", str(figure.get_label())
                 picture = Picture(source, alt, caption, width)

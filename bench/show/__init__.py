@@ -166,12 +166,12 @@ def figure(fig: Figure | None, name: str, caption: str = "") -> None:
     # A report's pages show the fine picture. A notebook, which is committed with its outputs, needs
     # no more than the pixels that it is shown with.
     if folder:
-        png = export.write_picture(fig, folder, _file_name(name))
+        export.write_picture(fig, folder, _file_name(name))
+        png = export.to_png(fig, transparent=True)
     else:
         png = export.to_png(fig, PIXELS)
     alt = str(fig.get_label())
-    few = export.quantize_png(png, transparent=folder is not None)
-    data = {"image/png": base64.b64encode(few).decode(), "text/plain": alt}
+    data = {"image/png": base64.b64encode(png).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * PIXELS)
     display(data, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
     title = caption or fig.get_suptitle().replace("\n", " ") or alt

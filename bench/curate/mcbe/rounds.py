@@ -378,7 +378,7 @@ class Rounds:
                     values = (item, clean(reply), self.model, wording["version"], digest, when)
                     self.merged[item] = dict(zip(MERGED_FIELDS, values, strict=True))
                 atomic_write(path, _as_lines(self.merged.values()))
-                bar.advance(len(batch))
+                bar.update(len(batch))
 
     def _with_texts(self, rows: pd.DataFrame) -> pd.DataFrame:
         return self.drafts[["item_id", *TEXTS]].merge(rows, on="item_id")

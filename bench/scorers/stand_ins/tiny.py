@@ -307,7 +307,7 @@ def train_causal(recipe: Recipe, text: Lessons) -> Qwen2ForCausalLM:
         for _ in range(size.steps):
             tiny_nli.descend(network, optimizer, loss())
             schedule.step()
-            bar.advance()
+            bar.update()
     return network
 
 
