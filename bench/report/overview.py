@@ -34,7 +34,7 @@ from bench.metrics.headline import (
 )
 from bench.metrics.table import ALL, Headline
 from bench.report.study import StudyModel, Variant
-from bench.report.study_runs import ASKED, DONE, FAILED, Cell
+from bench.report.study_runs import DONE, FAILED, Cell
 from bench.run.results import Run, labels, table
 from bench.scorers import split_kind
 
@@ -127,8 +127,6 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool
 
 
 def _reason(cell: Cell) -> str:
-    if cell.state == ASKED:
-        return "still being asked"
     text = "failed: {why}" if cell.state == FAILED else "not applicable: {why}"
     return text.format(why=cell.why)
 
