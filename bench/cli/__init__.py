@@ -68,8 +68,7 @@ DryRun = Annotated[
     bool,
     flag(
         "--dry-run",
-        "Ask nothing of an endpoint and write nothing; print requests, tokens, costs and, for "
-        "models on this machine, the time.",
+        "Ask nothing and write nothing; print requests, tokens and, with a price, costs.",
     ),
 ]
 

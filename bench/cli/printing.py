@@ -251,21 +251,20 @@ def estimates(given: Sequence[Any], format: str) -> None:
     for name in names:
         table.add_column(name)
     shown = ["requests", "recorded", "tokens read", "tokens written"]
-    for name in (*shown, *["costs"] * bool(every.prices), "time"):
+    for name in (*shown, *["costs"] * bool(every.prices)):
         table.add_column(name, justify="right")
     for *texts, part in lines:
         counts = [f"{part.requests:,}", f"{part.recorded:,}"]
         counts += [_between(part.tokens_in), _between(part.tokens_out)]
         if every.prices:
             counts.append(_between(part.cost, money))
-        table.add_row(*map(_safe, texts), *counts, _duration(part.seconds))
+        table.add_row(*map(_safe, texts), *counts)
     console = _console()
     if len(given) == 1:
         judged = f", judged by {first.judge}" if first.judge else ""
         times = "once" if first.repeats == 1 else f"{first.repeats:,} times"
         title = f"[bold]{_safe(first.model)}[/] on {first.benchmark}{_safe(judged)}"
-        files = f"{first.shards:,} {'file' if first.shards == 1 else 'files'}"
-        console.print(f"{title}: asked {times}, recorded in {files}")
+        console.print(f"{title}: asked {times}")
     console.print(table)
     for note in every.notes:
         console.print(_safe(note))
@@ -277,14 +276,6 @@ def _between(given: Any, form: Callable[[float], str] = "{:,.0f}".format) -> str
         return "—"
     low, high = map(form, given)
     return low if low == high else f"{low} to {high}"
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "—"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def written(files: "Sequence[WrittenFile]", unit: str) -> None:

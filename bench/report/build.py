@@ -102,7 +102,7 @@ def estimates(
     """
     plan = study.load(Path(study_file) if study_file else DEMO)
     folder = Path(out).resolve() if out else places.reports() / plan.name
-    return list(study_runs.estimates(plan, folder, measure=True).values())
+    return list(study_runs.estimates(plan, folder).values())
 
 
 def _planned(plan: Study, folder: Path, is_new: bool) -> list[str]:
@@ -117,7 +117,7 @@ def _planned(plan: Study, folder: Path, is_new: bool) -> list[str]:
     cells = study_runs.cells(plan)
     if not is_new and all(records.is_complete(run_folder(folder, cell)) for cell in cells):
         return []
-    estimates = study_runs.estimates(plan, folder, measure=False)
+    estimates = study_runs.estimates(plan, folder)
     by_title: dict[str, list[Estimate]] = {}
     for estimate in estimates.values():
         by_title.setdefault(estimate.benchmark, []).append(estimate)

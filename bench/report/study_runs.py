@@ -76,13 +76,11 @@ def cells(plan: Study) -> list[Cell]:
     return [Cell(model, variant, NOT_ASKED) for model in plan.models for variant in plan.variants]
 
 
-def estimates(plan: Study, folder: Path, measure: bool) -> dict[tuple[str, str], Estimate]:
+def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
     """Estimate the runs of a study that can be asked, by place.
 
-    The `benchmark` of an estimate is the title of the variant.
-
-    Args:
-        measure: see `bench.run.estimate`; without, new runs that ask the same share an estimate.
+    The `benchmark` of an estimate is the title of the variant. New runs that ask the same share an
+    estimate. A run that cannot be asked is left out; why is reported when it is asked.
     """
     known: dict[str, Estimate] = {}
     by_place = {}
@@ -90,20 +88,18 @@ def estimates(plan: Study, folder: Path, measure: bool) -> dict[tuple[str, str],
         model, variant = cell.model, cell.variant
         options, out = plan.run_options(model, variant), run_folder(folder, cell)
         asked = {name: value for name, value in options.items() if name not in ("name", "keys")}
-        same = json.dumps([variant.key, split_kind(model.model)[0], asked], default=str)
-        if measure or out.exists() or same not in known:
-            given = {"partial": True, "measure": measure, "out": out, **options}
-            try:
+        kind, text = split_kind(model.model)
+        same = json.dumps([variant.key, kind or text, asked], default=str)
+        if out.exists() or same not in known:
+            given = {"partial": True, "out": out, **options}
+            with suppress(BadInput, RunFailed):
                 try:
                     known[same] = estimate(variant.benchmark, model.model, **given)
                 except AnotherRun as other:  # which makes place for this one
                     given["out"] = _kept(out, other.identity)
                     known[same] = estimate(variant.benchmark, model.model, **given)
-            except (BadInput, RunFailed) as error:
-                if measure:  # else it is reported when it is asked
-                    say(f"{model.label} on {variant.key} is not counted: {error}")
-                continue
-        by_place[cell.place] = known[same]._replace(benchmark=variant.title, model=model.label)
+        if same in known:
+            by_place[cell.place] = known[same]._replace(benchmark=variant.title, model=model.label)
     return by_place
 
 

@@ -15,7 +15,7 @@ from bench.scorers.local.generation import Generator, StopRule, take_sampling
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.options import GenerationOptions
 from bench.tasks.replies import THOUGHT_TAGS, unfinished_thought
-from bench.tasks.request import Request, Turns
+from bench.tasks.request import Turns
 
 
 class Causal(LocalModel):
@@ -64,14 +64,6 @@ class Causal(LocalModel):
             **self.chat.describe(),
             **self.generation.describe(),
         }
-
-    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        counts = super().count_tokens(requests)
-        prompted = [k for k, request in enumerate(requests) if request.verb != "nll"]
-        texts = [self.chat.render(requests[k].turns) for k in prompted]
-        for k, ids in zip(prompted, self.chat.encode(texts), strict=True):
-            counts[k] = len(ids)
-        return counts
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token after the first, special tokens included.

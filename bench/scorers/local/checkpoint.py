@@ -13,7 +13,6 @@ from transformers.utils import logging as transformers_logging
 from bench.core.errors import BadInput
 from bench.scorers.base import Model, Tally, TooLong, digest
 from bench.scorers.local.device import Placement, batches
-from bench.tasks.request import Request
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -48,14 +47,6 @@ class LocalModel(Model):
             **self.tokenizer_identity,
             "parameters": self.network.num_parameters(),
         }
-
-    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        """Count the tokens of each request as the model reads it."""
-        rows = [
-            (request.prompt, request.hypothesis) if request.verb == "classify" else (request.text,)
-            for request in requests
-        ]
-        return [len(self.tokenizer(*row)["input_ids"]) for row in rows]
 
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
         """Raise TooLong for texts beyond the model's positions or `at_most`; nothing is cut.
