@@ -44,11 +44,14 @@ class Masked(LocalModel):
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token given all others, without special tokens.
 
+        The token for unknown words counts as any other: without it, two sentences that differ in a
+        word outside the vocabulary would be as likely as each other.
+
         `bos` changes nothing: the model has special tokens at both ends anyway.
         """
         encoded = [self.tokenizer(text)["input_ids"] for text in texts]
         self.check_lengths(list(map(len, encoded)), "the text", self.tokenizer.model_max_length)
-        special = set(self.tokenizer.all_special_ids)
+        special = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
         return self._masked(
             encoded, [[i for i, token in enumerate(ids) if token not in special] for ids in encoded]
         )
