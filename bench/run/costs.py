@@ -292,7 +292,7 @@ def _tokens_per_character(model: str, base: str | None, texts: Sequence[str]) ->
     try:
         files = hub.locate(model)
         files = hub.base_of(model, files, base) or files
-        tokenizer = tokenizer_of(files.path, files.options)
+        tokenizer, _ = tokenizer_of(files.path, files.options)
     except Exception:  # files of others can be wrong in any way, as the run will say
         return None
     sample = spread_evenly(texts, SAMPLE)
