@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.tasks.replies import plain
+from bench.tasks.simplified import simplified
 
 # How many characters are looked at before and after a mention, up to the end of its clause.
 WINDOW = 80
 _MARKS = r"[\s\"'“”‘’「」『』【】《》()\[\]{}:=_-]"
 _WORDS: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("reply_words.toml").read_text("utf-8")
+    simplified(Path(__file__).with_name("reply_words.toml").read_text("utf-8"))
 )
 # What replies call certain answers: the option unknown, descriptions A and B, the NLI labels.
 NAMES: dict[str, list[str]] = _WORDS["names"]
