@@ -115,7 +115,7 @@ _JOINING = _Pattern(
 _COMMA = re.compile(rf"{_MARKS}*+,{_MARKS}*+")
 _COMMA_AFTER = re.compile(rf"{_MARKS}*+(?:[,。;!?.\n]|$|都|均|两|皆|(?:or|and)\b)")
 _LISTED = re.compile(
-    r"\s?[.、:)](?!\s?(?:$|[A-H](?![A-Za-z])|[✅❌]|[0-9.]+%))|→(?!\s?[A-H])"
+    r"\s?[.、:)](?!\s?(?:$|[A-H](?![A-Za-z])|[01]?\.[0-9]|[0-9.]+%))|→(?!\s?[A-H正对最])"
     r"|(?:选项)?[是为](?!正确|最|因|不|对|错)"
 )
 # Between answers that are listed line by line, and behind the last of them.
@@ -124,7 +124,7 @@ _LINE_END = re.compile(r"[.、。]?(?:\n|$)")
 # A没有B常见 is A不如B常见.
 _LESS = re.compile(r"(?<=[A-H])没有?(?=[A-H][^,。;\n]{0,8}(?:可能|常见|普遍|合理|现实|[大高多好]))")
 # Probabilities, which add up to one: A: 80%, B: 20%.
-_SHARE = re.compile(rf"{_MARKS}*+([01]?\.[0-9]+|[0-9]{{1,3}}(?:\.[0-9]+)?(?=\s?%))")
+_SHARE = re.compile(rf"{_MARKS}*+([01]?\.[0-9]+|[01](?![\w.])|[0-9]{{1,3}}(?:\.[0-9]+)?(?=\s?%))")
 # Ticks and crosses stand before the answers of a line, or behind them.
 _ARROW = re.compile(r"\s?(?:[-=–—]+>|[⇒➔➜➡])\s?")
 _TICK, _CROSS = re.compile("[√✓✔☑]\ufe0f?"), re.compile("[×✗✘✖❎]\ufe0f?")
@@ -142,8 +142,8 @@ _PLACES = {"一": 0, "1": 0, "first": 0, "二": 1, "2": 1, "second": 1, "三": 2
 _PLACES |= {"最后一": -1, "last": -1}
 _PLACE = re.compile(
     r"(?:(?P<back>倒数)?第)?\s?(?P<place>(?:(?<=第)|(?<=第\s))[一二三1-3]|最后一)\s?"
-    r"(?P<unit>[个种项条句段])(?P<noun>选项|选择|答案|句子|描述|情形)?"
-    r"|(?:选项|句子|描述|情形|\b(?:option|sentence|description)\s)(?P<number>[一二三1-3])(?![0-9.])"
+    r"(?P<unit>[个种项条句段])(?P<noun>选项|选择|答案|句子|描述|情[形况]|话)?"
+    r"|(?:选项|句子?|描述|情[形况]|\b(?:option|sentence|description)\s)(?P<number>[一二三1-3])(?![0-9.])"
     r"|(?:\bthe\s)?\b(?P<ordinal>first|second|third|last)\s"
     r"(?:one|option|choice|answer|sentence|description)\b"
     r"|(?P<pair>[前后]者|\bthe\s(?:former|latter)\b)",
@@ -157,7 +157,8 @@ _NO_STATEMENT = _Pattern(_any(_PEOPLE["no_statement"]))
 _SUBJECT = _Pattern(rf"(?:{_any(_PEOPLE['lead'])}|{_MARKS})*+")
 # A fact of the person, not of somebody related, and not that the person did not do it.
 _PREDICATE = _Pattern(
-    rf"{_MARKS}*+(?![和与跟或及之们]|的(?!.{{1,12}}[更最较])|(?:也|都|并|就)?{_any(_PEOPLE['not_done'])})\w"
+    rf"{_MARKS}*+(?![和与跟或及之们]|的(?!.{{1,12}}[更最较])|(?:也|都|并|就)?{_any(_PEOPLE['not_done'])}"
+    rf"|{_any(_PEOPLE['general'])}(?![^,。;\n]{{0,8}}[更最较]))\w"
 )
 _CONCLUSION = _Pattern(rf"{_any(_PEOPLE['conclude'])}[^,。;\n不没未]{{0,8}}?[他她](?![们的])")
 # Small letters are mentions after these alone.
@@ -195,7 +196,8 @@ def tidy(reply: str) -> str:
 
 def _separated(line: str) -> str:
     """Put each answer of a line into a clause of its own, together with its tick or cross."""
-    is_before = re.match(r"[\s(\[]*[✅❌]", line)
+    line = re.sub(r"(?<=[A-H])[.、:)]\s?(?=[✅❌])", " ", line)  # A. ❌ no evidence
+    is_before = re.match(r"\W*?[✅❌]", line)
     return re.sub("([✅❌])", r"; \1" if is_before else r"\1; ", line)
 
 
