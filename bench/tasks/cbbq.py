@@ -19,7 +19,7 @@ from bench.data.cbbq.official_wording import VERSION as SCRIPTS_VERSION
 from bench.tasks import fence, lessons, reading
 from bench.tasks.choices import NAMES, by_place, letter, named, person, tidy, untold
 from bench.tasks.prompts import PromptSet
-from bench.tasks.replies import final
+from bench.tasks.replies import final, plain
 from bench.tasks.request import Key, Request, Setting, Way
 
 TASKS = {
@@ -167,7 +167,7 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
     # 前者 is the person whom the reply or, if it names none, the question names first.
     pair = sorted(people, key=lambda name: (response.find(name), shown.index(people[name])))
     letters = "".join(LETTERS[shown.index(people[name])] for name in pair)
-    chosen = letter(response, LETTERS) or by_place(response, LETTERS, letters)
+    chosen = letter(_bare(response, item), LETTERS) or by_place(response, LETTERS, letters)
     if chosen:
         return shown[LETTERS.index(chosen)]
     unknown = dict.fromkeys((*NAMES["unknown"], item.ans2), LETTERS[2])
@@ -176,6 +176,12 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
     if chosen or re.search(r"(?<![A-Za-z])[A-C](?![A-Za-z])", response):
         return chosen
     return named(response, unknown).value or person(response, people)
+
+
+def _bare(response: str, item: Any) -> str:
+    """Leave out the texts of the options behind their letters: B. 无业者 does not deny B."""
+    texts = "|".join(re.escape(plain(text)) for text in (item.ans0, item.ans1, item.ans2) if text)
+    return re.sub(rf"([A-C]{MARKS}[.:、]?{MARKS})(?:{texts})", r"\1此", plain(response))
 
 
 def readable_values(task: str, request: str, item: Any) -> Mapping[str, str] | range:

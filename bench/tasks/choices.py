@@ -64,7 +64,12 @@ class _Pattern:
 
 
 # Also behind a short "no": but they are not: neutral; no: B.
-_CLAUSE = re.compile(r"[,;。!?\n]|\.(?=\s|$|\.)|(?:(?<=are not)|(?<=\bno)):|(?<=\bno) ?—", re.I)
+_CLAUSE = re.compile(r"[,;。!?\n—]|\.(?=\s|$|\.)|(?:(?<=are not)|(?<=\bno)):", re.IGNORECASE)
+# 除了C，其他都没有依据 chooses C.
+_OTHERS = re.compile(
+    r"(?:[之以]?外)?,?\s?(?:其[他它余]|别的|另[外一]|剩下|[A-H]\s?[和与、,]\s?[A-H])"
+    r"[^,。;\n]{0,8}?(?:没|不(?!确定|知道)|缺|无(?!法)|错)"
+)
 _OPTION, _FILLER = [_WORDS["option"]], [_WORDS["option"], _WORDS["filler"]]
 _OF_IT = _run(*_OPTION, _WORDS["of_it"])
 
@@ -139,14 +144,14 @@ _LETTER = re.compile(
 )
 # An answer that is named by its place: 第二个, 选项二, 倒数第一个, the last one, 后者.
 _PLACES = {"一": 0, "1": 0, "first": 0, "二": 1, "2": 1, "second": 1, "三": 2, "3": 2, "third": 2}
-_PLACES |= {"最后一": -1, "last": -1}
+_PLACES |= {"one": 0, "two": 1, "three": 2, "最后一": -1, "last": -1}
 _PLACE = re.compile(
     r"(?:(?P<back>倒数)?第)?\s?(?P<place>(?:(?<=第)|(?<=第\s))[一二三1-3]|最后一)\s?"
-    r"(?P<unit>[个种项条句段])(?P<noun>选项|选择|答案|句子|描述|情[形况]|话)?"
-    r"|(?:选项|句子?|描述|情[形况]|\b(?:option|sentence|description)\s)(?P<number>[一二三1-3])(?![0-9.])"
+    r"(?P<unit>[个种项条句段位])(?P<noun>选项|选择|答案|句子|描述|情[形况]|话)?"
+    r"|(?:选项|句子?|描述|情[形况]|\b(?:option|sentence|description)\s)(?P<number>[一二三1-3]|one|two|three)(?![0-9]|\.[0-9])"
     r"|(?:\bthe\s)?\b(?P<ordinal>first|second|third|last)\s"
     r"(?:one|option|choice|answer|sentence|description)\b"
-    r"|(?P<pair>[前后]者|\bthe\s(?:former|latter)\b)",
+    r"|(?P<pair>[前后](?:者|一[个种项句])|\bthe\s(?:former|latter)\b)",
     re.IGNORECASE,
 )
 # Behind 第一个 without a noun: it has ended, or goes on as answers do. 第一个离开的 is no answer.
@@ -232,7 +237,7 @@ def by_place(reply: str, letters: str, pair: str) -> str:
     for match in _PLACE.finditer(text):
         end = match.end()
         if match["pair"]:
-            value = pair[match["pair"].lower() in ("后者", "the latter")]
+            value = pair["后" in match["pair"] or "latter" in match["pair"].lower()]
         elif match["unit"] and not match["noun"] and not _PLACE_END.match(text, end):
             continue
         else:
@@ -321,7 +326,9 @@ def choice(
         after = text[last.end : end.start() if end else last.end + WINDOW]
         # 是女生没有做完 does not deny 女生.
         is_fact = words and _IS.search(before)
-        if _DENYING.search(before) or (_DENIED.match(after) and not is_fact):
+        if before.endswith(("除", "除了")) and _OTHERS.match(text, last.end):
+            ranks.append((0, last))
+        elif _DENYING.search(before) or (_DENIED.match(after) and not is_fact):
             denied |= {mention.value for mention in group}
         elif len({mention.value for mention in group}) == 1 and not (end and end[0] == "?"):
             rank = _rank(text, first, before, after, words)

@@ -72,7 +72,7 @@ _BEFORE = re.compile(
 )
 # A number is a bound, denied, given up or a name's after these; a mark of HTML is no bound.
 _DENIED = re.compile(
-    r"(?:(?:[大小高低多少]于|超过|不[止只]|不足|达不到|[不未没]有?[达得]?到|不满|不至于|至[少多]|最[多少高低])(?:或?等于)?\s?"
+    r"(?:(?:[大小高低多少]于|超过|不[止只]|不足|[达够算谈称]不[到上]|[不未没]有?[达得]?到|不满|不至于|至[少多]|最[多少高低])(?:或?等于)?\s?"
     r"|<=?(?!\s?[0-9.]{1,8}分?\s?>)\s?|(?<![a-z\"'/=-])>=?(?![^<\n]{1,12}</)\s?"
     r"|(?:不(?:是|[应会能想]该?|该)|并非|而非|没有?(?=[给打评记]))(?:[给打评记得][到出为]?)?\s?"
     r"|(?<![a-z])(?:not(?:\squite)?|[a-z]{2,5}n['’]t|than|above|below|over|under|at least|at most"
@@ -249,7 +249,9 @@ def _read(text: str, maximum: float, passed: set[int]) -> float:
     given: list[tuple[int, float, int]] = []  # weight, value, place
     for label in _LABEL.finditer(text):
         value = _labelled(text, label.end(), maximum, passed)
-        if value is not None:
+        # 12分（总分13分） tells the maximum.
+        is_whole = value == maximum and text[: label.start()].endswith("(")
+        if value is not None and not is_whole:
             weight = (
                 3
                 if label["last"]

@@ -15,8 +15,9 @@ from tests.benchmarks.replies import READERS, TABLES, by_kind, read_tables
 
 # Replies of the table that the readers were made on which are read otherwise, by id.
 KNOWN = {
-    *("cbbq-306", "kinds-cbbq-118", "kinds-cbbq-177", "kinds-nli-050"),
+    *("cbbq-306", "kinds-cbbq-177", "kinds-nli-050"),
     *("probe-cbbq-033", "probe-cbbq-038", "probe-nli-023"),
+    "fresh-nli-018",
 }
 QUESTION = SimpleNamespace(ans0="男生", ans1="女生", ans2="不知道")
 LABELLED = SimpleNamespace(labels=("家庭分工", "职业", "职业分工"))
