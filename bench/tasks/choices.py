@@ -67,7 +67,7 @@ class _Pattern:
 _CLAUSE = re.compile(r"[,;。!?\n—]|\.(?=\s|$|\.)|(?:(?<=are not)|(?<=\bno)):", re.IGNORECASE)
 # 除了C，其他都没有依据 chooses C.
 _OTHERS = re.compile(
-    r"(?:[之以]?外)?,?\s?(?:其[他它余]|别的|另[外一]|剩下|[A-H]\s?[和与、,]\s?[A-H])"
+    r"(?:[之以]?外)?,?\s?(?:其[他它余]|别的|另[外一]|剩下|[都均]|[A-H]\s?[和与、,]\s?[A-H])"
     r"[^,。;\n]{0,8}?(?:没|不(?!确定|知道)|缺|无(?!法)|错)"
 )
 _OPTION, _FILLER = [_WORDS["option"]], [_WORDS["option"], _WORDS["filler"]]
@@ -84,7 +84,7 @@ _NEGATION = _Pattern(_any(_WORDS["deny_before"]["negations"]))
 _CONTRAST = _Pattern(_any(_WORDS["deny_before"]["contrasts"]))
 # 是女生, 忘记关灯的是那位女生
 _IS = _Pattern(
-    rf"(?:(?:^|的)(?:人|同学)?(?:应该|可能|大概|就)?是{_run(*_FILLER)}"
+    rf"(?:(?:^|的[^,。;\n是不非]{{0,6}})(?:应该|可能|大概|就)?是{_run(*_FILLER)}"
     r"|\bwho\b[^,.;\n]{1,40} (?:is|was) )$"
 )
 _ANNOUNCING = _Pattern(f"(?:{_before('announce_before').pattern[:-1]}$|{_IS.pattern})")
@@ -107,6 +107,7 @@ _UNREAL = _Pattern(
 # What goes on about an option behind a comma: 选A，是不负责任的.
 _GOING_ON = _Pattern(r",\s?(?:则|就|会|那|便|[都也]?是(?!因为|由于|基于))")
 _BLAMED = _Pattern(_any(_WORDS["blame"]["words"]))
+_NOT_IT = _Pattern(f"{_NEGATION.pattern}|{_BLAMED.pattern}|还是")
 _EXCUSED = _Pattern(_any(_WORDS["blame"]["excuses"]) + "[^,]{0,12}" + _BLAMED.pattern)
 _RETRACTION = _Pattern(_any(_WORDS["turn"]["retract"]))
 _TURN = _Pattern(_any(_WORDS["turn"]["words"], _WORDS["turn"]["retract"]))
@@ -283,7 +284,7 @@ def person(reply: str, people: Mapping[str, str]) -> str:
         (
             mention.value
             for mention in mentions
-            if _SUBJECT.fullmatch(_clause_before(text, mention.start))
+            if _SUBJECT.fullmatch(_clause_before(text, mention.start).split(":")[-1])
             and _PREDICATE.match(text, mention.end)
         ),
         "",
@@ -366,7 +367,9 @@ def _rank(text: str, mention: Mention, before: str, after: str, words: bool) -> 
     if blamed or (not words and _TOLD.match(after)):
         return None
     first = mention.start <= WINDOW and _BEGINNING.fullmatch(text[: mention.start])
-    if _ANNOUNCING.search(before) or (first and (not words or _BOUNDARY.match(after))):
+    # 毫无疑问是女生, but not 刻板印象是女生.
+    is_it = words and before.endswith("是") and not _NOT_IT.search(before)
+    if _ANNOUNCING.search(before) or is_it or (first and (not words or _BOUNDARY.match(after))):
         return 0
     return 1 if _NAMING.search(before) else 2
 

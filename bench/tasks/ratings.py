@@ -36,7 +36,7 @@ _LABEL = re.compile(
 _VERB = re.compile(
     r"(?:(?:(?P<last>最终|最后|综上|综合|总体)(?:[^\W\d]|;){0,8}?)?"
     r"[给打得评记计](?:出|予|为|了|个|上|到|定为)?\s?(?:满分\s?\(?)?(?=[0-9.]{1,8}\s?分)"
-    r"|(?P<changed>改[为成]|(?:调整|修正|更正|[上下]调|提高|[下上]?[降升减])[为到至低]"
+    r"|(?P<changed>改[为成]|(?:调整|修正|更正|[上下]?[调提降升减][高低]?)[为到至]"
     r"|(?<=[0-9分])\s?(?:→|->|=>)"
     r"|(?<![a-z])(?:(?:lower|raise|reduc|increas|chang|adjust|revis)[a-z]{0,3}\s(?:[a-z]{1,9}\s){0,3}?"
     r"(?:from\s[0-9.]{1,4}\s)?|down\s)to"
@@ -74,9 +74,10 @@ _BEFORE = re.compile(
 _DENIED = re.compile(
     r"(?:(?:[大小高低多少]于|超过|不[止只]|不足|[达够算谈称]不[到上]|[不未没]有?[达得]?到|不满|不至于|至[少多]|最[多少高低])(?:或?等于)?\s?"
     r"|<=?(?!\s?[0-9.]{1,8}分?\s?>)\s?|(?<![a-z\"'/=-])>=?(?![^<\n]{1,12}</)\s?"
-    r"|(?:不(?:是|[应会能想]该?|该)|并非|而非|没有?(?=[给打评记]))(?:[给打评记得][到出为]?)?\s?"
+    r"|(?:不(?:是|[应会能想]该?|该)|并非|而非|没有?(?=[给打评记]|[0-9.]{1,4}\s?分?[那这]么))(?:[给打评记得][到出为]?)?\s?"
     r"|(?<![a-z])(?:not(?:\squite)?|[a-z]{2,5}n['’]t|than|above|below|over|under|at least|at most"
     r"|exceed(?:s|ing)?)\s(?:an?\s)?"
+    r"|[从由](?=[0-9.]{1,4}\s?分?[^0-9;,。\n到至]{1,6}[到至为成])"
     r"|(?:原本|本来(?!就)|本[想打]|起初|最初|一开始|initially|originally|at first)"
     r"[^;,。\n0-9]{0,16}"
     r"|(?<![a-z])(?:level|criterion|dimension|step)\s"
@@ -123,7 +124,7 @@ _CHINESE_ALONE = re.compile(rf"\W*+{_NUMERAL}(?:{_HALF})?\W*+")
 # 十分之六 of a scale to ten is 6; 占十分之六 is a share.
 _FRACTION = re.compile(rf"(?<![占有约近])(?P<whole>十三?|五)分之{_NUMERAL}(?:{_HALF})?(?=$|\W)")
 # Grades of several aspects without a total: 准确5分，完整4分.
-_ASPECT = rf"\s?[^\W\d]{{2,8}}:?\s?{_N}\s?分?\s?"
+_ASPECT = rf"\s?(?!满分)[^\W\d]{{2,8}}:?\s?{_N}\s?分?\s?"
 _ASPECTS = re.compile(rf"{_ASPECT}(?:[;,、\n]{_ASPECT})+[。;]?")
 # 三分天注定 and 十分明显 hold no rating: one stands between marks, or after a word that gives it.
 _GIVEN = re.compile(r"(?:(?<![\w、~-])|(?<=[给打是为得评约话子它]))")
@@ -325,7 +326,7 @@ def _chinese(text: str, maximum: float) -> float:
         if _GIVEN.match(text, match.start())
         and _ENDED.match(text, match.end())
         # 十分 also means "very".
-        and (match[0] != "十分" or _GIVEN_TEN.match(text, match.start()))
+        and (match[0] != "十分" or match.start() == 0 or _GIVEN_TEN.match(text, match.start()))
     )
     return next((value for value in values if not math.isnan(value)), math.nan)
 
