@@ -17,7 +17,7 @@ from bench.core.i18n import N_
 from bench.data.cbbq import CONDITIONS, Question
 from bench.data.cbbq.official_wording import VERSION as SCRIPTS_VERSION
 from bench.tasks import fence, lessons, reading
-from bench.tasks.choices import NAMES, by_place, letter, named, person, tidy, untold
+from bench.tasks.choices import NAMES, WINDOW, by_place, letter, named, person, tidy, untold
 from bench.tasks.prompts import PromptSet
 from bench.tasks.replies import final, plain
 from bench.tasks.request import Key, Request, Setting, Way
@@ -63,6 +63,8 @@ VERDICTS = {
 }
 # Quotation marks and the like around a word.
 MARKS = r"[\s\"'`*「」『』“”‘’()\[\]{}【】<>《》#]*"
+# Before the text of an option that stands behind its letter.
+LETTERED = re.compile(rf"[A-C]{MARKS}[.:、]?{MARKS}$")
 # The thought and explanation of simulated respondents.
 THOUGHT, REASON = "想一想。", "。这类人总是这样。"
 # Limits of tokens: of thoughts and explanations (the most in a released script), and of letters.
@@ -180,8 +182,13 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
 
 def _bare(response: str, item: Any) -> str:
     """Leave out the texts of the options behind their letters: B. 无业者 does not deny B."""
-    texts = "|".join(re.escape(plain(text)) for text in (item.ans0, item.ans1, item.ans2) if text)
-    return re.sub(rf"([A-C]{MARKS}[.:、]?{MARKS})(?:{texts})", r"\1此", plain(response))
+    response = plain(response)
+    for option in filter(None, map(plain, (item.ans0, item.ans1, item.ans2))):
+        text, *parts = response.split(option)
+        for part in parts:
+            text += ("此" if LETTERED.search(text[-WINDOW:]) else option) + part
+        response = text
+    return response
 
 
 def readable_values(task: str, request: str, item: Any) -> Mapping[str, str] | range:

@@ -109,6 +109,8 @@ _GOING_ON = _Pattern(r",\s?(?:则|就|会|那|便|[都也]?是(?!因为|由于|�
 _BLAMED = _Pattern(_any(_WORDS["blame"]["words"]))
 _NOT_IT = _Pattern(f"{_NEGATION.pattern}|{_BLAMED.pattern}|还是")
 _EXCUSED = _Pattern(_any(_WORDS["blame"]["excuses"]) + "[^,]{0,12}" + _BLAMED.pattern)
+# A bracket about another answer: C（A与B都缺乏证据）.
+_OTHER = re.compile(r"\(\s?[A-H](?![A-Za-z])")
 _RETRACTION = _Pattern(_any(_WORDS["turn"]["retract"]))
 _TURN = _Pattern(_any(_WORDS["turn"]["words"], _WORDS["turn"]["retract"]))
 _BEGINNING = _Pattern(_run(*_OPTION, _WORDS["opening"]))
@@ -316,8 +318,9 @@ def choice(
         if (share := _SHARE.match(text, mention.end))
     }
     if len(shares) > 1 and any(math.isclose(sum(shares.values()), whole) for whole in (1, 100)):
-        first, second = sorted(shares, key=lambda value: -shares[value])[:2]
-        return Choice(first if shares[first] > shares[second] else "", frozenset())
+        best_two = sorted(shares, key=lambda value: -shares[value])[:2]
+        is_tie = shares[best_two[0]] == shares[best_two[1]]
+        return Choice("" if is_tie else best_two[0], frozenset())
     denied: set[str] = set()
     ranks: list[tuple[int, Mention]] = []
     for group in _groups(text, mentions):
@@ -361,7 +364,8 @@ def _rank(text: str, mention: Mention, before: str, after: str, words: bool) -> 
     earlier = text[max(0, mention.start - 2 * WINDOW) : mention.start]
     if _SUPPOSING.search(before) or _SUPPOSED.match(after) or _UNREAL.search(earlier):
         return None
-    blamed = not words and _BLAMED.search(after) and not _EXCUSED.search(after)
+    said = _OTHER.split(after)[0]
+    blamed = not words and _BLAMED.search(said) and not _EXCUSED.search(said)
     if _AFFIRMING.match(after) and not blamed:
         return 0
     if blamed or (not words and _TOLD.match(after)):

@@ -28,7 +28,7 @@ _SUM = "(?:合计|总计|加起来|相加|累计|共计?)得?"
 # 最终得分, 总分, 初步评分, overall rating; 最终 before a colon is a label itself.
 _LABEL = re.compile(
     r"(?:(?:(?P<last>最终|最后|final)|(?P<total>综合|总(?!是)|overall|total)"
-    r"|(?P<early>初步|初始|initial|preliminary))"
+    r"|(?P<early>初步|初始|原(?!因)|initial|preliminary))"
     rf"(?:[^\W\d]|\s){{0,8}}?(?:{_NAME}|分|(?=[\"'”]?\s?[:=])|(?<=最[终后])(?=[0-9]))|{_NAME}|(?P<sum>{_SUM}))"
     rf"(?:\s?\([^()\n]{{0,24}}\))?+{_LINK}"
 )
