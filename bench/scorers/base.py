@@ -179,7 +179,9 @@ class Model:
                 new = list(self._ask([requests[i] for i in positions]))
             seconds = (time.perf_counter() - start) / max(len(positions), 1)
             for i, answer in zip(positions, new, strict=True):
-                answers[i] = replace(checked(answer, requests[i].verb, self.remedy), seconds=seconds)
+                answers[i] = replace(
+                    checked(answer, requests[i].verb, self.remedy), seconds=seconds
+                )
         return [answers[i] for i in range(len(requests))]
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:

@@ -1,17 +1,27 @@
 """Causal language models: likelihood of texts, choice among options, generated replies."""
 
+import math
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from transformers import StopStringCriteria
 
 from bench.core.errors import BadInput
-from bench.scorers.base import Answer, Decoding, Options, digest, each, option_matrix
+from bench.scorers.base import (
+    Answer,
+    Decoding,
+    Options,
+    digest,
+    each,
+    not_finite,
+    option_matrix,
+)
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
 from bench.scorers.local.device import Placement
-from bench.scorers.local.generation import Generator, StopRule, take_sampling
+from bench.scorers.local.generation import Generator, StopRule, take_steps
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.options import GenerationOptions
 from bench.tasks.replies import THOUGHT_TAGS, unfinished_thought
@@ -47,23 +57,56 @@ class Causal(LocalModel):
         tags = {i for i in special if tokenizer.decode([i]).strip() in chain(*THOUGHT_TAGS)}
         self._hidden = special - tags if tags else set()
         options = self.generation
-        sampling = take_sampling(network.generation_config, options.temperature, options.top_p)
-        if options.top_p is not None and not sampling:
+        steps = take_steps(network, options.temperature, options.top_p)
+        if options.top_p is not None and not steps.sampling:
             raise BadInput(
                 f"--top-p {options.top_p}: {self.id} decodes greedily, without sampling; "
                 "give a --temperature above 0 too"
             )
+        self._ignored = steps.ignored
+        ends = network.generation_config
+        if tokenizer.chat_template and tokenizer.eos_token_id is not None:
+            # A model that was trained on chats can end turns by a token that only its tokenizer
+            # names.
+            named = ends.eos_token_id if ends.eos_token_id is not None else []
+            named = named if isinstance(named, list) else [named]
+            ends.eos_token_id = list(dict.fromkeys([*named, tokenizer.eos_token_id]))
         self._reader = LogprobReader(network, where, tokenizer.pad_token_id or 0)
-        self._generator = Generator(self._reader, sampling)
+        if self._sees_ahead():
+            raise BadInput(
+                f"{self.id}: is no causal language model, because each of its predictions depends "
+                "on the words behind it; if it was trained to fill in masked words, name the "
+                "architecture for that in its config.json (BertForMaskedLM, for example)"
+            )
+        stop = StopStringCriteria(tokenizer, steps.stop_strings) if steps.stop_strings else None
+        self._generator = Generator(self._reader, steps, stop)
         self.tally = self._reader.tally
 
     def describe(self) -> dict[str, Any]:
         return {
             **super().describe(),
             "decoding": self._generator.sampling or "greedy",
+            **self._batches(),
+            **({"generation_config_ignored": self._ignored} if self._ignored else {}),
             **self.chat.describe(),
             **self.generation.describe(),
         }
+
+    def _batches(self) -> dict[str, str]:
+        """Say which numbers would differ in a batch, so that each text is asked by itself."""
+        if self._generator.in_batches:
+            return {}
+        both = "replies" if self._reader.in_batches else "log-probabilities and replies"
+        return {"batches": f"one text at a time, because {both} differ in a batch"}
+
+    def _sees_ahead(self) -> bool:
+        try:
+            return self._reader.sees_ahead()
+        except Exception as error:  # a model's own code can raise anything
+            reason = f"{type(error).__name__} {error}".strip()
+            raise BadInput(
+                f"{self.id}: cannot be asked as a causal language model ({reason})"
+            ) from error
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         counts = super().count_tokens(requests)
@@ -141,10 +184,12 @@ class Causal(LocalModel):
         unique = list(dict.fromkeys(keys))
         option = "--thinking-tokens" if self.generation.thinking_tokens else "--max-new-tokens"
         replies = {}
-        for key, (ids, cut) in zip(unique, self._generator.generate(unique, rule), strict=True):
-            text = self._decode(ids)
-            error = unfinished_thought(text, key[2], cut, option)
-            replies[key] = Answer(text, error=error, cut=cut)
+        for key, reply in zip(unique, self._generator.generate(unique, rule), strict=True):
+            text = self._decode(reply.ids[reply.start :])
+            error = unfinished_thought(text, key[2], reply.cut, option)
+            if reply.broken:
+                text, error = "", not_finite([math.nan], self.remedy)
+            replies[key] = Answer(text, error=error, cut=reply.cut)
         return [replies[key] for key in keys]
 
     def _decode(self, ids: Sequence[int]) -> str:

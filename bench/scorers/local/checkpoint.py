@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
+import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.quantizers import AutoHfQuantizer
@@ -26,6 +27,13 @@ for backend in ("bitsandbytes", "torchao"):
 SERVE = "serve it, with vLLM for example, and give openai:NAME@URL"
 
 
+# What to do about numbers that are not finite, by the dtype at hand.
+REMEDIES = {
+    torch.float16: "float16 overflows on this model; use --dtype bfloat16 or float32",
+    torch.bfloat16: "bfloat16 may be too coarse for this model; use --dtype float32",
+}
+
+
 class LocalModel(Model):
     """A network with its tokenizer on this machine."""
 
@@ -39,6 +47,9 @@ class LocalModel(Model):
         self.id = str(identity["id"])  # for messages
         self.tally = Tally()
         self.tokenizer_identity = tokenizer_identity(tokenizer)
+        self.remedy = REMEDIES.get(
+            where.dtype, "its weights may be damaged; compare the files with the released ones"
+        )
 
     def describe(self) -> dict[str, Any]:
         return {

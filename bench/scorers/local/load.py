@@ -121,8 +121,14 @@ def _kind(model: str, config: Any) -> str:
     names = getattr(config, "architectures", None) or []
     for name in names:
         for ending, kind in KINDS.items():
-            if name.endswith(ending):
-                return kind
+            if not name.endswith(ending):
+                continue
+            if kind in ("causal", "masked") and getattr(config, "is_encoder_decoder", False):
+                raise BadInput(
+                    f"{model}: is an encoder-decoder ({name}), which the workbench does not ask; "
+                    "give a causal or a masked language model"
+                )
+            return kind
     # A GGUF file names no architecture class.
     generative = set(MODEL_FOR_CAUSAL_LM_MAPPING) - set(MODEL_FOR_MASKED_LM_MAPPING)
     if not names and type(config) in generative:
