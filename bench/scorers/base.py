@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -115,6 +115,9 @@ class Model:
     def describe(self) -> dict[str, Any]:
         """Return what the model is, for `run.json`."""
         raise NotImplementedError
+
+    def resume(self, described: Mapping[str, Any]) -> None:
+        """Take from the description of a run's model the date that its prompts have, if any."""
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each predicted token: float64, nats.

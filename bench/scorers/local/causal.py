@@ -1,7 +1,8 @@
 """Causal language models: likelihood of texts, choice among options, generated replies."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import date
 from itertools import chain
 from typing import Any
 
@@ -80,24 +81,23 @@ class Causal(LocalModel):
             )
         stop = StopStringCriteria(tokenizer, steps.stop_strings) if steps.stop_strings else None
         self._generator = Generator(self._reader, steps, stop)
+        if not self._generator.in_batches:
+            both = "its replies" if self._reader.in_batches else "its log-probabilities and replies"
+            self.batches = f"one text at a time, because {both} differ in a batch"
         self.tally = self._reader.tally
 
     def describe(self) -> dict[str, Any]:
         return {
             **super().describe(),
             "decoding": self._generator.sampling or "greedy",
-            **self._batches(),
             **({"generation_config_ignored": self._ignored} if self._ignored else {}),
             **self.chat.describe(),
             **self.generation.describe(),
         }
 
-    def _batches(self) -> dict[str, str]:
-        """Say which numbers would differ in a batch, so that each text is asked by itself."""
-        if self._generator.in_batches:
-            return {}
-        both = "replies" if self._reader.in_batches else "log-probabilities and replies"
-        return {"batches": f"one text at a time, because {both} differ in a batch"}
+    def resume(self, described: Mapping[str, Any]) -> None:
+        if "prompt_date" in described:
+            self.chat.date = date.fromisoformat(described["prompt_date"])
 
     def _sees_ahead(self) -> bool:
         try:

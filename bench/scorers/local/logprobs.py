@@ -139,7 +139,8 @@ class LogprobReader:
     def prefill(self, texts: Sequence[Sequence[int]]) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Return keys and values of all tokens but the last of each text, which has at least two.
 
-        For texts of lengths that `can_share`. Per layer, both as [texts, heads, tokens, size], padded on the left.
+        For texts of lengths that `can_share`. Per layer, both as [texts, heads, tokens, size],
+        padded on the left.
         """
         tree = Tree([text[:-1] for text in texts])
         parts: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
