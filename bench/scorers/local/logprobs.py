@@ -14,9 +14,10 @@ vocabulary at a time, so that no tensor is as large as texts times vocabulary. S
 vocabulary are in float32.
 """
 
+import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -41,9 +42,12 @@ LOW_PRECISION_TOLERANCE = 0.05
 TRIAL_TOKENS = 7
 # Lengths of the texts of a batch when a model is tested.
 TRIAL_LENGTHS = (40, 9, 2)
-# Entries of a configuration that say how far a token sees, or how many others it sees.
-DISTANCE = re.compile(
-    r"^(?!num_|n_).*(window|chunk|span)(s|_sizes?|_lengths?)?$|local_attention|^index_|^compress_"
+# Entries of a configuration that limit what a token sees, and that transformers' masks follow.
+MASKED = ("sliding_window", "attention_chunk_size", "local_attention")
+# Other such entries, which a model's own code follows.
+OWN_LIMIT = re.compile(
+    r"^(?!num_|n_).*(window|span)(s|_sizes?|_lengths?)?$|attention_chunk|chunk_length"
+    r"|^index_(topk|block_size|local_blocks)|^compress_"
 )
 
 
@@ -80,8 +84,7 @@ class LogprobReader:
         if self._by_block and not self._trees:
             self._by_block = False
             self._trees = self._trees_agree()
-        self._window = _window(text_config)
-        self._longest_together = _longest_together(text_config)
+        self._longest_in_tree, self._longest_in_batch = _limits(text_config)
         self.in_batches = self._batches_agree()
         self.tally = Tally()  # without the tests
         # Halved for good when they do not fit into memory.
@@ -128,13 +131,11 @@ class LogprobReader:
 
     def can_batch(self, lengths: Sequence[int]) -> bool:
         """Tell whether texts of these lengths have the same numbers in a batch as alone."""
-        limit = self._longest_together
-        return self.in_batches and (limit is None or max(lengths, default=0) <= limit)
+        return self.in_batches and max(lengths, default=0) <= self._longest_in_batch
 
     def can_share(self, lengths: Sequence[int]) -> bool:
         """Tell whether texts of these lengths have the same numbers in a tree as alone."""
-        fits = self._window is None or max(lengths) <= self._window
-        return self._trees and fits and self.can_batch(lengths)
+        return self._trees and self.in_batches and max(lengths, default=0) <= self._longest_in_tree
 
     def prefill(self, texts: Sequence[Sequence[int]]) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Return keys and values of all tokens but the last of each text, which has at least two.
@@ -446,31 +447,28 @@ def padded(
     return ids.to(device), mask.to(device)
 
 
-def _window(config: Any) -> int | None:
-    """Return up to which length of a text the configuration lets a token see all before it.
+def _limits(config: Any) -> tuple[float, float]:
+    """Return up to which length of a text a tree, and a padded batch, give the same as it alone.
 
-    None if it names no limit.
+    Longer texts are those in which the configuration lets a token see only a part of the text.
+    Where transformers' masks do this, only trees need the limit. "longrope" changes the positions
+    of all texts of a batch for the longest one.
     """
     entries = dict(vars(config))
     if not entries.get("use_sliding_window", True):
         entries.pop("sliding_window", None)
-    sizes: list[Any] = []
-    for name, value in entries.items():
-        if DISTANCE.search(name):
-            sizes += value if isinstance(value, list | tuple) else [value]
-    return min((size for size in sizes if type(size) is int and size > 0), default=None)
+    rope = entries.get("rope_parameters") or {}
+    for part in (rope, *rope.values()):
+        if isinstance(part, dict) and part.get("rope_type") == "longrope":
+            entries["rope_window"] = part.get("original_max_position_embeddings")
+    sizes: dict[str, list[Any]] = {
+        name: value if isinstance(value, list | tuple) else [value]
+        for name, value in entries.items()
+    }
 
+    def least(names: Iterable[str]) -> float:
+        values = [size for name in names for size in sizes.get(name, ())]
+        return min((size for size in values if type(size) is int and size > 0), default=math.inf)
 
-def _longest_together(config: Any) -> int | None:
-    """Return up to which length a text has the same position embeddings beside any other.
-
-    In a batch with a longer text, "longrope" changes them for all; None for other types.
-    """
-    rope = getattr(config, "rope_parameters", None) or {}
-    layers = [rope, *(part for part in rope.values() if isinstance(part, dict))]
-    lengths = [
-        layer.get("original_max_position_embeddings")
-        for layer in layers
-        if layer.get("rope_type") == "longrope"
-    ]
-    return min(filter(None, lengths), default=None)
+    batch = least(name for name in sizes if name not in MASKED and OWN_LIMIT.search(name))
+    return min(batch, least(MASKED)), batch
