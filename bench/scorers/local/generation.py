@@ -543,6 +543,8 @@ def take_steps(network: Any, temperature: float | None = None, top_p: float | No
         sorted(
             name
             for name, value in entries
-            if name not in known and (value is True or value not in (None, False, 0, 1))
+            if name not in known
+            and not name.startswith("_")
+            and (value is True or value not in (None, False, 0, 1))
         ),
     )
