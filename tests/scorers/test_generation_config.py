@@ -19,7 +19,7 @@ PENALTIES: list[dict[str, Any]] = [
     {"no_repeat_ngram_size": 1},
     {"encoder_repetition_penalty": 3.0},
     {"min_new_tokens": 8, "eos_token_id": [3, *range(10, 90)]},
-    {"min_length": 30, "eos_token_id": [3, *range(10, 90)]},
+    {"min_length": 16, "eos_token_id": [3, *range(10, 90)]},
     {"suppress_tokens": [*range(20, 60)]},
     {"begin_suppress_tokens": [*range(20, 90)]},
     {"bad_words_ids": [[k] for k in range(20, 60)]},

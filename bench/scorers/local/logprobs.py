@@ -27,6 +27,7 @@ import torch
 from transformers import DynamicCache
 
 from bench.scorers.base import Tally
+from bench.scorers.local.checkpoint import n_positions
 from bench.scorers.local.device import Placement, batches
 from bench.scorers.local.prefix_tree import Part, Tree, attending, blocks
 
@@ -359,8 +360,9 @@ class LogprobReader:
     @torch.inference_mode()
     def _batches_agree(self) -> bool:
         """Tell whether texts have the same states in a padded batch."""
+        limit = n_positions(self.network) or max(TRIAL_LENGTHS)
         ids = trial_ids(self.network, max(TRIAL_LENGTHS)).tolist()
-        texts = [ids[-n:] for n in TRIAL_LENGTHS]
+        texts = [ids[-min(n, limit) :] for n in TRIAL_LENGTHS]
         try:
             batch, mask = padded(texts, self.padding, self.where.device)
             together = self._states(input_ids=batch, attention_mask=mask)
