@@ -8,6 +8,8 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from bench.tasks.simplified import simplified
+
 # Tags around a thought: of most models; of prompts for Claude, of EXAONE and others; of Magistral,
 # Kimi, Seed-OSS, Command and OpenThinker.
 THOUGHT_TAGS = (
@@ -110,5 +112,5 @@ def ends(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Put a text, or the ends of a long one, into plain forms (NFKC): Ａ becomes A."""
-    return unicodedata.normalize("NFKC", ends(text))
+    """Put a text, or the ends of a long one, into plain forms: Ａ becomes A, 無 becomes 无."""
+    return simplified(unicodedata.normalize("NFKC", ends(text)))
