@@ -154,7 +154,8 @@ class Causal(LocalModel):
 
         def logprob(spellings: Sequence[Row]) -> float:
             sums = [sum(values[row.ids, read] for read in row.reads) for row in spellings]
-            return float(np.logaddexp.reduce(sums))
+            with np.errstate(invalid="ignore"):  # NaN stays NaN
+                return float(np.logaddexp.reduce(sums))
 
         sums = [[logprob(spellings) for spellings in item] for item in items]
         return option_matrix(sums, prompts, options)

@@ -261,7 +261,7 @@ class Generator:
             return LogitsProcessorList()
         self._penalties._eos_token_tensor = ends if len(ends) else None
         prompt = torch.tensor([reply.ids[: reply.start]], device=self.where.device)
-        return self.network._get_logits_processor(  # type: ignore[no-any-return]
+        return self.network._get_logits_processor(
             self._penalties, reply.start, prompt, device=self.where.device
         )
 

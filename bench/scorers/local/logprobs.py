@@ -464,7 +464,7 @@ def _limits(config: Any) -> tuple[float, float]:
         if isinstance(part, dict) and part.get("rope_type") == "longrope":
             entries["rope_window"] = part.get("original_max_position_embeddings")
     sizes: dict[str, list[Any]] = {
-        name: value if isinstance(value, list | tuple) else [value]
+        name: [*value] if isinstance(value, list | tuple) else [value]
         for name, value in entries.items()
     }
 
