@@ -21,7 +21,7 @@ from bench.records import Journal
 from bench.run.plan import Plan, Requests
 from bench.run.results import short_name
 from bench.run.run_json import check_same_scorer
-from bench.scorers.base import Answer, Model, Scorer, digest
+from bench.scorers.base import Answer, Model, Scorer, checked, digest
 from bench.tasks.request import Request
 
 if TYPE_CHECKING:
@@ -213,7 +213,8 @@ def _answered(
             bar.unpause()
         streamed = hasattr(scorer, "stream")
         for batch in _explain_failures(role, _ask(scorer, todo)):
-            for (number, position, request), answer in batch:
+            for (number, position, request), new in batch:
+                answer = checked(new, request.verb)
                 if journal and streamed:
                     values = [getattr(answer, name) for name in ANSWER]
                     journal.add(number, position, digest(request.text), values)
@@ -246,13 +247,17 @@ def _ask(scorer: Any, todo: Sequence[Asked]) -> Iterator[list[tuple[Asked, Answe
 def _explain_failures(role: str, batches: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from batches
+    except BadInput:
+        raise
     except RunFailed as error:
         # Failures on a cluster say themselves who did not answer.
         text = str(error) if CONTINUES in str(error) else f"the {role}: {error}; {CONTINUES}"
         raise (BudgetSpent if isinstance(error, BudgetSpent) else RunFailed)(text) from error
-    except (RuntimeError, OSError) as error:
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise RunFailed(f"the {role} did not answer ({first_line}); {CONTINUES}") from error
+    except Exception as error:  # the code of a model or of a plug-in can raise anything
+        reason = (str(error).splitlines() or [""])[0]
+        if not reason or not isinstance(error, RuntimeError | OSError):
+            reason = f"{type(error).__name__} {reason}".strip()
+        raise RunFailed(f"the {role} did not answer ({reason}); {CONTINUES}") from error
 
 
 def replies_of(rows: pd.DataFrame) -> Replies:

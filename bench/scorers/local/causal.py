@@ -1,17 +1,28 @@
 """Causal language models: likelihood of texts, choice among options, generated replies."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from transformers import StopStringCriteria
 
 from bench.core.errors import BadInput
-from bench.scorers.base import Answer, Decoding, Options, digest, each, option_matrix
+from bench.scorers.base import (
+    Answer,
+    Decoding,
+    Options,
+    digest,
+    each,
+    not_finite,
+    option_matrix,
+)
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
 from bench.scorers.local.device import Placement
-from bench.scorers.local.generation import Generator, StopRule, take_sampling
+from bench.scorers.local.generation import Generator, StopRule, take_steps
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.spelling import spell
 from bench.scorers.options import GenerationOptions
@@ -48,23 +59,55 @@ class Causal(LocalModel):
         tags = {i for i in special if tokenizer.decode([i]).strip() in chain(*THOUGHT_TAGS)}
         self._hidden = special - tags if tags else set()
         options = self.generation
-        sampling = take_sampling(network.generation_config, options.temperature, options.top_p)
-        if options.top_p is not None and not sampling:
+        steps = take_steps(network, options.temperature, options.top_p)
+        if options.top_p is not None and not steps.sampling:
             raise BadInput(
                 f"--top-p {options.top_p}: {self.id} decodes greedily, without sampling; "
                 "give a --temperature above 0 too"
             )
+        self._ignored = steps.ignored
+        ends = network.generation_config
+        if tokenizer.chat_template and tokenizer.eos_token_id is not None:
+            # A model that was trained on chats can end turns by a token that only its tokenizer
+            # names.
+            named = ends.eos_token_id if ends.eos_token_id is not None else []
+            named = named if isinstance(named, list) else [named]
+            ends.eos_token_id = list(dict.fromkeys([*named, tokenizer.eos_token_id]))
         self._reader = LogprobReader(network, where, tokenizer.pad_token_id or 0)
-        self._generator = Generator(self._reader, sampling)
+        if self._sees_ahead():
+            raise BadInput(
+                f"{self.id}: is no causal language model, because each of its predictions depends "
+                "on the words behind it; if it was trained to fill in masked words, name the "
+                "architecture for that in its config.json (BertForMaskedLM, for example)"
+            )
+        stop = StopStringCriteria(tokenizer, steps.stop_strings) if steps.stop_strings else None
+        self._generator = Generator(self._reader, steps, stop)
+        if not self._generator.in_batches:
+            both = "its replies" if self._reader.in_batches else "its log-probabilities and replies"
+            self.batches = f"one text at a time, because {both} differ in a batch"
         self.tally = self._reader.tally
 
     def describe(self) -> dict[str, Any]:
         return {
             **super().describe(),
             "decoding": self._generator.sampling or "greedy",
+            **({"generation_config_ignored": self._ignored} if self._ignored else {}),
             **self.chat.describe(),
             **self.generation.describe(),
         }
+
+    def resume(self, described: Mapping[str, Any]) -> None:
+        if "prompt_date" in described:
+            self.chat.date = date.fromisoformat(described["prompt_date"])
+
+    def _sees_ahead(self) -> bool:
+        try:
+            return self._reader.sees_ahead()
+        except Exception as error:  # a model's own code can raise anything
+            reason = f"{type(error).__name__} {error}".strip()
+            raise BadInput(
+                f"{self.id}: cannot be asked as a causal language model ({reason})"
+            ) from error
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token after the first, special tokens included.
@@ -111,7 +154,8 @@ class Causal(LocalModel):
 
         def logprob(spellings: Sequence[Row]) -> float:
             sums = [sum(values[row.ids, read] for read in row.reads) for row in spellings]
-            return float(np.logaddexp.reduce(sums))
+            with np.errstate(invalid="ignore"):  # NaN stays NaN
+                return float(np.logaddexp.reduce(sums))
 
         sums = [[logprob(spellings) for spellings in item] for item in items]
         return option_matrix(sums, prompts, options)
@@ -136,10 +180,12 @@ class Causal(LocalModel):
         unique = list(dict.fromkeys(keys))
         option = "--thinking-tokens" if self.generation.thinking_tokens else "--max-new-tokens"
         replies = {}
-        for key, (ids, cut) in zip(unique, self._generator.generate(unique, rule), strict=True):
-            text = self._decode(ids)
-            error = unfinished_thought(text, key[2], cut, option)
-            replies[key] = Answer(text, error=error, cut=cut)
+        for key, reply in zip(unique, self._generator.generate(unique, rule), strict=True):
+            text = self._decode(reply.ids[reply.start :])
+            error = unfinished_thought(text, key[2], reply.cut, option)
+            if reply.broken:
+                text, error = "", not_finite([math.nan], self.remedy)
+            replies[key] = Answer(text, error=error, cut=reply.cut)
         return [replies[key] for key in keys]
 
     def _decode(self, ids: Sequence[int]) -> str:

@@ -7,8 +7,13 @@ own special tokens stay special.
 """
 
 import re
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
 from itertools import cycle
+from types import FrameType
 from typing import Any
 
 import jinja2
@@ -26,6 +31,12 @@ OPEN, CLOSE = "\ufdd0", "\ufdd1"
 MARKED = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")
 # The argument by which chat templates switch thinking off.
 SWITCH = "enable_thinking"
+# A question that has to be in the text that a chat template makes of it.
+PROBE = "Where is the book?"
+# Seconds that a chat template may take for a conversation; it takes less than a thousandth.
+SECONDS = 5.0
+# Parts of a date and time in the format of `strftime`.
+DATE_PARTS = "aAbBcdGHIjmMpSuUVwWxXyY"
 # What transformers has in templates beyond Jinja.
 GENERATION_TAG = re.compile(r"\{%-?\s*(end)?generation\s*-?%\}")
 # Arguments of chat templates that users cannot give.
@@ -46,6 +57,10 @@ class ChatFormatter:
         model: the tokenizer's model, for errors.
         n_trailing: how many special tokens the tokenizer puts after a text.
         generation: refused if the chat template cannot do what it asks for.
+
+    Attributes:
+        date: for chat templates that write today's date. It is that of the run's beginning, so
+            that a run that is continued later has the same prompts.
     """
 
     def __init__(
@@ -59,7 +74,9 @@ class ChatFormatter:
         self._special = re.compile("|".join(map(re.escape, longest_first))) if names else None
         self._system, self._arguments = generation.system, dict(generation.template_arguments)
         self._thinking_off = generation.thinking_tokens == 0
-        self._thoughts = ""
+        self._thoughts, self._in_parts = "", False
+        self.date = date.today()
+        self._is_dated = "strftime_now" in str(tokenizer.chat_template or "")
         generation.refuse(["request_fields"], f"{model} is no endpoint, and is sent no requests")
         if tokenizer.chat_template:
             self._check_template()
@@ -69,6 +86,8 @@ class ChatFormatter:
     def describe(self) -> dict[str, Any]:
         """Return the fields of `run.json` that differ from the usual ones."""
         about = {"thoughts": self._thoughts} if self._thoughts else {}
+        if self._is_dated:
+            about["prompt_date"] = self.date.isoformat()
         if self._system and not self.tokenizer.chat_template:
             about["prompted_as"] = (
                 "bare text behind the system message and a blank line "
@@ -123,17 +142,38 @@ class ChatFormatter:
         return result
 
     def _fill_template(self, turns: Sequence[str]) -> str:
-        conversation = messages(tuple(map(self._mark, turns)), self._mark(self._system))
+        conversation: list[dict[str, Any]] = []
+        for message in messages(tuple(map(self._mark, turns)), self._mark(self._system)):
+            parts = [{"type": "text", "text": message["content"]}]
+            conversation.append({**message, "content": parts} if self._in_parts else message)
         try:
             # In Jinja's sandbox, so that a template can neither run code nor read files.
-            text = self.tokenizer.apply_chat_template(
-                conversation, tokenize=False, add_generation_prompt=True, **self._arguments
-            )
+            with _time_limit(SECONDS):
+                text = self.tokenizer.apply_chat_template(
+                    conversation,
+                    chat_template=self._template(),
+                    tokenize=False,
+                    add_generation_prompt=True,
+                    **self._arguments,
+                )
         except Exception as error:  # templates of others can be wrong in any way
             raise BadInput(
                 f"{self.model}: its chat template cannot be used ({type(error).__name__}: {error})"
             ) from error
         return str(text)
+
+    def _template(self) -> str | None:
+        """Return the chat template, with the run's date; None for the tokenizer's own."""
+        if not self._is_dated:
+            return None
+        values = {"%e": f"{self.date.day:2}"}
+        for part in DATE_PARTS:
+            value = self.date.strftime(f"%{part}")
+            values |= {f"%{part}": value, f"%-{part}": value.lstrip("0") or "0"}
+        parts = "".join(f" | replace({name!r}, {value!r})" for name, value in values.items())
+        # In place of the function of transformers that writes today's date.
+        today = f"{{% macro strftime_now(format) %}}{{{{ format{parts} }}}}{{% endmacro %}}\n"
+        return today + str(self.tokenizer.get_chat_template())
 
     def _mark(self, text: str) -> str:
         if not self._special:
@@ -161,10 +201,22 @@ class ChatFormatter:
             self._arguments.setdefault(SWITCH, False)
         problem = ""
         try:
-            text = self._fill_template(["?"])
+            text = self._fill_template([PROBE])
+            if PROBE not in text:
+                # Templates of models that see images expect a list of parts.
+                self._in_parts = True
+                text = self._fill_template([PROBE])
+            if PROBE not in text:
+                raise BadInput(
+                    f"{self.model}: its chat template leaves out the question; correct the "
+                    "template in its files"
+                )
             if self._mark(self._system).strip() not in text:
                 problem = "leaves out the system message"
-        except BadInput as error:  # without a system message, asking the model says so
+        except BadInput as error:
+            if not error.__cause__ or isinstance(error.__cause__, TimeoutError):
+                raise
+            # Without a system message, asking the model says so.
             text, problem = "", f"takes no system message ({error.__cause__})"
         if self._system and problem:
             raise BadInput(f"--system: the chat template of {self.model} {problem}; leave it out")
@@ -181,6 +233,24 @@ class ChatFormatter:
             self._thoughts = (
                 f"the chat template opens {opening}; letters are read behind the closed thought"
             )
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in a chat template that takes longer, in any thread."""
+    end, before = time.monotonic() + seconds, sys.gettrace()
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if time.monotonic() > end:
+            raise TimeoutError(f"it takes longer than {seconds:g} seconds")
+        # Only the template's own lines, because tracing is slow.
+        return trace if frame.f_code.co_filename == "<template>" else None
+
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 def _opening(text: str) -> str:

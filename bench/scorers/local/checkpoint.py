@@ -1,14 +1,17 @@
 """What local models share: tokenizers, limits of length, and the frame of `LocalModel`."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from gguf import GGUFReader
 from tokenizers import Tokenizer, pre_tokenizers
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, BatchEncoding, PreTrainedTokenizerFast
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.quantizers import AutoHfQuantizer
 from transformers.utils import logging as transformers_logging
@@ -40,10 +43,19 @@ SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exa
 AS_GPT2 = ("default", "gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "mellum")
 
 
+# What to do about numbers that are not finite, by the dtype at hand.
+REMEDIES = {
+    torch.float16: "float16 overflows on this model; use --dtype bfloat16 or float32",
+    torch.bfloat16: "bfloat16 may be too coarse for this model; use --dtype float32",
+}
+
+
 class LocalModel(Model):
     """A network with its tokenizer on this machine."""
 
     kind: str
+    # Why texts are asked one at a time, for `run.json`.
+    batches = ""
 
     def __init__(
         self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]
@@ -53,6 +65,9 @@ class LocalModel(Model):
         self.id = str(identity["id"])  # for messages
         self.tally = Tally()
         self.tokenizer_identity = tokenizer_identity(tokenizer)
+        self.remedy = REMEDIES.get(
+            where.dtype, "its weights may be damaged; compare the files with the released ones"
+        )
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -61,6 +76,7 @@ class LocalModel(Model):
             **self.where.describe(),
             **self.tokenizer_identity,
             "parameters": self.network.num_parameters(),
+            **({"batches": self.batches} if self.batches else {}),
         }
 
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
@@ -84,13 +100,32 @@ class LocalModel(Model):
             },
         )
 
+    def check_batches(self, ask: Callable[[Sequence[Any]], Any], texts: Sequence[Any]) -> None:
+        """Ask one text at a time from now on, if a batch of `texts` gives other numbers.
+
+        This happens without a pad token, for example, or with one that the model does not know.
+        """
+        tolerance = 1e-3 if self.where.dtype == torch.float32 else 0.1
+        try:
+            together = np.concatenate([np.ravel(row) for row in ask(texts)])
+            alone = np.concatenate([np.ravel(ask([text])[0]) for text in texts])
+            agree = np.allclose(together, alone, rtol=tolerance, atol=tolerance, equal_nan=True)
+        except Exception:  # a model's own code can raise anything
+            agree = False
+        if not agree:
+            self.where = replace(self.where, batch_tokens=1)
+            self.batches = "one text at a time, because its numbers differ in a batch"
+        self.tally = Tally()  # without the test
+
     def padded_batches(self, encoded: Mapping[str, Any]) -> Iterator[tuple[list[int], Any]]:
         """Yield positions of encoded texts of similar length, and their tensors on the device."""
         lengths = [len(ids) for ids in encoded["input_ids"]]
         self.tally.asked += sum(lengths)
         for numbers in batches(lengths, self.where.batch_tokens):
             rows = {name: [values[i] for i in numbers] for name, values in encoded.items()}
-            batch = self.tokenizer.pad(rows, return_tensors="pt").to(self.where.device)
+            if len(numbers) > 1:
+                rows = self.tokenizer.pad(rows)
+            batch = BatchEncoding(rows, tensor_type="pt").to(self.where.device)
             self.tally.computed += batch["input_ids"].numel()
             yield numbers, batch
 
@@ -104,7 +139,9 @@ def n_positions(network: Any) -> int | None:
     known: int | None = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
     unused = getattr(table, "padding_idx", None)
-    return known if known is None or unused is None else known - unused - 1
+    if known is None or known < 0:  # XLNet has -1, because its positions are relative
+        return None
+    return known if unused is None else known - unused - 1
 
 
 def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:

@@ -40,6 +40,7 @@ class Masked(LocalModel):
         # The special tokens after a text.
         n_trailing = n_trailing_special_tokens(tokenizer)
         self._end = tokenizer("a")["input_ids"][-n_trailing:] if n_trailing else []
+        self.check_batches(self.token_logprobs, ["a", "a, a, a."])
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token given all others, without special tokens.
@@ -109,6 +110,7 @@ class Masked(LocalModel):
         for numbers in batches([len(ids) for ids, _ in texts], self.where.batch_tokens):
             batch = [texts[k] for k in numbers]
             padding = self.tokenizer.pad_token_id or 0
+            padding = padding if padding < self.network.config.get_text_config().vocab_size else 0
             ids, mask = padded([text for text, _ in batch], padding, self.where.device)
             self.tally.computed += ids.numel()
             with reading_at(self.network, [place for _, place in batch]):
@@ -138,6 +140,12 @@ class MultipleChoice(LocalModel):
     verbs = ("choose",)
     # The head never saw letters, but the options themselves.
     reads = ("options",)
+
+    def __init__(
+        self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]
+    ) -> None:
+        super().__init__(network, tokenizer, where, identity)
+        self.check_batches(lambda texts: self.choose(texts, ("a", "a, a")), ["a", "a, a, a."])
 
     @torch.inference_mode()
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
