@@ -6,11 +6,12 @@ ones to the byte, faults included.
 
 The stereotyped group is the option whose texts name what is in the column `bias_targeted_groups`.
 If no option does, the slot that `target` names in dataset.toml counts. Rows of the release whose
-words do not tell are known by their group and names, which are listed in `release_targets.csv`.
+words do not tell are known by their group and names, whose hashes are in `release_targets.txt`.
 
 What is wrong in a file raises `BadInput` with the file, the row and the column.
 """
 
+import hashlib
 import re
 import unicodedata
 from collections import defaultdict
@@ -75,9 +76,9 @@ BRACES = re.compile(r"[{}]")
 # The largest template of the release yields 666 questions, its largest file 6,764.
 MAX_QUESTIONS, MAX_IN_ALL, MAX_CHARACTERS = 10_000, 200_000, 2**27
 
-# Groups of released rows whose words do not tell, with the texts of the target option and of the
-# other one.
-RELEASE_TARGETS = Path(__file__).with_name("release_targets.csv")
+# Hashes of `category|group|target|text` and `category|group|other|text`: the texts of the target
+# option, and of the other one, in released rows whose words do not tell which is which.
+RELEASE_TARGETS = Path(__file__).with_name("release_targets.txt")
 SEPARATORS = re.compile(r"[/、，,；;]")
 # What may stand behind the word for a group: 河南人, 残障人士, 女性.
 GENERIC = re.compile(r"的?(?:人士|人群|群体|居民|患者|者|人|性|族|徒)$")
@@ -374,25 +375,28 @@ def target_option(
         declared: the slot that dataset.toml declares.
         all_options: those of the row's whole template, where `options` are of one question of it.
     """
-    for target, other in _release_targets().get((category, group), ()):
-        for k in (0, 1):
-            if options[k] <= target and options[1 - k] <= other:
-                return k
+    for k in (0, 1):
+        roles = {"target": options[k], "other": options[1 - k]}
+        if all(_is_released(category, group, role, texts) for role, texts in roles.items()):
+            return k
     named = named_option(group, options)
     if named is None and all_options:
         named = named_option(group, all_options)
     return declared if named is None else named
 
 
+def _is_released(category: str, group: str, role: str, texts: Iterable[str]) -> bool:
+    """Tell whether all texts of an option are known to have this role in the release."""
+    hashes = (
+        hashlib.sha256("|".join((category, group, role, text)).encode()).hexdigest()[:12]
+        for text in texts
+    )
+    return all(map(_release_targets().__contains__, hashes))
+
+
 @cache
-def _release_targets() -> dict[tuple[str, str], list[Options]]:
-    """Read the released groups whose words do not tell which option names them."""
-    texts: dict[tuple[str, str], list[Options]] = defaultdict(list)
-    for row in read_csv(RELEASE_TARGETS, ("category", "groups", "target", "other")):
-        target, other = (frozenset(row[name].split(";")) for name in ("target", "other"))
-        for group in row["groups"].split(";"):
-            texts[row["category"], group].append((target, other))
-    return dict(texts)
+def _release_targets() -> frozenset[str]:
+    return frozenset(RELEASE_TARGETS.read_text("utf-8").split())
 
 
 def named_option(group: str, options: Options) -> int | None:
