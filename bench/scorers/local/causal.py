@@ -14,7 +14,7 @@ from bench.scorers.local.device import Placement
 from bench.scorers.local.generation import Generator, StopRule, take_sampling
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.options import GenerationOptions
-from bench.tasks.replies import THOUGHT_TAGS, unfinished_thought
+from bench.tasks.replies import is_tag, unfinished_thought
 from bench.tasks.request import Request, Turns
 
 
@@ -44,7 +44,7 @@ class Causal(LocalModel):
         # where they are not, which is nearly always: the tokenizer then leaves them out itself.
         special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
         special |= set(tokenizer.all_special_ids)
-        tags = {i for i in special if tokenizer.decode([i]).strip() in chain(*THOUGHT_TAGS)}
+        tags = {i for i in special if is_tag(tokenizer.decode([i]).strip())}
         self._hidden = special - tags if tags else set()
         options = self.generation
         sampling = take_sampling(network.generation_config, options.temperature, options.top_p)
