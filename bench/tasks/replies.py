@@ -128,6 +128,12 @@ def is_tag(text: str) -> bool:
     return text in parts or bool(_OPENING_TAG.fullmatch(text) or _CLOSING_TAG.fullmatch(text))
 
 
+def closes_unopened(text: str) -> bool:
+    """Tell whether a text closes a thought that it did not open, as where a template opens it."""
+    opening, closing = _OPENING.search(text), _CLOSING_TAG.search(text)
+    return bool(closing and not (opening and opening.start() < closing.start()))
+
+
 def is_thinking(text: str, before: bool) -> bool:
     """Tell whether a thought is open at the end of a text; without a tag it is as `before`."""
     opening, closing = (
