@@ -30,6 +30,11 @@ _CLOSING_TAG = re.compile(
     + r"|<\|?\w{0,20}(?:think|thought|reason)\w{0,12}_end\|?>",
     re.IGNORECASE,
 )
+# Why letters are not read of the first token of a thought.
+THINKS = (
+    "the model thinks first, so its first token is no letter; give --read text, "
+    "or switch thinking off"
+)
 # More characters than any tag has.
 LONGEST_TAG = 64
 # Thoughts without tags: of gpt-oss without its special tokens, of Ollama's console, of Granite 3.2.

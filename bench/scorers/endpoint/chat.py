@@ -9,7 +9,7 @@ from bench.scorers.base import Answer, messages
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.responses import NO_LOGPROBS, Refusal, Unanswered
 from bench.scorers.options import GenerationOptions
-from bench.tasks.replies import closes_unopened, split_thought, unfinished_thought
+from bench.tasks.replies import THINKS, closes_unopened, split_thought, unfinished_thought
 from bench.tasks.request import Request, Turns
 
 # How many likeliest tokens to ask for: as many as OpenAI's protocol allows, or as some servers do.
@@ -181,7 +181,7 @@ class Chat:
         responses.text_of(choice)  # a refused one has no letter
         tokens = responses.first_tokens(choice)
         if self.thoughts or responses.begins_thought(choice, tokens):
-            raise Unanswered(responses.THINKS)
+            raise Unanswered(THINKS)
         if not tokens:
             raise Unanswered(NO_LOGPROBS)
         values, bounded = responses.options(tokens, options)

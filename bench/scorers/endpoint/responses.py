@@ -16,7 +16,6 @@ from bench.tasks.replies import is_tag, plain, unfinished_thought
 NO_TEXT = "the server answered without a text"
 NO_LOGPROBS = "the server answered without log-probabilities"
 NO_NUMBER = "the server answered with a log-probability that is not a number of at most 0"
-THINKS = "the model thinks first, so its first token is no letter; give --read text"
 REFUSED = "refused by the content filter"
 DECLINED = "refused by the model, in a field of its own"
 MORE_TOKENS = "--thinking-tokens or --max-new-tokens"

@@ -24,6 +24,7 @@ from bench.scorers.endpoint.chat import LIKELIEST, UNCHANGED, Chat, thoughts_in
 from bench.scorers.endpoint.client import Client
 from bench.scorers.endpoint.responses import NO_LOGPROBS, Refusal, Retry, Unanswered, at
 from bench.scorers.options import GenerationOptions, Limits
+from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request, Turns
 
 # How to ask for the probabilities of a prompt's tokens: by vLLM's own field, or as in OpenAI's
@@ -285,13 +286,13 @@ class Endpoint(Model):
 
     def _find_likeliest(self) -> int:
         """Find out how many likeliest tokens the server reports; 0 for none, as `lacks` says."""
-        reason = responses.THINKS if self._chat.thoughts else NO_LOGPROBS
+        reason = THINKS if self._chat.thoughts else NO_LOGPROBS
         for n in () if self._chat.thoughts else LIKELIEST:
             try:
                 choice = self._try(self._choice, self._chat.first_token(COUNTING, n))
                 tokens = responses.first_tokens(choice)
                 if responses.begins_thought(choice, tokens):
-                    reason = responses.THINKS
+                    reason = THINKS
                 elif len(tokens) > 1:
                     return n
                 break
@@ -303,7 +304,8 @@ class Endpoint(Model):
                 if refusal.status not in (*BAD_FIELD, 403):
                     raise
                 reason = refusal.reason
-        self.lacks["choose"] = f"the server tells no probabilities of letters ({reason})"
+        no_letters = f"the server tells no probabilities of letters ({reason})"
+        self.lacks["choose"] = THINKS if reason == THINKS else no_letters
         return 0
 
     def _find_of_prompt(self) -> str:

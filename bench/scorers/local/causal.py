@@ -1,6 +1,6 @@
 """Causal language models: likelihood of texts, choice among options, generated replies."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -14,7 +14,7 @@ from bench.scorers.local.device import Placement
 from bench.scorers.local.generation import Generator, StopRule, take_sampling
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.options import GenerationOptions
-from bench.tasks.replies import is_tag, unfinished_thought
+from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
 from bench.tasks.request import Request, Turns
 
 
@@ -46,6 +46,9 @@ class Causal(LocalModel):
         special |= set(tokenizer.all_special_ids)
         tags = {i for i in special if is_tag(tokenizer.decode([i]).strip())}
         self._hidden = special - tags if tags else set()
+        # The tokens by which a reply opens a thought.
+        names = [token.content for token in tokenizer.added_tokens_decoder.values()]
+        self._openings = [name for name in names if name and opened_tag(name) == name]
         options = self.generation
         sampling = take_sampling(network.generation_config, options.temperature, options.top_p)
         if options.top_p is not None and not sampling:
@@ -120,6 +123,17 @@ class Causal(LocalModel):
             for lines in wanted
         ]
         return option_matrix(sums, prompts, options)
+
+    def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
+        answers = super()._ask(requests)
+        by_letters = any(len(option) == 1 for request in requests for option in request.options)
+        if not (by_letters and self._openings) or self.generation.thinking_tokens == 0:
+            yield from answers
+            return
+        thoughts = self.choose([request.turns for request in requests], self._openings)
+        for answer, row in zip(answers, thoughts, strict=True):
+            thinks = row.max() > max(answer.logprobs or [np.inf])
+            yield Answer("", error=THINKS) if thinks else answer
 
     def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
         """Generate replies as the options or the model's configuration say, or greedily.
