@@ -344,12 +344,18 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_proxies")
-@pytest.mark.parametrize("value", ["socks://127.0.0.1:9", "socks5://u:secret@127.0.0.1:9"])
-@pytest.mark.parametrize("name", ["ALL_PROXY", "all_proxy"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ALL_PROXY", "socks://127.0.0.1:9"),
+        ("all_proxy", "socks5://u:secret@127.0.0.1:9"),
+        ("HTTPS_PROXY", "socks5h://127.0.0.1:9"),
+        ("HTTP_PROXY", "http://127.0.0.1:port"),
+    ],
+)
 def test_a_proxy_that_cannot_be_used_is_named_and_this_machine_needs_none(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, refusal: Any, name: str, value: str
 ) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv(name, value)
     scorer: Any = load(serve(lambda asked: said("A")).model)
     assert scorer.answer([request()])[0].response == "A"

@@ -11,7 +11,6 @@ import asyncio
 import ipaddress
 import os
 import random
-import re
 import ssl
 import threading
 import time
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import proxy_bypass_environment
+from urllib.request import proxy_bypass
 
 import openai
 
@@ -114,18 +113,21 @@ class Client:
             if to_own_host and self._key:
                 request.headers["authorization"] = f"Bearer {self._key}"
 
-        # Without the proxies of the environment, but with its certificates.
-        direct = {"trust_env": False, "verify": ssl.create_default_context()}
-        options = direct if is_loopback(self.url) else {}
+        options: dict[str, Any] = {}
+        if is_loopback(self.url):
+            # Without the proxies of the environment, but with its certificates.
+            options = {"trust_env": False, "verify": ssl.create_default_context()}
         try:
             http_client = openai.DefaultAsyncHttpxClient(
                 event_hooks={"request": [keep_headers]}, **options
             )
-        except (ImportError, ValueError):  # whose message may hold a password
+        except Exception:  # whose kind depends on the proxy, and whose message may hold a password
+            if not (variable := _unusable_proxy()):
+                raise
             raise BadInput(
-                f"{self.url}: the environment variable {_unusable_proxy()} names a proxy that "
-                "cannot be used; http, https, and after `pip install httpx[socks]` socks5 and "
-                "socks5h proxies can; change or unset it"
+                f"{self.url}: the environment variable {variable} names a proxy that cannot be "
+                "used; allowed are http:// and https://, and after `pip install socksio` "
+                "socks5:// and socks5h://; change or unset it"
             ) from None
         return openai.AsyncOpenAI(
             base_url=self.url,
@@ -188,7 +190,8 @@ def is_loopback(url: str) -> bool:
     """Tell whether a URL is on this machine, which no proxy can reach."""
     host = urlsplit(url).hostname or ""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
+        return address.is_loopback or address.is_unspecified
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
 
@@ -196,16 +199,22 @@ def is_loopback(url: str) -> bool:
 def proxy_variable(url: str) -> str:
     """Return the environment variable with the proxy for a URL; "" without one."""
     parts = urlsplit(url)
-    if is_loopback(url) or proxy_bypass_environment(parts.netloc):
+    if is_loopback(url) or proxy_bypass(parts.netloc):
         return ""
     return next(iter(_set_variables(f"{parts.scheme}_proxy", "all_proxy")), "")
 
 
 def _unusable_proxy() -> str:
-    """Return the environment variable with a proxy that httpx does not take."""
-    names = _set_variables("all_proxy", "https_proxy", "http_proxy")
-    others = [name for name in names if re.match(r"(?!https?:)\w+://", os.environ[name])]
-    return (others or names)[0]
+    """Return the environment variable with a proxy that is not of HTTP; "" without one."""
+    for name in _set_variables("all_proxy", "https_proxy", "http_proxy"):
+        proxy = os.environ[name]
+        try:
+            parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+            if parts.scheme not in ("http", "https") or parts.port == 0:
+                return name
+        except ValueError:  # a port that is no number, a broken address
+            return name
+    return ""
 
 
 def _set_variables(*names: str) -> list[str]:
