@@ -216,7 +216,7 @@ def test_a_letter_that_is_left_out_is_an_error_where_it_could_be_the_likeliest(
 
 
 @pytest.mark.parametrize("value", [None, math.nan, 0.5, math.inf, -math.inf, "x"])
-def test_a_log_probability_that_is_none_is_an_error(serve: Serve, value: Any) -> None:
+def test_a_log_probability_that_is_no_number_is_an_error(serve: Serve, value: Any) -> None:
     answer = choose_letter(serve, {"A": -0.3, "B": value, "C": -2.0})
     assert answer.error.endswith("a log-probability that is not a number of at most 0")
     assert answer.logprobs is None

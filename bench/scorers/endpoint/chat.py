@@ -79,8 +79,9 @@ class Chat:
             **({"asked_with": dict(self.asked_with)} if self.asked_with else {}),
             **({"thoughts": self.thoughts} if self.thoughts else {}),
             "letters_from": (
-                f"the {self.likeliest} likeliest first tokens; one that is not among them stands "
-                "with the probability of the least likely, an upper bound"
+                f"the {self.likeliest} likeliest first tokens, summed over a letter's spellings; a "
+                "letter that is not among them stands with the probability of the least likely "
+                "token, an upper bound"
             )
             if self.likeliest
             else None,

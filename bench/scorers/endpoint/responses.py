@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import numpy as np
-
 from bench.core.errors import RunFailed
 from bench.scorers.endpoint.keys import redacted
 from bench.tasks.replies import is_tag, plain, unfinished_thought
@@ -118,7 +116,7 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
     A token can be there twice: servers write different tokens of a vocabulary alike.
 
     Raises:
-        Unanswered: a log-probability is none.
+        Unanswered: a log-probability is not a number of at most 0.
     """
     first = at(choice, "logprobs", "content", 0)
     top = at(first, "top_logprobs")
@@ -161,7 +159,7 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
     if not any(values):
         return [], 0
     least = min(value for _, value in tokens)
-    sums = [float(np.logaddexp.reduce(row)) if row else least for row in values]
+    sums = [_log_sum(row) if row else least for row in values]
     missing = [option for option, row in zip(wanted, values, strict=True) if not row]
     if missing and max(sums) <= least:
         raise Unanswered(
@@ -280,6 +278,12 @@ def clean(text: str, key: str) -> str:
 def first_line(message: str, key: str) -> str:
     """Return the first line of a server's message, cleaned, at most 200 characters."""
     return clean((message.strip().splitlines() or ["no reason given"])[0], key)[:200]
+
+
+def _log_sum(logprobs: Sequence[float]) -> float:
+    """Return the logarithm of the sum of probabilities."""
+    most = max(logprobs)
+    return most + math.log(sum(math.exp(value - most) for value in logprobs))
 
 
 def _part(part: object) -> str:
