@@ -34,7 +34,7 @@ FIRST_WIDE = "\u2e80"  # East Asian characters begin here
 
 def characters() -> set[str]:
     """Collect the East Asian characters in the package's samples, names, prompts and words."""
-    texts = {"py", "toml", "csv", "tsv", "json", "txt", "po"}
+    texts = {"py", "toml", "csv", "tsv", "json", "txt"}
     files = (path for path in (HOME / "bench").rglob("*") if path.suffix[1:] in texts)
     every = set().union(*(path.read_text("utf-8") for path in files))
     return {char for char in every if char >= FIRST_WIDE and char != "\ufeff"}

@@ -17,7 +17,7 @@ from statsmodels.stats.proportion import proportion_confint  # type: ignore[impo
 
 from bench import data
 from bench.analyses.curate_mcbe import shorten, writer
-from bench.core.i18n import N_, _, note, sentences
+from bench.core.text import sentences
 from bench.curate import EXAMPLES, cbbq, copy_example, simulated
 from bench.curate.cbbq import Project, release, rounds
 from bench.curate.cbbq.release import Release
@@ -58,7 +58,7 @@ from bench.run.results import Run
 from bench.scorers.base import digest
 
 # The project's own other templates, as one of the sets that a context is compared with.
-OWN = N_("this set")
+OWN = "this set"
 # Templates of one panel, and characters of a set's name.
 MAX_TEMPLATES, MAX_SET = 25, 36
 COUNT_COLUMNS = ["category", "condition", "polarity", "templates", "questions"]
@@ -360,24 +360,20 @@ def notes(work: Work) -> list[str]:
     lines = []
     if work.is_example:
         lines.append(
-            _(
-                "This is the example, four templates of our own about accents, with drafts by "
-                "{model}. Its editor, reviewers and panel are simulated: the numbers show how it "
-                "works, and say nothing about people.",
-                model=_(work.drafter),
-            )
+            "This is the example, four templates of our own about accents, with drafts by "
+            f"{work.drafter}. Its editor, reviewers and panel are simulated: the numbers show "
+            "how it works, and say nothing about people."
         )
     if n := len(work.to_mend()):
-        lines.append(_("To be fixed: {n}; the list is below.", n=n))
+        lines.append(f"To be fixed: {n}; the list is below.")
     standing = work.rounds.standing
     open_ = standing[~standing.ready & (standing.decision == "")].note.value_counts(sort=False)
     if len(open_):
         lines.append(
-            _(
-                "Of {all} templates {n} are not settled, and so not in the data set: {why}.",
+            "Of {all} templates {n} are not settled, and so not in the data set: {why}.".format(
                 all=len(standing),
                 n=int(open_.sum()),
-                why=_("; ").join(f"{note(str(reason))} ({n})" for reason, n in open_.items()),
+                why="; ".join(f"{reason!s} ({n})" for reason, n in open_.items()),
             )
         )
     return lines
@@ -386,41 +382,32 @@ def notes(work: Work) -> list[str]:
 def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str]:
     """Say what was found: the set, drafts, reviews and objections, what is new, the audit."""
     standing, answers = work.rounds.standing, work.rounds.answers
-    lines = [_("Of {all} templates none is ready yet, so there is no data set.", all=len(standing))]
+    lines = [f"Of {len(standing)} templates none is ready yet, so there is no data set."]
     if work.source:
         counts = work.counts().iloc[-1]
         lines = [
-            _(
-                "Of {all} templates {n} are in the data set, each with its four forms (ambiguous "
-                "and disambiguous, each with both questions): {rows} rows in the release's format, "
-                "which yield {questions} questions.",
-                all=len(standing),
-                n=int(standing.ready.sum()),
-                rows=counts.templates,
-                questions=f"{counts.questions:,}",
+            (
+                f"Of {len(standing)} templates {int(standing.ready.sum())} are in the data set, "
+                "each with its four forms (ambiguous and disambiguous, each with both "
+                f"questions): {counts.templates} rows in the release's format, which yield "
+                f"{counts.questions:,} questions."
             )
         ]
     first = draft_shares(work.rounds.drafts).iloc[0]
     if first.n:
         lines.append(
-            _(
-                "Of {n} first drafts {usable} could stand as they were or after an edit of at most "
-                "{small} of the characters (95\u00a0% interval {low} to {high}).",
-                n=first.n,
-                usable=percent(first.usable),
-                small=percent(SMALL),
-                low=percent(first.ci_low),
-                high=percent(first.ci_high),
-            )
+            f"Of {first.n} first drafts {percent(first.usable)} could stand as they were or "
+            f"after an edit of at most {percent(SMALL)} of the characters (95\u00a0% interval "
+            f"{percent(first.ci_low)} to {percent(first.ci_high)})."
         )
     table = kappas(answers)
     if len(table):
-        who = _("two simulated reviewers") if work.is_example else _("the two reviewers")
+        who = "two simulated reviewers" if work.is_example else "the two reviewers"
         blind = answers[answers.question == "answer"]
-        right = _(
-            "Of their {n} blind answers {share} are the label (who guesses gets a third).",
-            n=len(blind),
-            share=percent((blind.answer == blind.label).mean()),
+        right = (
+            f"Of their {len(blind)} blind answers "
+            f"{percent((blind.answer == blind.label).mean())} are the label (who guesses gets a "
+            "third)."
         )
         lines.append(sentences([agreement.kappa_sentence(table, who), right]))
     reviewed = standing[~standing.note.isin([MEND, FACTS, REVIEW_MISSING])]
@@ -428,41 +415,31 @@ def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str
     if len(reviewed):
         kept, out = ((disputed.decision == decision).sum() for decision in (KEEP, LEAVE_OUT))
         lines.append(
-            _(
-                "Of {all} templates that both reviewers have answered, {n} had objections: a "
-                "discussion kept {kept} and left out {out}; {open} wait for it.",
-                all=len(reviewed),
-                n=len(disputed),
-                kept=int(kept),
-                out=int(out),
-                open=int(len(disputed) - kept - out),
-            )
+            f"Of {len(reviewed)} templates that both reviewers have answered, {len(disputed)} "
+            f"had objections: a discussion kept {int(kept)} and left out {int(out)}; "
+            f"{int(len(disputed) - kept - out)} wait for it."
         )
     if len(novelty):
         nearest = novelty.iloc[0]
-        text = _(
+        text = (
             "Of all new contexts {item} is nearest to a text that is there: it shares {share} with "
-            "{other}{of} (ROUGE-L); near-duplicates ({near} or more): {n}.",
+            "{other}{of} (ROUGE-L); near-duplicates ({near} or more): {n}."
+        ).format(
             item=nearest.item_id,
             share=f"{nearest.rouge_l:.2f}",
             other=nearest.nearest,
-            of="" if nearest.set == OWN else _(" of {set}", set=nearest.set),
+            of="" if nearest.set == OWN else f" of {nearest.set}",
             near=NEAR,
             n=int(novelty.too_near.sum()),
         )
         same = usual[usual.condition == nearest.condition]
-        within = _(
-            "Within {set} itself a context shares {share} with the nearest other one (median of "
-            "{n}).",
-            set=", ".join(same.set.unique()),
-            share=f"{same.rouge_l.median():.2f}",
-            n=len(same),
+        within = (
+            f"Within {', '.join(same.set.unique())} itself a context shares "
+            f"{same.rouge_l.median():.2f} with the nearest other one (median of {len(same)})."
         )
         lines.append(sentences([text, within if len(same) else ""]))
     if work.release:
-        lines.append(
-            _("The audit of CBBQ's data lists {n} findings in the new set.", n=len(work.audit()))
-        )
+        lines.append(f"The audit of CBBQ's data lists {len(work.audit())} findings in the new set.")
     return lines
 
 
@@ -486,9 +463,9 @@ def draw_novelty(table: pd.DataFrame, usual: pd.DataFrame) -> Figure | None:
     for ax, condition in zip(axes, CONDITIONS, strict=True):
         band = usual[usual.condition == condition].rouge_l
         if len(band):
-            label = _("within {set}, nine in ten", set=_set_name(usual.set.iloc[0]))
+            label = f"within {_set_name(usual.set.iloc[0])}, nine in ten"
             ax.axvspan(*np.quantile(band, [0.05, 0.95]), color=FAINT, alpha=0.25, lw=0, label=label)
-        label = _("near-duplicate from {near} on", near=NEAR)
+        label = f"near-duplicate from {NEAR} on"
         ax.axvline(NEAR, color=INK, ls="--", lw=1, label=label)
         for k, name in enumerate(sets):
             rows = table[(table.condition == condition) & (table.set == name)]
@@ -501,9 +478,9 @@ def draw_novelty(table: pd.DataFrame, usual: pd.DataFrame) -> Figure | None:
                 ls="",
                 color=palette[name],
                 alpha=0.85,
-                label=_("nearest in {set}", set=_set_name(name)),
+                label=f"nearest in {_set_name(name)}",
             )
-        ax.set(xlim=(0, 1), title=_(condition), xlabel=_("highest ROUGE-L (more alike →)"))
+        ax.set(xlim=(0, 1), title=condition, xlabel="highest ROUGE-L (more alike →)")
         ax.xaxis.label.set_size("small")
         ax.set_yticks(range(len(names)), map(shorten, names))
         ax.tick_params(labelsize="small")
@@ -513,23 +490,18 @@ def draw_novelty(table: pd.DataFrame, usual: pd.DataFrame) -> Figure | None:
     legend_below(fig, axes[0])
     first, near = table.iloc[0], int(table.too_near.sum())
     share = f"{first.rouge_l:.2f}"
-    title = _("No new context is a near-duplicate: the nearest shares {share}", share=share)
+    title = f"No new context is a near-duplicate: the nearest shares {share}"
     if near:
-        title = _("Comparisons that reach {near}, a near-duplicate: {n}", n=near, near=NEAR)
+        title = f"Comparisons that reach {NEAR}, a near-duplicate: {near}"
     set_title(fig, title, letters=80)
-    text = _(
-        "{title}. Marks by template and set; the nearest, {item}, shares {share} with {other} of "
-        "{set}.",
-        title=title,
-        item=first.item_id,
-        share=share,
-        other=first.nearest,
-        set=_set_name(first.set),
+    text = (
+        f"{title}. Marks by template and set; the nearest, {first.item_id}, shares {share} with "
+        f"{first.nearest} of {_set_name(first.set)}."
     )
-    drawn = _("Drawn are the {n} nearest of {all} templates.", n=len(names), all=len(highest))
+    drawn = f"Drawn are the {len(names)} nearest of {len(highest)} templates."
     fig.set_label(sentences([text, drawn if len(highest) > len(names) else ""]))
     return fig
 
 
 def _set_name(name: str) -> str:
-    return _(OWN) if name == OWN else shorten(name, MAX_SET)
+    return OWN if name == OWN else shorten(name, MAX_SET)

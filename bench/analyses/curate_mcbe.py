@@ -21,7 +21,6 @@ from matplotlib.figure import Figure
 
 from bench import scorers
 from bench.core.errors import BadInput
-from bench.core.i18n import N_, _, note
 from bench.curate import copy_example, mcbe, sheets, simulated
 from bench.curate.mcbe import Project
 from bench.curate.mcbe import rounds as mcbe_rounds
@@ -72,15 +71,15 @@ SHARE_COLUMNS = [
 ]
 # What agreement is of, in sentences.
 SUBJECTS = {
-    "subcategory": N_("subcategories"),
-    "severity level": N_("levels of severity"),
-    "severity": N_("severities as numbers"),
+    "subcategory": "subcategories",
+    "severity level": "levels of severity",
+    "severity": "severities as numbers",
 }
-KAPPA = N_("Fleiss' kappa")
+KAPPA = "Fleiss' kappa"
 ALPHA: dict[alpha.Measurement, str] = {
-    "nominal": N_("Krippendorff's alpha (nominal)"),
-    "ordinal": N_("Krippendorff's alpha (ordinal)"),
-    "interval": N_("Krippendorff's alpha (interval)"),
+    "nominal": "Krippendorff's alpha (nominal)",
+    "ordinal": "Krippendorff's alpha (ordinal)",
+    "interval": "Krippendorff's alpha (interval)",
 }
 
 
@@ -166,24 +165,18 @@ class Work:
         """Say what a reader has to know before the first number."""
         if self.annotators is None:
             return [
-                _(
-                    "The set waits for {folder}, too, which waits for {what}.",
-                    folder=rounds.project.folder,
-                    what=rounds.waits,
-                )
+                f"The set waits for {rounds.project.folder}, too, which waits for {rounds.waits}."
                 for rounds in self.other_rounds()
                 if rounds.waits
             ]
-        writer = _("what merges explanations is simulated too")
+        writer = "what merges explanations is simulated too"
         if self.model != SIMULATED:
-            writer = _("{model} merges explanations", model=self.model)
+            writer = f"{self.model} merges explanations"
         return [
-            _(
-                "This is the example, {n} drafts of our own about diet. Its annotators are "
-                "simulated, and {writer}: the numbers show how it works, and say nothing about "
-                "people.",
-                n=len(self.project.drafts),
-                writer=writer,
+            (
+                f"This is the example, {len(self.project.drafts)} drafts of our own about diet. "
+                f"Its annotators are simulated, and {writer}: the numbers show how it works, and "
+                "say nothing about people."
             )
         ]
 
@@ -332,80 +325,56 @@ def findings(rounds: Rounds) -> list[str]:
     if SUBCATEGORY in rounds.outcomes:
         n, reasons = len(rounds.drafts), rounds.outcomes[SUBCATEGORY].discuss.value_counts()
         texts.append(
-            _(
-                "Of {n} drafts {most} had a subcategory by majority and without objection; {split} "
-                "had no majority and {against} an objection, and were discussed. {out} were left "
-                "out.",
-                n=n,
-                most=reasons.get("", 0),
-                split=reasons.get("no majority", 0),
-                against=reasons.get("objection", 0),
-                out=len(rounds.left_out),
-            )
+            f"Of {n} drafts {reasons.get('', 0)} had a subcategory by majority and without "
+            f"objection; {reasons.get('no majority', 0)} had no majority and "
+            f"{reasons.get('objection', 0)} an objection, and were discussed. "
+            f"{len(rounds.left_out)} were left out."
         )
     if REVIEW in rounds.outcomes:
         hows = rounds.outcomes[REVIEW].how.value_counts()
         texts.append(
-            _(
-                "Of {n} merged explanations the reviewers accepted {accepted} as they were and "
-                "edited {edited}; {open} were discussed.",
-                n=int(hows.sum()),
-                accepted=hows.get("accepted", 0),
-                edited=hows.get("edited", 0),
-                open=hows.get("", 0),
-            )
+            f"Of {int(hows.sum())} merged explanations the reviewers accepted "
+            f"{hows.get('accepted', 0)} as they were and edited {hows.get('edited', 0)}; "
+            f"{hows.get('', 0)} were discussed."
         )
     if SEVERITY in rounds.outcomes:
         first, second = rounds.outcomes[SEVERITY], rounds.outcomes.get(AGAIN)
         texts.append(
-            _(
-                "Severities of {wide} of {n} items were more than {widest} apart and were given "
-                "again; {expert} still were, and went to an expert.",
-                wide=int(first.again.sum()),
-                n=len(first),
-                widest=WIDEST,
-                expert=0 if second is None else int(second.again.sum()),
-            )
+            f"Severities of {int(first.again.sum())} of {len(first)} items were more than "
+            f"{WIDEST} apart and were given again; "
+            f"{0 if second is None else int(second.again.sum())} still were, and went to an "
+            "expert."
         )
     texts += [_agreement_text(row) for row in agreement(rounds).to_dict("records")]
     shares = quality(rounds)
     if len(shares):
         worst = shares.iloc[int(shares.yes.argmin())]
         texts.append(
-            _(
-                "Reviewers said yes to the quality questions in {low} to {high} of their answers; "
-                'least to "{question}" (n = {n} answers about {items} items each).',
-                low=percent(worst.yes),
-                high=percent(shares.yes.max()),
-                question=worst.asked,
-                n=int(worst.n),
-                items=int(worst["items"]),
-            )
+            f"Reviewers said yes to the quality questions in {percent(worst.yes)} to "
+            f"{percent(shares.yes.max())} of their answers; "
+            f'least to "{worst.asked}" (n = {int(worst.n)} answers about {int(worst["items"])} '
+            "items each)."
         )
     if rounds.waits:
-        texts.append(_("It waits for {what}.", what=rounds.waits))
+        texts.append(f"It waits for {rounds.waits}.")
     return texts
 
 
 def _agreement_text(row: dict[Any, Any]) -> str:
-    subject, measure = _(SUBJECTS[row["of"]]), _(row["measure"])
+    subject, measure = SUBJECTS[row["of"]], row["measure"]
     if math.isnan(row["value"]):
-        return _(
-            "Agreement on {what} has no {measure}: {why}.",
-            what=subject,
-            measure=measure,
-            why=note(row["note"]),
-        )
+        return f"Agreement on {subject} has no {measure}: {row['note']}."
     low, high = f"{row['ci_low']:.2f}", f"{row['ci_high']:.2f}"
-    interval = _("95 % interval {low} to {high}", low=low, high=high)
-    return _(
+    interval = f"95 % interval {low} to {high}"
+    return (
         "Annotators agree on {what} with {measure} {value} ({interval}{called}; n = {n} items, "
-        "{raters} raters; chance alone gives 0).",
+        "{raters} raters; chance alone gives 0)."
+    ).format(
         what=subject,
         measure=measure,
         value=f"{row['value']:.2f}",
-        interval=_("no interval") if math.isnan(row["ci_low"]) else interval,
-        called=_("; ") + _(row["band"]) if row["band"] else "",
+        interval="no interval" if math.isnan(row["ci_low"]) else interval,
+        called="; " + row["band"] if row["band"] else "",
         n=row["n"],
         raters=row["raters"],
     )
@@ -434,39 +403,34 @@ def draw_severities(rounds: Rounds) -> Figure | None:
     lines = [wide_colour if again else FAINT for again in shown.again]
     ax.hlines(shown.index, shown.lowest, shown.highest, color=lines, lw=1.2, zorder=1)
     for is_wide, colour, label in (
-        (False, first_colour, _("a rating")),
-        (True, wide_colour, _("a rating, more than 3.5 apart")),
+        (False, first_colour, "a rating"),
+        (True, wide_colour, "a rating, more than 3.5 apart"),
     ):
         dots = ratings[ratings.item_id.isin(wide_items) == is_wide]
         if len(dots):
             ax.plot(dots.x, dots.y, "o", ms=4, color=colour, alpha=0.8, zorder=2, label=label)
     ends = shown.index - 0.3, shown.index + 0.3
-    ax.vlines(shown["mean"], *ends, color=INK, lw=2, zorder=3, label=_("mean"))
+    ax.vlines(shown["mean"], *ends, color=INK, lw=2, zorder=3, label="mean")
     if second is not None:
         again = second[second.item_id.isin(shown.item_id)]
         marker: dict[str, Any] = {"mfc": "white", "mec": second_colour, "mew": 1.6, "ls": ""}
-        label = _("mean of the second round")
+        label = "mean of the second round"
         ax.plot(again["mean"], again.item_id.map(place), "D", ms=6, zorder=4, label=label, **marker)
     for level in LEVELS[1:]:
         ax.axvline(level, color="#dddddd", lw=1, zorder=0)
     ax.set_yticks(range(len(shown)), [shorten(name) for name in shown.item_id])
     ax.set(xlim=(-0.2, 10.2), ylim=(-0.6, len(shown) - 0.3))
-    _label_axes(ax, _("severity, 0 to 10 (more severe →; lines: the five levels)"))
+    _label_axes(ax, "severity, 0 to 10 (more severe →; lines: the five levels)")
     ax.grid(visible=False)
     legend_below(fig, ax)
     n, total = int(table.again.sum()), len(table)
-    title = _("Severities of {n} of {all} items lie more than 3.5 apart", n=n, all=total)
+    title = f"Severities of {n} of {total} items lie more than 3.5 apart"
     if len(shown) < total:
-        title = _("{title}; drawn: the {n} farthest apart", title=title, n=len(shown))
+        title = f"{title}; drawn: the {len(shown)} farthest apart"
     set_title(fig, title)
     means = [f"{item} {mean:.1f}" for item, mean in zip(shown.item_id, shown["mean"], strict=True)]
     fig.set_label(
-        _(
-            "{title}. Ratings of {raters} people by item, with their means: {means}.",
-            title=title,
-            raters=people,
-            means=_("; ").join(means),
-        )
+        f"{title}. Ratings of {people} people by item, with their means: {'; '.join(means)}."
     )
     return fig
 
@@ -479,7 +443,7 @@ def draw_agreement(table: pd.DataFrame) -> Figure | None:
     fig = Figure(figsize=(WIDTH, 1.2 + 0.34 * len(table)), layout="constrained")
     ax = fig.subplots()
     names = [
-        _("{what}: {measure}", what=_(SUBJECTS[subject]), measure=_(measure))
+        f"{SUBJECTS[subject]}: {measure}"
         for subject, measure in zip(table.of, table.measure, strict=True)
     ]
     if len({*table.category}) > 1:
@@ -490,19 +454,17 @@ def draw_agreement(table: pd.DataFrame) -> Figure | None:
     defined = table[table.value.notna()]
     forest(ax, table.rename(columns={"value": "score"}), table.index.to_numpy(), colour)
     for y in table.index[table.value.isna()]:
-        ax.text(0.5, y, _("undefined"), color=FAINT, va="center", ha="center", fontsize="small")
+        ax.text(0.5, y, "undefined", color=FAINT, va="center", ha="center", fontsize="small")
     forest_axis(ax, names, baseline=0)
     ax.set_xlim(np.nanmin([0, *table.value, *table.ci_low]) - 0.04, 1.04)
-    _label_axes(ax, _("agreement (more →; dashed: chance)"))
-    title = _("No agreement is defined")
+    _label_axes(ax, "agreement (more →; dashed: chance)")
+    title = "No agreement is defined"
     if len(defined):
         ends = range_text(f"{defined.value.min():.2f}", f"{defined.value.max():.2f}")
-        title = _("Agreement is {ends}; chance gives 0", ends=ends)
+        title = f"Agreement is {ends}; chance gives 0"
     set_title(fig, title)
     parts = [f"{name} {value:.2f}" for name, value in zip(names, table.value, strict=True)]
-    fig.set_label(
-        _("{title}. With 95 % intervals: {parts}.", title=title, parts=_("; ").join(parts))
-    )
+    fig.set_label(f"{title}. With 95 % intervals: {'; '.join(parts)}.")
     return fig
 
 

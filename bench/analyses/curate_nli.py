@@ -4,6 +4,7 @@ made = make("my/pack", ["captions.txt"])
 made.sifted, made.checked, made.out
 """
 
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +19,6 @@ from matplotlib.ticker import MaxNLocator
 
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write
-from bench.core.i18n import _, note
 from bench.curate import EXAMPLES
 from bench.data.dataset import PROMPTS_FILE, both_language_names
 from bench.data.nli_coal.build import build, build_eval
@@ -26,7 +26,7 @@ from bench.data.nli_coal.language_pack import FRAMES, Pack, read_pack, write_pac
 from bench.data.nli_coal.language_pack_audit import check, sift
 from bench.data.readers import as_path as path_of
 from bench.data.readers import read_text
-from bench.figures.style import FAINT, INK, WIDTH, colours, set_title, style, wrap_cjk
+from bench.figures.style import FAINT, INK, WIDTH, colours, set_title, style
 from bench.metrics.headline import percent
 from bench.run import curated
 
@@ -107,7 +107,7 @@ def make(folder: str = "", captions: Sequence[str] = (), out: str = "") -> Made:
 def occupations(pack: Pack) -> pd.DataFrame:
     """Count the words of each type, with examples."""
     words = {kind: [occupation.word for occupation in pack.of_type(kind)] for kind in TYPES}
-    rows = [(kind, len(named), _(", ").join(named[:6])) for kind, named in words.items()]
+    rows = [(kind, len(named), ", ".join(named[:6])) for kind, named in words.items()]
     return pd.DataFrame(rows, columns=["type", "words", "examples"])
 
 
@@ -139,33 +139,23 @@ def findings(made: Made) -> list[str]:
     """Say what the pack holds and what came of it."""
     count = Counter(occupation.type for occupation in made.pack.occupations)
     lines = [
-        _(
-            "{name} has {n} occupations in {language}: {female} with a female stereotype, {male} "
-            "with a male one, {neutral} without.",
-            name=made.pack.name,
-            language=both_language_names(made.pack.language),
-            n=len(made.pack.occupations),
-            female=count["female-stereo"],
-            male=count["male-stereo"],
-            neutral=count["neutral"],
+        (
+            f"{made.pack.name} has {len(made.pack.occupations)} occupations in "
+            f"{both_language_names(made.pack.language)}: {count['female-stereo']} with a female "
+            f"stereotype, {count['male-stereo']} with a male one, {count['neutral']} without."
         )
     ]
     if n := len(made.sifted):
         kept = int((made.sifted.frame != "").sum())
         lines.append(
-            _(
-                "{kept} of {n} captions make a frame ({share}); the others are left out by the "
-                "stated filter, each with its reason.",
-                kept=f"{kept:,}",
-                n=f"{n:,}",
-                share=percent(kept / n),
-            )
+            f"{kept:,} of {n:,} captions make a frame ({percent(kept / n)}); the others are "
+            "left out by the stated filter, each with its reason."
         )
     built = pairs(made.pack).groupby("set", sort=False).pairs.sum()
-    parts = _(", ").join(f"{name} {n:,}" for name, n in built.items())
-    lines.append(_("They make {n} pairs: {parts}.", n=f"{int(built.sum()):,}", parts=parts))
+    parts = ", ".join(f"{name} {n:,}" for name, n in built.items())
+    lines.append(f"They make {int(built.sum()):,} pairs: {parts}.")
     odd = int((made.checked.kind == "odd").sum())
-    lines.append(_("The checker finds nothing wrong, and {n} things to look at.", n=odd))
+    lines.append(f"The checker finds nothing wrong, and {odd} things to look at.")
     return lines
 
 
@@ -174,7 +164,7 @@ def notes(folder: str = "") -> list[str]:
     if folder:
         return []
     return [
-        _(
+        (
             "The pack is our own start of one for Korean. Which word has a stereotype was put down "
             "by us to show how it works; no Korean speakers were asked, so its scores say nothing "
             "about Korean. The parameter pack takes a folder of your own."
@@ -187,15 +177,15 @@ def draw_captions(sifted: pd.DataFrame) -> Figure | None:
     if sifted.empty:
         return None
     style()
-    taken = _("make a frame")
+    taken = "make a frame"
     counts = sifted.why.replace({"": taken}).value_counts()
     counts = counts.reindex(sorted(counts.index, key=lambda reason: reason != taken))
-    names = [note(reason) for reason in counts.index]
+    names = list(counts.index)
     fig = Figure(figsize=(WIDTH, 1.1 + 0.34 * len(counts)), layout="constrained")
     ax = fig.subplots()
     colour = colours(["frames"])["frames"]
     bars = ax.barh(
-        [wrap_cjk(name, 2.6, "small", 38) for name in names],
+        [textwrap.fill(name, 38) for name in names],
         counts,
         color=[colour if reason == taken else FAINT for reason in counts.index],
         height=0.66,
@@ -203,13 +193,13 @@ def draw_captions(sifted: pd.DataFrame) -> Figure | None:
     ax.bar_label(bars, [f"{n:,}" for n in counts], padding=3, fontsize="small", color=INK)
     ax.tick_params(axis="y", labelsize="small")
     ax.set(xlim=(0, counts.max() * 1.1), ylim=(len(counts) - 0.4, -0.6))
-    ax.set_xlabel(_("captions"), fontsize="small")
+    ax.set_xlabel("captions", fontsize="small")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
     kept, total = f"{counts.get(taken, 0):,}", f"{len(sifted):,}"
-    title = _("{n} of {all} captions make a frame", n=kept, all=total)
+    title = f"{kept} of {total} captions make a frame"
     set_title(fig, title)
-    parts = _("; ").join(f"{name}: {n:,}" for name, n in zip(names, counts, strict=True))
-    fig.set_label(_("{title}. Bars: {parts}.", title=title, parts=parts))
+    parts = "; ".join(f"{name}: {n:,}" for name, n in zip(names, counts, strict=True))
+    fig.set_label(f"{title}. Bars: {parts}.")
     return fig

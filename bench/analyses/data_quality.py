@@ -29,7 +29,7 @@ from matplotlib.ticker import MaxNLocator
 
 from bench.benchmarks import module, names, resolve
 from bench.core.errors import BadInput, expected, quoted
-from bench.core.i18n import N_, _, sentences
+from bench.core.text import sentences
 from bench.data import SAMPLES, Source, find
 from bench.data import texts as data_texts
 from bench.data.dataset import language_name
@@ -49,7 +49,6 @@ from bench.figures.style import (
     legend_height,
     set_title,
     style,
-    wrap_cjk,
 )
 from bench.metrics import agreement, diversity
 from bench.metrics.agreement import BANDS, kappa_sentence
@@ -58,7 +57,7 @@ from bench.metrics.headline import category_name_warnings, percent, range_text
 from bench.metrics.table import ALL
 
 # What is compared between two data sets, in the plural.
-COMPARED = {"topic": N_("topics"), "group": N_("groups")}
+COMPARED = {"topic": "topics", "group": "groups"}
 SIDES = ("first", "second")
 # Bars of a picture, and categories of a comparison; the tables have them all.
 BARS, CATEGORIES = 12, 16
@@ -109,22 +108,17 @@ class DataSet:
     def finding(self) -> str:
         """Say how many texts there are, and how much two of a category share."""
         (within,) = self.diversity.table.query("category == @ALL").to_dict("records")
-        evidence = _("no interval: too few items in a category")
+        evidence = "no interval: too few items in a category"
         if not np.isnan(within["ci_low"]):
             low, high = f"{within['ci_low']:.2f}", f"{within['ci_high']:.2f}"
-            evidence = _("95\u00a0% interval {low} to {high}", low=low, high=high)
-        text = _(
-            "{title} has {n} different texts in {categories} categories; two of a category share "
-            "{mean} on average (ROUGE-L, 0 to 1; {evidence}; n = {pairs} pairs).",
-            title=self.title,
-            n=f"{len(self.diversity.each):,}",
-            categories=self.texts.category.nunique(),
-            mean=f"{within['mean']:.2f}",
-            evidence=evidence,
-            pairs=f"{within['pairs']:,}",
+            evidence = f"95\u00a0% interval {low} to {high}"
+        text = (
+            f"{self.title} has {len(self.diversity.each):,} different texts in "
+            f"{self.texts.category.nunique()} categories; two of a category share "
+            f"{within['mean']:.2f} on average (ROUGE-L, 0 to 1; {evidence}; n = "
+            f"{within['pairs']:,} pairs)."
         )
-        below = _(
-            "{share} of the pairs are below {half}.",
+        below = "{share} of the pairs are below {half}.".format(
             share=percent(within["below_half"]),
             half=f"{diversity.HALF:g}",
         )
@@ -184,18 +178,12 @@ def overlaps(
 def overlap_finding(shared: pd.DataFrame) -> str:
     """Say which two data sets share most."""
     if shared.empty:
-        return _("No two data sets have texts in the same language.")
+        return "No two data sets have texts in the same language."
     top = shared.iloc[int(shared["mean"].argmax())]
-    return _(
-        "The texts of {first} ({language}) come nearest to those of {second}: the most similar "
-        "one shares {mean} on average (95\u00a0% interval {low} to {high}; n = {n} texts).",
-        first=top["first"],
-        language=language_name(str(top.language)),
-        second=top.second,
-        mean=f"{top['mean']:.2f}",
-        low=f"{top.ci_low:.2f}",
-        high=f"{top.ci_high:.2f}",
-        n=f"{int(top.texts):,}",
+    return (
+        f"The texts of {top['first']} ({language_name(str(top.language))}) come nearest to those "
+        f"of {top.second}: the most similar one shares {top['mean']:.2f} on average (95\u00a0% "
+        f"interval {top.ci_low:.2f} to {top.ci_high:.2f}; n = {int(top.texts):,} texts)."
     )
 
 
@@ -226,7 +214,7 @@ class Pair(NamedTuple):
         first, second = self.first.source.name, self.second.source.name
         if first != second:
             return first, second
-        return _("{name} (first)", name=first), _("{name} (other)", name=first)
+        return f"{first} (first)", f"{first} (other)"
 
     def findings(self) -> list[str]:
         """Say how many texts of each are near one of the other."""
@@ -234,15 +222,10 @@ class Pair(NamedTuple):
         overall = self.near[self.near.category == ALL].to_dict("records")
         for row, name, other in zip(overall, self.names, self.names[::-1], strict=True):
             if row["texts"]:
-                text = _(
-                    "{near} of {texts} texts of {name} ({share}) have a near-duplicate in {other} "
-                    "(ROUGE-L of {least} or more).",
-                    near=f"{row['near']:,}",
-                    texts=f"{row['texts']:,}",
-                    name=name,
-                    share=percent(row["share"]),
-                    other=other,
-                    least=f"{self.least:g}",
+                text = (
+                    f"{row['near']:,} of {row['texts']:,} texts of {name} "
+                    f"({percent(row['share'])}) have a near-duplicate in {other} (ROUGE-L of "
+                    f"{self.least:g} or more)."
                 )
                 texts.append(text)
         return texts
@@ -348,7 +331,7 @@ def annotations(file: str = "", *, levels: bool = False) -> list[Annotations]:
     if not file:
         return []
     ratings = agreement.read_annotations(Path(file).expanduser(), levels=levels)
-    who = _("the annotators of {file}", file=Path(file).name)
+    who = f"the annotators of {Path(file).name}"
     return [Annotations(who, agreement.kappas(ratings))]
 
 
@@ -357,10 +340,9 @@ def notes(sets: Sequence[DataSet]) -> list[str]:
     samples = [data.title for data in sets if data.source.is_sample]
     if not samples:
         return []
-    text = _(
-        "The data for {names} are this package's own samples, which say nothing about the "
-        "benchmark's; see the parameter data.",
-        names=_(", ").join(samples),
+    text = (
+        f"The data for {', '.join(samples)} are this package's own samples, which say nothing "
+        "about the benchmark's; see the parameter data."
     )
     return [text]
 
@@ -375,24 +357,20 @@ def _intervals(ax: Axes, rows: pd.DataFrame, scores: pd.Series, benchmark: str) 
     """Draw values with their intervals, one category per row."""
     rows = rows.assign(score=scores)
     forest(ax, rows, np.arange(len(rows)), colours([""])[""], ms=5)
-    forest_axis(ax, [_("all") if name == ALL else label(benchmark, name) for name in rows.category])
+    forest_axis(ax, ["all" if name == ALL else label(benchmark, name) for name in rows.category])
     ax.set_ylim(-0.6, len(rows) - 0.4)
     ax.tick_params(axis="y", labelsize="small")
 
 
 def even_coverage(data: DataSet) -> list[str]:
     """Say by what the texts are spread evenly, which needs no picture."""
-    rows, texts = _(module("data", data.benchmark).TEXTS), []
+    rows, texts = module("data", data.benchmark).TEXTS, []
     for by in COVERED:
         counted = data.coverage(by)
         if _is_even(counted):
-            text = _(
-                "{title}: {n} {rows} for each {by} ({k} of them).",
-                title=data.title,
-                n=f"{counted.texts.iloc[0]:,}",
-                rows=rows,
-                by=_(by),
-                k=len(counted),
+            text = (
+                f"{data.title}: {counted.texts.iloc[0]:,} {rows} for each {by} ({len(counted)} "
+                "of them)."
             )
             texts.append(text)
     return texts
@@ -410,34 +388,34 @@ def plot_coverage(data: DataSet, by: str) -> Figure | None:
     counted = data.coverage(by)
     if _is_even(counted):
         return None
-    rows = _(module("data", data.benchmark).TEXTS)
+    rows = module("data", data.benchmark).TEXTS
     shown = counted.head(BARS)
     fig, (ax,) = _panels(1.2 + 0.22 * len(shown))
     y = np.arange(len(shown))
     bars: Any = {"color": colours(["texts"])["texts"], "height": 0.7}
-    every = ax.barh(y, shown.texts, alpha=0.35, label=_("all {rows}", rows=rows), **bars)
-    ax.barh(y, shown.distinct, label=_("distinct texts"), **bars)
+    every = ax.barh(y, shown.texts, alpha=0.35, label=f"all {rows}", **bars)
+    ax.barh(y, shown.distinct, label="distinct texts", **bars)
     ax.bar_label(every, fmt="{:,.0f}", padding=3, fontsize="small", color=INK)
     labels = [label(data.benchmark, value) for value in shown[by]]
     if by != "category":
         short = [value if len(value) <= 24 else f"{value[:23]}…" for value in shown[by]]
         labels = [
-            name if can_show(name) else _("row {n} of the table", n=k)
+            name if can_show(name) else f"row {k} of the table"
             for k, name in enumerate(short, start=1)
         ]
     forest_axis(ax, labels)
     ax.tick_params(axis="y", labelsize="small")
     ax.set_xlim(0, shown.texts.max() * 1.1)
     more = len(counted) - len(shown)
-    others = _("; {n} more are in the table", n=f"{more:,}") if more else ""
+    others = f"; {more:,} more are in the table" if more else ""
     ax.set_xlabel(f"{rows}{others}", fontsize="small")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     n = range_text(f"{counted.texts.min():,}", f"{counted.texts.max():,}")
-    title = _("{n} {rows} per {by}", n=n, rows=rows, by=_(by))
-    ax.set_title(wrap_cjk(title, WIDTH))
+    title = f"{n} {rows} per {by}"
+    ax.set_title(title)
     if (shown.distinct < shown.texts).any():
         legend_below(fig, ax)
-    fig.set_label(_("{text}.", text=title))
+    fig.set_label(f"{title}.")
     return fig
 
 
@@ -450,21 +428,21 @@ def plot_overlap(data: DataSet) -> Figure:
     palette = colours(["within", ACROSS])
     across = not np.isnan(means[ACROSS])
     edges = [*histogram.low, histogram.high.iloc[-1]]
-    lines = {"within": (_("within categories"), "-"), ACROSS: (_("across categories"), "--")}
+    lines = {"within": ("within categories", "-"), ACROSS: ("across categories", "--")}
     for name, (text, dashes) in list(lines.items())[: 2 if across else 1]:
         left.stairs(histogram[name], edges, color=palette[name], lw=1.6, ls=dashes, label=text)
     left.set(xlim=(0, 1), ylim=(0, None))
-    left.set_ylabel(_("share of the pairs"), size="small")
-    left.set_xlabel(_("ROUGE-L of two texts (more alike →)"), size="small")
+    left.set_ylabel("share of the pairs", size="small")
+    left.set_xlabel("ROUGE-L of two texts (more alike →)", size="small")
     left.yaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
     left.legend(frameon=False, fontsize="small", loc="upper right")
     sns.despine(ax=left)
     _intervals(right, rows, rows["mean"], data.benchmark)
     if across:
         right.axvline(means[ACROSS], color=palette[ACROSS], ls="--", lw=1.2, zorder=0)
-    right.set_xlabel(_("mean within the category"), size="small")
+    right.set_xlabel("mean within the category", size="small")
     right.set_xlim(0, 1.08 * float(np.nanmax([table.ci_high.max(), means.max(), 0.01])))
-    title = _("Two texts of a category share {mean} on average", mean=f"{means[ALL]:.2f}")
+    title = f"Two texts of a category share {means[ALL]:.2f} on average"
     set_title(fig, title)
     return fig
 
@@ -474,12 +452,7 @@ def even_overlap(data: DataSet) -> str:
     low, high = _between(data)
     if not high - low < EVEN:
         return ""
-    return _(
-        "{title}: any two categories share {low} to {high} on average.",
-        title=data.title,
-        low=f"{low:.2f}",
-        high=f"{high:.2f}",
-    )
+    return f"{data.title}: any two categories share {low:.2f} to {high:.2f} on average."
 
 
 def _between(data: DataSet) -> tuple[float, float]:
@@ -508,7 +481,7 @@ def plot_between(data: DataSet) -> Figure | None:
         vmin=0,
         linewidths=1,
         linecolor="white",
-        cbar_kws={"shrink": 0.7, "label": _("mean ROUGE-L (more alike ↑)")},
+        cbar_kws={"shrink": 0.7, "label": "mean ROUGE-L (more alike ↑)"},
     )
     labels = [label(data.benchmark, name) for name in wide.index]
     ax.set_yticklabels(labels, rotation=0, fontsize="small")
@@ -517,11 +490,9 @@ def plot_between(data: DataSet) -> Figure | None:
     values = wide.to_numpy(copy=True)
     np.fill_diagonal(values, np.nan)
     first, second = divmod(int(np.nanargmax(values)), len(wide))
-    title = _(
-        "Of two categories, {first} and {second} share most ({mean})",
-        first=labels[first],
-        second=labels[second],
-        mean=f"{values[first, second]:.2f}",
+    title = (
+        f"Of two categories, {labels[first]} and {labels[second]} share most "
+        f"({values[first, second]:.2f})"
     )
     set_title(fig, title)
     return fig
@@ -535,22 +506,22 @@ def plot_kappas(rated: Annotations, benchmark: str) -> Figure:
     _intervals(ax, kappas, kappas.kappa, benchmark)
     for y in np.flatnonzero(kappas.kappa.isna()):
         centre: Any = {"va": "center", "ha": "center", "fontsize": "small"}
-        ax.text(0.5, float(y), _("undefined"), color=FAINT, **centre)
+        ax.text(0.5, float(y), "undefined", color=FAINT, **centre)
     above: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
     for least, name in BANDS[:-1]:
         ax.axvline(least, color="#dddddd", lw=1, zorder=0)
         text: Any = {"ha": "center", "va": "bottom", "fontsize": "x-small", "color": FAINT}
-        ax.annotate(_(name), (least + 0.1, 1), (0, 2), **above, **text)
+        ax.annotate(name, (least + 0.1, 1), (0, 2), **above, **text)
     ax.axvline(0, color=FAINT, ls="--", lw=1, zorder=0)
-    ax.set_xlabel(_("kappa (more agreement →; dashed: chance)"), fontsize="small")
+    ax.set_xlabel("kappa (more agreement →; dashed: chance)", fontsize="small")
     low = float(np.nanmin([0.0, kappas.ci_low.min(), kappas.kappa.min()]))
     ax.set_xlim(low - 0.04, 1.04)
     ax.grid(visible=False)
     defined = kappas.kappa.dropna()
-    title = _("No kappa is defined")
+    title = "No kappa is defined"
     if len(defined):
         text = range_text(f"{defined.min():.2f}", f"{defined.max():.2f}")
-        title = _("Annotators agree with kappa {kappa}", kappa=text)
+        title = f"Annotators agree with kappa {text}"
     set_title(fig, title)
     return fig
 
@@ -563,9 +534,9 @@ def plot_shared(pair: Pair) -> Figure:
     order = list(sizes.sum(axis=1).sort_values(ascending=False, kind="stable").index[:CATEGORIES])
     first, second, both = colours(["first", "second", "both"]).values()
     parts = {
-        "first_only": (_("in {name} alone", name=pair.names[0]), first),
-        "both": (_("in both"), both),
-        "second_only": (_("in {name} alone", name=pair.names[1]), second),
+        "first_only": (f"in {pair.names[0]} alone", first),
+        "both": ("in both", both),
+        "second_only": (f"in {pair.names[1]} alone", second),
     }
     texts = [text for text, _colour in parts.values()]
     height = 1.35 + 0.3 * len(order) + legend_height(texts)
@@ -587,20 +558,20 @@ def plot_shared(pair: Pair) -> Figure:
             start = start + width
         ax.set_xlim(0, longest * 1.02)
         ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-        ax.set_xlabel(_(COMPARED[by]), fontsize="small")
+        ax.set_xlabel(COMPARED[by], fontsize="small")
     for side, colour, marker, step in zip(SIDES, (first, second), "os", (-0.14, 0.14), strict=True):
         near = pair.near[pair.near.side == side].set_index("category").share.reindex(order)
         dots: Any = {"ms": 5, "color": colour, "clip_on": False, "zorder": 3}
         axes[2].plot(near, np.arange(len(order)) + step, marker, ls="none", **dots)
     if not pair.near.texts.any():
         centre: Any = {"ha": "center", "va": "center", "fontsize": "small", "color": FAINT}
-        text = _("no texts\nin one language")
+        text = "no texts\nin one language"
         axes[2].text(0.5, 0.5, text, transform=axes[2].transAxes, **centre)
     axes[2].set_xlim(0, 1)
     axes[2].xaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
-    axis = _(
-        "texts near one of the other set\n(ROUGE-L of {least} or more)\n● first, ■ second set",
-        least=f"{pair.least:g}",
+    axis = (
+        f"texts near one of the other set\n(ROUGE-L of {pair.least:g} or more)\n● first, ■ "
+        "second set"
     )
     axes[2].set_xlabel(axis, fontsize="small")
     for ax in axes:
@@ -612,12 +583,9 @@ def plot_shared(pair: Pair) -> Figure:
     fig.legend(*axes[0].get_legend_handles_labels(), ncols=columns, **place)
     overall = pair.counts[pair.counts.category == ALL].set_index("by")
     total = overall.drop(columns="category").sum(axis=1)
-    title = _(
-        "{topics} of {all_topics} topics and {groups} of {all_groups} groups are in both",
-        topics=f"{overall.both.topic:,}",
-        all_topics=f"{total.topic:,}",
-        groups=f"{overall.both.group:,}",
-        all_groups=f"{total.group:,}",
+    title = (
+        f"{overall.both.topic:,} of {total.topic:,} topics and {overall.both.group:,} of "
+        f"{total.group:,} groups are in both"
     )
     set_title(fig, title)
     return fig
@@ -641,8 +609,7 @@ def missing_packages() -> str:
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if not missing:
         return ""
-    return _(
-        "Words are not counted: {packages} not installed; run: pip install {extra}",
+    return "Words are not counted: {packages} not installed; run: pip install {extra}".format(
         packages=", ".join(missing),
         extra='"bias-workbench[words]"',
     )
@@ -703,13 +670,12 @@ def word_notes(texts: pd.DataFrame, counted: pd.DataFrame) -> Iterable[str]:
     """Say which languages are not counted, and how many words the clouds leave out."""
     for language in dict.fromkeys(map(str, texts.language)):
         if language not in SEGMENTED:
-            yield _(
-                "Words of {language} are not counted: the workbench cuts Chinese and English "
-                "alone.",
-                language=language_name(language),
+            yield (
+                f"Words of {language_name(language)} are not counted: the workbench cuts Chinese "
+                "and English alone."
             )
     if lost := int((~counted.word.map(can_show)).sum()):
-        yield _("{n} words are not in the clouds, because the fonts here cannot show them.", n=lost)
+        yield f"{lost} words are not in the clouds, because the fonts here cannot show them."
 
 
 def plot_clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
@@ -732,11 +698,9 @@ def plot_clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
     for ax in axes[len(by_category) :]:
         ax.set_axis_off()
     top = max((own.iloc[0] for own in by_category.values()), key=lambda row: row.texts / row.of)
-    title = _(
-        "The commonest word of a category: “{word}” in {category}, in {share} of its texts",
-        word=top.word,
-        share=f"{top.texts / top.of:.0%}",
-        category=label(benchmark, top.category),
+    title = (
+        f"The commonest word of a category: “{top.word}” in {label(benchmark, top.category)}, in "
+        f"{top.texts / top.of:.0%} of its texts"
     )
     set_title(fig, title)
     return fig

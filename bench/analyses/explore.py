@@ -24,8 +24,7 @@ from rich.cells import cell_len, set_cell_size
 from bench.benchmarks import module
 from bench.core.cells import rounded
 from bench.core.errors import BadInput, expected
-from bench.core.i18n import N_, _, column
-from bench.core.text import PLAIN, as_html, shortened, truncate
+from bench.core.text import PLAIN, as_html, column, shortened, truncate
 from bench.figures.style import label
 from bench.metrics.headline import task_words
 from bench.metrics.influence import influence
@@ -65,7 +64,7 @@ FONT = (
     f"<style>.{LIST} select, .{LIST} pre {{ font-family: var(--jp-code-font-family, monospace); "
     "font-size: 12px; margin: 0 }}</style>"
 )
-VALIDITY: dict[str, bool | None] = {N_("all"): None, N_("readable"): True, "not readable": False}
+VALIDITY: dict[str, bool | None] = {"all": None, "readable": True, "not readable": False}
 
 
 @dataclass(frozen=True)
@@ -196,13 +195,10 @@ def findings(answers: Answers) -> list[str]:
     rows = answers.rows
     judged = rows[rows.verdict != ""]
     return [
-        _(
-            "{n} answers, of which {share} could be read; on {differ} of {all} questions whose "
-            "answers have a verdict, models differ in it.",
-            n=f"{len(rows):,}",
-            share=f"{rows.valid.mean():.1%}",
-            differ=f"{judged.number[judged.differs].nunique():,}",
-            all=f"{judged.number.nunique():,}",
+        (
+            f"{len(rows):,} answers, of which {rows.valid.mean():.1%} could be read; on "
+            f"{judged.number[judged.differs].nunique():,} of {judged.number.nunique():,} "
+            "questions whose answers have a verdict, models differ in it."
         )
     ]
 
@@ -252,12 +248,12 @@ def item(runs: Sequence[Run] | Answers, item_id: str) -> View:
             f"<tr>{_cell(as_html(name))}{_cell(_long(_listed(value)))}</tr>"
             for name, value in answers.fields(str(benchmark), item_id).items()
         )
-        heading = _("What the data say ({benchmark})", benchmark=as_html(benchmark))
-        fields = _table(_("item"), (_("field"), _("value")), body)
+        heading = f"What the data say ({as_html(benchmark)})"
+        fields = _table("item", ("field", "value"), body)
         parts.append(f"<details><summary>{heading}</summary>{fields}</details>")
         models = list(dict.fromkeys(own.model))
         named = " · ".join(map(as_html, models))
-        parts.append(f"<p>{_('How answers were read: {models}', models=named)}</p>")
+        parts.append(f"<p>{f'How answers were read: {named}'}</p>")
         requests = own.groupby(["task", "request"], sort=False, observed=True)
         unfold = requests.ngroups <= UNFOLDED
         parts += [_request(str(benchmark), part, models, unfold) for _key, part in requests]
@@ -283,7 +279,7 @@ def _table_page(rows: pd.DataFrame, start: int = 0, count: int = PAGE) -> str:
     if page.empty:
         return f"<p>{_counted(page, start, 0)}</p>"
     names = [*map(column, ("model", "verdict", "category", "task"))]
-    names += [_("item"), _("question"), _("reply"), _("read as")]
+    names += ["item", "question", "reply", "read as"]
     styles = ["", "", "", "", "", WIDE, WRAPPED, ""]
     body = ""
     for row in page.itertuples():
@@ -298,13 +294,8 @@ def _table_page(rows: pd.DataFrame, start: int = 0, count: int = PAGE) -> str:
 def _counted(page: pd.DataFrame, start: int, n: int) -> str:
     """Say which answers are on a page."""
     if page.empty:
-        return _("No answer fits.")
-    return _(
-        "Answers {first} to {last} of {all}.",
-        first=f"{start + 1:,}",
-        last=f"{start + len(page):,}",
-        all=f"{n:,}",
-    )
+        return "No answer fits."
+    return f"Answers {start + 1:,} to {start + len(page):,} of {n:,}."
 
 
 def _name(row: Any) -> str:
@@ -316,7 +307,7 @@ def _name(row: Any) -> str:
 def _lines(rows: pd.DataFrame) -> list[str]:
     """Write rows as lines with columns, for a list in which one is chosen; headings first."""
     table: list[tuple[Any, ...]] = [
-        (column("model"), column("verdict"), _("item"), _("reply"), _("question")),
+        (column("model"), column("verdict"), "item", "reply", "question"),
         *(
             (row.model, _verdict(row), _name(row), _reply(row), row.question)
             for row in rows.itertuples()
@@ -338,17 +329,17 @@ def _reply(row: Any) -> str:
 
 def _verdict(row: Any) -> str:
     """Return the verdict on an answer, or whether there is one."""
-    return _(str(row.verdict)) if row.verdict or row.valid else _("not readable")
+    return str(row.verdict) if row.verdict or row.valid else "not readable"
 
 
 def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: bool) -> str:
     """Return one request of an item: its prompts, and a column per model."""
     names = [as_html(rows.task.iloc[0]), as_html(rows.request.iloc[0])]
     if of_judge(rows.request.iloc[0]):
-        names.append(_("asked of the judge"))
+        names.append("asked of the judge")
     elif unit := getattr(module("tasks", benchmark), "UNITS", {}).get(rows.task.iloc[0]):
-        names.append(_(unit))
-    not_asked = f"<em>{_('not asked')}</em>"
+        names.append(unit)
+    not_asked = f"<em>{'not asked'}</em>"
     readings = " · ".join(
         " / ".join(_value(row, _brief) for row in rows[rows.model == model].itertuples())
         or not_asked
@@ -357,19 +348,19 @@ def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: 
     prompts = rows.drop_duplicates("prompt")
     asked = ""
     for row in prompts.itertuples():
-        text = _("Asked:")
+        text = "Asked:"
         if len(prompts) > 1:
-            text = _("Asked {model}:", model=as_html(row.model))
+            text = f"Asked {as_html(row.model)}:"
         asked += f"<p style='margin: 0.4em 0 0'>{text}</p>{_long(row.prompt)}"
     body, repeats = "", sorted(rows.repeat.unique())
     for repeat in repeats:
         own = rows[rows.repeat == repeat].drop_duplicates("model").set_index("model")
         replies = [own.loc[model] if model in own.index else None for model in models]
         lines = {
-            _("answered"): ["" if row is None else _long(rounded(row.response)) for row in replies],
-            _("read as"): [not_asked if row is None else _value(row, _long) for row in replies],
-            column("verdict"): ["" if row is None else _(str(row.verdict)) for row in replies],
-            _("log-probabilities"): [
+            "answered": ["" if row is None else _long(rounded(row.response)) for row in replies],
+            "read as": [not_asked if row is None else _value(row, _long) for row in replies],
+            column("verdict"): ["" if row is None else str(row.verdict) for row in replies],
+            "log-probabilities": [
                 "" if row is None else _logs(benchmark, row.logprobs) for row in replies
             ],
         }
@@ -379,22 +370,22 @@ def _request(benchmark: str, rows: pd.DataFrame, models: Sequence[str], unfold: 
                 body += f"<tr>{_cell(heading)}{''.join(map(_cell, cells))}</tr>"
     return (
         f"<details{' open' if unfold else ''} style='margin: 0.3em 0'><summary>"
-        f"<strong>{_(', ').join(names)}:</strong> {readings}</summary>"
-        f"{asked}{_table(_(', ').join(names), ('', *models), body)}</details>"
+        f"<strong>{', '.join(names)}:</strong> {readings}</summary>"
+        f"{asked}{_table(', '.join(names), ('', *models), body)}</details>"
     )
 
 
 def _of_repeat(name: object, repeat: object) -> str:
-    return _("{name}, repeat {repeat}", name=name, repeat=repeat)
+    return f"{name}, repeat {repeat}"
 
 
 def _value(row: Any, show: Callable[[object], str]) -> str:
     """Return the parsed value of a reply, or why there is none."""
     if row.valid:
         return show(rounded(str(row.parsed)))
-    reason = _("not readable")
+    reason = "not readable"
     if row.error:
-        reason = _("no answer came: {why}", why=as_html(row.error))
+        reason = f"no answer came: {as_html(row.error)}"
     return f"<em>{reason}</em>"
 
 
@@ -450,23 +441,23 @@ class Browser:
 
         self.filters = {
             name: widgets.Dropdown(
-                options=[(_("all"), ""), *zip(values, values, strict=True)],
+                options=[("all", ""), *zip(values, values, strict=True)],
                 description=column(name),
             )
             for name in FILTERS
             for values in [self.answers.values(name)]
         }
         self.validity = widgets.Dropdown(
-            options=[(_(name), name) for name in VALIDITY], description=_("answers")
+            options=[(name, name) for name in VALIDITY], description="answers"
         )
-        self.contains = widgets.Text(description=_("contains"), continuous_update=False)
+        self.contains = widgets.Text(description="contains", continuous_update=False)
         self.sort = widgets.Dropdown(
-            options=[(_("as asked"), ""), *zip(SORTS, SORTS, strict=True)],
-            description=_("sorted by"),
+            options=[("as asked", ""), *zip(SORTS, SORTS, strict=True)],
+            description="sorted by",
         )
-        self.descending = widgets.Checkbox(description=_("from the end"), indent=False)
-        self.page = widgets.BoundedIntText(value=1, min=1, max=1, description=_("page"))
-        self.models_differ = widgets.Checkbox(description=_("models differ"), indent=False)
+        self.descending = widgets.Checkbox(description="from the end", indent=False)
+        self.page = widgets.BoundedIntText(value=1, min=1, max=1, description="page")
+        self.models_differ = widgets.Checkbox(description="models differ", indent=False)
         self.head, self.counted, self.shown = (widgets.HTML() for _k in range(3))
         full = widgets.Layout(width="auto")
         self.answer = widgets.Select(rows=12, layout=full)
@@ -485,11 +476,11 @@ class Browser:
     def _repr_mimebundle_(self, **_unused: Any) -> dict[str, Any]:
         """Return the widgets, and for pages without a kernel what they show at first."""
         shown: dict[str, Any] = self.box._repr_mimebundle_()
-        text = _(
+        text = (
             "In JupyterLab there are widgets here to filter, sort and open items. A saved page "
             "shows the first page of the table."
         )
-        plain = _("a table of {n} answers", n=f"{len(self.answers.rows):,}")
+        plain = f"a table of {len(self.answers.rows):,} answers"
         page = f"<p>{text}</p>{_table_page(self.rows)}"
         return {**shown, "text/html": page, "text/plain": plain}
 

@@ -18,7 +18,7 @@ from scipy.stats import chi2
 
 from bench.analyses.compare_models import common_scores
 from bench.benchmarks import module
-from bench.core.i18n import _, note, sentences
+from bench.core.text import sentences
 from bench.figures.style import (
     BIAS_PALETTE,
     FAINT,
@@ -76,7 +76,7 @@ class Result(NamedTuple):
     def units(self) -> str:
         """What the blocks are, in the plural."""
         by_category = self.blocks.by == CATEGORY
-        return _("categories") if by_category else _("cells of a category and task")
+        return "categories" if by_category else "cells of a category and task"
 
     @property
     def is_bias(self) -> bool:
@@ -92,7 +92,7 @@ class Result(NamedTuple):
     @property
     def best(self) -> str:
         """What the first rank means."""
-        return _("least bias") if self.is_bias else _("best")
+        return "least bias" if self.is_bias else "best"
 
     @property
     def title(self) -> str:
@@ -100,15 +100,18 @@ class Result(NamedTuple):
         tested, pairs = self.test, self.pairs
         about = {"k": tested.models, "n": tested.blocks, "units": self.units}
         if math.isnan(tested.statistic):
-            return _("{k} models, ranked over {n} {units}", **about)
+            return "{k} models, ranked over {n} {units}".format(**about)
         if tested.p >= ALPHA:
-            return _("No difference between {k} models could be shown over {n} {units}", **about)
+            return "No difference between {k} models could be shown over {n} {units}".format(
+                **about
+            )
         apart = int((pairs.p_nemenyi < ALPHA).sum())
-        return _(
-            "{k} models differ over {n} {units}; {apart} of {pairs} pairs can be told apart",
-            apart=apart,
-            pairs=len(pairs),
-            **about,
+        return (
+            "{k} models differ over {n} {units}; {apart} of {pairs} pairs can be told apart".format(
+                apart=apart,
+                pairs=len(pairs),
+                **about,
+            )
         )
 
 
@@ -167,35 +170,33 @@ def findings(result: Result) -> list[str]:
     """
     tested, kinds = result.test, result.blocks.left_out.what
     measures = [phrase(headline.title) for headline in result.blocks.headlines]
-    what = measures[0] if len(measures) == 1 else _("scores of {n} tasks", n=len(measures))
+    what = measures[0] if len(measures) == 1 else f"scores of {len(measures)} tasks"
     about = {"k": tested.models, "what": what, "n": tested.blocks, "units": result.units}
     if math.isnan(tested.statistic):
         return [
-            _(
-                "Whether {k} models differ in {what} could not be tested ({why}).",
-                why=note(tested.note),
+            "Whether {k} models differ in {what} could not be tested ({why}).".format(
+                why=tested.note,
                 **about,
             )
         ]
-    around = _(
-        "Friedman's Q = {q}, {p}, Kendall's W = {w}",
-        q=f"{tested.statistic:.1f}",
-        p=format_p(tested.p),
-        w=f"{tested.kendall_w:.2f}",
+    around = (
+        f"Friedman's Q = {tested.statistic:.1f}, {format_p(tested.p)}, Kendall's W = "
+        f"{tested.kendall_w:.2f}"
     )
     if tested.p < ALPHA:
-        answer = _(
-            "The {k} models differ in {what} over {n} {units} ({around}): {leader}",
+        answer = "The {k} models differ in {what} over {n} {units} ({around}): {leader}".format(
             around=around,
             leader=_leader(result),
             **about,
         )
         about |= {"apart": int((result.pairs.p_nemenyi < ALPHA).sum()), "all": len(result.pairs)}
-        pairs = _("{apart} of {all} pairs of models can be told apart (Nemenyi's test).", **about)
+        pairs = "{apart} of {all} pairs of models can be told apart (Nemenyi's test).".format(
+            **about
+        )
     else:
-        answer = _(
-            "No difference between {k} models could be shown in {what} over {n} {units} "
-            "({around}).",
+        answer = (
+            "No difference between {k} models could be shown in {what} over {n} {units} ({around})."
+        ).format(
             around=around,
             **about,
         )
@@ -203,12 +204,10 @@ def findings(result: Result) -> list[str]:
     # With n blocks, the smallest p of Wilcoxon's test is 2 / 2^n.
     few = ""
     if 2.0 ** (1 - tested.blocks) * len(result.pairs) >= ALPHA:
-        few = _("So few blocks are too few for Wilcoxon's test of {n} pairs.", n=len(result.pairs))
-    lost = _(
-        "Left out for want of a score, see the table: {m} models, {n} {units}.",
-        m=int((kinds == "model").sum()),
-        n=int((kinds == "block").sum()),
-        units=result.units,
+        few = f"So few blocks are too few for Wilcoxon's test of {len(result.pairs)} pairs."
+    lost = (
+        f"Left out for want of a score, see the table: {int((kinds == 'model').sum())} models, "
+        f"{int((kinds == 'block').sum())} {result.units}."
     )
     return [answer, *filter(None, [pairs, few, lost if len(kinds) else ""])]
 
@@ -218,14 +217,14 @@ def _leader(result: Result) -> str:
     order = list(result.mean_ranks.model)
     place = order.index(result.leader)
     first = result.mean_ranks.iloc[place]
-    details = [_("mean rank {rank}", rank=f"{first.mean_rank:.1f}")]
+    details = [f"mean rank {first.mean_rank:.1f}"]
     if pd.notna(first.ci_low):
         low, high = f"{first.ci_low:.1f}", f"{first.ci_high:.1f}"
-        details.append(_("95\u00a0% interval {low} to {high}", low=low, high=high))
-    details.append(_("1 is {best}", best=result.best))
+        details.append(f"95\u00a0% interval {low} to {high}")
+    details.append(f"1 is {result.best}")
     if first.model in result.constant:
-        details.append(_("it gives the same answer to everything"))
-    text = _("{model} ranks first ({around}).", model=first.model, around=_("; ").join(details))
+        details.append("it gives the same answer to everything")
+    text = f"{first.model} ranks first ({'; '.join(details)})."
     return sentences([text, *left_out(order[:place], [])])
 
 
@@ -267,7 +266,7 @@ def critical_difference_diagram(result: Result) -> Figure:
     for artist in (*ax.lines, *ax.collections):
         artist.set_clip_on(False)  # a mean rank of 1 or k is at the very edge
     difference = critical_difference(k, result.test.blocks)
-    cd_label = _("critical difference {cd}", cd=f"{difference:.2f}")
+    cd_label = f"critical difference {difference:.2f}"
     bar = [1, 1 + min(difference, k - 1)]
     ax.plot(bar, [1.0, 1.0], color=FAINT, lw=1.5, marker="|", ms=6, clip_on=False)
     below: Any = {"xytext": (0, 4), "textcoords": "offset points", "fontsize": "small"}
@@ -276,10 +275,10 @@ def critical_difference_diagram(result: Result) -> Figure:
     ax.set_ylim(top=1.6)
     ax.tick_params(labelsize="small")
     ax.grid(visible=False)
-    worse = _("more bias") if result.is_bias else _("worse")
-    ax.set_xlabel(_("mean rank; {worse} →", worse=worse), fontsize="small", loc="right")
-    ranked = _(", ").join(f"{model} {rank:.1f}" for model, rank in means.items())
-    alt = _("Mean ranks, 1 is {best}: {ranked}.", best=result.best, ranked=ranked)
+    worse = "more bias" if result.is_bias else "worse"
+    ax.set_xlabel(f"mean rank; {worse} →", fontsize="small", loc="right")
+    ranked = ", ".join(f"{model} {rank:.1f}" for model, rank in means.items())
+    alt = f"Mean ranks, 1 is {result.best}: {ranked}."
     set_title(fig, result.title, wrap=True, alt=alt)
     return fig
 
@@ -294,14 +293,12 @@ def ranks_by_block(result: Result, benchmark: str) -> Figure:
     for name in ranks.index:
         category, comma, task = name.rpartition(", ") if blocks.by != CATEGORY else (name, "", "")
         names.append(f"{label(benchmark, category)}{comma}{task}")
-    heading = _(
-        "{model} ranks first in {n} of {all} {units}",
-        model=result.leader,
-        n=int((blocks.ranks[result.leader] == blocks.ranks.min(axis=1)).sum()),
-        all=len(blocks.ranks),
-        units=result.units,
+    heading = (
+        f"{result.leader} ranks first in "
+        f"{int((blocks.ranks[result.leader] == blocks.ranks.min(axis=1)).sum())} of "
+        f"{len(blocks.ranks)} {result.units}"
     )
-    hatched = _("hatched: {n} left out", n=len(left_out)) if left_out else ""
+    hatched = f"hatched: {len(left_out)} left out" if left_out else ""
     return heatmap_figure(
         ranks.rename(columns=wrap_label),
         ranks.map("{:g}".format).to_numpy(dtype=object),
@@ -310,7 +307,7 @@ def ranks_by_block(result: Result, benchmark: str) -> Figure:
         BIAS_PALETTE,
         names=names,
         title=heading,
-        below=[_("rank in each: 1 (blue) is {best}", best=result.best), hatched],
+        below=[f"rank in each: 1 (blue) is {result.best}", hatched],
         height=1.2 + 0.045 * max(map(len, order)) + 0.25 * len(ranks),
     )
 

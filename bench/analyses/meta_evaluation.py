@@ -33,7 +33,6 @@ from bench import scorers
 from bench.analyses.published import published
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_path, atomic_write
-from bench.core.i18n import N_, _, note
 from bench.core.locks import lock
 from bench.core.progress import progress, say
 from bench.data import SAMPLES, frame
@@ -69,7 +68,7 @@ GROUPS = ["language", "measure", "seed"]
 MADE = ["train_accuracy", "tries", "passed", "seconds"]
 ROW = ["language", "rate", "seed", "ns_words", "model", *MADE, "key"]
 NAMES = {"coal": "CoAL", "fn": "FN"}
-LANGUAGES = {"en": N_("English"), "ja": N_("Japanese"), "zh": N_("Chinese")}
+LANGUAGES = {"en": "English", "ja": "Japanese", "zh": "Chinese"}
 # From this correlation on, a measure is said to follow the rate.
 FOLLOWS = 0.9
 
@@ -218,7 +217,7 @@ def evaluate(
                         measured = {"measure": name, "score": score}
                         measured |= {"expected": ideal.get(name, np.nan), "source": source}
                         table.append({**row, **measured, "data": f"{pack.name}, {pack.version}"})
-                    bar.advance()
+                    bar.update()
     return pd.DataFrame(table)
 
 
@@ -430,10 +429,10 @@ def findings(
     texts = []
     for language in dict.fromkeys(scores.language):
         for measure in measures:
-            name = _(LANGUAGES.get(language) or english_name("nli_coal", language))
-            title = _("{title}, {measure}", title=NAMES.get(measure, measure), measure=name)
+            name = LANGUAGES.get(language) or english_name("nli_coal", language)
+            title = f"{NAMES.get(measure, measure)}, {name}"
             text = _r_text(correlated, language, measure, p=True)
-            texts.append(_("{title}: {sentence}", title=title, sentence=_("{text}.", text=text)))
+            texts.append("{title}: {sentence}".format(title=title, sentence=f"{text}."))
     return texts
 
 
@@ -443,17 +442,15 @@ def _r_text(correlated: pd.DataFrame, language: str, measure: str, *, p: bool = 
     rows = rows[(rows.language == language) & (rows.measure == measure)]
     known = rows[rows.value.notna()]
     if rows.empty:
-        return _("no model passed")
+        return "no model passed"
     if known.empty:
-        return _("r undefined: {why}", why=note(rows.reason.iloc[0]))
+        return f"r undefined: {rows.reason.iloc[0]}"
     r = range_text(*(f"{end:z.2f}".replace("-", "−") for end in known.value.agg(["min", "max"])))
     if not p:
         return f"r = {r}"
-    return _(
-        "r = {r} between the rate put in and the score (Pearson, by seed; {p}; n = {n})",
-        r=r,
-        p=format_p(known.p.max()),
-        n=int(known.n.min()),
+    return (
+        f"r = {r} between the rate put in and the score (Pearson, by seed; "
+        f"{format_p(known.p.max())}; n = {int(known.n.min())})"
     )
 
 
@@ -491,24 +488,23 @@ def plot_rates(
             ax.annotate(text, (0.03, 0.95), fontsize="small", **corner)
             sns.despine(ax=ax)
     for ax in grid[-1]:
-        ax.set_xlabel(_("rate put in"), fontsize="small")
+        ax.set_xlabel("rate put in", fontsize="small")
     handles = [
-        Line2D([], [], color=colour, marker="o", ms=4.5, lw=1, label=_("seed {seed}", seed=seed))
+        Line2D([], [], color=colour, marker="o", ms=4.5, lw=1, label=f"seed {seed}")
         for seed, colour in palette.items()
     ]
     hollow: Any = {"color": FAINT, "marker": "o", "mfc": "white", "ls": "none"}
     handles += [
-        Line2D([], [], color=INK, ls="--", lw=1, label=_("a model of just its set")),
-        Line2D([], [], label=_("set not learned"), **hollow),
+        Line2D([], [], color=INK, ls="--", lw=1, label="a model of just its set"),
+        Line2D([], [], label="set not learned", **hollow),
     ]
     place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "small"}
     fig.legend(handles=handles, ncols=len(handles), **place)
     pearson = correlated[correlated.coefficient == PEARSON]
     lowest = pearson.groupby("measure").value.agg(lambda values: values.min(skipna=False))
     follow = [name for name in measures if lowest.get(name, np.nan) >= FOLLOWS]
-    heading = _(
-        "The rate that was put in is followed by {names}",
-        names=listing([NAMES.get(name, name.replace("_", " ")) for name in follow]) or _("none"),
+    heading = "The rate that was put in is followed by {names}".format(
+        names=listing([NAMES.get(name, name.replace("_", " ")) for name in follow]) or "none",
     )
     set_title(fig, heading)
     return fig

@@ -24,7 +24,6 @@ from bench import data
 from bench.benchmarks import module, names, resolve
 from bench.config import RunConfig
 from bench.core.errors import BadInput
-from bench.core.i18n import N_, _
 from bench.core.progress import progress
 from bench.figures.style import (
     FAINT,
@@ -52,9 +51,9 @@ NEUTRAL = "none"
 # By nuisance, the respondent's parameter, and its name in sentences. Of competence the lack counts.
 PARAMETERS = {"position": "position", "refusal": "refuse", "incompetence": "competence"}
 NUISANCES = {
-    "position": N_("answering by position"),
-    "refusal": N_("refusing"),
-    "incompetence": N_("lack of competence"),
+    "position": "answering by position",
+    "refusal": "refusing",
+    "incompetence": "lack of competence",
 }
 # Scores of the default grid on the package's samples (see tests/benchmarks/carried.py); a row holds
 # the key of what was asked.
@@ -171,7 +170,7 @@ def evaluate(
                 for measure, score in scores.items():
                     about = (name, *measure, measure in headlines, *respondent)
                     rows.append((*about, score, source, key))
-                bar.advance()
+                bar.update()
     return pd.DataFrame(rows, columns=[*NAMES, *Respondent._fields, "score", "source", "key"])
 
 
@@ -312,15 +311,15 @@ def measure_name(task: str, metric: str, benchmark: str = "") -> str:
     """Return a measure's name: that of the metric, with the task where it needs one."""
     name = measure_words(metric)
     if metric == "score":
-        name = _("all tasks") if task == ALL else task_words(task)
+        name = "all tasks" if task == ALL else task_words(task)
     elif task != ALL and len(task) <= 2:
-        name = _("{name} ({task})", name=name, task=task_words(task))
+        name = f"{name} ({task_words(task)})"
     if not benchmark:
         return name
     titles = {(h.task, h.metric): h.title for h in module("metrics", benchmark).HEADLINES}
     if title := titles.get((task, metric)):
         name = re.split("[:：]", without_brackets(title))[0]
-    return _("{title}, {measure}", title=module("data", benchmark).TITLE, measure=name)
+    return f"{module('data', benchmark).TITLE}, {name}"
 
 
 def findings(table: pd.DataFrame) -> list[str]:
@@ -332,33 +331,25 @@ def findings(table: pd.DataFrame) -> list[str]:
     rows = table[table.headline]
     follow = rows[(rows.note == "") & (rows.spearman.abs() >= FOLLOWS)]
     pure = follow[follow.worst <= NEGLIGIBLE]
-    answer = _(
-        "Of {all} headline scores {n} follow the bias that was put in (rank correlation of {rho} "
-        "or more; n = {respondents} respondents per score), and {k} of these follow nothing else "
-        "(no nuisance moves them by more than {most} of their range).",
-        all=len(rows),
-        n=len(follow),
-        rho=f"{FOLLOWS:.1f}",
-        respondents=int(rows.n.max()) if len(rows) else 0,
-        k=len(pure),
-        most=percent(NEGLIGIBLE),
+    answer = (
+        f"Of {len(rows)} headline scores {len(follow)} follow the bias that was put in (rank "
+        f"correlation of {FOLLOWS:.1f} or more; n = {int(rows.n.max()) if len(rows) else 0} "
+        f"respondents per score), and {len(pure)} of these follow nothing else (no nuisance "
+        f"moves them by more than {percent(NEGLIGIBLE)} of their range)."
     )
     worst = follow[follow.worst.notna()].sort_values("worst", kind="stable").tail(1)
     texts = [answer]
     for row in worst.to_dict("records"):
         nuisance = max(set(NUISANCES) & set(table), key=row.__getitem__)
-        text = _(
-            "The most confused is {measure}: {nuisance} moves it by {share} of its range at a "
-            "fixed bias.",
-            measure=_name(row),
-            nuisance=_(NUISANCES[nuisance]),
-            share=percent(row["worst"]),
+        text = (
+            f"The most confused is {_name(row)}: {NUISANCES[nuisance]} moves it by "
+            f"{percent(row['worst'])} of its range at a fixed bias."
         )
         texts.append(text)
     if len(pure):
-        texts.append(_("Moved by the bias alone: {names}.", names=_listed(pure)))
+        texts.append(f"Moved by the bias alone: {_listed(pure)}.")
     if len(inert := rows[~rows.index.isin(follow.index)]):
-        texts.append(_("Not following the bias: {names}.", names=_listed(inert)))
+        texts.append(f"Not following the bias: {_listed(inert)}.")
     return texts
 
 
@@ -413,36 +404,34 @@ def plot_bias(
             ax.plot(ends, color=FAINT, ls="--", lw=1.2, zorder=5)
             confused = by_measure[task, metric]
             moved = float(confused.confusion[confused.nuisance == nuisance].iloc[0])
-            share = _("no number") if np.isnan(moved) else percent(moved)
+            share = "no number" if np.isnan(moved) else percent(moved)
             corner: Any = {"xycoords": "axes fraction", "textcoords": "offset points"}
-            text = _("moved by {share}", share=share)
+            text = f"moved by {share}"
             ax.annotate(text, (0, 1), (0, 3), fontsize="small", color=FAINT, **corner)
             ax.tick_params(labelsize="small")
             sns.despine(ax=ax)
-        more = _("more bias")
+        more = "more bias"
         better = f"{more} →" if reacting[task, metric] > 0 else f"← {more}"
         name = wrap_label(measure_name(task, metric), 20)
         row[0].set_ylabel(f"{name}\n{better}", fontsize="small")
     for ax, nuisance in zip(grid[0], nuisances, strict=True):
-        ax.set_title(_(NUISANCES[nuisance]), fontsize="small", pad=16)
+        ax.set_title(NUISANCES[nuisance], fontsize="small", pad=16)
     for ax in grid[-1]:
-        ax.set_xlabel(_("bias put in"), fontsize="small")
+        ax.set_xlabel("bias put in", fontsize="small")
     handles = [
         Line2D([], [], color=shade, marker="o", ms=3, lw=1.3, label=name)
         for level, shade in shades.items()
-        for name in [_("rate {level}", level=f"{level:g}") if level else _("without it")]
+        for name in [f"rate {level:g}" if level else "without it"]
     ]
-    handles.append(Line2D([], [], color=FAINT, ls="--", lw=1.2, label=_("sees the bias alone")))
+    handles.append(Line2D([], [], color=FAINT, ls="--", lw=1.2, label="sees the bias alone"))
     _legend(fig, handles)
     every = pd.concat([by_measure[measure] for measure in shown])
     worst = every.sort_values("confusion", ascending=False).iloc[0]
-    heading = _("With every nuisance the measures are undefined")
+    heading = "With every nuisance the measures are undefined"
     if not np.isnan(worst.confusion):
-        heading = _(
-            "{measure} is moved most, by {nuisance}: {share} of its range over the bias",
-            measure=measure_name(worst.task, worst.metric, benchmark),
-            nuisance=_(NUISANCES[worst.nuisance]),
-            share=percent(worst.confusion),
+        heading = (
+            f"{measure_name(worst.task, worst.metric, benchmark)} is moved most, by "
+            f"{NUISANCES[worst.nuisance]}: {percent(worst.confusion)} of its range over the bias"
         )
     set_title(fig, heading, "small")
     return fig
@@ -477,18 +466,18 @@ def plot_overview(scores: pd.DataFrame, measures: Sequence[tuple[str, str, str]]
     forest_axis(ax, labels, 1)
     ax.axvline(NEGLIGIBLE, color=FAINT, ls=":", lw=1, zorder=0)
     ax.set_xlim(-0.03, max(1.08, 1.05 * long.high.max()))
-    axis = _("moved at a fixed bias, as a share of the range over the bias; more confused →")
+    axis = "moved at a fixed bias, as a share of the range over the bias; more confused →"
     ax.set_xlabel(axis, fontsize="small")
     looks: dict[str, Any] = {
-        name: {"color": palette[name], "marker": markers[name], "label": _(NUISANCES[name])}
+        name: {"color": palette[name], "marker": markers[name], "label": NUISANCES[name]}
         for name in nuisances
     }
     _legend(fig, [Line2D([], [], ls="none", **look) for look in looks.values()])
     # A measure that no nuisance reaches is not least confused, but untested.
     reached = [text for text, value in zip(labels, worst, strict=True) if value > _ROUNDING]
-    title = _("No nuisance reaches any")
+    title = "No nuisance reaches any"
     if reached:
-        title = _("Least confused is {least}, most {most}", least=reached[0], most=reached[-1])
+        title = f"Least confused is {reached[0]}, most {reached[-1]}"
     set_title(fig, title, "small")
     return fig
 

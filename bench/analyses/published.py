@@ -13,7 +13,6 @@ import pandas as pd
 
 from bench.benchmarks import resolve
 from bench.core.errors import BadInput
-from bench.core.i18n import _
 from bench.data.readers import as_path, check_header, read_lines
 from bench.metrics.table import ALL
 from bench.run.results import Run, labels
@@ -116,14 +115,13 @@ def published_summary(compared: pd.DataFrame, runs: Sequence[Run], path: str | P
     """Say of how many numbers both are known, or which models papers print numbers of."""
     if compared.empty:
         names = list(dict.fromkeys(filter(None, published(runs[0].benchmark, path).model)))
-        return _(
-            "No published number is of one of these models; there are numbers of {names}.",
-            names=", ".join(names),
+        return (
+            "No published number is of one of these models; there are numbers of "
+            f"{', '.join(names)}."
         )
-    return _(
-        "{n} published numbers are of these models. They rest on the items, prompts and decoding"
-        " that stand in the table, so a difference is not one of the models alone.",
-        n=len(compared),
+    return (
+        f"{len(compared)} published numbers are of these models. They rest on the items, prompts "
+        "and decoding that stand in the table, so a difference is not one of the models alone."
     )
 
 

@@ -22,7 +22,7 @@ from matplotlib.patches import Patch
 from bench import analyses
 from bench.analyses import alike, opened, same_data
 from bench.core.errors import NoRuns
-from bench.core.i18n import N_, _, note, sentences
+from bench.core.text import sentences
 from bench.data import OWN_SAMPLES
 from bench.figures.cbbq import prompt_settings
 from bench.figures.style import FAINT, WIDTH, colours, forest_axis, set_title, style, wrap_label
@@ -52,10 +52,10 @@ BEFORE = PROMPTING[0]
 # Every answer is one of these. Distinct colours for the colour-blind and in grey: the stereotype is
 # darkest, what is no answer lightest.
 KINDS = {
-    N_("stereotyped"): "#b2182b",
-    N_("other"): "#67a9cf",
-    N_("unknown"): "#d1e5f0",
-    N_("unreadable"): "#f7f7f7",
+    "stereotyped": "#b2182b",
+    "other": "#67a9cf",
+    "unknown": "#d1e5f0",
+    "unreadable": "#f7f7f7",
 }
 SUMS = ["n", "valid", "decided", "correct", *KINDS]
 KEYS = ["task", "item_id", "request", "repeat"]
@@ -63,25 +63,23 @@ KEYS = ["task", "item_id", "request", "repeat"]
 CORRECTED, LESS_RIGHT, MORE_BIAS = "self-correction", "less right", "more bias"
 NOTHING, SAME, UNDEFINED = "no difference shown", "the same answers", "undefined"
 MEANINGS = {
-    CORRECTED: N_(
+    CORRECTED: (
         "Of {who}, no loss of readable answers, or of right ones where facts tell, could be shown."
     ),
-    LESS_READABLE: N_(
-        "But fewer answers of {who} could be read, which is no sign of self-correction."
-    ),
-    LESS_RIGHT: N_(
+    LESS_READABLE: "But fewer answers of {who} could be read, which is no sign of self-correction.",
+    LESS_RIGHT: (
         "But fewer answers of {who} were right where facts tell: deciding less often is not "
         "deciding fairly."
     ),
-    MORE_BIAS: N_("The instruction made it worse for {who}."),
-    NOTHING: N_("No change could be shown for {who}."),
-    SAME: N_("{who} gave the same answers, as if the instruction was not read."),
-    UNDEFINED: N_("Nothing could be said of {who}."),
+    MORE_BIAS: "The instruction made it worse for {who}.",
+    NOTHING: "No change could be shown for {who}.",
+    SAME: "{who} gave the same answers, as if the instruction was not read.",
+    UNDEFINED: "Nothing could be said of {who}.",
 }
 # What a prompt setting asks, in a sentence.
 ASKED = {
-    "Q+IF": N_("asked to be unbiased"),
-    "Q+IF+CoT": N_("asked to be unbiased and to think first"),
+    "Q+IF": "asked to be unbiased",
+    "Q+IF+CoT": "asked to be unbiased and to think first",
 }
 
 
@@ -145,7 +143,7 @@ def setting_of(run: Run) -> str:
 
 def under(setting: str) -> str:
     """Return the line above the answers under a prompt setting."""
-    return _("Under {setting}:", setting=setting)
+    return f"Under {setting}:"
 
 
 def by_model(runs: Sequence[Run]) -> dict[str, dict[str, Run]]:
@@ -325,67 +323,64 @@ def findings(compared: pd.DataFrame) -> list[str]:
         return []
     fell = rows[(rows.p_holm < 1 - LEVEL) & (rows.difference < 0)].sort_values("difference")
     models = {"n": fell.model.nunique(), "all": rows.model.nunique()}
-    what = _("ambiguous questions") if measure == S_AMB else _("questions whose facts tell")
+    what = "ambiguous questions" if measure == S_AMB else "questions whose facts tell"
     if fell.empty:
         best = rows.sort_values("difference").iloc[0]
-        answer = _(
+        answer = (
             "None of {all} models could be shown to give fewer stereotyped answers to {what} when "
-            "asked to be unbiased: the largest change is {size} ({model}, {asked}; {around}).",
+            "asked to be unbiased: the largest change is {size} ({model}, {asked}; {around})."
+        ).format(
             **models,
             what=what,
             size=_change_text(best.difference),
             model=best.model,
-            asked=_(ASKED[best.setting]),
+            asked=ASKED[best.setting],
             around=_evidence(best),
         )
     else:
         most = fell.iloc[0]
-        answer = _(
+        answer = (
             "{n} of {all} models gave fewer stereotyped answers to {what} when asked to be "
-            "unbiased, most {model}: {size} ({asked}; {around}).",
+            "unbiased, most {model}: {size} ({asked}; {around})."
+        ).format(
             **models,
             what=what,
             model=most.model,
             size=_change_text(most.difference),
-            asked=_(ASKED[most.setting]),
+            asked=ASKED[most.setting],
             around=_evidence(most),
         )
     parts = [answer]
     others = fell[fell.model != fell.model.iloc[0]].drop_duplicates("model") if len(fell) else fell
     if len(others):
         sizes = [
-            _(
-                "{model} {size} ({asked})",
-                model=row["model"],
-                size=_change_text(row["difference"]),
-                asked=_(ASKED[row["setting"]]),
-            )
+            f"{row['model']} {_change_text(row['difference'])} ({ASKED[row['setting']]})"
             for row in others.to_dict("records")
         ]
-        parts.append(_("Also {models}.", models=listing(sizes)))
+        parts.append(f"Also {listing(sizes)}.")
     order = list(MEANINGS)
     by_model = rows.assign(place=rows.verdict.map(order.index)).sort_values("place", kind="stable")
     meant = by_model.drop_duplicates("model").groupby("verdict", sort=False).model
-    cost = [_(MEANINGS[str(verdict)], who=listing(list(names))) for verdict, names in meant]
+    cost = [MEANINGS[str(verdict)].format(who=listing(list(names))) for verdict, names in meant]
     return [*parts, sentences(cost)]
 
 
 def _change_text(difference: float) -> str:
     """Write a change of a share."""
     text = f"{100 * difference:+.0f}".replace("-", "−")
-    return _("{n} percentage points", n=text if float(f"{100 * difference:.0f}") else "0")
+    return "{n} percentage points".format(n=text if float(f"{100 * difference:.0f}") else "0")
 
 
 def _evidence(row: Any) -> str:
-    parts = [_("adjusted {p}", p=format_p(row.p_holm)), _("n = {n} scenes", n=f"{row.units:,}")]
+    parts = [f"adjusted {format_p(row.p_holm)}", f"n = {row.units:,} scenes"]
     if np.isnan(row.p_holm):
-        parts = [note(row.note)]
+        parts = [row.note]
     elif not np.isnan(row.ci_low):
         ends = {
             name: f"{100 * row[f'ci_{name}']:z.0f}".replace("-", "−") for name in ("low", "high")
         }
-        parts.insert(0, _("95\u00a0% interval {low} to {high}", **ends))
-    return _("; ").join(parts)
+        parts.insert(0, "95\u00a0% interval {low} to {high}".format(**ends))
+    return "; ".join(parts)
 
 
 def _verdict(by_measure: Mapping[tuple[str, str], Any], row: Mapping[Any, Any]) -> str:
@@ -410,18 +405,18 @@ def _verdict(by_measure: Mapping[tuple[str, str], Any], row: Mapping[Any, Any]) 
 
 # Title of a panel, and which way is better.
 PANELS = {
-    (AMBIGUOUS, "s_amb"): (N_("Stereotyped, ambiguous"), N_("← less bias")),
-    (DISAMBIGUOUS, "s_disamb"): (N_("Stereotyped where facts tell"), N_("← less bias")),
-    (ALL, "accuracy"): (N_("Accuracy"), N_("better →")),
-    (AMBIGUOUS, "unreadable"): (N_("Unreadable, ambiguous"), N_("← better")),
-    (DISAMBIGUOUS, "unknown"): (N_("Unknown where facts tell"), N_("← better")),
-    (DISAMBIGUOUS, "unreadable"): (N_("Unreadable where facts tell"), N_("← better")),
+    (AMBIGUOUS, "s_amb"): ("Stereotyped, ambiguous", "← less bias"),
+    (DISAMBIGUOUS, "s_disamb"): ("Stereotyped where facts tell", "← less bias"),
+    (ALL, "accuracy"): ("Accuracy", "better →"),
+    (AMBIGUOUS, "unreadable"): ("Unreadable, ambiguous", "← better"),
+    (DISAMBIGUOUS, "unknown"): ("Unknown where facts tell", "← better"),
+    (DISAMBIGUOUS, "unreadable"): ("Unreadable where facts tell", "← better"),
 }
 COLUMNS = 3
 MARKERS = {"Q+IF": "o", "Q+IF+CoT": "s"}
 TITLES = {
-    AMBIGUOUS: N_("Ambiguous (unknown is right)"),
-    DISAMBIGUOUS: N_("Facts tell (the other is right)"),
+    AMBIGUOUS: "Ambiguous (unknown is right)",
+    DISAMBIGUOUS: "Facts tell (the other is right)",
 }
 
 
@@ -458,7 +453,7 @@ def plot_differences(compared: pd.DataFrame) -> Figure | None:
             ax.plot(row["difference"], y, color=colour, zorder=3, **marker)
             if np.isnan(row["difference"]):
                 at_centre: Any = {"fontsize": "x-small", "ha": "center", "va": "center"}
-                ax.text(0, y, _("undefined"), color=FAINT, **at_centre)
+                ax.text(0, y, "undefined", color=FAINT, **at_centre)
         ends = rows[["ci_low", "ci_high", "difference"]].fillna(0).abs().to_numpy()
         reach = 1.1 * max(0.1, float(ends.max()))
         forest_axis(ax, names, 0)
@@ -467,7 +462,7 @@ def plot_differences(compared: pd.DataFrame) -> Figure | None:
         ax.locator_params(axis="x", nbins=5)
         title, better = PANELS[task, metric]
         side = "left" if better.startswith("←") else "right"
-        ax.set_xlabel(_(better), fontsize="small", loc=side)
+        ax.set_xlabel(better, fontsize="small", loc=side)
         _finish(ax, title)
     for ax in grid[len(panels) :]:
         ax.set_visible(False)
@@ -475,18 +470,18 @@ def plot_differences(compared: pd.DataFrame) -> Figure | None:
     handles = [
         Line2D([], [], marker=MARKERS[name], lw=1.6, label=label, **line)
         for name in settings
-        for label in [_("{first} less {second}", first=name, second=BEFORE)]
+        for label in [f"{name} less {BEFORE}"]
     ]
-    hollow = _("hollow: no difference shown")
+    hollow = "hollow: no difference shown"
     handles.append(Line2D([], [], marker="o", mfc="white", ls="none", label=hollow, **line))
     _legend(fig, handles, 3)
     drawn = verdicts(compared)
     corrected = list(dict.fromkeys(drawn.model[drawn.verdict == CORRECTED]))
-    heading = _("No self-correction was shown")
+    heading = "No self-correction was shown"
     if corrected:
         n = {"n": len(corrected), "all": len(models)}
-        who = listing(corrected) if len(corrected) <= 2 else _("{n} of {all} models", **n)
-        heading = _("Self-correction was shown for {who}", who=who)
+        who = listing(corrected) if len(corrected) <= 2 else "{n} of {all} models".format(**n)
+        heading = f"Self-correction was shown for {who}"
     set_title(fig, heading, letters=78)
     return fig
 
@@ -520,27 +515,24 @@ def plot_answers(shares: pd.DataFrame) -> Figure | None:
             ax.barh(y, rows[kind], left=left, height=0.8, lw=0.5, **looks[kind])
         ax.set(xlim=(0, 1), ylim=(max(position.values()) + 0.6, -1.5))
         ax.set_xticks((0, 0.25, 0.5, 0.75, 1))
-        ax.set_xlabel(_("share of answers"), fontsize="small")
+        ax.set_xlabel("share of answers", fontsize="small")
         ax.set_yticks(list(position.values()), [name for _model, name in bars], fontsize="small")
         ax.grid(visible=False)
         _finish(ax, TITLES[task])
     for model in models:
         first = min(y for (name, _setting), y in position.items() if name == model)
         axes[0].text(0, first - 0.55, model, fontsize="small", va="bottom", clip_on=False)
-    _legend(fig, [Patch(label=_(kind), **looks[kind]) for kind in KINDS], 4)
+    _legend(fig, [Patch(label=kind, **looks[kind]) for kind in KINDS], 4)
     means = shares[shares.task == tasks[0]].groupby("setting", sort=False).stereotyped.mean()
-    stereotyped = [
-        _("{share} under {setting}", share=percent(share), setting=setting)
-        for setting, share in means.items()
-    ]
-    title = _("Stereotyped answers where ambiguous: {shares}", shares=listing(stereotyped))
+    stereotyped = [f"{percent(share)} under {setting}" for setting, share in means.items()]
+    title = f"Stereotyped answers where ambiguous: {listing(stereotyped)}"
     set_title(fig, title, letters=78)
     return fig
 
 
 def _finish(ax: Axes, title: str) -> None:
     ax.tick_params(axis="x", labelsize="small")
-    ax.set_title(_(title), fontsize="small")
+    ax.set_title(title, fontsize="small")
     sns.despine(ax=ax, left=True)
 
 

@@ -6,9 +6,7 @@ Records keep the text as it is.
 import html
 import json
 import re
-from collections.abc import Sequence
-
-from bench.core.i18n import _
+from collections.abc import Iterable, Sequence
 
 # Control characters, escapes of terminals, changes of direction, halves of characters, and tags
 # that spell words invisibly; not line breaks and tabs.
@@ -18,6 +16,13 @@ INVISIBLE = re.compile(
 )
 # Keeps Jupyter and browsers from setting $...$ as mathematics.
 PLAIN = "tex2jax_ignore mathjax_ignore"
+# Headings of columns whose names are codes.
+HEADINGS = {
+    "p_adjusted": "adjusted p",
+    "p_holm": "adjusted p",
+    "p_items": "p over items",
+    "per_doubling": "change per doubling",
+}
 # Letters of languages, and the languages with Chinese characters.
 HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
 KANA = re.compile("[\u3041-\u30ff\uff66-\uff9d]")
@@ -35,7 +40,7 @@ def shortened(text: object, limit: int) -> str:
     full = str(text)
     if len(full) <= limit:
         return reveal_invisible(full)
-    more = _("the first {n} of {all} characters", n=f"{limit:,}", all=f"{len(full):,}")
+    more = f"the first {limit:,} of {len(full):,} characters"
     return f"{reveal_invisible(full[:limit])} … ({more})"
 
 
@@ -76,3 +81,18 @@ def language_of(text: str, languages: Sequence[str] = ()) -> str:
     if kana or han:
         return "ja" if kana else next((code for code in languages if code in IN_HAN), "zh")
     return next((code for code in languages if code not in (*IN_HAN, "ko")), "en")
+
+
+def column(name: str) -> str:
+    """Return the heading of a table's column."""
+    return HEADINGS.get(name) or name.replace("_", " ")
+
+
+def notebook_title(name: str) -> str:
+    """Return a notebook's name for the navigation."""
+    return name.replace("_", " ").capitalize()
+
+
+def sentences(parts: Iterable[str]) -> str:
+    """Join the sentences that are not empty."""
+    return " ".join(filter(None, parts))

@@ -18,7 +18,6 @@ from rapidfuzz.distance import LCSseq, Levenshtein
 
 from bench.core.errors import BadInput
 from bench.core.files import atomic_path
-from bench.core.i18n import N_
 from bench.curate import EXAMPLES, cbbq, sheets
 from bench.curate.cbbq import Scenario, rounds
 from bench.curate.mcbe.rounds import ACCEPT, AGAIN, EDIT, NO, QUALITY, REJECT, YES, Rounds
@@ -31,7 +30,7 @@ CLAUSE = re.compile(r"[^，。；]+[，。；]?")
 # A merged text that shares this much with the complete explanation is accepted.
 ALIKE = 0.9
 # These names are part of the settings of the CBBQ example's copy.
-MODEL = N_("simulated drafter")
+MODEL = "simulated drafter"
 EDITOR, REVIEWERS, PANEL = "editor", ("reviewer 1", "reviewer 2"), "panel"
 # After this many draws the editor writes the facts.
 PATIENCE = 3

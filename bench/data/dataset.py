@@ -28,7 +28,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bench.benchmarks import module
-from bench.core import i18n
 from bench.core.errors import LONGEST, BadInput, plain, quoted
 from bench.data.readers import read_toml, toml_key
 
@@ -205,7 +204,7 @@ def is_language(code: Any) -> bool:
     if not isinstance(code, str) or not (code.isascii() and code.isalpha() and code.islower()):
         return False
     # CLDR is not loaded in vain, because that takes a tenth of a second.
-    known = len(code) == 3 or code in i18n.LANGUAGES
+    known = len(code) == 3 or code in ("en", "zh")
     return known or (len(code) == 2 and bool(cldr_name(code, "en")))
 
 
@@ -220,14 +219,14 @@ def cldr_name(code: str, language: str) -> str:
 
 
 def language_name(code: str) -> str:
-    """Return the name of a language in the interface language, or else its code."""
-    return cldr_name(code, i18n.language()) or code
+    """Return the English name of a language, or else its code."""
+    return cldr_name(code, "en") or code
 
 
 def both_language_names(code: str) -> str:
-    """Return the name of a language in the interface language, and its own if that differs."""
+    """Return the English name of a language, and its own if that differs."""
     name, own = language_name(code), cldr_name(code, code)
-    return i18n._("{name} ({own})", name=name, own=own) if own and own != name else name
+    return f"{name} ({own})" if own and own != name else name
 
 
 # Names of categories

@@ -314,7 +314,7 @@ def download(url: str, path: Path, limit: int, remedy: str) -> Path:
                     file.write(chunk)
                     if file.tell() > limit:
                         raise ValueError(f"it is larger than {limit:,} bytes")
-                    bar.advance(file.tell() // 1024 - bar.done)
+                    bar.update(file.tell() // 1024 - bar.n)
             if length and file.tell() != length:
                 raise ValueError(f"it ended after {file.tell():,} of {length:,} bytes")
     except (OSError, HTTPException, ValueError) as error:

@@ -9,7 +9,6 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bench.core.i18n import N_, _
 from bench.figures.style import (
     FAINT,
     INK,
@@ -39,14 +38,14 @@ CENTRES = {**dict(BIAS.values()), "s_total": WEIGHTS[0] / 3 + WEIGHTS[1] / 2}
 LIMITS = (0.0, 1.0)
 ROOM = (-0.03, 1.03)  # limits that do not cut a point in half
 # What it takes to be above the line of accuracy and bias.
-ABOVE = N_("only where labels say that\nthe stereotype is right")
-CONTEXTS = {AMBIGUOUS: N_("Ambiguous"), DISAMBIGUOUS: N_("Disambiguous")}
+ABOVE = "only where labels say that\nthe stereotype is right"
+CONTEXTS = {AMBIGUOUS: "Ambiguous", DISAMBIGUOUS: "Disambiguous"}
 # Rows of names that can still be read; share of cells from which on a heatmap is not mostly blank.
 ROWS, HALF = 40, 0.5
 
 
 def _measure(metric: str) -> str:
-    return _("stereotyped answers ({code})", code=metric.capitalize())
+    return f"stereotyped answers ({metric.capitalize()})"
 
 
 def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
@@ -83,14 +82,14 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
         values = values.set_axis([label("cbbq", name) for name in means.index])
         heatmap(ax, values, texts, chance, LIMITS, size="x-small" if small else "small")
         ax.grid(visible=False)
-        ax.set_title(f"{_(CONTEXTS[task])} ({metric.capitalize()})", fontsize="small")
+        ax.set_title(f"{CONTEXTS[task]} ({metric.capitalize()})", fontsize="small")
         ax.set_xticklabels(models, rotation=40, ha="right", rotation_mode="anchor")
         ax.tick_params(axis="y", length=0)
     axes[0].tick_params(axis="y", rotation=0)
-    chances = _(" and ").join(f"{BIAS[task][1]:.2f}" for task in wide)
-    white = _("white: a random answerer ({chance})", chance=chances)
-    title = _("Share of stereotyped answers by category")
-    _title(fig, title, _("; ").join([white, _("hatched: no number"), *stars]))
+    chances = " and ".join(f"{BIAS[task][1]:.2f}" for task in wide)
+    white = f"white: a random answerer ({chances})"
+    title = "Share of stereotyped answers by category"
+    _title(fig, title, "; ".join([white, "hatched: no number", *stars]))
     return fig
 
 
@@ -127,7 +126,7 @@ def names_by_topic(
     )
     n, dense = n.reindex_like(score), max(score.shape) > 12
     names_of = {"category": label("cbbq", category), "measure": _measure(metric)}
-    title = _("{category}: {measure} by name and topic", **names_of)
+    title = "{category}: {measure} by name and topic".format(**names_of)
     is_sparse = n.notna().to_numpy().mean() < HALF
     if is_sparse and all(map(can_show, [*score.index, *score.columns])):
         return _names_with_topics(rows, metric, title, model)
@@ -142,7 +141,7 @@ def names_by_topic(
     numbered = ""
     if not all(map(can_show, [*names, *topics])):
         names, topics = ([str(k) for k in range(1, len(axis) + 1)] for axis in (names, topics))
-        numbered = _(
+        numbered = (
             "names and topics are numbered in the order of the data, as the fonts here cannot show "
             "them"
         )
@@ -161,16 +160,16 @@ def names_by_topic(
     ax.grid(visible=True, color="#f0f0f0", lw=0.6)
     fewer = ""
     if every > len(score):
-        fewer = _("the {n} of {all} names with most answers", n=len(score), all=every)
-    about = _("; ").join(filter(None, (model, fewer, numbered)))
+        fewer = f"the {len(score)} of {every} names with most answers"
+    about = "; ".join(filter(None, (model, fewer, numbered)))
     below = [
-        _("white: a random answerer ({chance})", chance=f"{CENTRES[metric]:.2f}"),
-        _("below the score its answers"),
-        _("blank: no template"),
-        _("hatched: no score"),
+        f"white: a random answerer ({CENTRES[metric]:.2f})",
+        "below the score its answers",
+        "blank: no template",
+        "hatched: no score",
         starred,
     ]
-    _title(fig, title, *filter(None, [about]), _("; ").join(filter(None, below)))
+    _title(fig, title, *filter(None, [about]), "; ".join(filter(None, below)))
     return fig
 
 
@@ -214,9 +213,9 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
         )
         ax.plot([0, 1], [1, 0], color=FAINT, lw=1, zorder=0)
         ax.fill_between([0, 1], [1, 0], 1, color="#f2f2f2", lw=0, zorder=-1)
-        ax.text(0.98, 0.98, _(ABOVE), color=FAINT, ha="right", va="top", fontsize="small")
+        ax.text(0.98, 0.98, ABOVE, color=FAINT, ha="right", va="top", fontsize="small")
         look: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
-        for x, y, name, at in ((1 / 3, chance, _("random"), -4), (1, 0, _("perfect"), 4)):
+        for x, y, name, at in ((1 / 3, chance, "random", -4), (1, 0, "perfect", 4)):
             ax.plot(x, y, "D", ms=6, mfc="none", mec=INK, zorder=4, clip_on=False)
             ax.annotate(name, (x, y), (-6, at), fontsize="small", **look)
         for model, colour in colours(models).items():
@@ -227,11 +226,11 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
             bars = {"yerr": error_bars(mean), "xerr": error_bars(mean, "_accuracy")}
             look = {"fmt": marks[model], "ms": 8, "mec": "white", "lw": 1.5, "color": colour}
             ax.errorbar(mean.score_accuracy, mean.score, **bars, **look, label=model, zorder=3)
-        ax.set(xlim=ROOM, ylim=ROOM, xlabel=_("accuracy (1: all right)"), title=_(CONTEXTS[task]))
-        ax.set_ylabel(_("{measure} (0: never the stereotype)", measure=_measure(metric)))
+        ax.set(xlim=ROOM, ylim=ROOM, xlabel="accuracy (1: all right)", title=CONTEXTS[task])
+        ax.set_ylabel(f"{_measure(metric)} (0: never the stereotype)")
         sns.despine(ax=ax)
     legend_below(fig, axes[0])
-    fig.set_label(_("Accuracy against the share of stereotyped answers in each context."))
+    fig.set_label("Accuracy against the share of stereotyped answers in each context.")
     return fig
 
 
@@ -252,12 +251,12 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
     total = rows[(rows.task == both) & rows.metric.isin(CENTRES)]
     nothing = {"ci_low": np.nan, "ci_high": np.nan, "baseline": np.nan}
     panels = {
-        _("Ambiguous (S_amb): lower is better"): rows[rows.metric == "s_amb"],
-        _("Disambiguous (S_disamb): lower is better"): rows[rows.metric == "s_disamb"],
-        _("Ambiguous, explanation counted"): rows[rows.metric == "s_amb_explained"],
-        _("Disambiguous, explanation counted"): rows[rows.metric == "s_disamb_explained"],
-        _("Accuracy: higher is better"): rows[(rows.task == both) & (rows.metric == "accuracy")],
-        _("Share of readable answers"): total.assign(score=total.valid_rate, **nothing),
+        "Ambiguous (S_amb): lower is better": rows[rows.metric == "s_amb"],
+        "Disambiguous (S_disamb): lower is better": rows[rows.metric == "s_disamb"],
+        "Ambiguous, explanation counted": rows[rows.metric == "s_amb_explained"],
+        "Disambiguous, explanation counted": rows[rows.metric == "s_disamb_explained"],
+        "Accuracy: higher is better": rows[(rows.task == both) & (rows.metric == "accuracy")],
+        "Share of readable answers": total.assign(score=total.valid_rate, **nothing),
     }
     panels = {title: part for title, part in panels.items() if len(part)}
     settings = [name for name in PROMPTING if name in set(rows.prompting)]
@@ -284,8 +283,8 @@ def prompt_settings(table: pd.DataFrame) -> Figure | None:
         ax.set_visible(False)
     legend_below(fig, axes[0])
     n = range_text(f"{total.n.min():,}", f"{total.n.max():,}")
-    dashed = _("dashed: a random answerer; n = {n} questions each", n=n)
-    _title(fig, _("Scores by prompt setting"), dashed)
+    dashed = f"dashed: a random answerer; n = {n} questions each"
+    _title(fig, "Scores by prompt setting", dashed)
     return fig
 
 
@@ -307,10 +306,10 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
     axes = fig.subplots(len(asked), 2, sharex="col", sharey=True, squeeze=False)
     stay = ("one_option", "one_place")
     for line, task in zip(axes, asked, strict=True):
-        metric, context = BIAS[task][0], _(CONTEXTS[task])
+        metric, context = BIAS[task][0], CONTEXTS[task]
         titles = (
-            _("{context}: answers that stay", context=context),
-            _("{title}: {sentence}", title=context, sentence=_measure(metric)),
+            f"{context}: answers that stay",
+            f"{context}: {_measure(metric)}",
         )
         both = (stay, (metric, f"{metric}_released_order"))
         for ax, metrics, title in zip(line, both, titles, strict=True):
@@ -324,15 +323,15 @@ def option_orders(scores: pd.DataFrame) -> Figure | None:
                     forest(ax, rows.loc[[model]], [y], colour, **look)
                     if np.isnan(rows.score[model]):
                         centre: dict[str, Any] = {"ha": "center", "va": "center", "color": FAINT}
-                        ax.text(0.5, y, _("no number"), fontsize="small", **centre)
+                        ax.text(0.5, y, "no number", fontsize="small", **centre)
             forest_axis(ax, models, rows.baseline.max())
             ax.set(xlim=ROOM, ylim=(len(models) - 0.5, -0.5))
             ax.set_title(title, fontsize="small")
-    left = _("share of questions\n● with one option   □ at one place")
-    right = _("share of stereotyped answers\n● mean over orders   □ released order")
+    left = "share of questions\n● with one option   □ at one place"
+    right = "share of stereotyped answers\n● mean over orders   □ released order"
     axes[-1, 0].set_xlabel(left, fontsize="small")
     axes[-1, 1].set_xlabel(right, fontsize="small")
-    _title(fig, _("When the options change places"), _("dashed: a random answerer"))
+    _title(fig, "When the options change places", "dashed: a random answerer")
     return fig
 
 
@@ -346,4 +345,4 @@ def _title(fig: Figure, title: str, *below: str) -> None:
     fig.suptitle(title + "\n" * len(below), x=0.01, ha="left", fontsize="medium", fontweight="bold")
     at = 1 - 0.24 / fig.get_figheight()
     fig.text(0.01, at, "\n".join(below), va="top", fontsize="small", color=FAINT)
-    fig.set_label(_("{text}.", text=title))
+    fig.set_label(f"{title}.")

@@ -8,7 +8,6 @@ import seaborn as sns
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
-from bench.core.i18n import N_, _
 from bench.figures.style import (
     BIAS_IS_LOW_PALETTE,
     FAINT,
@@ -32,10 +31,10 @@ LIMITS = (0.0, 100.0)
 MOST_PANELS = 5  # next to each other
 # The judge's criteria, as an axis calls them.
 CRITERION = {
-    "accuracy": N_("accuracy"),
-    "underlying_meaning": N_("underlying meaning"),
-    "cultural_difference": N_("cultural difference"),
-    "highlights": N_("highlights"),
+    "accuracy": "accuracy",
+    "underlying_meaning": "underlying meaning",
+    "cultural_difference": "cultural difference",
+    "highlights": "highlights",
 }
 
 
@@ -58,15 +57,12 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
         0.5,
         (0, 1),
         BIAS_IS_LOW_PALETTE,
-        names=[
-            _("{name} (white: {value})", name=_(TASKS[t]), value=f"{white[t]:.0f}")
-            for t in wide.index
-        ],
-        title=_("Score by task, mean over categories (100: best)"),
-        below=[_("hatched: no number"), starred],
+        names=[f"{TASKS[t]} (white: {white[t]:.0f})" for t in wide.index],
+        title="Score by task, mean over categories (100: best)",
+        below=["hatched: no number", starred],
         height=max(2.2, 1.2 + 0.3 * len(wide)),
     )
-    fig.axes[-1].set_yticks([0, 0.5, 1], [_("worst"), _("baseline"), _("best")])
+    fig.axes[-1].set_yticks([0, 0.5, 1], ["worst", "baseline", "best"])
     return fig
 
 
@@ -95,23 +91,24 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
         ax.vlines(x, part.ci_low, part.ci_high, color=colour, lw=1.5)
         ax.plot(x, part.score, marks[model], ms=4, color=colour, label=model)
     coin = rows.groupby("groups").baseline.first()
-    ax.plot(coin.index, coin, "--", color=FAINT, lw=1, label=_("coin tosser"))
+    ax.plot(coin.index, coin, "--", color=FAINT, lw=1, label="coin tosser")
     # A strict order of n groups gets 2(n-1), ..., 2, 0 votes.
     rate = DECAY[str(scores.preset.iloc[0])]["ss"]
     floor = [float(decay((n**2 - 1) / 3, rate)) for n in lengths]
-    ax.plot(lengths, floor, ":", color=FAINT, lw=1, label=_("strict preference (lowest possible)"))
+    ax.plot(lengths, floor, ":", color=FAINT, lw=1, label="strict preference (lowest possible)")
     ax.set(
         xticks=lengths,
-        xlabel=_("groups that an instance lists"),
-        ylabel=_("score (ss), 100: even"),
+        xlabel="groups that an instance lists",
+        ylabel="score (ss), 100: even",
         ylim=(-3, 103),
     )
     sns.despine(ax=ax)
     legend_below(fig, ax)
     fig.set_label(
-        _(
+        (
             "Scenario selection by number of groups ({least} to {most}): a strict preference gets "
-            "{first} with {least} and {last} with {most}.",
+            "{first} with {least} and {last} with {most}."
+        ).format(
             least=lengths[0],
             most=lengths[-1],
             first=f"{floor[0]:.0f}",
@@ -149,20 +146,20 @@ def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
         look = {"ms": 4, "alpha": 0.45, "mew": 0}
         ax.plot(part.people, part.model, "o", color=palette[name], **look)
         ax.set(xlim=(-0.3, 10.3), ylim=(-0.3, 10.3), aspect="equal")
-        text = _("no number")
+        text = "no number"
         if len(part):
-            value = _("none: a constant")
+            value = "none: a constant"
             if min(np.ptp(part.model), np.ptp(part.people)) > 0:
                 value = f"{part.people.corr(part.model, method='spearman'):.2f}"
-            text = _("n = {n}, rank correlation {value}", n=f"{len(part):,}", value=value)
+            text = f"n = {len(part):,}, rank correlation {value}"
         title = f"{name}\n{wrap_label(text, 26)}"
         ax.set_title(title, fontsize="small", fontweight="normal")
         sns.despine(ax=ax)
     for ax in axes[len(shown) :]:
         ax.set_visible(False)
-    fig.supxlabel(_("severity by people, 0 to 10"), fontsize="small")
-    fig.supylabel(_("severity by the model"), fontsize="small")
-    fig.set_label(_("Severity as people and as the model see it."))
+    fig.supxlabel("severity by people, 0 to 10", fontsize="small")
+    fig.supylabel("severity by the model", fontsize="small")
+    fig.set_label("Severity as people and as the model see it.")
     return fig
 
 
@@ -188,13 +185,13 @@ def marks(scores: pd.DataFrame) -> Figure | None:
         y = np.arange(len(names)) + _shift(k, len(models), 0.12, 0.8)
         ax.hlines(y, part.ci_low, part.ci_high, color=colour, lw=2, alpha=0.6)
         ax.plot(part.score, y, shapes[model], ms=5, color=colour, label=model)
-    ax.set_yticks(range(len(names)), [_(CRITERION[name]) for name in names])
+    ax.set_yticks(range(len(names)), [CRITERION[name] for name in names])
     ax.invert_yaxis()
-    ax.set(xlim=(-2, 102), xlabel=_("mean mark, percent of the highest"))
+    ax.set(xlim=(-2, 102), xlabel="mean mark, percent of the highest")
     ax.grid(axis="y", visible=False)
     sns.despine(ax=ax, left=True)
     legend_below(fig, ax)
-    fig.set_label(_("The judge's marks on four criteria, in percent of the highest."))
+    fig.set_label("The judge's marks on four criteria, in percent of the highest.")
     return fig
 
 

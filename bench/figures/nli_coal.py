@@ -13,8 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from bench.core import i18n
-from bench.core.i18n import N_, _
 from bench.data import dataset
 from bench.figures.style import (
     FAINT,
@@ -34,9 +32,9 @@ from bench.metrics.table import ALL
 from bench.tasks.nli_labels import LABELS
 
 LANGUAGES = {
-    "en": (N_("English"), ""),
-    "ja": (N_("Japanese"), "日本語"),
-    "zh": (N_("Chinese"), "中文"),
+    "en": ("English", ""),
+    "ja": ("Japanese", "日本語"),
+    "zh": ("Chinese", "中文"),
 }
 # Of a set and label: the right one, one that CoAL counts, or another wrong one; each with its
 # shade.
@@ -55,14 +53,14 @@ DARKEST = 0.5
 ROOM = (-0.03, 1.03)
 # What is biased about an occupation, and what a random answerer gets.
 KINDS = {
-    "stereotyped": (N_("With a stereotype: follow it"), 1 / 3),
-    "neutral": (N_("Without one: not neutral"), 2 / 3),
+    "stereotyped": ("With a stereotype: follow it", 1 / 3),
+    "neutral": ("Without one: not neutral", 2 / 3),
 }
 # Marks of answerers by rule: of one that knows the stereotypes, and of those that know none.
 STEREOTYPE = "the stereotype, neutral without one"
 MARKS = {
-    True: ("P", N_("follows every stereotype")),
-    False: ("o", N_("a habit, whatever the occupation")),
+    True: ("P", "follows every stereotype"),
+    False: ("o", "a habit, whatever the occupation"),
 }
 # How near marks lie on each other.
 SPOT = 0.03
@@ -108,18 +106,18 @@ def labels_by_set(scores: pd.DataFrame) -> Figure | None:
         ax.grid(visible=False)
         sns.despine(ax=ax, left=True, bottom=True)
     names = {
-        RIGHT: _("right"),
-        BIASED: _("wrong, counted by CoAL"),
-        WRONG: _("wrong, not counted by CoAL"),
+        RIGHT: "right",
+        BIASED: "wrong, counted by CoAL",
+        WRONG: "wrong, not counted by CoAL",
     }
     patches = [
         Rectangle((0, 0), 1, 1, color=mpl.colormaps[shade](0.5), label=name)
         for shade, name in names.items()
     ]
     look = {"fc": "white", "ec": FAINT, "hatch": "////", "lw": 0}
-    patches.append(Rectangle((0, 0), 1, 1, label=_("no answer"), **look))
+    patches.append(Rectangle((0, 0), 1, 1, label="no answer", **look))
     _legend(fig, patches, 4)
-    fig.set_label(_("Shares of entailment, contradiction and neutral in PS, AS and NS."))
+    fig.set_label("Shares of entailment, contradiction and neutral in PS, AS and NS.")
     return fig
 
 
@@ -133,9 +131,9 @@ def directions(scores: pd.DataFrame) -> Figure | None:
     """
     style()
     panels = {
-        "ps": (_("PS: entailment"), "entailment_female", "entailment_male"),
-        "as": (_("AS: contradiction"), "contradiction_female", "contradiction_male"),
-        "ns": (_("NS: entailment"), "entailment_woman", "entailment_man"),
+        "ps": ("PS: entailment", "entailment_female", "entailment_male"),
+        "as": ("AS: contradiction", "contradiction_female", "contradiction_male"),
+        "ns": ("NS: entailment", "entailment_woman", "entailment_man"),
     }
     rows = first_preset(scores)
     rows = rows[rows.metric.isin([metric for _title, *pair in panels.values() for metric in pair])]
@@ -160,18 +158,18 @@ def directions(scores: pd.DataFrame) -> Figure | None:
         if len(languages) > 1:
             name = _language(language).replace(" (", "\n(")
             line[0].set_ylabel(name, fontweight="bold", color=INK)
-    title = _("share of labels   (0 is best; dashed: a random answerer)")
+    title = "share of labels   (0 is best; dashed: a random answerer)"
     axes[-1, 1].set_xlabel(title, fontsize="small")
     names = (
-        _("female-stereotyped occupation; in NS: woman"),
-        _("male-stereotyped occupation; in NS: man"),
+        "female-stereotyped occupation; in NS: woman",
+        "male-stereotyped occupation; in NS: man",
     )
     handles = [
         Line2D([], [], color=colour, marker=marker, ls="", label=name)
         for name, (colour, marker, _shift) in zip(names, genders, strict=True)
     ]
     _legend(fig, handles, 2)
-    fig.set_label(_("Shares of the labels that CoAL counts, by direction and gender word."))
+    fig.set_label("Shares of the labels that CoAL counts, by direction and gender word.")
     return fig
 
 
@@ -200,7 +198,7 @@ def worst_occupations(
     fig = Figure(figsize=size, layout="constrained")
     axes = fig.subplots(1, len(drawn), squeeze=False)[0]
     for ax, (kind, part) in zip(axes, drawn.items(), strict=True):
-        title, chance = _(KINDS[kind][0]), KINDS[kind][1]
+        title, chance = KINDS[kind][0], KINDS[kind][1]
         for y, row in enumerate(part.itertuples()):
             _dot(ax, row, y, *OCCUPATIONS[str(row.occupation_type)], "biased")
         ax.axvline(chance, color=FAINT, ls="--", lw=1, zorder=0)
@@ -210,24 +208,24 @@ def worst_occupations(
             f"{name}  n\u2009=\u2009{count}" for name, count in zip(names, part.n, strict=True)
         ]
         ax.set_yticks(range(n), ticks, fontsize="small")
-        ax.set(xlim=ROOM, ylim=(max(n, 1) - 0.5, -0.5), xlabel=_("share of labels (0 is best)"))
-        count = _("none of {all}", all=every)
+        ax.set(xlim=ROOM, ylim=(max(n, 1) - 0.5, -0.5), xlabel="share of labels (0 is best)")
+        count = f"none of {every}"
         if n:
-            count = _("the worst {n} of {all}", n=n, all=every)
+            count = f"the worst {n} of {every}"
         ax.set_title(f"{title}\n{count}", fontsize="small")
         ax.grid(axis="y", visible=False)
         sns.despine(ax=ax, left=True)
     title = _language(category)
     if model:
-        title = _("{title}, {measure}", title=title, measure=model)
+        title = f"{title}, {model}"
     for kind in parts.keys() - drawn.keys():
-        none = _("none of {all}", all=len(parts[kind]))
-        title += f"\n{_('{title}: {sentence}', title=_(KINDS[kind][0]), sentence=none)}"
-    set_title(fig, title, alt=_("Occupations with the most biased labels."))
+        none = f"none of {len(parts[kind])}"
+        title += f"\n{f'{KINDS[kind][0]}: {none}'}"
+    set_title(fig, title, alt="Occupations with the most biased labels.")
     handles = [
-        Line2D([], [], color=FEMALE, marker="o", ls="", label=_("female-stereotyped")),
-        Line2D([], [], color=MALE, marker="s", ls="", label=_("male-stereotyped")),
-        Line2D([], [], color=FAINT, ls="--", lw=1, label=_("a random answerer")),
+        Line2D([], [], color=FEMALE, marker="o", ls="", label="female-stereotyped"),
+        Line2D([], [], color=MALE, marker="s", ls="", label="male-stereotyped"),
+        Line2D([], [], color=FAINT, ls="--", lw=1, label="a random answerer"),
     ]
     _legend(fig, handles, 1 + len(drawn))
     return fig
@@ -262,7 +260,7 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
         for is_stereotype, (marker, name) in MARKS.items():
             part = parts[is_stereotype]
             look: dict[str, Any] = {"ms": 8, "mfc": "none", "mec": INK, "mew": 1, "ls": ""}
-            ax.plot(part.coal, part[BALANCED], marker, label=_(name), **look)
+            ax.plot(part.coal, part[BALANCED], marker, label=name, **look)
         own = rows[rows.category == language].set_index(["metric", "model"])
         seen = own.pivot_table("score", "model", "metric").reindex(columns=["coal", BALANCED])
         for k, (model, colour) in enumerate(colours(models).items()):
@@ -280,12 +278,12 @@ def habits(scores: pd.DataFrame, predictors: pd.DataFrame) -> Figure | None:
             }
             ax.errorbar(x.score, y.score, **bars, **look, label=model, zorder=4)
         ax.axhline(0, color=FAINT, lw=1, zorder=0)
-        ax.set(xlim=ROOM, ylim=(-1.05 if against else -0.35, 1.05), xlabel=_("CoAL (0 is best)"))
+        ax.set(xlim=ROOM, ylim=(-1.05 if against else -0.35, 1.05), xlabel="CoAL (0 is best)")
         ax.set_title(_language(language), fontsize="small")
         sns.despine(ax=ax)
-    title = _("A habit is on the zero line, whatever its CoAL; a stereotype is above it")
-    set_title(fig, title, alt=_("CoAL against the balanced directional gap."))
-    axes[0].set_ylabel(_("directional gap, balanced\n(1: the stereotype; 0: none)"))
+    title = "A habit is on the zero line, whatever its CoAL; a stereotype is above it"
+    set_title(fig, title, alt="CoAL against the balanced directional gap.")
+    axes[0].set_ylabel("directional gap, balanced\n(1: the stereotype; 0: none)")
     _legend(fig, axes[0].get_legend_handles_labels()[0], 2, markerscale=0.7)
     return fig
 
@@ -317,7 +315,7 @@ def _dot(ax: Axes, row: Any, y: float, colour: str, marker: str, score: str = "s
     if np.isnan(value):
         look: dict[str, Any] = {"fontsize": "x-small", "ha": "center", "va": "center"}
         box = {"fc": "white", "lw": 0, "pad": 0.5}
-        ax.text(0.62, y, _("no number"), color=FAINT, bbox=box, **look)
+        ax.text(0.62, y, "no number", color=FAINT, bbox=box, **look)
         return
     ends = [row.ci_low, row.ci_high]
     ax.plot(ends, [y, y], color=colour, lw=2, alpha=0.5, solid_capstyle="round")
@@ -325,8 +323,7 @@ def _dot(ax: Axes, row: Any, y: float, colour: str, marker: str, score: str = "s
 
 
 def _language(code: str) -> str:
-    """Name a language in the interface language, after its own name where a font shows that."""
+    """Name a language in English, after its own name where a font shows that."""
     known, native = LANGUAGES.get(code) or ("", dataset.native_name("nli_coal", code))
-    name = _(known) if known else dataset.cldr_name(code, i18n.language())
-    name = name or dataset.english_name("nli_coal", code)
+    name = known or dataset.cldr_name(code, "en") or dataset.english_name("nli_coal", code)
     return f"{native} ({name})" if native and native != name and can_show(native) else name

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from bench.benchmarks import module
-from bench.core.i18n import _
 from bench.figures.style import (
     FAINT,
     WIDTH,
@@ -68,9 +67,9 @@ def scores_by_bias(panels: Sequence[Panel], title: str) -> Figure:
         ax.set_xlim(-0.05, 1.05)
         ax.set_xticks([0, 0.25, 0.5, 0.75, 1])
         ax.set_title(wrap_label(name, 30), fontsize="small")
-        ax.set_xlabel(_("bias put in"), fontsize="small")
+        ax.set_xlabel("bias put in", fontsize="small")
         sns.despine(ax=ax)
-    axes[0].set_ylabel(_("{what} →", what=_("more bias")), fontsize="small")
+    axes[0].set_ylabel(f"{'more bias'} →", fontsize="small")
     legend_below(fig, *axes, ncols=4, fontsize="small")
     set_title(fig, title, alt=_alt(panels))
     return fig
@@ -97,9 +96,9 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
     title, rows = module("data", benchmark).TITLE, panels[0][2]
     compared = rows[is_informative(rows)]
     if len(compared) > 1 and worst.model in set(compared.model):
-        title = _("{title}: {model} shows the most bias", title=title, model=worst.model)
+        title = f"{title}: {worst.model} shows the most bias"
     else:
-        title = _("{title}: scores by model", title=title)
+        title = f"{title}: scores by model"
     return scores_beside(panels, title)
 
 
@@ -133,7 +132,7 @@ def scores_beside(panels: Sequence[Panel], title: str) -> Figure:
             if isinstance(row.baseline_of, str) and row.baseline_of:
                 ax.plot(row.baseline, y, "|", ms=11, mew=1.2, color=FAINT, zorder=0)
             if np.isnan(row.score):
-                text = _("undefined") if isinstance(row.note, str) else _("not asked")
+                text = "undefined" if isinstance(row.note, str) else "not asked"
                 middle = float(np.mean(line.limits))
                 ax.text(middle, y, text, color=FAINT, va="center", ha="center", fontsize="small")
                 continue
@@ -146,7 +145,7 @@ def scores_beside(panels: Sequence[Panel], title: str) -> Figure:
         forest_axis(ax, models, float([*baseline, np.nan][0]))
         _score_axis(ax.xaxis, ax.set_xlim, line)
         ax.set_title(wrap_label(name, 30), fontsize="small")
-        ax.set_xlabel(_("{what} →", what=_(line.worse)), loc="right", fontsize="small")
+        ax.set_xlabel(f"{line.worse} →", loc="right", fontsize="small")
         ax.tick_params(labelsize="small")
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
@@ -174,5 +173,5 @@ def _alt(panels: Sequence[Panel]) -> str:
                 f"{value:.0%}" if line.share else f"{value:.3g}"
                 for value in (scores.min(), scores.max())
             )
-            parts.append(_("{name}: {low} to {high}", name=name, low=low, high=high))
-    return _("{text}.", text=_("; ").join(parts))
+            parts.append(f"{name}: {low} to {high}")
+    return f"{'; '.join(parts)}."

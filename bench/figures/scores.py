@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from bench.benchmarks import module
-from bench.core.i18n import N_, _
 from bench.figures.style import (
     BIAS_IS_LOW_PALETTE,
     BIAS_PALETTE,
@@ -34,8 +33,8 @@ from bench.metrics.table import ALL, Headline
 
 # Name of an axis for a preference for a position, by its metric.
 POSITIONS = {
-    "position_bias": N_("position bias"),
-    "first_option": N_("answers that are the first option"),
+    "position_bias": "position bias",
+    "first_option": "answers that are the first option",
 }
 # Share of readable answers from which on their share is not drawn.
 NEARLY_ALL = 0.9
@@ -65,8 +64,8 @@ def categories_by_model(scores: pd.DataFrame, benchmark: str, headline: Headline
     baseline = rows.baseline[rows.baseline_of == ""].dropna()
     centre = float(baseline.mean()) if len(baseline) else float(np.mean(headline.limits))
     texts, starred = cell_texts(wide, rows, "category", 2 if headline.limits[1] <= 1 else 0)
-    title = _(headline.title)
-    white = _("white: {who}", who=_(headline.baseline)) if len(baseline) else ""
+    title = headline.title
+    white = f"white: {headline.baseline}" if len(baseline) else ""
     return heatmap_figure(
         wide,
         texts,
@@ -106,7 +105,7 @@ def score_and_validity(
     rows = rows.merge(prefer, on=["model", "category"], how="left")
     models = models_of(scores)
     marks = markers(models)
-    columns = {"valid_rate": _("share of readable answers"), "position": _(POSITIONS[position])}
+    columns = {"valid_rate": "share of readable answers", "position": POSITIONS[position]}
     if rows.valid_rate.min() > NEARLY_ALL:
         del columns["valid_rate"]
     size = (WIDTH * (1 + len(columns)) / 3, 2.6 + legend_height(models))
@@ -129,8 +128,8 @@ def score_and_validity(
         ylim=(low - 0.04 * (high - low), high + 0.04 * (high - low)),
     )
     legend_below(fig, axes[0])
-    columns_text = _(", ").join(columns.values())
-    fig.set_label(_("{title}: {sentence}.", title=_(headline.title), sentence=columns_text))
+    columns_text = ", ".join(columns.values())
+    fig.set_label(f"{headline.title}: {columns_text}.")
     return fig
 
 
@@ -162,7 +161,7 @@ def bland_altman(
         left.plot(first, second, **look)
         right.plot((first + second) / 2, second - first, **look)
         reach = max(reach, np.nanmax(np.abs(second - first), initial=0))
-    names = {"mean": _("mean"), "limits_low": "−1.96 sd", "limits_high": "+1.96 sd"}
+    names = {"mean": "mean", "limits_low": "−1.96 sd", "limits_high": "+1.96 sd"}
     for name, words in names.items():
         if not np.isnan(value := agreement[name]):
             reach = max(reach, abs(value))
@@ -176,7 +175,7 @@ def bland_altman(
     right.set_title(titles[1], fontsize="small", fontweight="normal")
     left.set_xlabel(titles[2], fontsize="small")
     left.set_ylabel(titles[3], fontsize="small")
-    right.set_xlabel(_("mean of both"), fontsize="small")
+    right.set_xlabel("mean of both", fontsize="small")
     right.set_ylabel(titles[4], fontsize="small")
     for ax in (left, right):
         sns.despine(ax=ax)

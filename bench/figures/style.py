@@ -22,7 +22,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from bench.core.i18n import _, language
 from bench.data import dataset
 from bench.metrics.headline import LOW_VALIDITY
 
@@ -64,12 +63,6 @@ BIAS_PALETTE, BIAS_IS_LOW_PALETTE = "RdBu_r", "RdBu"
 INK, FAINT = "#222222", "#8a8a8a"
 # Points of the sizes that pictures name.
 POINTS = {"medium": 9.6, "small": 8.0, "x-small": 6.7}
-# What stays on one line: a word or a name, or one Chinese character; with the signs that may not
-# begin or end a line.
-_PIECE = re.compile(
-    r"[（《“]*(?:[^\s\u2e80-\uffef（《“”，。；：、）》]+|.)[，。；：、）》”！？]*\s?"
-)
-_WIDE = re.compile(r"[\u2e80-\uffef“”]")
 
 
 def fonts() -> list[str]:
@@ -131,44 +124,19 @@ def set_title(
     """Set a picture's title at its left edge, and the text that stands for it where it is not seen.
 
     Args:
-        letters: see `wrap_cjk`.
+        letters: break lines of more characters; 0: leave them as they are.
         alt: what that text says after the title.
     """
     fig.suptitle(
-        wrap_cjk(text, fig.get_figwidth(), size, letters),
+        textwrap.fill(text, letters) if letters else text,
         x=0.01,
         ha="left",
         fontsize=size,
         fontweight="bold",
         wrap=wrap,
-        # Chinese fills its lines to the brim.
-        **({} if language() == "en" else {"linespacing": 1.4}),
     )
     heading = text.replace("\n", " ")
-    fig.set_label(
-        _("{title}. {sentence}", title=heading, sentence=alt) if alt else _("{text}.", text=heading)
-    )
-
-
-def wrap_cjk(text: str, inches: float, size: str = "medium", letters: int = 0) -> str:
-    """Break Chinese into lines that fit, because it has no blanks at which it could be broken.
-
-    English is broken into lines of `letters` characters, or left as it is.
-    """
-    if language() == "en":
-        return "\n".join(textwrap.wrap(text, letters)) if letters else text
-    room, lines = 72 * inches / POINTS[size] - 1, []
-    for line in text.split("\n"):
-        lines.append("")
-        used = 0.0
-        for piece in _PIECE.findall(line):
-            width = sum(1.0 if _WIDE.match(sign) else 0.62 for sign in piece)
-            if lines[-1] and used + width > room:
-                lines.append("")
-                used = 0.0
-            lines[-1] += piece
-            used += width
-    return "\n".join(lines)
+    fig.set_label(f"{heading}. {alt}" if alt else f"{heading}.")
 
 
 def wrap_label(name: str, width: int = LABEL) -> str:
@@ -316,7 +284,7 @@ def heatmap_figure(
     ax.set_yticklabels(names, rotation=0)
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
     set_title(fig, title)
-    if text := _("; ").join(filter(None, below)):
+    if text := "; ".join(filter(None, below)):
         ax.set_title(text, fontsize="small", fontweight="normal", color=FAINT)
     return fig
 
@@ -338,7 +306,7 @@ def cell_texts(
     texts = values.astype(float).map(f"{{:.{digits}f}}".format).to_numpy(dtype=object, copy=True)
     texts[low] += "*"
     share = f"{LOW_VALIDITY:.0%}"
-    return texts, _("*: less than {share} readable", share=share) if low.any() else ""
+    return texts, f"*: less than {share} readable" if low.any() else ""
 
 
 def error_bars(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:

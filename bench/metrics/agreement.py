@@ -16,7 +16,6 @@ from statsmodels.stats import inter_rater  # type: ignore[import-untyped]
 
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected
-from bench.core.i18n import N_, _, note
 from bench.data.readers import read_csv
 from bench.metrics.bootstrap import estimate, resample
 from bench.metrics.table import ALL
@@ -28,11 +27,11 @@ HIGHEST = 10
 TIES = ("exclude", "half", "third")
 # Lower bounds of the names of kappas (Landis and Koch, Biometrics, 1977).
 BANDS = (
-    (0.8, N_("almost perfect")),
-    (0.6, N_("substantial")),
-    (0.4, N_("moderate")),
-    (0.2, N_("fair")),
-    (0.0, N_("slight")),
+    (0.8, "almost perfect"),
+    (0.6, "substantial"),
+    (0.4, "moderate"),
+    (0.2, "fair"),
+    (0.0, "slight"),
 )
 COLUMNS = ("item_id", "rater", "rating")
 # An interval needs this many clusters: with fewer, Student's t asks for percentiles beyond the
@@ -420,7 +419,7 @@ def band(kappa: float) -> str:
     """Return what a kappa is called; "" where there is none."""
     if math.isnan(kappa):
         return ""
-    return next((name for least, name in BANDS if kappa > least), N_("poor"))
+    return next((name for least, name in BANDS if kappa > least), "poor")
 
 
 def _kappa(ratings: pd.DataFrame) -> Kappa:
@@ -447,23 +446,12 @@ def kappa_sentence(kappas: pd.DataFrame, who: str) -> str:
     # Over all items, where there are several categories.
     row = kappas.iloc[0]
     if pd.isna(row.kappa):
-        return _(
-            "The agreement of {who} over all items has no kappa: {why}.",
-            who=who,
-            why=note(row.note),
-        )
-    interval = note(row.note)
+        return f"The agreement of {who} over all items has no kappa: {row.note}."
+    interval = row.note
     if not pd.isna(row.ci_low):
-        interval = _(
-            "95\u00a0% interval {low} to {high}", low=f"{row.ci_low:.2f}", high=f"{row.ci_high:.2f}"
-        )
-    return _(
-        "Over all items {who} agree with kappa {kappa} ({interval}): {band} by Landis and Koch (n "
-        "= {n} items, {raters} raters; chance alone gives 0).",
-        who=who,
-        kappa=f"{row.kappa:.2f}",
-        interval=interval,
-        band=_(band(row.kappa)),
-        n=f"{int(row.n):,}",
-        raters=int(row.raters),
+        interval = f"95\u00a0% interval {row.ci_low:.2f} to {row.ci_high:.2f}"
+    return (
+        f"Over all items {who} agree with kappa {row.kappa:.2f} ({interval}): {band(row.kappa)} "
+        f"by Landis and Koch (n = {int(row.n):,} items, {int(row.raters)} raters; chance alone "
+        "gives 0)."
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from bench.benchmarks import module, names
-from bench.core.i18n import LANGUAGES, N_, _, column, language, note, sentences
+from bench.core.text import column, sentences
 from bench.data import dataset
 from bench.data.dataset import language_name
 from bench.metrics.table import ALL, PREFERENCE, Headline
@@ -19,19 +19,19 @@ LOW_VALIDITY = 0.9
 # Below this share, a score could be nearly anything: no model is named for it (our own threshold).
 HALF = 0.5
 # A score over tasks, where models were not asked the same ones.
-COMMON_TITLE = N_("Tasks that all models were asked")
-COMMON_FOUND = N_("scored {value} of 100 over the tasks that all models here were asked")
+COMMON_TITLE = "Tasks that all models were asked"
+COMMON_FOUND = "scored {value} of 100 over the tasks that all models here were asked"
 # Names of measures, and of those that begin like them, where the code is no word.
 MEASURES = {
-    "s_amb": N_("stereotyped (ambiguous)"),
-    "s_disamb": N_("stereotyped (disambiguous)"),
-    "s_total": N_("stereotyped (both)"),
-    "reverse_amb": N_("reverse (ambiguous)"),
-    "reverse_disamb": N_("reverse (disambiguous)"),
-    "accuracy": N_("accuracy"),
+    "s_amb": "stereotyped (ambiguous)",
+    "s_disamb": "stereotyped (disambiguous)",
+    "s_total": "stereotyped (both)",
+    "reverse_amb": "reverse (ambiguous)",
+    "reverse_disamb": "reverse (disambiguous)",
+    "accuracy": "accuracy",
     "coal": "CoAL",
     "fn": "FN",
-    "directional_gap": N_("directional gap"),
+    "directional_gap": "directional gap",
 }
 # How many categories of different names are listed one by one.
 TOLD = 3
@@ -93,14 +93,14 @@ def _apart_from_baseline(scores: pd.DataFrame, benchmark: str) -> dict[str, str]
     for trait in (trait for trait in room.TRAITS if trait.name == PREFERENCE):
         known = [h for h in room.HEADLINES if (h.task, h.metric) == (trait.task, trait.metric)]
         line = known[0] if known else Headline(trait.task, trait.metric, "", "", share=False)
-        name = phrase(line.title) if known else _("its {name}", name=measure_words(trait.metric))
+        name = phrase(line.title) if known else f"its {measure_words(trait.metric)}"
         rows = headline_rows(scores, line)
         rows = rows[(rows.category == ALL) & ~rows.by_habit.astype(bool)]
         for row in rows.to_dict("records"):
             if row["baseline"] < row["ci_low"] or row["baseline"] > row["ci_high"]:
-                around = _("95\u00a0% interval {low} to {high}", **_ends(line, row))
+                around = "95\u00a0% interval {low} to {high}".format(**_ends(line, row))
                 about = {"name": name, "score": number(line, row), "around": around}
-                text = _("by {name} it can: {score} ({around}).", **about)
+                text = "by {name} it can: {score} ({around}).".format(**about)
                 phrases.setdefault(row["model"], text)
     return phrases
 
@@ -136,9 +136,10 @@ def asked_headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
 def too_few_tasks(benchmark: str) -> str:
     """Say that no headline was asked."""
     lines = module("metrics", benchmark).HEADLINES
-    return _(
+    return (
         "{title}: the tasks that were asked are too few for its first scores ({names}); its page "
-        "has the other scores.",
+        "has the other scores."
+    ).format(
         title=module("data", benchmark).TITLE,
         names=listing([short_title(line) for line in lines]),
     )
@@ -156,12 +157,12 @@ def most_biased(scores: pd.DataFrame, benchmark: str) -> str:
 
 def listing(parts: Sequence[str]) -> str:
     """Join words as in a sentence: a, b and c."""
-    return _(" and ").join(filter(None, (_(", ").join(parts[:-1]), *parts[-1:])))
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def percent(share: float) -> str:
     """Write a share in percent."""
-    return _("{value}\u00a0%", value=f"{100 * share:.0f}")
+    return f"{100 * share:.0f}\u00a0%"
 
 
 def points(headline: Headline, value: float, *, signed: bool = False) -> str:
@@ -180,8 +181,8 @@ def gap(headline: Headline, value: float, *, signed: bool = False) -> str:
     """Write a difference of scores with its unit; see `points`."""
     n = points(headline, value, signed=signed)
     if headline.share:
-        return _("{n} percentage points", n=n)
-    return _("{n} points", n=n) if headline.limits[1] > 1 else n
+        return f"{n} percentage points"
+    return f"{n} points" if headline.limits[1] > 1 else n
 
 
 def phrase(title: str) -> str:
@@ -190,7 +191,7 @@ def phrase(title: str) -> str:
     which, what = [*re.split("[:：] *", title, maxsplit=1), ""][:2]
     if not what:
         return inside_sentence(title)
-    return _("the {what} ({which})", what=what, which=inside_sentence(which))
+    return f"the {what} ({inside_sentence(which)})"
 
 
 def inside_sentence(text: str) -> str:
@@ -201,25 +202,25 @@ def inside_sentence(text: str) -> str:
 
 def range_text(low: str, high: str) -> str:
     """Write a range; one number where both are the same."""
-    return low if low == high else _("{low} to {high}", low=low, high=high)
+    return low if low == high else f"{low} to {high}"
 
 
 def measure_words(metric: str) -> str:
     """Return the name of a measure in words: CoAL, directional gap."""
     for code, name in MEASURES.items():
         if metric == code:
-            return _(name)
+            return name
         if metric.startswith(f"{code}_"):
-            return _(", ").join((_(name), column(metric.removeprefix(f"{code}_"))))
+            return ", ".join((name, column(metric.removeprefix(f"{code}_"))))
     return column(metric)
 
 
 def task_words(task: str) -> str:
     """Return the name of a task in words; longer names than two letters are words already."""
     if task == ALL:
-        return _(ALL)
+        return ALL
     titles = (module("tasks", benchmark).TASKS.get(task) for benchmark in names())
-    return next((_(title) for title in titles if title and len(task) <= 2), column(task))
+    return next((title for title in titles if title and len(task) <= 2), column(task))
 
 
 def top_findings(findings: pd.DataFrame, benchmark: str) -> pd.DataFrame:
@@ -265,13 +266,10 @@ def left_out(alike: Sequence[str], unread: Sequence[str]) -> list[str]:
     """
     texts = []
     if alike:
-        text = _("Left out: {models} gave the same answer to everything.", models=listing(alike))
+        text = f"Left out: {listing(alike)} gave the same answer to everything."
         texts.append(text)
     if unread:
-        text = _(
-            "Left out: fewer than half of the answers of {models} could be read.",
-            models=listing(unread),
-        )
+        text = f"Left out: fewer than half of the answers of {listing(unread)} could be read."
         texts.append(text)
     return texts
 
@@ -297,29 +295,27 @@ def sentence(headline: Headline, row: Row, apart: str = "") -> str:
     model, score, baseline = row["model"], float(row["score"]), float(row["baseline"])
     if math.isnan(score):
         title = inside_sentence(re.split("[:：]", short_title(headline))[0])
-        why = note(row["note"])
-        return _("{model}: {what} is undefined: {why}.", model=model, what=title, why=why)
+        why = row["note"]
+        return f"{model}: {title} is undefined: {why}."
     low, high = float(row["ci_low"]), float(row["ci_high"])
-    evidence = [_("no interval: too few items in a category")]
+    evidence = ["no interval: too few items in a category"]
     if not math.isnan(low):
-        evidence = [_("95\u00a0% interval {low} to {high}", **_ends(headline, row))]
-    who = _(row.get("baseline_of") or headline.baseline)
+        evidence = ["95\u00a0% interval {low} to {high}".format(**_ends(headline, row))]
+    who = row.get("baseline_of") or headline.baseline
     if not math.isnan(baseline):
-        evidence.append(_("{who} {value}", who=who, value=_bare(headline, baseline)))
-    evidence.append(_("n = {n}", n=f"{int(row['n']):,}"))
-    finding = _(headline.finding, value=number(headline, row))
-    around = _("; ").join(evidence)
-    parts = [_("{model} {finding} ({around}).", model=model, finding=finding, around=around)]
+        evidence.append(f"{who} {_bare(headline, baseline)}")
+    evidence.append(f"n = {int(row['n']):,}")
+    finding = headline.finding.format(value=number(headline, row))
+    around = "; ".join(evidence)
+    parts = [f"{model} {finding} ({around})."]
     if low <= baseline <= high:
-        alone = _("By this number alone it cannot be told from {who}.", who=who)
+        alone = f"By this number alone it cannot be told from {who}."
         if apart:
-            alone = _(
-                "By this number alone it cannot be told from {who}; {apart}", who=who, apart=apart
-            )
+            alone = f"By this number alone it cannot be told from {who}; {apart}"
         parts.append(alone)
     parts.append(unread(headline, row))
     if row["note"]:
-        parts.append(_("Note: {note}.", note=note(row["note"])))
+        parts.append(f"Note: {row['note']}.")
     return sentences(parts)
 
 
@@ -328,14 +324,15 @@ def unread(headline: Headline, row: Row) -> str:
     share = percent(float(row["valid_rate"]))
     if not math.isnan(float(row.get("bound_low", math.nan))):
         low, high = (_bare(headline, float(row[name])) for name in ("bound_low", "bound_high"))
-        return _(
+        return (
             "Only {share} of its answers could be read: depending on the others, this would be "
-            "{between}.",
+            "{between}."
+        ).format(
             share=share,
-            between=_("{low} to {high}", low=low, high=high),
+            between=f"{low} to {high}",
         )
     if float(row["valid_rate"]) < LOW_VALIDITY:
-        return _("Only {share} of its answers could be read.", share=share)
+        return f"Only {share} of its answers could be read."
     return ""
 
 
@@ -346,7 +343,7 @@ def short_title(headline: Headline) -> str:
 
 def without_brackets(title: str) -> str:
     """Return a title in the interface language, without what is in brackets."""
-    return re.split(r" \(|（", _(title))[0]
+    return re.split(r" \(|（", title)[0]
 
 
 def interval(headline: Headline, row: Row) -> str:
@@ -390,13 +387,10 @@ def prompt_language_warning(about: Row) -> str:
         listing([language_name(code) for code in languages.get(name, ())])
         for name in ("data", "wording")
     )
-    return _(
-        "The data {name} are in {theirs}, but the wording {wording} is in {ours}; prompts.toml "
-        "beside dataset.toml, or --prompts FILE, asks in their own language.",
-        name=about["data"]["name"],
-        theirs=theirs,
-        ours=ours,
-        wording=about["asked"]["prompts"],
+    return (
+        f"The data {about['data']['name']} are in {theirs}, but the wording "
+        f"{about['asked']['prompts']} is in {ours}; prompts.toml beside dataset.toml, or "
+        "--prompts FILE, asks in their own language."
     )
 
 
@@ -409,17 +403,16 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     texts = []
     kinds = {about["model"]["kind"].partition(" (")[0] for about in abouts}
     if "demonstration model" in kinds:
-        text = _("Demonstration models were trained here with a set bias; they show no real model.")
+        text = "Demonstration models were trained here with a set bias; they show no real model."
         texts.append(text)
     if "simulated respondent" in kinds:
-        texts.append(_("Simulated respondents are no models: they answer by a rule."))
+        texts.append("Simulated respondents are no models: they answer by a rule.")
     sampled = [about["benchmark"] for about in abouts if "samples" in about["data"]["version"]]
     if sampled:
         titles = dict.fromkeys(module("data", name).TITLE for name in sampled)
-        text = _(
-            "The data for {names} are samples in the benchmark's format, not its items (“bench "
-            "fetch” brings those).",
-            names=listing(list(titles)),
+        text = (
+            f"The data for {listing(list(titles))} are samples in the benchmark's format, not "
+            "its items (“bench fetch” brings those)."
         )
         texts.append(text)
     texts += dict.fromkeys(filter(None, map(prompt_language_warning, abouts)))
@@ -440,18 +433,18 @@ def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> lis
     """
 
     def both(native: str, english: str) -> str:
-        first, second = (english, native) if language() == LANGUAGES[0] else (native, english)
-        return _("{name} ({own})", name=first, own=second) if native else english
+        return f"{english} ({native})" if native else english
 
     differing = dataset.differing_names(sets)
     texts = []
     for entry in differing[:TOLD]:
         place = entry.benchmark, entry.category
         texts.append(
-            _(
+            (
                 "Category {category} of {benchmark} is called {first} in the data {set}, and "
                 "{second} "
-                "in the data {other}; here it is called {shown}.",
+                "in the data {other}; here it is called {shown}."
+            ).format(
                 category=entry.category,
                 benchmark=module("data", entry.benchmark).TITLE,
                 set=entry.sets[0],
@@ -462,4 +455,4 @@ def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> lis
             )
         )
     more = len(differing) - len(texts)
-    return [*texts, _("So are {n} more categories.", n=more)] if more > 0 else texts
+    return [*texts, f"So are {more} more categories."] if more > 0 else texts

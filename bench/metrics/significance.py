@@ -28,12 +28,12 @@ import scipy
 from scipy.special import stdtr, stdtrit
 
 from bench.core.errors import BadInput
-from bench.core.i18n import N_, _, note, sentences
+from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, resample, sample
 
 # How often a difference that is called detectable would be found.
 POWER = 0.8
-LESS_READABLE = N_("less readable")
+LESS_READABLE = "less readable"
 # Two ways to compute the same difference differ by less.
 _NOISE = 1e-12
 # From the strata's names, in the order of their axis, to a function of sums.
@@ -191,16 +191,6 @@ def detectable(sd: float, units: int, strata: int = 1, power: float = POWER) -> 
     return _steps(freedom, power) * sd / math.sqrt(units) if freedom >= 1 else np.nan
 
 
-def units_needed(sd: float, difference: float, strata: int = 1, power: float = POWER) -> float:
-    """Compute how many units show a difference with this power; NaN for unknown sd."""
-    if np.isnan(sd):
-        return np.nan
-    units = max(strata + 1, math.ceil((_steps(np.inf, power) * sd / difference) ** 2))
-    while detectable(sd, units, strata, power) > difference:
-        units += 1
-    return units
-
-
 def _steps(freedom: float, power: float) -> float:
     return float(stdtrit(freedom, (1 + LEVEL) / 2) + stdtrit(freedom, power))
 
@@ -240,7 +230,7 @@ def comparison_sentence(
     score: str,
     *,
     p: float | None = None,
-    units: str = N_("units"),
+    units: str = "units",
 ) -> str:
     """Put a comparison into words; never stronger than the test allows.
 
@@ -251,24 +241,25 @@ def comparison_sentence(
     """
     names = {"what": score, "first": first, "second": second}
     if np.isnan(result.p):
-        why = note(result.note)
-        return _("{first} and {second} cannot be compared in {what}: {why}.", why=why, **names)
+        why = result.note
+        return "{first} and {second} cannot be compared in {what}: {why}.".format(why=why, **names)
     evidence = [
-        _("adjusted {p}", p=format_p(p)) if p is not None else format_p(result.p),
-        _("{n} {units}", n=f"{result.units:,}", units=_(units)),
+        f"adjusted {format_p(p)}" if p is not None else format_p(result.p),
+        f"{result.units:,} {units}",
     ]
     if not np.isnan(result.ci_low):
         ends = {"low": format_signed(result.ci_low), "high": format_signed(result.ci_high)}
-        evidence.insert(0, _("95\u00a0% interval {low} to {high}", **ends))
-    names["around"] = _("; ").join(evidence)
+        evidence.insert(0, "95\u00a0% interval {low} to {high}".format(**ends))
+    names["around"] = "; ".join(evidence)
     if (result.p if p is None else p) < 1 - LEVEL:
         names["size"] = f"{abs(result.difference):.2f}"
         if result.difference > 0:
-            return _("{what} is {size} higher in {first} than in {second} ({around}).", **names)
-        return _("{what} is {size} lower in {first} than in {second} ({around}).", **names)
-    text = _(
+            return "{what} is {size} higher in {first} than in {second} ({around}).".format(**names)
+        return "{what} is {size} lower in {first} than in {second} ({around}).".format(**names)
+    text = (
         "No difference in {what} could be shown between {first} and {second}: {difference} "
-        "({around}).",
+        "({around})."
+    ).format(
         difference=format_signed(result.difference),
         **names,
     )
@@ -282,7 +273,7 @@ def format_p(p: float) -> str:
 
 def detectable_sentence(size: str, detectable: float) -> str:
     """Say which difference the data would have shown; "" where that is not known."""
-    return _("These data would have shown one of {size}.", size=size) if detectable > 0 else ""
+    return f"These data would have shown one of {size}." if detectable > 0 else ""
 
 
 def format_signed(value: float) -> str:

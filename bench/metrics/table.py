@@ -8,16 +8,14 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bench.core.i18n import N_
-
 ALL = "all"
 # Below this share of readable answers, a score gets bounds.
 READABLE = 0.98
 # What scores are taken to measure.
-GRASP, PREFERENCE = N_("grasp"), N_("preference")
+GRASP, PREFERENCE = "grasp", "preference"
 # From this share of one letter on, the baseline is what the model's own letters would give.
 HABIT = 0.6
-LETTERS_ALONE = N_("what its letters would give if they did not know the groups")
+LETTERS_ALONE = "what its letters would give if they did not know the groups"
 
 
 class Score(NamedTuple):

@@ -10,8 +10,7 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.core.cells import rounded
-from bench.core.i18n import TAGS, _, column, language, tag
-from bench.core.text import distinct_lines, shortened, truncate
+from bench.core.text import column, distinct_lines, shortened, truncate
 from bench.data import FOUND_SAMPLES, get, spread_evenly
 from bench.data.dataset import GLOSSES, home
 from bench.data.readers import read_json_lines
@@ -158,7 +157,7 @@ def differing(shown: Items, first: str, second: str) -> str:
 def _glosses(run: Run) -> dict[str, str]:
     """Read what the items say in English, if their data have that, and readers need it."""
     data = run.about["data"]
-    if data["language"] == language():
+    if data["language"] == "en":
         return {}
     # The run can come from another machine, where the samples lay elsewhere.
     is_sample = data["found"] == FOUND_SAMPLES
@@ -175,9 +174,9 @@ def _gloss(glosses: Mapping[str, str], item: Any) -> str:
 
 
 def _lines(items: Sequence[Item]) -> Iterator[str]:
-    """Yield a line for each item: its gloss on an English page, else its part of the prompt."""
+    """Yield a line for each item: its English gloss, or else its part of the prompt."""
     for item, own in zip(items, distinct_lines([item.prompt for item in items]), strict=True):
-        yield truncate((tag() == TAGS["en"] and item.gloss) or own, BRIEF)
+        yield truncate(item.gloss or own, BRIEF)
 
 
 def _answer(questions: Sequence[Question], model: int) -> Reply | None:
@@ -240,11 +239,11 @@ def _item(
 def _name(title: str, request: str) -> str:
     """Name a request of a task; the only one of an item has the task's name."""
     if request in ("answer", "label"):
-        return _(title)
+        return title
     if of_judge(request):
         asked, _colon, number = request.partition(":")
         request = f"{column(asked)} {number}".rstrip()
-    return f"{_(title)} {request}"
+    return f"{title} {request}"
 
 
 def _reply(row: Any) -> Reply:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from bench.analyses import compare_models
 from bench.benchmarks import module
-from bench.core.i18n import N_, _, note, sentences
+from bench.core.text import sentences
 from bench.figures import overview as figures
 from bench.figures.style import label
 from bench.metrics.headline import (
@@ -34,7 +34,7 @@ from bench.metrics.headline import (
 )
 from bench.metrics.table import ALL, Headline
 from bench.report.study import StudyModel, Variant
-from bench.report.study_runs import ASKED, DONE, FAILED, Cell
+from bench.report.study_runs import DONE, FAILED, Cell
 from bench.run.results import Run, labels, table
 from bench.scorers import split_kind
 
@@ -127,10 +127,8 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool
 
 
 def _reason(cell: Cell) -> str:
-    if cell.state == ASKED:
-        return _("still being asked")
-    text = _("failed: {why}") if cell.state == FAILED else _("not applicable: {why}")
-    return text.format(why=note(cell.why))
+    text = "failed: {why}" if cell.state == FAILED else "not applicable: {why}"
+    return text.format(why=cell.why)
 
 
 def _bias(run: Run) -> float | None:
@@ -149,7 +147,7 @@ def _number(
     if len(rows):
         rows = rows[(rows.category == ALL) & (rows.model == model)]
     if rows.empty:
-        return Number("", note=_("not asked"))
+        return Number("", note="not asked")
     row = rows.iloc[0].to_dict()
     rank, among = "", informed(scores, line)
     if compared is not None and model in among and len(among) > 1:
@@ -166,7 +164,7 @@ def _number(
         line.badness(row["baseline"]),
         rank,
         unread(line, row),
-        note(row["note"]),
+        row["note"],
         bool(row["by_habit"]),
         *(number(line, other) for other in official.to_dict("records")),
     )
@@ -181,10 +179,8 @@ def informed(scores: pd.DataFrame, line: Headline) -> list[str]:
 
 def direction(line: Headline) -> str:
     """Say which side of a headline is worse."""
-    worse = _(line.worse)
-    return (
-        _("higher: {what}", what=worse) if line.biased_is_high else _("lower: {what}", what=worse)
-    )
+    worse = line.worse
+    return f"higher: {worse}" if line.biased_is_high else f"lower: {worse}"
 
 
 def answer(first: Sequence[Asked]) -> list[str]:
@@ -222,22 +218,19 @@ def _verdict(known: Sequence[Asked]) -> str:
     seen, unseen, unsure = (listing(names[key]) for key in (True, False, None))
     parts = []
     if seen and (unseen or unsure):
-        text = _("In part: the scores of {names} follow the bias that was put in.", names=seen)
+        text = f"In part: the scores of {seen} follow the bias that was put in."
         parts.append(text)
     elif seen:
-        parts.append(_("Yes: the scores of {names} follow the bias that was put in.", names=seen))
+        parts.append(f"Yes: the scores of {seen} follow the bias that was put in.")
     if unseen and seen:
-        parts.append(_("This is not so for {names}.", names=unseen))
+        parts.append(f"This is not so for {unseen}.")
     elif unseen:
-        text = _("No: no score follows the bias that was put in ({names}).", names=unseen)
+        text = f"No: no score follows the bias that was put in ({unseen})."
         parts.append(text)
     if unsure and (seen or unseen):
-        parts.append(_("For {names} it cannot be told.", names=unsure))
+        parts.append(f"For {unsure} it cannot be told.")
     elif unsure:
-        text = _(
-            "It cannot be told whether the scores of {names} follow the bias that was put in.",
-            names=unsure,
-        )
+        text = f"It cannot be told whether the scores of {unsure} follow the bias that was put in."
         parts.append(text)
     return sentences(parts)
 
@@ -249,10 +242,8 @@ def _comparison(shown: Sequence[Asked]) -> list[str]:
         if len(names := _ranked(asked)) > 1:
             title = module("data", asked.variant.benchmark).TITLE
             titles.setdefault(names[0], []).append(title)
-    parts = [
-        _("{model} in {titles}", model=model, titles=listing(own)) for model, own in titles.items()
-    ]
-    return [_("Most bias by score: {models}.", models=_("; ").join(parts))] if parts else []
+    parts = [f"{model} in {listing(own)}" for model, own in titles.items()]
+    return [f"Most bias by score: {'; '.join(parts)}."] if parts else []
 
 
 def _ranked(asked: Asked) -> list[str]:
@@ -265,10 +256,10 @@ def _evidence(asked: Asked) -> str:
     """List the scores of a benchmark with the bias that was put in."""
     line = asked.headlines[0]
     values = [
-        _("{score} at {bias}", score=number(line, row), bias=f"{row['bias']:g}")
+        f"{number(line, row)} at {row['bias']:g}"
         for row in _by_bias(asked, line).to_dict("records")
     ]
-    return _("Scores at the bias that was put in: {values}.", values=listing(values))
+    return f"Scores at the bias that was put in: {listing(values)}."
 
 
 def _by_bias(asked: Asked, line: Headline) -> pd.DataFrame:
@@ -300,14 +291,14 @@ def _most_biased(asked: Asked) -> str:
     line, title = asked.headlines[0], module("data", asked.variant.benchmark).TITLE
     names = _ranked(asked)
     if not names:
-        why = _("no model has a score that could differ by group.")
-        return _("{title}: {sentence}", title=title, sentence=why)
+        why = "no model has a score that could differ by group."
+        return f"{title}: {why}"
     rows = headline_rows(asked.scores, line)
     (row,) = rows[(rows.category == ALL) & (rows.model == names[0])].to_dict("records")
     about = {"title": title, "model": names[0], "what": _lower(line), "value": _value(line, row)}
-    text = _("{title}: {model}, {what} {value}.", **about)
+    text = "{title}: {model}, {what} {value}.".format(**about)
     if len(names) > 1:
-        text = _("{title}: {model} is the most biased, {what} {value}.", **about)
+        text = "{title}: {model} is the most biased, {what} {value}.".format(**about)
     return sentences([text, _certainty(asked, line, names), _worst_category(asked, line, row)])
 
 
@@ -320,16 +311,16 @@ def _habits(shown: Sequence[Asked]) -> list[str]:
         for name, is_habit in zip(rows.model, rows.by_habit.astype(bool), strict=True):
             own = titles.setdefault((name, is_habit), [])
             own.append(module("data", asked.variant.benchmark).TITLE)
-    alike = N_(
+    alike = (
         "{model} gave the same answer to everything in {titles}: its scores there tell nothing of "
         "bias."
     )
-    unread = N_(
+    unread = (
         "Fewer than half of the answers of {model} could be read in {titles}: its scores there "
         "tell nothing of bias."
     )
     return [
-        _(alike if is_habit else unread, model=model, titles=listing(own))
+        (alike if is_habit else unread).format(model=model, titles=listing(own))
         for (model, is_habit), own in titles.items()
     ]
 
@@ -348,8 +339,8 @@ def _worst_category(asked: Asked, line: Headline, row: Row) -> str:
     name = label(asked.variant.benchmark, worst["category"])
     about = {"category": name, "value": _value(line, worst)}
     if worst["ci_low"] <= row["score"] <= worst["ci_high"] or math.isnan(worst["ci_low"]):
-        return _("Its worst category is {category}, {value}, which may be chance.", **about)
-    return _("Its worst category is {category}, {value}.", **about)
+        return "Its worst category is {category}, {value}, which may be chance.".format(**about)
+    return "Its worst category is {category}, {value}.".format(**about)
 
 
 def _certainty(asked: Asked, line: Headline, names: Sequence[str]) -> str:
@@ -362,15 +353,13 @@ def _certainty(asked: Asked, line: Headline, names: Sequence[str]) -> str:
     others = own.model_b.where(own.model_a == names[0], own.model_a)
     different = own.verdict == compare_models.DIFFERENT
     if len(own) and different.all():
-        return _("It differs from every other model (paired tests, adjusted p < 0.05).")
+        return "It differs from every other model (paired tests, adjusted p < 0.05)."
     untested = list(others[own.p.isna()])
     same = list(others[own.p.notna() & ~different])
     return sentences(
         [
-            _("No difference from {names} could be shown.", names=listing(same)) if same else "",
-            _("No paired test with {names} was possible.", names=listing(untested))
-            if untested
-            else "",
+            f"No difference from {listing(same)} could be shown." if same else "",
+            f"No paired test with {listing(untested)} was possible." if untested else "",
         ]
     )
 
@@ -392,21 +381,19 @@ def main_picture(first: Sequence[Asked]) -> tuple[Figure | None, str]:
             (_panel(asked), asked.headlines[0], _by_bias(asked, asked.headlines[0]))
             for asked in known
         ]
-        caption = _(
+        caption = (
             "More bias is up. A measure that sees the bias rises from left to right. Bars: "
             "95\u00a0% intervals. Dashed: a random answerer."
         )
-        return figures.scores_by_bias(
-            by_bias, _("Scores against the bias that was put in")
-        ), caption
+        return figures.scores_by_bias(by_bias, "Scores against the bias that was put in"), caption
     panels = []
     for asked in with_scores:
         rows = headline_rows(asked.scores, asked.headlines[0])
         panels.append((_panel(asked), asked.headlines[0], rows[rows.category == ALL]))
-    caption = _("More bias is on the right. Bars: 95\u00a0% intervals. Dashed: a random answerer.")
+    caption = "More bias is on the right. Bars: 95\u00a0% intervals. Dashed: a random answerer."
     if not panels:
         return None, caption
-    return figures.scores_beside(panels, _("How biased each model is")), caption
+    return figures.scores_beside(panels, "How biased each model is"), caption
 
 
 def _panel(asked: Asked) -> str:
@@ -463,5 +450,5 @@ def notes(first: Sequence[Asked]) -> list[str]:
         for line in (line for line in asked.lines if line.numbers and line.numbers[0].text):
             if text := sentences([line.numbers[0].low, line.numbers[0].note]):
                 about = {"model": line.model, "title": asked.variant.title}
-                texts.append(_("{model}, {title}: {text}", **about, text=text))
+                texts.append("{model}, {title}: {text}".format(**about, text=text))
     return texts

@@ -14,15 +14,15 @@ from markupsafe import Markup
 
 from bench import __version__
 from bench.benchmarks import module
-from bench.core import export, i18n
+from bench.core import export
 from bench.core.errors import NoRuns
-from bench.core.i18n import _
+from bench.core.text import column, notebook_title
 from bench.metrics.headline import short_title, warnings
 from bench.report import downloads, items, overview
 from bench.report.execute import Trouble, drop_blank_outputs
 from bench.report.overview import Asked, Runs
 from bench.report.study import Study
-from bench.report.study_runs import ASKED, Cell
+from bench.report.study_runs import Cell
 from bench.run.results import labels
 from bench.show import rests_on
 
@@ -93,7 +93,6 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     book.cells = _sections_that_show_something(book.cells)
     title, contents = name, []
     for cell in (cell for cell in book.cells if cell.cell_type == "markdown"):
-        cell.source = i18n.prose(cell.source)
         marks, _space, heading = cell.source.partition("\n")[0].partition(" ")
         if marks == "#":
             title = heading
@@ -109,8 +108,8 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         if FOLD in cell.metadata.get("tags", []):
             captions = [output.get("metadata", {}).get("caption", "") for output in cell.outputs]
             short = list(dict.fromkeys(re.split("[.;。；]", text)[0] for text in captions if text))
-            rest = [_("{n} more", n=len(short) - NAMED)] if len(short) > NAMED else []
-            cell.metadata["summary"] = _("; ").join([*short[:NAMED], *rest])
+            rest = [f"{len(short) - NAMED} more"] if len(short) > NAMED else []
+            cell.metadata["summary"] = "; ".join([*short[:NAMED], *rest])
     body, _unused = exporter.from_notebook_node(book)
     # Links are relative to the notebook, which is one folder deeper.
     body = re.sub(r"""(href=["'])\.\./tables/""", r"\1tables/", body)
@@ -164,25 +163,19 @@ class Site:
         script = (TEMPLATES / "script.js").read_text("utf-8")
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         self._environment.globals.update(
-            _=i18n._,
-            column=i18n.column,
+            column=column,
             short_title=short_title,
             direction=overview.direction,
             css=Markup((TEMPLATES / "style.css").read_text("utf-8")),
             script=Markup(script),
             script_hash=f"sha256-{digest}",
         )
-        # The models of the picture, and the picture.
-        self._picture: tuple[list[str], Picture | None] = ([], None)
 
     def _text(self, template: str, pages: Sequence[Page], **values: Any) -> str:
         return self._environment.get_template(template).render(
             plan=self._plan,
             pages=pages,
             version=__version__,
-            language=i18n.tag(),
-            # The language of references.
-            written=i18n.TAGS["en"],
             **values,
         )
 
@@ -201,15 +194,15 @@ class Site:
         pages = {}
         for variant in self._plan.variants:
             if variant.page and any(key == variant.key for _model, key in runs):
-                title = _("{title}: questions and answers", title=variant.title)
-                shown_as = _("{title} answers", title=variant.title)
+                title = f"{variant.title}: questions and answers"
+                shown_as = f"{variant.title} answers"
                 name = f"{ANSWERS}{variant.key}"
                 pages[variant.key] = Page(name, shown_as, title, "", [], [])
         return pages
 
     def _links(self, asked: Asked, pages: Sequence[Page]) -> list[tuple[str, str]]:
         """Return the sections of a benchmark's page that the index links to, and their places."""
-        sections = {CATEGORIES: _("by category"), OFFICIAL: _("the released code's numbers")}
+        sections = {CATEGORIES: "by category", OFFICIAL: "the released code's numbers"}
         return [
             (sections[section], f"{page.file}#{mark}")
             for page in pages
@@ -234,50 +227,44 @@ class Site:
             pages,
             page=page,
             shown=shown,
-            data_language=language or i18n.TAGS["en"],
+            data_language=language or "en",
         )
         export.write_text(self._folder / page.file, text)
         names = overview.informed(asked.scores, asked.headlines[0]) if len(asked.scores) else []
         if len(names) < 2:
             return []
         place = items.differing(shown, names[0], names[-1])
-        text = _("where {first} and {second} differ", first=names[0], second=names[-1])
+        text = f"where {names[0]} and {names[-1]} differ"
         return [(text, f"{page.file}#{place}")] if place else []
 
     def write(
         self,
         cells: Sequence[Cell],
-        pages: Sequence[Page],
+        notebooks: Sequence[Page],
         runs: Runs,
         left_out: Mapping[str, str],
-        waiting: Sequence[str] = (),
     ) -> Path:
-        """Write the index, and once everything is there, all pages and downloads.
+        """Write all pages, downloads and the index.
 
         Args:
             left_out: reasons of analyses without a page.
-            waiting: names of pages that are not there yet.
         """
         plan, folder = self._plan, self._folder
-        pending = list(dict.fromkeys(cell.model.label for cell in cells if cell.state == ASKED))
-        if is_complete := not pending and not waiting:
-            answers = self._answer_pages(runs)
-            notebooks, pages = pages, [*pages, *answers.values()]
-            for page in notebooks:
-                self.write_page(page, pages)
-        compared = plan.first_variants if is_complete else []
-        shown = overview.read(plan.variants, cells, runs, compare=compared)
+        answers = self._answer_pages(runs)
+        pages = [*notebooks, *answers.values()]
+        for page in notebooks:
+            self.write_page(page, pages)
+        shown = overview.read(plan.variants, cells, runs, compare=plan.first_variants)
         links = {asked.variant.key: self._links(asked, pages) for asked in shown}
-        for asked in shown if is_complete else ():
+        for asked in shown:
             if own := answers.get(asked.variant.key):
                 links[asked.variant.key] += self._write_answers(asked, own, pages, runs)
         every_run = list(runs.values())
         by_name = {page.name: page for page in pages}
         first = [asked for asked in shown if asked.variant.key in plan.first_variants]
-        if is_complete:
-            downloads.write(folder, plan.benchmarks, overview.headline_table(shown))
-            for run in every_run:
-                run.write_scores()
+        downloads.write(folder, plan.benchmarks, overview.headline_table(shown))
+        for run in every_run:
+            run.write_scores()
         of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
         titles = {variant.key: variant.title for variant in plan.variants}
         text = self._text(
@@ -289,21 +276,19 @@ class Site:
             rows=overview.rows_by_model(plan.models, first),
             notes=overview.notes(first),
             answer=overview.answer(first),
-            picture=self._draw(first),
+            picture=_draw(first),
             findings=[
                 (sentence, by_name.get(name))
                 for sentence, name in overview.top_sentences(first, of_analyses)
             ],
             warnings=warnings([run.about for run in every_run]),
-            pending=pending,
-            waiting=waiting,
-            left_out=[(i18n.notebook(name), i18n.note(why)) for name, why in left_out.items()],
+            left_out=[(notebook_title(name), why) for name, why in left_out.items()],
             runs=[
                 (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
                 for name, run in zip(labels(every_run), every_run, strict=True)
             ],
             titles={run.folder: titles[key] for (_model, key), run in runs.items()},
-            saved=downloads.saved(folder) if is_complete else [],
+            saved=downloads.saved(folder),
             names={page.name: page.shown_as for page in pages},
             bibtex=downloads.bibtex(plan.benchmarks),
             references=[downloads.in_words(module("data", name).PAPER) for name in plan.benchmarks],
@@ -312,18 +297,12 @@ class Site:
         export.write_text(index, text)
         return index
 
-    def _draw(self, first: Sequence[Asked]) -> Picture | None:
-        """Draw the main picture, again if there are more models."""
-        done = [line.folder for asked in first for line in asked.lines if line.is_done]
-        if self._picture[0] != done:
-            picture = None
-            figure, caption = overview.main_picture(first)
-            if figure is not None:
-                png = base64.b64encode(
-                    export.quantize_png(export.to_png(figure), transparent=True)
-                ).decode()
-                width = round(figure.get_size_inches()[0] * 96)
-                source, alt = f"data:image/png;base64,{png}", str(figure.get_label())
-                picture = Picture(source, alt, caption, width)
-            self._picture = done, picture
-        return self._picture[1]
+
+def _draw(first: Sequence[Asked]) -> Picture | None:
+    """Draw the main picture."""
+    figure, caption = overview.main_picture(first)
+    if figure is None:
+        return None
+    png = base64.b64encode(export.to_png(figure, transparent=True)).decode()
+    width = round(figure.get_size_inches()[0] * 96)
+    return Picture(f"data:image/png;base64,{png}", str(figure.get_label()), caption, width)

@@ -2,7 +2,6 @@
 
 title: Two models and their bias
 question: Does the larger one stereotype less?
-language: en          # of headings, warnings and findings: en or zh
 models:
   - Qwen/Qwen2.5-0.5B-Instruct
   - {model: Qwen/Qwen2.5-1.5B-Instruct, name: Qwen 1.5B, dtype: float32}   # with its own options
@@ -32,9 +31,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
 from bench.config import RunConfig, explain
-from bench.core import i18n
 from bench.core.errors import BadInput, closest, expected, quoted
-from bench.core.i18n import LANGUAGES
 from bench.data import readers
 from bench.data.readers import as_path
 from bench.run import PRESETS, path_slug
@@ -43,7 +40,7 @@ from bench.scorers.endpoint import keys as key_names
 from bench.scorers.options import GENERATION, GenerationOptions, Limits
 from bench.tasks.nli_labels import label_order
 
-KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "keys", "language")
+KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "keys")
 # Options of a run that a study sets by itself, or leaves to the command.
 NOT_IN_A_STUDY = RunConfig.fields_with("outside_studies")
 # Options that are merged name by name if they are given in several places.
@@ -130,7 +127,6 @@ class Study:
     variants: tuple[Variant, ...]
     analyses: Mapping[str, Analysis]
     options: Mapping[str, Any]
-    language: str = "en"
     keys: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -205,8 +201,6 @@ class _Reader:
 
     def read(self, content: dict[str, Any]) -> Study:
         """Read a complete study."""
-        with self.at("language"):
-            language = i18n.check(content.get("language", LANGUAGES[0]))
         options = self.options(("options",), content.get("options"))
         models = self.models(content["models"])
         variants = self.variants(content["benchmarks"])
@@ -235,7 +229,6 @@ class _Reader:
             variants,
             analyses,
             options,
-            language,
             keys,
         )
         for variant in variants:

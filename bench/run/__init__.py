@@ -143,7 +143,7 @@ def evaluate(
         try:
             execute_requests(folder, plan, about, requests, asked, judge or asked, refusal)
         except BudgetSpent as spent:
-            left = estimate(benchmark, model, partial=partial, measure=False, **options)
+            left = estimate(benchmark, model, partial=partial, **options)
             raise BudgetSpent(f"{spent}; {title} needs {left}") from spent
         finally:
             used = {

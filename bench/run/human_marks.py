@@ -2,7 +2,6 @@
 
 Explanations of CBBQ: a person is the judge, `--judge replay:FILE.csv` reads the sheet. Analyses of
 McBE: people grade what a judge has graded, the notebook `judge_agreement` reads the sheet.
-`bench.run.readings` has sheets on which people check the parser of replies.
 """
 
 import hashlib
@@ -18,7 +17,6 @@ from bench.benchmarks import module
 from bench.core.cells import as_csv, guarded, to_number
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_path, explain_write_errors
-from bench.core.i18n import _
 from bench.core.text import reveal_invisible
 from bench.data.readers import MAX_LINE, read_csv
 from bench.run.results import KEYS, Run
@@ -105,9 +103,9 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
     rows += [{**row, "key": row["second_key"]} for row in again]
     rng.shuffle(rows)
     points = {c.name.replace("_", " "): c.maximum * c.weight for c in CRITERIA}
-    question = _(
-        "How many points of 100 does the analysis get, compared with the reference? {criteria}.",
-        criteria=_(", ").join(f"{_(name)} {n:g}" for name, n in points.items()),
+    criteria = ", ".join(f"{name} {n:g}" for name, n in points.items())
+    question = (
+        f"How many points of 100 does the analysis get, compared with the reference? {criteria}."
     )
     table = pd.DataFrame(rows)
     reference = table.item_id.map(items.explanation)

@@ -24,7 +24,6 @@ from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
 from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.headline import headline_rows, without_chat_template
-from bench.metrics.readings import precision, precision_note
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
 from bench.scorers.base import digest
@@ -150,19 +149,6 @@ class Run:
         verdicts = list(map(cache(verdict), *columns))
         return rows.assign(verdict=verdicts, mass=self._letter_mass(rows))
 
-    @property
-    def readings(self) -> pd.DataFrame:
-        """The replies that a person read: `task`, `person` and `reader`, what each read in them.
-
-        Replies are parsed anew, as for scores, so that a better parser counts for older runs too.
-        """
-        given = records.read_readings(self.folder)
-        if given.empty:
-            return pd.DataFrame(columns=["task", "reader", "person"])
-        rows = self.replies.merge(given, on=KEYS)
-        rows = rows[rows.response.map(records.text_hash) == rows.reply_hash]
-        return rows[["task", "person"]].assign(reader=_parse(self.benchmark, rows, self.items))
-
     def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
         """Compute the score table under a preset, by default the run's own.
 
@@ -267,12 +253,6 @@ class Run:
                 undefined = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
                 note = f"not {'asked' if task in left_out else 'applicable'}: {gap}"
                 missing.append(Score(category, task, metric, *undefined, preset, note))
-        # The released code parses replies in its own way, which nobody has checked.
-        readings = self.readings if preset != "official" else pd.DataFrame()
-        for checked in precision(readings).itertuples() if len(readings) else ():
-            own = [h.metric for h in metrics.HEADLINES if h.task == checked.task]
-            where = (table.category == ALL) & (table.task == checked.task)
-            add(where & table.metric.isin(own), precision_note(checked))
         if doubt := probe_failed(self.about):
             first = table.index[table.category == ALL][:1]
             table.loc[first, "note"] = [join_notes(doubt, note) for note in table.note[first]]

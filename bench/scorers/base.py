@@ -90,18 +90,23 @@ class Decoding(NamedTuple):
     until: Until
 
 
-class TooLong(BadInput):
-    """Texts that are too long for a model; `reasons` are by their position in the call."""
+class Unanswerable(BadInput):
+    """Texts that a model cannot score; `reasons` are by their position in the call."""
 
     def __init__(self, message: str, reasons: dict[int, str]) -> None:
         super().__init__(message)
         self.reasons = reasons
 
 
+class TooLong(Unanswerable):
+    """Texts that are too long for a model."""
+
+
 class Model:
     """A model with some of the four verbs. A subclass defines those that it names in `verbs`.
 
-    A verb raises `TooLong` before it computes anything, so that `answer` can leave those texts out.
+    A verb raises `Unanswerable` before it computes anything, so that `answer` can leave those texts
+    out.
     """
 
     verbs: tuple[str, ...] = ()
@@ -158,7 +163,8 @@ class Model:
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer `requests`, in their order, by one call of a verb for each kind of request.
 
-        A request that is too long for the model gets an error, and does not affect the others.
+        A request that the model cannot answer, such as one that is too long, gets an error, and
+        does not affect the others.
         """
         groups: dict[tuple[Any, ...], list[int]] = {}
         for i, request in enumerate(requests):
@@ -167,12 +173,13 @@ class Model:
         answers: dict[int, Answer] = {}
         for positions in groups.values():
             start = time.perf_counter()
-            try:
-                new = list(self._ask([requests[i] for i in positions]))
-            except TooLong as error:
-                answers |= {positions[k]: Answer("", error=e) for k, e in error.reasons.items()}
-                positions = [i for i in positions if i not in answers]
-                new = list(self._ask([requests[i] for i in positions]))
+            new: list[Answer] = []
+            while len(new) < len(positions):
+                try:
+                    new = list(self._ask([requests[i] for i in positions]))
+                except Unanswerable as error:
+                    answers |= {positions[k]: Answer("", error=e) for k, e in error.reasons.items()}
+                    positions = [i for i in positions if i not in answers]
             seconds = (time.perf_counter() - start) / max(len(positions), 1)
             for i, answer in zip(positions, new, strict=True):
                 answers[i] = replace(answer, seconds=seconds)

@@ -24,10 +24,9 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from bench.benchmarks import module
-from bench.core import export, i18n
+from bench.core import export
 from bench.core.errors import BadInput, quoted
-from bench.core.i18n import _
-from bench.core.text import PLAIN, as_html, distinct_lines, language_of, shortened, truncate
+from bench.core.text import PLAIN, as_html, column, distinct_lines, language_of, shortened, truncate
 from bench.data import audit_module, check, spread_evenly
 from bench.data import find as find_data
 from bench.figures.style import first_preset, label
@@ -119,15 +118,15 @@ def table(
     """
     save(frame, name)
     frame = frame.drop(columns=[column for column in without if column in frame])
-    title = i18n.prose(caption) or name.replace("_", " ").capitalize()
+    title = caption or name.replace("_", " ").capitalize()
     # A column is called what its heading says.
-    title = re.sub(r"`(\w+)`", lambda match: f"“{i18n.column(match[1])}”", title)
+    title = re.sub(r"`(\w+)`", lambda match: f"“{column(match[1])}”", title)
     if frame.empty:
-        text = _("{title}: none.", title=title)
+        text = f"{title}: none."
         display(HTML(_html("paragraph", text)), metadata={"caption": text})
         return
     layout = lay_out(frame, digits)
-    about = _("; ").join([title, *layout.common])
+    about = "; ".join([title, *layout.common])
     files = _files(name, export.TABLES)
     display(HTML(_html("table", about, layout, files)), metadata={"caption": title})
 
@@ -167,15 +166,15 @@ def figure(fig: Figure | None, name: str, caption: str = "") -> None:
     # A report's pages show the fine picture. A notebook, which is committed with its outputs, needs
     # no more than the pixels that it is shown with.
     if folder:
-        png = export.write_picture(fig, folder, _file_name(name))
+        export.write_picture(fig, folder, _file_name(name))
+        png = export.to_png(fig, transparent=True)
     else:
         png = export.to_png(fig, PIXELS)
     alt = str(fig.get_label())
-    few = export.quantize_png(png, transparent=folder is not None)
-    data = {"image/png": base64.b64encode(few).decode(), "text/plain": alt}
+    data = {"image/png": base64.b64encode(png).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * PIXELS)
     display(data, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
-    title = i18n.prose(caption) or fig.get_suptitle().replace("\n", " ") or alt
+    title = caption or fig.get_suptitle().replace("\n", " ") or alt
     shown = HTML(_html("caption", title, _files(name, export.PICTURES)))
     display(shown, metadata={"caption": title})
 
@@ -200,7 +199,7 @@ def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
 
 def _findings(first: list[str], rest: Sequence[str] = ()) -> None:
     """Show sentences, `rest` in a fold; a report reads the first ones from the metadata."""
-    more = _("{n} more", n=len(rest))
+    more = f"{len(rest)} more"
     display(HTML(_html("findings", first, rest, more)), metadata={"findings": first})
 
 
@@ -234,27 +233,27 @@ def examples(run: Run, n: int = 6, task: str | None = None) -> None:
         reply = Markup.escape(truncate(row.parsed, BRIEF) if row.valid else "")
         part = _fold(Markup(as_html(heading)) + reply)
         part["blocks"] = [
-            _block(_("Asked:"), "asked", str(row.prompt), languages),
-            _block(_("Answered:"), "answered", str(row.response), languages),
+            _block("Asked:", "asked", str(row.prompt), languages),
+            _block("Answered:", "answered", str(row.response), languages),
         ]
-        part["unreadable"] = "" if row.valid else truncate(row.error or _("not readable"), BRIEF)
+        part["unreadable"] = "" if row.valid else truncate(row.error or "not readable", BRIEF)
         part["grades"] = [
             (
                 grade.request,
                 truncate(grade.response or grade.error, BRIEF),
-                "" if grade.valid else _("not readable"),
+                "" if grade.valid else "not readable",
             )
             for grade in grades[same_item].itertuples()
         ]
         parts.append(part)
     if parts:
         of_task = f" ({module('tasks', run.benchmark).TASKS[task]})" if task else ""
-        _display("folds", _("{who} was asked, and answered:", who=run.label + of_task), parts)
+        _display("folds", f"{run.label + of_task} was asked, and answered:", parts)
 
 
 def _fold(heading: str) -> dict[str, Any]:
     nothing: dict[str, Any] = {"unreadable": "", "blocks": [], "grades": []}
-    return {"heading": heading, "judge": _("The judge:"), **nothing}
+    return {"heading": heading, "judge": "The judge:", **nothing}
 
 
 def _block(
@@ -283,9 +282,9 @@ def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
             continue
         lines = []
         for category, records in rows_by_column(part, "category", "model", models):
-            title = _("all") if category == ALL else label(benchmark, category)
+            title = "all" if category == ALL else label(benchmark, category)
             lines.append((title, [_score_cell(record, headline) for record in records]))
-        tables.append((_("{name} by category", name=short_title(headline)), lines))
+        tables.append((f"{short_title(headline)} by category", lines))
     if tables:
         files = _files("by_category", export.TABLES)
         _display("matrices", models, tables[:1], tables[1:], files)
@@ -296,7 +295,7 @@ def _score_cell(
 ) -> dict[str, Any]:
     """Return a score for a cell: text, interval, note, and how bad it is in percent, or None."""
     if record is None:
-        return {"text": "", "interval": "", "shade": None, "note": _("not asked"), "place": ""}
+        return {"text": "", "interval": "", "shade": None, "note": "not asked", "place": ""}
     score, shade = float(record["score"]), None
     digits = 2
     if headline:
@@ -307,7 +306,7 @@ def _score_cell(
         "text": "—" if math.isnan(score) else f"{score:.{digits}f}",
         "interval": range_text(record["ci_low"], record["ci_high"], digits),
         "shade": shade,
-        "note": i18n.note(record["note"]) if math.isnan(score) else "",
+        "note": record["note"] if math.isnan(score) else "",
         "place": "" if record["category"] == ALL else record["category"],
     }
 
@@ -325,8 +324,8 @@ def overall(scores: pd.DataFrame, task: str) -> None:
         (measure_words(metric), [_score_cell(record) for record in records])
         for metric, records in rows_by_column(rows, "metric", "model", models)
     ]
-    title = _("Every measure over all categories: {task}", task=task_words(task))
-    title = _("Every measure over all categories") if task == ALL else title
+    title = f"Every measure over all categories: {task_words(task)}"
+    title = "Every measure over all categories" if task == ALL else title
     shown = HTML(_html("matrices", models, [(title, lines)], [], _files(name, export.TABLES)))
     display(shown, metadata={"caption": title})
 
@@ -335,7 +334,7 @@ def against_official(scores: pd.DataFrame) -> None:
     """Show where the released code's number differs from ours."""
     rows = disagreements(scores)
     if rows.empty:
-        text = _("Nowhere: the released code's numbers are the same on these answers.")
+        text = "Nowhere: the released code's numbers are the same on these answers."
         _display("paragraph", text)
     else:
         save(rows, "against_official")
@@ -352,7 +351,7 @@ def _beside_official(scores: pd.DataFrame, rows: pd.DataFrame) -> None:
         if by_model:
             cells = [_official_cell(by_model.get(name), headline) for name in models]
             lines.append((short_title(headline), cells))
-    title = _("Scores by the released code, over all categories")
+    title = "Scores by the released code, over all categories"
     files = _files("against_official", export.TABLES)
     if lines:
         _display("matrices", models, [(title, lines)], [], files)
@@ -361,13 +360,13 @@ def _beside_official(scores: pd.DataFrame, rows: pd.DataFrame) -> None:
 
 
 def _official_cell(row: Mapping[Any, Any] | None, headline: Headline) -> dict[str, Any]:
-    cell = _score_cell(None) | {"text": _("the same"), "note": ""}
+    cell = _score_cell(None) | {"text": "the same", "note": ""}
     if row is not None:
         texts = [
             "—" if math.isnan(row[name]) else number(headline, {"score": row[name]})
             for name in ("score_official", "score")
         ]
-        cell |= {"text": texts[0], "interval": _("here {score}", score=texts[1])}
+        cell |= {"text": texts[0], "interval": f"here {texts[1]}"}
     return cell
 
 
@@ -379,16 +378,15 @@ def audit(run: Run) -> None:
     with suppress(BadInput):
         source = find_data(run.benchmark, about["folder"])
         present = source.sha256 == about["sha256"]
-    text = _(
-        "{data}: these data, as they were then, are not on this machine, so they cannot be looked "
-        "at.",
-        data=data,
+    text = (
+        f"{data}: these data, as they were then, are not on this machine, so they cannot be looked "
+        "at."
     )
     if present:
         faults = audit_module(run.benchmark).summary(check(source, **settings))
-        text = _("{data}: nothing odd was found.", data=data)
+        text = f"{data}: nothing odd was found."
     if len(faults):
-        text = _("{data}: what is odd, and how many templates and questions it touches.", data=data)
+        text = f"{data}: what is odd, and how many templates and questions it touches."
     _display("paragraph", text)
     if len(faults):
         table(faults, "data_faults")
@@ -396,14 +394,14 @@ def audit(run: Run) -> None:
     touched = pd.concat([kept.assign(left_out="no"), gone.assign(left_out="yes")])
     if len(touched):
         used = ", ".join(f"{name}={value}" for name, value in settings.items())
-        _display("paragraph", _("Questions that the settings ({used}) concern.", used=used))
+        _display("paragraph", f"Questions that the settings ({used}) concern.")
         table(touched[["category", "task", "items", "why", "left_out"]], "data_touched")
 
 
 def notes(texts: Iterable[str]) -> None:
     """Show in one notice what a reader has to know before the first number."""
     if every := list(texts):
-        _display("notice", i18n.sentences(every))
+        _display("notice", " ".join(filter(None, every)))
 
 
 def answer(texts: Iterable[str], runs: Sequence[Run] = ()) -> None:
@@ -443,7 +441,7 @@ def everything(scores: pd.DataFrame) -> None:
     """Save all rows of the score table as scores.csv; they are too many to show."""
     if _folder.get():
         save(scores, "scores")
-        _display("links_to", _("All numbers"), _files("scores", export.TABLES))
+        _display("links_to", "All numbers", _files("scores", export.TABLES))
 
 
 def provenance(runs: Sequence[Run]) -> None:
@@ -451,10 +449,10 @@ def provenance(runs: Sequence[Run]) -> None:
     rows = [{"model": name, **rests_on(run)} for name, run in zip(labels(runs), runs, strict=True)]
     frame = pd.DataFrame(rows)
     save(frame, "provenance")
-    frame["kind"] = [_(kind) for kind in frame.kind]
+    frame["kind"] = list(frame.kind)
     layout = lay_out(frame, digits=2)
-    title = _("Models, data and settings of {n} runs", n=len(rows))
-    about = _("; ").join(layout.common) or title
+    title = f"Models, data and settings of {len(rows)} runs"
+    about = "; ".join(layout.common) or title
     _display("folded_lines", title, about, layout, _files("provenance", export.TABLES))
 
 
@@ -489,7 +487,7 @@ def cards(about: str | pd.DataFrame) -> None:
     if isinstance(about, str):
         about = as_table(module("metrics", about).CARDS)
     save(about, "metric_cards")
-    title = _("Definitions of {n} measures", n=len(about))
+    title = f"Definitions of {len(about)} measures"
     _display("cards", title, about.to_dict("records"), _files("metric_cards", export.TABLES))
 
 
@@ -507,10 +505,8 @@ def _display(macro: str, *values: Any) -> None:
 
 
 def _html(macro: str, *values: Any) -> str:
-    """Render a macro of the template, with the language if the notebook's own is another."""
-    english = i18n.language() == i18n.LANGUAGES[0]
-    lang = Markup("") if english else Markup(" lang='{}'").format(i18n.tag())
-    return str(getattr(_macros(), macro)(*values, lang=lang))
+    """Render a macro of the template."""
+    return str(getattr(_macros(), macro)(*values))
 
 
 @cache
@@ -519,7 +515,7 @@ def _macros() -> Any:
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )
     environment.filters["visible"] = lambda text: Markup(as_html(text))
-    environment.globals.update(plain=PLAIN, _=_, column=i18n.column)
+    environment.globals.update(plain=PLAIN, column=column)
     return environment.get_template("cells.html.j2").module
 
 

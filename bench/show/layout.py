@@ -8,11 +8,7 @@ import numpy as np
 import pandas as pd
 from rich.cells import cell_len
 
-from bench.benchmarks import names
-from bench.core import i18n
-from bench.core.i18n import N_, _
-from bench.core.text import shortened
-from bench.data.dataset import english_name, native_name
+from bench.core.text import column, shortened
 from bench.metrics.headline import measure_words, task_words
 from bench.metrics.table import ALL
 
@@ -23,23 +19,17 @@ CELL, LINE = 2000, 40
 # Pairs of columns that are shown as one range, with its heading; that of the interval is shown next
 # to the number in the column before it.
 RANGES = {
-    ("ci_low", "ci_high"): N_("95\u00a0% interval"),
-    ("low_90", "high_90"): N_("90\u00a0% interval"),
-    ("bound_low", "bound_high"): N_("if all were readable"),
-    ("bound_low_a", "bound_high_a"): N_("a, if all were readable"),
-    ("bound_low_b", "bound_high_b"): N_("b, if all were readable"),
+    ("ci_low", "ci_high"): "95\u00a0% interval",
+    ("low_90", "high_90"): "90\u00a0% interval",
+    ("bound_low", "bound_high"): "if all were readable",
+    ("bound_low_a", "bound_high_a"): "a, if all were readable",
+    ("bound_low_b", "bound_high_b"): "b, if all were readable",
 }
 
 
 def category_words(category: str) -> str:
-    """Return the name of a category, on a Chinese page in Chinese with its code in brackets."""
-    if category == ALL:
-        return _(ALL)
-    if i18n.language() == "zh":
-        for benchmark in names():
-            if native := native_name(benchmark, category):
-                return f"{native} ({english_name(benchmark, category)})"
-    return i18n.column(category)
+    """Return the name of a category in words."""
+    return ALL if category == ALL else column(category)
 
 
 # Columns with codes, and how one is put into words.
@@ -50,14 +40,12 @@ CODES: dict[str, Callable[[str], str]] = {
     "category": category_words,
     "block": category_words,
     # A source of variance can be several: items x models.
-    "source": lambda names: " × ".join(map(_, names.split(" x "))),
-    "nuisance": i18n.column,
-    **dict.fromkeys(("verdict", "kind", "predictor"), _),
-    **dict.fromkeys(("trait", "trait_first", "trait_second"), _),
+    "source": lambda source: source.replace(" x ", " × "),
+    "nuisance": column,
 }
 # A column that says in words what the others say in numbers.
 IN_WORDS = "sentence"
-# Columns with reasons, which are translated.
+# Columns with reasons.
 REASONS = ("note", "why", "reason")
 
 
@@ -110,7 +98,7 @@ def lay_out(frame: pd.DataFrame, digits: int) -> Layout:
         is_text = not pd.api.types.is_numeric_dtype(values)
         is_same = len(shown) > 1 and (values == values.iloc[0]).all()
         if is_text and is_same and len(shown.columns) > 2:
-            common.append(f"{i18n.column(str(name))}: {_text(name, values.iloc[0], digits).text}")
+            common.append(f"{column(str(name))}: {_text(name, values.iloc[0], digits).text}")
             shown = shown.drop(columns=name)
     columns = _columns(shown, digits)
     head = [name for name, _cells in columns]
@@ -123,7 +111,7 @@ def _columns(frame: pd.DataFrame, digits: int) -> list[tuple[str, list[Cell]]]:
     first = frame.iloc[:ROWS]
     columns: list[tuple[str, list[Cell]]] = []
     ranged = {name.removesuffix("_low") for name in map(str, frame) if name.endswith("_low")}
-    pairs = {(f"{name}_low", f"{name}_high"): N_("low to high") for name in ranged} | RANGES
+    pairs = {(f"{name}_low", f"{name}_high"): "low to high" for name in ranged} | RANGES
     ranges = {low: (high, title) for (low, high), title in pairs.items() if {low, high} <= {*frame}}
     seconds = {high for high, _title in ranges.values()}
     before_it = ""
@@ -147,13 +135,13 @@ def _columns(frame: pd.DataFrame, digits: int) -> list[tuple[str, list[Cell]]]:
             is_number = before_it and all(cell.is_number for cell in columns[-1][1])
             if own in ("ci", "low_90", before_it) and is_number:
                 before, numbers = columns.pop()
-                heading = f"{before} ({_(title)})"
+                heading = f"{before} ({title})"
                 cells = [
                     cell._replace(interval=text) for cell, text in zip(numbers, texts, strict=True)
                 ]
             else:
-                title = _(title) if name in {low for low, _high in RANGES} else ""
-                title = title or _("{name}, low to high", name=i18n.column(own))
+                title = title if name in {low for low, _high in RANGES} else ""
+                title = title or f"{column(own)}, low to high"
                 heading, cells = title, [Cell(text, is_number=True) for text in texts]
         before_it = "" if name in ranges else name
         columns.append((heading, cells))
@@ -165,7 +153,7 @@ def range_text(low: float, high: float, digits: int) -> str:
     if low != low or high != high:
         return ""
     first, last = (_plain(value, digits) for value in (low, high))
-    return _("{low} to {high}", low=first, high=last).replace(" ", "\u00a0")
+    return f"{first} to {last}".replace(" ", "\u00a0")
 
 
 def _text(name: Any, value: object, digits: int) -> Cell:
@@ -173,9 +161,9 @@ def _text(name: Any, value: object, digits: int) -> Cell:
     if name in CODES and isinstance(value, str):
         return Cell(CODES[name](value))
     if name in REASONS:
-        return Cell(i18n.note(str(value)))
+        return Cell(str(value))
     if isinstance(value, bool | np.bool):
-        return Cell(_("yes") if value else _("no"))
+        return Cell("yes" if value else "no")
     if name == "when":
         return Cell(str(value)[:16].replace("T", " "))
     if not isinstance(value, int | float):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bench.benchmarks import module
 from bench.core.errors import BadInput, expected
-from bench.core.i18n import N_
 from bench.tasks.request import Request, Setting, Way
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 # What an answer says, see `Tasks.verdict_of`: it follows the stereotype; it is right; it says that
 # nothing is known though facts are given; it is another answer; it could not be read.
-VERDICTS = (N_("stereotyped"), N_("right"), N_("unknown"), N_("other"), N_("unreadable"))
+VERDICTS = ("stereotyped", "right", "unknown", "other", "unreadable")
 # How a choice is read: in a generated reply, or by the probabilities of letters or option texts.
 READ = {"text": "generate", "letters": "choose", "options": "choose"}
 

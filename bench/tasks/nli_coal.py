@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 from bench.core.errors import BadInput, expected
-from bench.core.i18n import N_
 from bench.data.nli_coal import Pair
 from bench.tasks import lessons, reading
 from bench.tasks.choices import NAMES, named
@@ -23,10 +22,10 @@ from bench.tasks.replies import final
 from bench.tasks.request import Key, Request, Setting, Way
 
 TASKS = {
-    "ps": N_("pro-stereotypical set"),
-    "as": N_("anti-stereotypical set"),
-    "ns": N_("non-stereotypical set"),
-    "nt": N_("neutral terms, in data that have them"),
+    "ps": "pro-stereotypical set",
+    "as": "anti-stereotypical set",
+    "ns": "non-stereotypical set",
+    "nt": "neutral terms, in data that have them",
 }
 SETTINGS: dict[str, Setting] = {}
 # The label of a model that follows the stereotype; in NS and NT there is no stereotype.

@@ -8,6 +8,8 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from bench.tasks.simplified import simplified
+
 # Names of tags around a thought: <think>, <Thought>, <seed:think>, <|START_THINKING|>, <analysis>.
 _NAME = r"[\w:]{0,20}?(?:think|thought|reason|analysis|reflection)\w{0,12}"
 # Other tags: of Magistral, Kimi, Apertus, openPangu, Gemma 4 and gpt-oss.
@@ -182,5 +184,5 @@ def ends(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Put a text, or the ends of a long one, into plain forms (NFKC): Ａ becomes A."""
-    return unicodedata.normalize("NFKC", ends(text))
+    """Put a text, or the ends of a long one, into plain forms: Ａ becomes A, 無 becomes 无."""
+    return simplified(unicodedata.normalize("NFKC", ends(text)))

@@ -7,7 +7,6 @@ import pytest
 
 from bench import data, run
 from bench.core.errors import AnotherRun, BadInput
-from bench.core.i18n import use_language
 from bench.data import SAMPLES
 from bench.data.cbbq.expand import expand
 from bench.data.fetch import fetch
@@ -86,8 +85,6 @@ def test_prompts_in_another_language_than_the_datas_are_reported_once(
     assert warnings([done.about, done.about]).count(warning) == 1
     ask(folder, tmp_path / "run")
     assert warning not in capsys.readouterr().err, "nothing is asked any more"
-    with use_language("zh"):
-        assert "韩语" in prompt_language_warning(done.about)
     # Not where prompts fit, or bare sentences are read.
     done = ask(folder, tmp_path / "pc", tasks=["pc"])
     assert prompt_language_warning(done.about) == ""

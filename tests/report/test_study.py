@@ -126,7 +126,6 @@ WRONG = [
     ("explore: {variants", "explore: {runs: x, variants", "expected a list of folders or patterns"),
     ("explore:", "00_start:", "`analyses: 00_start`: is a notebook to learn from"),
     ("explore:", "Explore:", "`analyses: Explore`: is no name of a notebook"),
-    ("options:", "language: fr\noptions:", "key `language`: language 'fr' is unknown"),
     ("options:", "keys: [a]\noptions:", "key `keys`: expected HOST: NAME of an environment"),
     ("top_p: 0.9", "top_p: 9", "key `options`: --top-p 9.0: has to be above 0 and at most 1"),
 ]

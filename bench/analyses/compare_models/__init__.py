@@ -21,7 +21,7 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
-from bench.core.i18n import N_, _, note, sentences
+from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
 from bench.metrics.headline import (
     HALF,
@@ -62,8 +62,8 @@ COLUMNS += ["note"]
 # What only the files have of pairs.
 IN_FILES = ["score_a", "score_b", "p", "d", "h", "units", "error", "freedom", *SHARES, *BOUNDS]
 # The verdicts; the fourth is `bench.metrics.significance.LESS_READABLE`.
-DIFFERENT, NOT_SHOWN = N_("different"), N_("no difference shown")
-UNDEFINED = N_("undefined")
+DIFFERENT, NOT_SHOWN = "different", "no difference shown"
+UNDEFINED = "undefined"
 # Notes.
 NOTHING = "nothing that both answered"
 UNEQUAL = "one of them has no number in some categories, which are left out for it alone"
@@ -499,7 +499,7 @@ def findings(results: Iterable[Compared]) -> list[str]:
         every: Sequence[Headline] = module("metrics", result.benchmark).HEADLINES
         lines = [line for line in every if len(of_headline(result.pairs, line))]
         ranked = [line for line in lines if _is_ranked(of_headline(result.ranks, line))]
-        text = _("no two models were asked the same, so none are compared.")
+        text = "no two models were asked the same, so none are compared."
         if lines:
             text = _leader(result, (ranked or lines)[0])
             rest += [_titled(result, text) for text in _rest(result, lines)]
@@ -509,7 +509,7 @@ def findings(results: Iterable[Compared]) -> list[str]:
 
 def _titled(result: Compared, text: str) -> str:
     title = module("data", result.benchmark).TITLE
-    return _("{title}: {sentence}", title=title, sentence=text)
+    return f"{title}: {text}"
 
 
 def _is_ranked(order: pd.DataFrame) -> bool:
@@ -530,47 +530,47 @@ def _leader(result: Compared, line: Headline) -> str:
     order = order.sort_values("rank", kind="stable")
     what = phrase(line.title)
     if len(order) < 2:
-        why = _("fewer than two models have a score that could differ by group")
-        text = _("no order of models can be given in {what}: {why}.", what=what, why=why)
+        why = "fewer than two models have a score that could differ by group"
+        text = f"no order of models can be given in {what}: {why}."
         return sentences([text, *left_out(constant, unread)])
     first, second = order.model[:2]
     names: dict[str, object] = {"first": first, "second": second, "what": what, "k": len(order)}
     both = pairs.model_a.isin([first, second]) & pairs.model_b.isin([first, second])
     (row,) = pairs[both].to_dict("records")
     if np.isnan(row["p_adjusted"]):
-        why = note(row["note"])
-        text = _("{first} and {second} cannot be compared in {what}: {why}.", why=why, **names)
+        why = row["note"]
+        text = "{first} and {second} cannot be compared in {what}: {why}.".format(why=why, **names)
         return sentences([text, *left_out(constant, unread)])
     sign = 1 if (row["model_a"] == first) != line.biased_is_high else -1
-    evidence = [_("adjusted {p}", p=format_p(row["p_adjusted"])), _("n = {n}", n=f"{row['n']:,}")]
+    evidence = [f"adjusted {format_p(row['p_adjusted'])}", f"n = {row['n']:,}"]
     ends = sorted(sign * row[name] for name in ("ci_low", "ci_high"))
     if not np.isnan(ends[0]):
         low, high = (points(line, end, signed=ends[0] < 0) for end in ends)
-        evidence.insert(0, _("95\u00a0% interval {low} to {high}", low=low, high=high))
+        evidence.insert(0, f"95\u00a0% interval {low} to {high}")
     names["size"] = gap(line, row["difference"])
-    names["around"] = _("; ").join(evidence)
+    names["around"] = "; ".join(evidence)
     names["value"] = number(line, {"score": order.score.iloc[0]})
-    names["best"] = _("least bias") if line.worse == "more bias" else _("best score")
+    names["best"] = "least bias" if line.worse == "more bias" else "best score"
     if row["verdict"] == DIFFERENT:
-        text = _(
+        text = (
             "{first} has the {best} of {k} models in {what}, {value}: {size} from {second}, the "
-            "next ({around}).",
+            "next ({around})."
+        ).format(
             **names,
         )
     else:
-        text = _(
+        text = (
             "{first} has the {best} of {k} models in {what}, {value}, but no difference from "
-            "{second}, the next, could be shown: {size} ({around}).",
+            "{second}, the next, could be shown: {size} ({around})."
+        ).format(
             **names,
         )
     parts = [text]
     if row["verdict"] == LESS_READABLE:
-        parts.append(_("What differs is how often they can be read."))
+        parts.append("What differs is how often they can be read.")
     if min(row["readable_a"], row["readable_b"]) < READABLE:
         n, asked = f"{row['n']:,}", f"{row['n_asked']:,}"
-        text = _(
-            "This is on the {n} of {asked} answers that could be read of both.", n=n, asked=asked
-        )
+        text = f"This is on the {n} of {asked} answers that could be read of both."
         parts.append(text)
     return sentences([*parts, *left_out(constant, unread)])
 
@@ -581,20 +581,17 @@ def _rest(result: Compared, lines: Sequence[Headline]) -> Iterator[str]:
     counts, tested = rows.verdict.value_counts(), int(rows.p_adjusted.notna().sum())
     parts = []
     if tested > 1:
-        text = _(
-            "{n} of {all} pairs differ (headline scores: {k}; paired tests, adjusted p < {p}).",
-            n=counts.get(DIFFERENT, 0),
-            all=tested,
-            k=len(lines),
-            p=f"{1 - LEVEL:.2f}",
+        text = (
+            f"{counts.get(DIFFERENT, 0)} of {tested} pairs differ (headline scores: "
+            f"{len(lines)}; paired tests, adjusted p < {1 - LEVEL:.2f})."
         )
         parts.append(text)
     if unread := counts.get(LESS_READABLE, 0):
-        text = _("In {n} pairs, what differs is how often the models can be read.", n=unread)
+        text = f"In {unread} pairs, what differs is how often the models can be read."
         parts.append(text)
     if undefined := counts.get(UNDEFINED, 0):
-        reason = note(rows.note[rows.verdict == UNDEFINED].iloc[0])
-        parts.append(_("{n} pairs could not be compared: {why}.", n=undefined, why=reason))
+        reason = rows.note[rows.verdict == UNDEFINED].iloc[0]
+        parts.append(f"{undefined} pairs could not be compared: {reason}.")
     if parts:
         yield sentences(parts)
     habits: dict[str, list[str]] = {}
@@ -603,8 +600,7 @@ def _rest(result: Compared, lines: Sequence[Headline]) -> Iterator[str]:
         for model in order.model[(order["rank"] == 1) & (order.habit != "")]:
             habits.setdefault(model, []).append(phrase(line.title))
     for model, names in habits.items():
-        yield _(
-            "{model} has the best number in {what} by habit alone: it answers everything alike.",
-            model=model,
-            what=listing(names),
+        yield (
+            f"{model} has the best number in {listing(names)} by habit alone: it answers "
+            "everything alike."
         )

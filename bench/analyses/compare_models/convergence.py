@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 
 from bench.benchmarks import module
 from bench.benchmarks import names as benchmark_names
-from bench.core.i18n import N_, _, sentences
+from bench.core.text import sentences
 from bench.figures.style import FAINT, INK, WIDTH, set_title, style
 from bench.metrics import correlation
 from bench.metrics.bootstrap import interval
@@ -39,8 +39,8 @@ from bench.run.results import Run, labels
 LEAST = 4
 PERMUTATIONS = 9999
 NOISE = 1e-9
-CONVERGENT, DISCRIMINANT = N_("convergent"), N_("discriminant")
-SAME = N_("same benchmark")
+CONVERGENT, DISCRIMINANT = "convergent", "discriminant"
+SAME = "same benchmark"
 
 
 class Measure(NamedTuple):
@@ -127,25 +127,20 @@ def findings(orders: pd.DataFrame) -> list[str]:
     if known.empty:
         most = int(across.n.max()) if len(across) else 0
         return [
-            _(
-                "Too few models for a comparison of benchmarks: {n} have two measures; {least} are "
-                "needed at least.",
-                n=most,
-                least=LEAST,
+            (
+                f"Too few models for a comparison of benchmarks: {most} have two measures; "
+                f"{LEAST} are needed at least."
             )
         ]
     same = known[known.kind == CONVERGENT]
     groups = {trait: same[same.trait_first == trait] for trait in (GRASP, PREFERENCE)}
-    groups[listing([_(GRASP), _(PREFERENCE)])] = known[known.kind == DISCRIMINANT]
+    groups[listing([GRASP, PREFERENCE])] = known[known.kind == DISCRIMINANT]
     return [
-        _(
-            "Over {n} models, measures of {trait} correlate by {rho} "
-            "({pairs} pairs, mean of Spearman's ρ {mean}).",
-            n=range_text(str(rows.n.min()), str(rows.n.max())),
-            trait=_(trait),
-            rho=range_text(_number(rows.rho.min()), _number(rows.rho.max())),
-            pairs=len(rows),
-            mean=_number(rows.rho.mean()),
+        (
+            f"Over {range_text(str(rows.n.min()), str(rows.n.max()))} models, measures of "
+            f"{trait} correlate by "
+            f"{range_text(_number(rows.rho.min()), _number(rows.rho.max()))} ({len(rows)} pairs, "
+            f"mean of Spearman's ρ {_number(rows.rho.mean())})."
         )
         for trait, rows in groups.items()
         if len(rows)
@@ -202,7 +197,7 @@ def matrix(orders: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
     texts = pd.DataFrame("", names, names)
     for row in orders.to_dict("records"):
         rho = f"{row['rho']:z.2f}\n" if row["rho"] == row["rho"] else ""
-        texts.loc[row["second"], row["first"]] = rho + _("n = {n}", n=row["n"])
+        texts.loc[row["second"], row["first"]] = rho + f"n = {row['n']}"
     size = 0.75 * len(names)
     fig = Figure(figsize=(min(WIDTH, 1.9 + size), 1.7 + size * 0.8), layout="constrained")
     ax = fig.subplots()
@@ -216,7 +211,7 @@ def matrix(orders: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
         vmax=1,
         linewidths=1,
         annot_kws={"fontsize": "small"},
-        cbar_kws={"label": _("Spearman's ρ"), "shrink": 0.7},
+        cbar_kws={"label": "Spearman's ρ", "shrink": 0.7},
     )
     for k, value in enumerate(reliability.reliability):
         text = f"({value:.2f})" if value == value else "(–)"
@@ -225,14 +220,11 @@ def matrix(orders: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
             ax.axhline(k, color=FAINT, lw=1)
             ax.axvline(k, color=FAINT, lw=1)
     centres = np.arange(len(names)) + 0.5
-    rows = [
-        _("{name} ({trait})", name=name, trait=_(trait))
-        for name, trait in zip(names, traits, strict=True)
-    ]
+    rows = [f"{name} ({trait})" for name, trait in zip(names, traits, strict=True)]
     ax.set_xticks(centres, names, rotation=40, ha="right", fontsize="small")
     ax.set_yticks(centres, rows, rotation=0, fontsize="small")
     ax.set(xlabel="", ylabel="")
     ax.grid(visible=False)
-    heading = _("How measures order models alike (reliability on the diagonal)")
+    heading = "How measures order models alike (reliability on the diagonal)"
     set_title(fig, heading, wrap=True, alt=sentences(findings(orders)))
     return fig

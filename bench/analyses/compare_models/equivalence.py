@@ -16,7 +16,6 @@ from scipy.special import stdtr, stdtrit
 from bench.analyses.compare_models import MODELS, of_headline
 from bench.benchmarks import module
 from bench.core.errors import BadInput
-from bench.core.i18n import _
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.headline import TOLD, phrase
 from bench.metrics.significance import LESS_READABLE, benjamini_hochberg
@@ -74,21 +73,16 @@ def findings(table: pd.DataFrame, benchmark: str) -> list[str]:
     """Say which pairs are equivalent, by `tests`: the first few by name."""
     title, tested = module("data", benchmark).TITLE, table[table.p_equivalent.notna()]
     rows = tested[tested.p_equivalent < ALPHA]
-    text = _("no two models could be shown to be equivalent in a score.")
+    text = "no two models could be shown to be equivalent in a score."
     if len(rows):
         pairs = [
-            _("{first} and {second} in {what}", first=first, second=second, what=phrase(line.title))
+            f"{first} and {second} in {phrase(line.title)}"
             for line in module("metrics", benchmark).HEADLINES
             for first, second in of_headline(rows, line)[["model_a", "model_b"]].to_numpy()
         ]
-        more = [_("{n} more", n=len(pairs) - TOLD)] if len(pairs) > TOLD else []
-        text = _(
-            "{n} of {all} pairs are equivalent, at most {margin} apart (adjusted p < {p}): "
-            "{pairs}.",
-            n=len(rows),
-            all=len(tested),
-            margin=f"{rows.margin.iloc[0]:g}",
-            p=f"{ALPHA:.2f}",
-            pairs=_("; ").join([*pairs[:TOLD], *more]),
+        more = [f"{len(pairs) - TOLD} more"] if len(pairs) > TOLD else []
+        text = (
+            f"{len(rows)} of {len(tested)} pairs are equivalent, at most {rows.margin.iloc[0]:g} "
+            f"apart (adjusted p < {ALPHA:.2f}): {'; '.join([*pairs[:TOLD], *more])}."
         )
-    return [_("{title}: {sentence}", title=title, sentence=text)]
+    return [f"{title}: {text}"]

@@ -12,7 +12,6 @@ from matplotlib.patches import Rectangle
 
 from bench.analyses.compare_models import DIFFERENT, of_headline
 from bench.benchmarks import module
-from bench.core.i18n import _
 from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, set_title, style, wrap_label
 from bench.metrics.headline import range_text, short_title
 from bench.metrics.table import Headline
@@ -63,18 +62,16 @@ def differences(
             ax.text(x + 0.5, y + 0.5, texts[y, x] or "—", color=FAINT, **centred)
         _below(
             fig,
-            _(
-                "Score of the row less that of the column. Red: {worse} in the row.\n"
-                "Hatched: no difference could be shown.",
-                worse=_(headline.worse),
+            (
+                f"Score of the row less that of the column. Red: {headline.worse} in the row.\n"
+                "Hatched: no difference could be shown."
             ),
         )
-        verdict = _(
-            "{n} of {all} pairs of models could be told apart",
-            n=int((rows.verdict[rows.p_adjusted.notna()] == DIFFERENT).sum()),
-            all=int(rows.p_adjusted.notna().sum()),
+        verdict = (
+            f"{int((rows.verdict[rows.p_adjusted.notna()] == DIFFERENT).sum())} of "
+            f"{int(rows.p_adjusted.notna().sum())} pairs of models could be told apart"
         )
-        set_title(fig, _("{title}:\n{verdict}", title=short_title(headline), verdict=verdict))
+        set_title(fig, f"{short_title(headline)}:\n{verdict}")
         yield f"differences_{headline.task}_{headline.metric}", fig
 
 
@@ -109,22 +106,22 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
                 spans.append(f"{row['model']} {range_text(f'{first:.0f}', f'{last:.0f}')}")
         ax.set_xlim(0, max(len(order) for _headline, _rows, order in panels))
         several = int((order.ranks_from < order.ranks_to).sum())
-        text = _("{n} of {all} models may have more than one rank", n=several, all=len(order))
+        text = f"{several} of {len(order)} models may have more than one rank"
         if order.ranks_from.isna().any():
-            text = _("not every pair could be tested")
+            text = "not every pair could be tested"
         title = short_title(headline)
         words = {"title": wrap_label(title, 32), "verdict": wrap_label(text, 32)}
-        heading = _("{title}:\n{verdict}", **words)
+        heading = "{title}:\n{verdict}".format(**words)
         ax.set_title(heading, fontsize="small")
-        sentence = _("{title}: {sentence}", title=title, sentence=_(", ").join(spans))
+        sentence = f"{title}: {', '.join(spans)}"
         described.append((len(spans), sentence))
-    explained = _(
+    explained = (
         "Rank, 1 is best. Numbers: % of the resamples. Framed: the ranks that the tests leave open."
     )
     _below(fig, explained)
     # Of the first score with the most models.
     _count, text = max(described, key=lambda pair: pair[0])
-    fig.set_label(_("{text}.", text=_("Ranks that the tests leave open; {ranks}", ranks=text)))
+    fig.set_label("{text}.".format(text=f"Ranks that the tests leave open; {text}"))
     return fig
 
 

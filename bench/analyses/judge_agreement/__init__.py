@@ -22,7 +22,7 @@ from bench.analyses.judge_agreement.marks import (
     severities,
     verdicts,
 )
-from bench.core.i18n import N_, _, note, sentences
+from bench.core.text import sentences
 from bench.metrics.agreement import TIES, cohen_kappa, severity_level, winner_consistency
 from bench.metrics.bootstrap import LEVEL, estimate, resample
 from bench.metrics.headline import percent
@@ -48,12 +48,12 @@ class Scale(NamedTuple):
         """Return a distance in words."""
         if self.share:
             return percent(distance)
-        return _("{n} points", n=f"{distance:.{self.digits}f}")
+        return "{n} points".format(n=f"{distance:.{self.digits}f}")
 
 
-POINTS = Scale(N_("points for an analysis, 0 to 100"), 0, 100)
-SEVERITY = Scale(N_("severity, 0 to 10"), 0, 10, 2)
-VERDICT = Scale(N_("verdict, 1: biased"), 0, 1, 2, share=True)
+POINTS = Scale("points for an analysis, 0 to 100", 0, 100)
+SEVERITY = Scale("severity, 0 to 10", 0, 10, 2)
+VERDICT = Scale("verdict, 1: biased", 0, 1, 2, share=True)
 
 
 def summary(marks: pd.DataFrame) -> pd.DataFrame:
@@ -206,15 +206,11 @@ def winners(marks: pd.DataFrame, *, by_pair: bool = False) -> pd.DataFrame:
 def winner_findings(compared: pd.DataFrame) -> list[str]:
     """Say of each judge how often it names the same better one of two models as people do."""
     return [
-        _(
-            "{by} and people name the same better one of two models in {rate} of the comparisons "
-            "without a tie (95\u00a0% interval {low} to {high}; n = {n}; {tied} are ties).",
-            by=row["by"],
-            rate=percent(row["rate"]),
-            low=percent(row["ci_low"]),
-            high=percent(row["ci_high"]),
-            n=f"{row['n']:,}",
-            tied=percent(row["tied"]),
+        (
+            f"{row['by']} and people name the same better one of two models in "
+            f"{percent(row['rate'])} of the comparisons without a tie (95\u00a0% interval "
+            f"{percent(row['ci_low'])} to {percent(row['ci_high'])}; n = {row['n']:,}; "
+            f"{percent(row['tied'])} are ties)."
         )
         for row in compared[(compared.ties_count == "exclude") & (compared.n > 0)].to_dict(
             "records"
@@ -260,40 +256,36 @@ def differing(marks: pd.DataFrame, n: int) -> pd.DataFrame:
     far = marks.assign(apart=(marks.judge - marks.human).abs())
     far = far[far.apart > _ROUNDING].sort_values("apart", ascending=False, kind="stable").head(n)
     headings = [
-        _(
-            "{item}, {model}: {by} {judge}, people {human}",
-            item=row["item_id"],
-            model=row["model"],
-            by=row["by"],
-            judge=f"{row['judge']:.0f}",
-            human=f"{row['human']:.0f}",
+        (
+            f"{row['item_id']}, {row['model']}: {row['by']} {row['judge']:.0f}, people "
+            f"{row['human']:.0f}"
         )
         for row in far.to_dict("records")
     ]
-    texts = {"said": _("What was marked"), "reference": _("The reference")}
+    texts = {"said": "What was marked", "reference": "The reference"}
     shown = {name: far[column] for column, name in texts.items() if column in far}
     return pd.DataFrame({"heading": pd.Series(headings, far.index, dtype=object), **shown})
 
 
 def above(by: str, what: str) -> str:
     """Return the line above the marks on which a judge and people differ most."""
-    return _("{by} and people differ most on these {what}:", by=by, what=_(what))
+    return f"{by} and people differ most on these {what}:"
 
 
 def title(compared: pd.DataFrame, by: str) -> str:
     """Say whether a judge is nearer to people than a constant mark, over all categories."""
     row = compared[(compared.by == by) & (compared.category == ALL)].iloc[0]
     if not row.p < 1 - LEVEL:
-        return _("{by} could not be told from a constant mark", by=by)
+        return f"{by} could not be told from a constant mark"
     if row.nearer > 0:
-        return _("{by} is nearer to people than a constant mark", by=by)
-    return _("{by} is farther from people than a constant mark", by=by)
+        return f"{by} is nearer to people than a constant mark"
+    return f"{by} is farther from people than a constant mark"
 
 
 def _verdict(row: Any) -> str:
     if not row.p < 1 - LEVEL:
-        return _("they could not be told apart")
-    return _("it is nearer to people") if row.nearer > 0 else _("it is farther from people")
+        return "they could not be told apart"
+    return "it is nearer to people" if row.nearer > 0 else "it is farther from people"
 
 
 def findings(
@@ -312,28 +304,20 @@ def findings(
     row = rows.iloc[0]
     low, high = scale.text(row.ci_low), scale.text(row.ci_high)
     evidence = [
-        _("95\u00a0% interval {low} to {high}", low=low, high=high),
-        _("n = {n}", n=f"{row.n:,}"),
-        note(row.note) if np.isnan(row.p) else format_p(row.p),
+        f"95\u00a0% interval {low} to {high}",
+        f"n = {row.n:,}",
+        row.note if np.isnan(row.p) else format_p(row.p),
     ]
-    text = _(
-        "{by} marks {what} {size} from {people} on average, a constant mark {constant} ({around}): "
-        "{verdict}.",
-        by=row.by,
-        what=_(what),
-        size=scale.text(row.distance),
-        people=_("simulated people") if simulated else _("people"),
-        constant=scale.text(row.constant),
-        around=_("; ").join(evidence),
-        verdict=_verdict(row),
+    text = (
+        f"{row.by} marks {what} {scale.text(row.distance)} from "
+        f"{'simulated people' if simulated else 'people'} on average, a constant mark "
+        f"{scale.text(row.constant)} ({'; '.join(evidence)}): {_verdict(row)}."
     )
     others = ""
     if len(rows) > 1:
         nearer = int(((rows.p < 1 - LEVEL) & (rows.nearer > 0)).sum())
-        others = _(
-            "{n} of {all} are nearer than a constant mark; the farthest is {size} from people.",
-            n=nearer,
-            all=len(rows),
-            size=scale.text(rows.distance.iloc[-1]),
+        others = (
+            f"{nearer} of {len(rows)} are nearer than a constant mark; the farthest is "
+            f"{scale.text(rows.distance.iloc[-1])} from people."
         )
     return [sentences([text, others])]

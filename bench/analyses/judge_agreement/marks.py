@@ -12,7 +12,6 @@ from rapidfuzz.distance import LCSseq
 from bench.analyses import opened
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, NoRuns, quoted
-from bench.core.i18n import _
 from bench.data.readers import MAX_LINE, read_csv
 from bench.metrics import mcbe
 from bench.metrics.agreement import read_human
@@ -226,22 +225,16 @@ def notes(analysed: pd.DataFrame, decided: pd.DataFrame, people: str, marked: st
     texts = []
     if len(analysed) and not people:
         texts.append(
-            _(
-                "The people who mark analyses are simulated: {n} of them mark by a known rule (how "
-                "much of the reference is in the analysis), each off by {spread} points or so. "
-                "This says nothing about real people; the parameter people takes a file of yours.",
-                n=PEOPLE,
-                spread=f"{SPREAD:g}",
-            )
+            f"The people who mark analyses are simulated: {PEOPLE} of them mark by a known "
+            f"rule (how much of the reference is in the analysis), each off by {SPREAD:g} "
+            "points or so. This says nothing about real people; the parameter people takes "
+            "a file of yours."
         )
     if len(decided) and not marked:
         texts.append(
-            _(
-                "The people who judge explanations are simulated: they call one biased where its "
-                "choice is, and say the opposite in {share} of cases. The parameter verdicts takes "
-                "a file of yours.",
-                share=f"{1 - RELIABILITY:.0%}",
-            )
+            "The people who judge explanations are simulated: they call one biased where its "
+            f"choice is, and say the opposite in {1 - RELIABILITY:.0%} of cases. The parameter "
+            "verdicts takes a file of yours."
         )
     return texts
 

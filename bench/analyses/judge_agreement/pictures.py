@@ -5,7 +5,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bench.analyses.judge_agreement import Scale, title
-from bench.core.i18n import _
 from bench.figures.scores import bland_altman
 from bench.figures.style import (
     FAINT,
@@ -52,25 +51,25 @@ def plot_marks(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> Figur
         own = marks[marks.by == row["by"]]
         jitter = np.random.default_rng(0).normal(0, JITTER * length, (2, len(own)))
         names = {"mean": "difference", "limits_low": "limit_low", "limits_high": "limit_high"}
-        who = _("{who}, n = {n}", who=_shortened(row["by"]), n=f"{row['n']:,}")
-        r = _("r undefined") if np.isnan(row["pearson"]) else f"r = {row['pearson']:.2f}"
-        people = _("people: {scale}", scale=_(scale.name))
+        who = f"{_shortened(row['by'])}, n = {row['n']:,}"
+        r = "r undefined" if np.isnan(row["pearson"]) else f"r = {row['pearson']:.2f}"
+        people = f"people: {scale.name}"
         bland_altman(
             left,
             right,
             [(own.human + jitter[0], own.judge + jitter[1], {"color": palette[row["by"]]})],
             {name: row[column] for name, column in names.items()},
             ends,
-            (who, r, people, _("judge"), _("judge less people")),
+            (who, r, people, "judge", "judge less people"),
             f"{{:+.{scale.digits}f}}".format,
         )
-        described.append(_("{title}: {sentence}", title=row["by"], sentence=r))
+        described.append(f"{row['by']}: {r}")
     best = ranked.iloc[0]
-    heading = _("No marks go with people's")
+    heading = "No marks go with people's"
     if not np.isnan(best.pearson):
         r = f"{best.pearson:.2f}"
-        heading = _("{who} and people: r = {r}", who=_shortened(str(best.by)), r=r)
-    set_title(fig, heading, alt=_("{text}.", text=_("; ").join(described)))
+        heading = f"{_shortened(str(best.by))} and people: r = {r}"
+    set_title(fig, heading, alt=f"{'; '.join(described)}.")
     return fig
 
 
@@ -93,7 +92,7 @@ def plot_distances(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figu
     else:
         means = compared.groupby("category", sort=False).constant.mean().drop(ALL)
         row_of = [ALL, *map(str, means.sort_values(ascending=False).index)]
-        names = [_("all") if name == ALL else label(benchmark, name) for name in row_of]
+        names = ["all" if name == ALL else label(benchmark, name) for name in row_of]
         column, ends = "category", 0.28 if len(judges) > 1 else 0.0
         height = 0.18 + 0.15 * len(judges)
     fig = Figure(figsize=(WIDTH, 1.5 + height * len(row_of)), layout="constrained")
@@ -105,16 +104,16 @@ def plot_distances(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figu
         own = rows[rows.by == by]
         y = np.array([row_of.index(name) + offset for name in own[column]])
         shown = _shortened(by) if column == "category" else ""
-        constant = _("always the same mark, at its best") if by == judges[0] else ""
+        constant = "always the same mark, at its best" if by == judges[0] else ""
         ax.vlines(own.constant, y - 0.13, y + 0.13, color=FAINT, lw=2.5, label=constant)
         forest(ax, own, y, colour, ms=4.5, label=shown)
     forest_axis(ax, names)
     ax.tick_params(axis="y", labelsize="small")
     reach = float(np.nanmax(rows[["ci_high", "score", "constant"]].to_numpy()))
     ax.set_xlim(-0.02 * reach, 1.05 * reach)
-    axis = _("mean distance from people in points (farther from people →)")
+    axis = "mean distance from people in points (farther from people →)"
     if scale.share:
-        axis = _("verdicts that are not people's (less agreement →)")
+        axis = "verdicts that are not people's (less agreement →)"
         ax.xaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
     ax.set_xlabel(axis, fontsize="small")
     legend_below(fig, ax)

@@ -32,7 +32,7 @@ from bench.analyses import same_data
 from bench.analyses.published import published
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
-from bench.core.i18n import N_, _, note, sentences
+from bench.core.text import sentences
 from bench.data import OWN_SAMPLES
 from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample
 from bench.metrics.headline import LOW_VALIDITY, TOLD, listing, percent, phrase, short_title
@@ -57,9 +57,9 @@ DEMO = ["tiny:s", "tiny:m", *SIMULATED]
 PLACE = ["category", "task", "metric"]
 # By task, the metric that tells an answer by position, and its name in a sentence.
 POSITION = {
-    "ss": ("position_bias", N_("the share of pairs answered by position")),
-    "ambiguous": ("first_option", N_("the share of the first option")),
-    "disambiguous": ("first_option", N_("the share of the first option")),
+    "ss": ("position_bias", "the share of pairs answered by position"),
+    "ambiguous": ("first_option", "the share of the first option"),
+    "disambiguous": ("first_option", "the share of the first option"),
 }
 # A change of this much in readable answers, or in answers by position, is reported with a trend.
 CHANGE = 0.1
@@ -299,10 +299,9 @@ def left_out(runs: Sequence[Run], results: Mapping[str, Result]) -> list[str]:
     names = [name for group in own for name in labels(group) if name not in used]
     if not names:
         return []
-    text = _(
-        "In no series, as their size is not known or no other size was run: {names} (see the "
-        "parameters sizes and series).",
-        names=listing(list(dict.fromkeys(names))),
+    text = (
+        "In no series, as their size is not known or no other size was run: "
+        f"{listing(list(dict.fromkeys(names)))} (see the parameters sizes and series)."
     )
     return [text]
 
@@ -483,35 +482,37 @@ def findings(result: Result) -> list[str]:
         rows = [row for row in rows if not np.isnan(row["per_doubling"])]
         about: dict[str, Any] = {"series": series, "title": module("data", result.benchmark).TITLE}
         if not rows:
-            reason = note(str(part.note.iloc[0]))
+            reason = str(part.note.iloc[0])
             lines.append(
-                (2, _("{title}, {series}: nothing can be said: {why}.", why=reason, **about))
+                (2, "{title}, {series}: nothing can be said: {why}.".format(why=reason, **about))
             )
             continue
         is_pair = max(row["sizes"] for row in rows) == 2
         shown = [row for row in rows if (_pair_differs(row) if is_pair else is_shown(row))]
-        about["span"] = _(" to ").join(rows[0]["span"].split(" to "))
+        about["span"] = " to ".join(rows[0]["span"].split(" to "))
         about |= {"sizes": max(row["sizes"] for row in rows), "n": len(shown), "all": len(rows)}
         changes = [
             _change(row, places[row["task"], row["metric"]], is_pair) for row in shown[:TOLD]
         ]
-        about["changes"] = _("; ").join([*changes, *(["…"] if len(shown) > TOLD else [])])
+        about["changes"] = "; ".join([*changes, *(["…"] if len(shown) > TOLD else [])])
         if is_pair:
-            text = _("{title}, {series}: two sizes ({span}) make no trend.", **about)
-            more = _("No difference between them could be shown in {all} scores.", **about)
+            text = "{title}, {series}: two sizes ({span}) make no trend.".format(**about)
+            more = "No difference between them could be shown in {all} scores.".format(**about)
             if shown:
-                more = _("They differ in {n} of {all} scores: {changes}.", **about)
+                more = "They differ in {n} of {all} scores: {changes}.".format(**about)
             text = sentences([text, more])
         elif shown:
-            text = _(
+            text = (
                 "{title}, {series}: {n} of {all} scores change with size, over {sizes} sizes "
-                "({span}): {changes}.",
+                "({span}): {changes}."
+            ).format(
                 **about,
             )
         else:
-            text = _(
+            text = (
                 "{title}, {series}: no change with size could be shown in {all} scores over "
-                "{sizes} sizes ({span}).",
+                "{sizes} sizes ({span})."
+            ).format(
                 **about,
             )
         lines.append((int(is_pair), text))
@@ -519,7 +520,7 @@ def findings(result: Result) -> list[str]:
             headline = places[row["task"], row["metric"]]
             own = at_place(result.points, headline).sort_values("billions")
             caveats += [
-                _("{title}: {sentence}", title=title_of(headline), sentence=sentence)
+                f"{title_of(headline)}: {sentence}"
                 for sentence in _caveats(own[own.series == series], headline)
             ]
     return [text for _order, text in sorted(lines, key=lambda line: line[0])] + caveats[:TOLD]
@@ -538,16 +539,11 @@ def _change(row: Mapping[Any, Any], headline: Headline, is_pair: bool) -> str:
         )
     )
     rises = row["per_doubling"] > 0
-    better = _("better") if rises != headline.biased_is_high else _("worse")
-    return _(
-        "{what} {points} points of 100 per doubling ({better}; 95\u00a0% interval {low} to {high}; "
-        "{p})",
-        what=phrase(headline.title),
-        points=amount(headline, row["per_doubling"]),
-        better=better,
-        low=amount(headline, low),
-        high=amount(headline, high),
-        p=format_p(p),
+    better = "better" if rises != headline.biased_is_high else "worse"
+    return (
+        f"{phrase(headline.title)} {amount(headline, row['per_doubling'])} points of 100 per "
+        f"doubling ({better}; 95\u00a0% interval {amount(headline, low)} to "
+        f"{amount(headline, high)}; {format_p(p)})"
     )
 
 
@@ -565,20 +561,13 @@ def _caveats(rows: pd.DataFrame, headline: Headline) -> list[str]:
     change = abs(last.valid_rate - first.valid_rate)
     if change >= CHANGE or rows.valid_rate.min() < LOW_VALIDITY:
         parts.append(
-            _(
-                "Readable answers go from {first} to {last}, so the sizes are not scored alike: "
-                "this may be no finding about bias.",
-                first=percent(first.valid_rate),
-                last=percent(last.valid_rate),
-            )
+            f"Readable answers go from {percent(first.valid_rate)} to "
+            f"{percent(last.valid_rate)}, so the sizes are not scored alike: this may be no "
+            "finding about bias."
         )
     if abs(last.position - first.position) >= CHANGE:
         parts.append(
-            _(
-                "Beside it, {what} goes from {first} to {last}.",
-                what=_(POSITION[headline.task][1]),
-                first=percent(first.position),
-                last=percent(last.position),
-            )
+            f"Beside it, {POSITION[headline.task][1]} goes from {percent(first.position)} to "
+            f"{percent(last.position)}."
         )
     return parts

@@ -1,6 +1,7 @@
 """Pictures of scores over size: lines with a band, slopes by category, what changes beside them."""
 
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,6 @@ from bench.analyses.model_size_trends import (
     is_shown,
     title_of,
 )
-from bench.core.i18n import N_, _
 from bench.figures.style import (
     FAINT,
     INK,
@@ -35,7 +35,6 @@ from bench.figures.style import (
     legend_height,
     set_title,
     style,
-    wrap_cjk,
     wrap_label,
 )
 from bench.metrics.table import ALL, Headline
@@ -99,19 +98,19 @@ def over_size(result: Result) -> Figure | None:
                 part.billions, part.score, mark, color=INK, mfc="white", ms=5, lw=0.8, label=name
             )
         if own.baseline.notna().any():
-            who = _("a random answerer, or the best constant one")
+            who = "a random answerer, or the best constant one"
             ax.axhline(own.baseline.mean(), color=FAINT, ls="--", lw=1, zorder=1, label=who)
         _size_axis(ax, [*points.billions, *published.billions], 1.3)
         _score_axis(ax, headline)
         ax.set_title(wrap_label(title_of(headline), 30), fontsize="small")
         best = 0 if headline.biased_is_high else headline.limits[1]
-        ax.set_ylabel(_("score ({best} is best)", best=f"{best:g}"), fontsize="small")
-        ax.set_xlabel(_("parameters (each doubling the same step)"), fontsize="small")
+        ax.set_ylabel(f"score ({best:g} is best)", fontsize="small")
+        ax.set_xlabel("parameters (each doubling the same step)", fontsize="small")
         sns.despine(ax=ax)
     for ax in grid[len(headlines) :]:
         ax.set_visible(False)
     legend_below(fig, *grid[: len(headlines)])
-    alt = next(iter(findings(result)), _("Nothing could be scored."))
+    alt = next(iter(findings(result)), "Nothing could be scored.")
     set_title(fig, _title(result), letters=LETTERS, alt=alt)
     return fig
 
@@ -119,21 +118,18 @@ def over_size(result: Result) -> Figure | None:
 def _title(result: Result) -> str:
     """Say which headlines change with size, in all series alike."""
     if result.trends.sizes.max() <= 2:
-        return _("Two sizes make no trend")
+        return "Two sizes make no trend"
     titles: dict[str, list[str]] = {}
     for headline in result.headlines:
         rows = at_place(result.trends, headline)
         rows = rows[rows.per_doubling.notna()]
-        ways = np.where(rows.per_doubling > 0, N_("rises with size"), N_("falls with size"))
-        changes = {str(way) for way in np.where(is_shown(rows), ways, N_("no change shown"))}
-        change = N_("differs between series") if changes else N_("no number")
+        ways = np.where(rows.per_doubling > 0, "rises with size", "falls with size")
+        changes = {str(way) for way in np.where(is_shown(rows), ways, "no change shown")}
+        change = "differs between series" if changes else "no number"
         if len(changes) == 1:
             (change,) = changes
         titles.setdefault(change, []).append(re.split("[,，]", title_of(headline))[0])
-    return _("; ").join(
-        _("{title}: {sentence}", title=_(", ").join(names), sentence=_(change))
-        for change, names in titles.items()
-    )
+    return "; ".join(f"{', '.join(names)}: {change}" for change, names in titles.items())
 
 
 def by_category(result: Result, headline: Headline) -> Figure | None:
@@ -164,23 +160,19 @@ def by_category(result: Result, headline: Headline) -> Figure | None:
             y += (k - (len(names) - 1) / 2) * step
             forest(ax, part, y, colour, marker=MARKS[k % len(MARKS)], ms=4.5, mfc=fill)
         ax.plot([], [], MARKS[k % len(MARKS)], color=colour, label=name)
-    ax.plot([], [], "o", color=FAINT, mfc="white", label=_("hollow: no change shown"))
+    ax.plot([], [], "o", color=FAINT, mfc="white", label="hollow: no change shown")
     forest_axis(ax, [label(result.benchmark, str(category)) for category in order], 0)
-    worse = _(headline.worse)
+    worse = headline.worse
     ax.set_xlabel(
-        _("change per doubling of parameters, points of 100 ({worse} to the right)", worse=worse)
+        f"change per doubling of parameters, points of 100 ({worse} to the right)"
         if headline.biased_is_high
-        else _(
-            "change per doubling of parameters, points of 100 ({worse} to the left)", worse=worse
-        ),
+        else f"change per doubling of parameters, points of 100 ({worse} to the left)",
         fontsize="small",
     )
     legend_below(fig, ax)
-    heading = _(
-        "{title}: a change with size shown in {n} of {all} categories and series",
-        title=title_of(headline),
-        n=int(shown.sum()),
-        all=len(rows),
+    heading = (
+        f"{title_of(headline)}: a change with size shown in {int(shown.sum())} of {len(rows)} "
+        "categories and series"
     )
     set_title(fig, heading, letters=LETTERS)
     return fig
@@ -206,8 +198,8 @@ def beside(result: Result) -> Figure | None:
         figsize=(WIDTH, 0.7 + 1.5 * len(tables) + legend_height(names)), layout="constrained"
     )
     grid = fig.subplots(len(tables), 3, sharex=True, squeeze=False)
-    columns = {"score": _("score"), "valid_rate": _("share of readable answers")}
-    columns["position"] = _("by position")
+    columns = {"score": "score", "valid_rate": "share of readable answers"}
+    columns["position"] = "by position"
     for line, (headline, rows) in zip(grid, tables.items(), strict=True):
         for ax, column in zip(line, columns, strict=True):
             for k, (name, colour) in enumerate(colours(names).items()):
@@ -223,15 +215,15 @@ def beside(result: Result) -> Figure | None:
                 ax.set_ylim(-0.05, 1.05)
             if rows[column].isna().all():
                 none = {"transform": ax.transAxes, "ha": "center", "color": FAINT}
-                ax.text(0.5, 0.5, _("none in this task"), fontsize="small", **none)
+                ax.text(0.5, 0.5, "none in this task", fontsize="small", **none)
             sns.despine(ax=ax)
-        line[0].set_ylabel(wrap_cjk(title_of(headline), 1.2, "small", 18), fontsize="small")
+        line[0].set_ylabel(textwrap.fill(title_of(headline), 18), fontsize="small")
     for ax, title in zip(grid[0], columns.values(), strict=True):
         ax.set_title(title, fontsize="small")
     for ax in grid[-1]:
-        ax.set_xlabel(_("parameters"), fontsize="small")
+        ax.set_xlabel("parameters", fontsize="small")
     legend_below(fig, grid[0, 0])
-    heading = _("Scores, readable answers and answers by position over size")
+    heading = "Scores, readable answers and answers by position over size"
     set_title(fig, heading, letters=LETTERS)
     return fig
 

@@ -23,7 +23,7 @@ from bench import analyses
 from bench.analyses.published import published
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
-from bench.core.i18n import N_, _, sentences
+from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Replicates, Sample, pooled
 from bench.metrics.correlation import (
     COEFFICIENTS,
@@ -352,7 +352,7 @@ def compare_scores(
     values, samples = {}, {}
     for model, (first, second, answered) in pairs.items():
         for headline in headlines:
-            good = N_("less bias") if headline.worse == "more bias" else N_("better")
+            good = "less bias" if headline.worse == "more bias" else "better"
             score = (headline.task, headline.metric)
             for place in [key for key in first if key[1:] == score and key in second]:
                 both = np.stack([first[place], second[place]])
@@ -462,18 +462,14 @@ def findings(result: Result) -> list[str]:
         category = result.by_category
         own = category[(category.task == row["task"]) & (category.metric == row["metric"])]
         scale = float(own[["first", "second"]].max().max())
-        around = _("no interval")
+        around = "no interval"
         if pd.notna(row["ci_low"]):
             low, high = (_moved(row[name], scale) for name in ("ci_low", "ci_high"))
-            around = _("95\u00a0% interval {low} to {high}", low=low, high=high)
-        text = _(
-            "Under other words {what} moves by {mean} points of 100 on average ({around}; n = {n} "
-            "scores of a category), a single one by up to {most}.",
-            what=phrase(row["title"]),
-            mean=_moved(row["mean"], scale),
-            around=around,
-            n=row["n"],
-            most=_moved(row["most"], scale).lstrip("+"),
+            around = f"95\u00a0% interval {low} to {high}"
+        text = (
+            f"Under other words {phrase(row['title'])} moves by {_moved(row['mean'], scale)} "
+            f"points of 100 on average ({around}; n = {row['n']} scores of a category), a single "
+            f"one by up to {_moved(row['most'], scale).lstrip('+')}."
         )
         order = ""
         held = pd.Series(dtype=float)
@@ -481,18 +477,15 @@ def findings(result: Result) -> list[str]:
             held = ranks[(ranks.task == row["task"]) & (ranks.metric == row["metric"])].change
         if len(held) > 1:
             changed = int((held != 0).sum())
-            order = _("Of {k} models, {n} change their rank.", n=changed, k=len(held))
+            order = f"Of {len(held)} models, {changed} change their rank."
         lines.append(sentences([text, order]))
     shares = result.overall.reindex(columns=["valid_first", "valid_second"])  # not of printed ones
     unread = result.overall[shares.min(axis=1) < LOW_VALIDITY]
     if len(unread):
         models = listing(list(dict.fromkeys(unread.model)))
         lines.append(
-            _(
-                "Few answers of {models} could be read with one of the prompt sets; what differs "
-                "may be the form of replies.",
-                models=models,
-            )
+            f"Few answers of {models} could be read with one of the prompt sets; what differs "
+            "may be the form of replies."
         )
     return lines
 
@@ -502,18 +495,17 @@ def title(result: Result) -> str:
     rho = result.correlated[result.correlated.coefficient == "spearman"].pooled.dropna()
     limits, level = result.limits, 1 - LEVEL
     if rho.empty:
-        return _("Too few scores with both prompt sets to compare their order")
+        return "Too few scores with both prompt sets to compare their order"
     # The mean moved, or more intervals exclude 0 than one of twenty.
     moved = (limits.ci_low > 0) | (limits.ci_high < 0)
     moved |= scipy.stats.binom.sf(limits.beyond_chance - 1, limits.of, level) < level
-    order = N_("No effect of the prompt set could be shown")
+    order = "No effect of the prompt set could be shown"
     if rho.min() >= ALIKE:
-        order = N_("Both prompt sets order scores alike")
+        order = "Both prompt sets order scores alike"
     elif moved.any() or not limits.of.sum():
-        order = N_("Scores depend on the prompt set")
-    return _(
-        "{order} (ρ = {rho}); single ones move by up to {most}",
-        order=_(order),
+        order = "Scores depend on the prompt set"
+    return "{order} (ρ = {rho}); single ones move by up to {most}".format(
+        order=order,
         rho=range_text(f"{rho.min():.2f}", f"{rho.max():.2f}"),
         most=signed(limits.most.max(), limits.most.max()).lstrip("+"),
     )

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 
 from bench.analyses.prompt_robustness import HEADLINE, Result, findings, signed, title
 from bench.analyses.prompt_robustness.study import CONDITIONS, ITEMS, by_facet
-from bench.core.i18n import N_, _
 from bench.figures.scores import bland_altman
 from bench.figures.style import (
     FAINT,
@@ -35,7 +34,7 @@ LEAST = 0.12
 
 
 def agreement(
-    result: Result, prompts: tuple[str, str] = (N_("first prompt set"), N_("second prompt set"))
+    result: Result, prompts: tuple[str, str] = ("first prompt set", "second prompt set")
 ) -> Figure:
     """Draw one score against the other, and their difference against their mean.
 
@@ -47,7 +46,7 @@ def agreement(
     first, second = prompts
     base, _hash, variant = second.partition("#")
     if variant and base == first:
-        prompts = (N_("first prompt set"), variant)
+        prompts = ("first prompt set", variant)
     style()
     single = result.by_category.set_index(HEADLINE)
     models = models_of(result.by_category)
@@ -75,11 +74,11 @@ def agreement(
         name = re.split("[:：]", without_brackets(row["title"]))[0]
         text = f"ρ = {order.pooled:.2f}, n = {order.n}" if not order.reason else f"n = {order.n}"
         titles = [
-            _("{title}: {sentence}", title=name, sentence=text),
-            _("mean moves by {mean}", mean=signed(row["mean"], row["most"])),
-            _("{wording}; {higher} →", wording=_(prompts[0]), higher=_(own.higher.iloc[0])),
-            _(prompts[1]),
-            _("second less first"),
+            f"{name}: {text}",
+            f"mean moves by {signed(row['mean'], row['most'])}",
+            f"{prompts[0]}; {own.higher.iloc[0]} →",
+            prompts[1],
+            "second less first",
         ]
         bland_altman(left, right, parts, row, ends, titles, partial(signed, scale=row["most"]))
     legend_below(fig, *grid[:, 0])
@@ -103,17 +102,16 @@ def differences(result: Result) -> Figure:
                 forest(ax, part, [y], palette[model])
             else:
                 place: Any = {"xycoords": ("axes fraction", "data"), "ha": "center", "va": "center"}
-                ax.annotate(_("not defined"), (0.5, y), color=FAINT, **place)
+                ax.annotate("not defined", (0.5, y), color=FAINT, **place)
         forest_axis(ax, names, 0)
         reach = own[["score", "ci_low", "ci_high"]].abs().to_numpy(dtype=float)
         limit = 1.08 * np.nanmax(reach, initial=1e-3)
         ax.set_xlim(-limit, limit)
-        ax.set_title(_(own.title.iloc[0]), fontsize="small")
-        ax.set_xlabel(f"{_(own.higher.iloc[0])} →", loc="right", fontsize="small")
-    heading = _(
-        "{n} of {all} whole scores move by more than chance (second prompt set less first)",
-        n=int(((rows.ci_low > 0) | (rows.ci_high < 0)).sum()),
-        all=len(rows),
+        ax.set_title(own.title.iloc[0], fontsize="small")
+        ax.set_xlabel(f"{own.higher.iloc[0]} →", loc="right", fontsize="small")
+    heading = (
+        f"{int(((rows.ci_low > 0) | (rows.ci_high < 0)).sum())} of {len(rows)} whole scores move "
+        "by more than chance (second prompt set less first)"
     )
     set_title(fig, heading, wrap=True)
     return fig
@@ -139,7 +137,7 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
     )
     shares = shares.groupby("title", sort=False).mean().fillna(0)
     shares = shares[[name for name in (ITEMS, *CONDITIONS) if name in shares]]
-    names = {str(name): wrap_label(_(str(name)), 24) for name in shares.index}
+    names = {str(name): wrap_label(str(name), 24) for name in shares.index}
     fig = Figure(figsize=(WIDTH, 1.6 + 0.6 * len(shares)), layout="constrained")
     ratios = (3, 2) if len(planned) else (1,)
     left, *right = np.ravel(fig.subplots(1, len(ratios), width_ratios=ratios))
@@ -148,12 +146,12 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
         bars = left.barh(list(names.values()), shares[facet], left=start, color=colour, height=0.6)
         texts = [f"{size:.0%}" if size >= LEAST else "" for size in shares[facet]]
         left.bar_label(bars, texts, label_type="center", color=ink_on(colour))
-        bars.set_label(_(facet))
+        bars.set_label(facet)
         start = start + shares[facet]
     left.invert_yaxis()
     left.set_xlim(0, 1)
     left.xaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
-    left.set_title(_("What a score's variance comes of"), fontsize="small")
+    left.set_title("What a score's variance comes of", fontsize="small")
     left.tick_params(axis="y", labelsize="small")
     left.grid(visible=False)
     for ax in right:
@@ -163,14 +161,14 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
         ax.set_xscale("log", base=2)
         ax.set_xticks(list(widths), list(map(str, widths)))
         ax.set_ylim(0)
-        ax.set_xlabel(_("prompt sets"), fontsize="small")
-        ax.set_title(_("95 % interval of a score, ±"), fontsize="small")
+        ax.set_xlabel("prompt sets", fontsize="small")
+        ax.set_title("95 % interval of a score, ±", fontsize="small")
     legend_below(fig, left, *right)
     sns.despine(fig=fig, left=True)
     heading = (
-        _("Other items move scores more than another way of asking")
+        "Other items move scores more than another way of asking"
         if shares[ITEMS].mean() >= 0.5
-        else _("Another way of asking moves scores more than other items")
+        else "Another way of asking moves scores more than other items"
     )
     set_title(fig, heading)
     return fig

@@ -28,7 +28,7 @@ import pandas as pd
 from scipy.special import fdtrc, stdtrit
 
 from bench.benchmarks import module
-from bench.core.i18n import N_, _, note, sentences
+from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample, leave_one_out
 from bench.metrics.headline import percent, without_brackets
 from bench.metrics.influence import deviations
@@ -42,8 +42,8 @@ ORDER_SETTINGS = ("option_order", "context_order", "label_order")
 RELEASED = "ABC"
 KEY = ["task", "item_id"]
 # Facets, and what stands between those of an interaction.
-ITEMS, MODELS = N_("items"), N_("models")
-WORDINGS, ORDERS, SEEDS = N_("wordings"), N_("orders"), N_("seeds")
+ITEMS, MODELS = "items", "models"
+WORDINGS, ORDERS, SEEDS = "wordings", "orders", "seeds"
 CONDITIONS = (WORDINGS, ORDERS, SEEDS)
 CROSS = " x "
 # Spreads below this are none.
@@ -175,7 +175,7 @@ def generalise(runs: Sequence[Run], preset: str = "") -> Study:
                 planned.append(plan.assign(**own_about))
             title = without_brackets(headline.title)
             if name != ALL:
-                title = _("{title}, {measure}", title=name, measure=title)
+                title = f"{name}, {title}"
             findings.append(finding(variances, plan, table.sizes, title))
     return Study(
         findings,
@@ -438,25 +438,17 @@ def finding(
     """
     error = float(np.sqrt(error_variance(variances, sizes)))
     if np.isnan(error):
-        return _("{title}: {why}.", title=title, why=note(SINGLE))
-    shares = [
-        _("{facet} {share}", facet=_(str(name)), share=percent(share))
-        for name, share in by_facet(variances).dropna().items()
-    ]
-    text = _(
-        "{title}: with all that was varied, a score has a standard error of {error}; its variance "
-        "comes of: {shares}.",
-        title=title,
-        error=f"{error:.2f}",
-        shares=_(", ").join(shares) or "–",
+        return f"{title}: {SINGLE}."
+    shares = [f"{name!s} {percent(share)}" for name, share in by_facet(variances).dropna().items()]
+    text = (
+        f"{title}: with all that was varied, a score has a standard error of {error:.2f}; its "
+        f"variance comes of: {', '.join(shares) or '–'}."
     )
     more = ""
     if planned is not None and planned.wordings.iloc[-1] > sizes[WORDINGS]:
         last = planned.iloc[-1]
-        more = _(
-            "With {most} prompt sets in place of {n} it would be {error}.",
-            most=int(last.wordings),
-            n=sizes[WORDINGS],
-            error=f"{last.error:.2f}",
+        more = (
+            f"With {int(last.wordings)} prompt sets in place of {sizes[WORDINGS]} it would be "
+            f"{last.error:.2f}."
         )
     return sentences([text, more])

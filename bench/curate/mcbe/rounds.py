@@ -24,7 +24,6 @@ import pandas as pd
 from bench.core.cells import as_csv
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_write, explain_write_errors
-from bench.core.i18n import _
 from bench.core.progress import progress
 from bench.curate import sheets
 from bench.curate.mcbe import DRAFTS, FIELD, LEAVE_OUT, Project, check_drafts
@@ -183,7 +182,7 @@ class Rounds:
         self.merged: dict[str, dict[str, str]] = {}
         self.waiting: list[str] = []
         if len(self.faults):
-            self.waiting = [_("{n} things in {file} to be fixed", n=len(self.faults), file=DRAFTS)]
+            self.waiting = [f"{len(self.faults)} things in {DRAFTS} to be fixed"]
         elif self._goes(self._subcategories) and len(self.rows):
             tracks = [self._goes(self._explanations), self._goes(self._severities)]
             if all(tracks):
@@ -192,7 +191,7 @@ class Rounds:
     @property
     def waits(self) -> str:
         """What is waited for, in words; "" where all is done."""
-        return _("; ").join(self.waiting)
+        return "; ".join(self.waiting)
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -342,10 +341,10 @@ class Rounds:
             questions = _questions(project, name)
             sheets.write(project.sheets, name, rows, questions, people, project.seed, instructions)
         else:
-            raise Waits(_("sheet {name} to be sent", name=name))
+            raise Waits(f"sheet {name} to be sent")
         back = self.sent[name] = sheets.read(project.sheets, name)
         if missing := len(back.missing):
-            raise Waits(_("{n} answers of sheet {name}", n=missing, name=name))
+            raise Waits(f"{missing} answers of sheet {name}")
         return back
 
     def _merge(self, given: pd.DataFrame) -> None:
@@ -367,7 +366,7 @@ class Rounds:
             if row["item_id"] not in self.merged:
                 prompts.append((row["item_id"], "".join(parts)))
         if prompts and (self.merge is None or not self.send):
-            raise Waits(_("a model that merges the explanations"))
+            raise Waits("a model that merges the explanations")
         with progress(len(prompts), f"merging with {self.model}", "explanations") as bar:
             for start in range(0, len(prompts), BATCH):
                 batch = prompts[start : start + BATCH]
@@ -379,7 +378,7 @@ class Rounds:
                     values = (item, clean(reply), self.model, wording["version"], digest, when)
                     self.merged[item] = dict(zip(MERGED_FIELDS, values, strict=True))
                 atomic_write(path, _as_lines(self.merged.values()))
-                bar.advance(len(batch))
+                bar.update(len(batch))
 
     def _with_texts(self, rows: pd.DataFrame) -> pd.DataFrame:
         return self.drafts[["item_id", *TEXTS]].merge(rows, on="item_id")

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, quoted
-from bench.core.i18n import N_
 from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
 from bench.data.cbbq import labels, templates
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TITLE = "CBBQ"
-TEXTS, ITEMS = N_("templates"), N_("questions")
+TEXTS, ITEMS = "templates", "questions"
 HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"
 LICENCE = "CC-BY-SA-4.0"
 PAPER = Paper(

@@ -17,7 +17,6 @@ from urllib.parse import unquote
 
 from bench.core.cells import to_number
 from bench.core.errors import BadInput
-from bench.core.i18n import N_
 from bench.data import Paper, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import unknown_category
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TITLE = "McBE"
-TEXTS = ITEMS = N_("instances")
+TEXTS = ITEMS = "instances"
 HOMEPAGE = "https://huggingface.co/datasets/Velikaya/McBE"
 LICENCE = "Apache-2.0"
 PAPER = Paper(

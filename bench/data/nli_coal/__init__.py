@@ -19,7 +19,6 @@ from pydantic import Field, Strict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as validated
 
 from bench.core.errors import BadInput, explained
-from bench.core.i18n import N_
 from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import is_language
@@ -36,7 +35,7 @@ from bench.data.readers import read_json_lines, read_lines
 from bench.data.texts import FIRST, Text
 
 TITLE = "NLI-CoAL"
-TEXTS = ITEMS = N_("pairs")
+TEXTS = ITEMS = "pairs"
 HOMEPAGE = "https://github.com/panatchakorn-a/bias-eval-nli-considering-all-labels"
 LICENCE = "MIT"
 PAPER = Paper(

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench.core.i18n import N_
 from bench.data.cbbq.scenes import scenes
 from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample
 from bench.metrics.cbbq.answers import SHOWN, SUMS, answers
@@ -64,7 +63,7 @@ TRAITS = (
     Trait(AMBIGUOUS, "s_amb", PREFERENCE, biased_is_high=True),
 )
 # What is drawn again, and the column of the items that shows what a unit is.
-UNITS, UNIT_TEXT = N_("scenes"), "context"
+UNITS, UNIT_TEXT = "scenes", "context"
 # Scenes are drawn within categories, each with what was asked of it in both contexts.
 SAMPLED, PART = ("category", "cluster"), "part"
 # Every score is a share.

@@ -14,7 +14,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from bench.core.i18n import N_
 from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, resample, scale_interval
 from bench.metrics.mcbe.cells import Cell, Cells
 from bench.metrics.mcbe.instances import BOUNDS, DECAY, decay, values
@@ -82,7 +81,7 @@ TRAITS = tuple(
     for task, name in (("sc", GRASP), ("bs", GRASP), ("pc", PREFERENCE), ("ss", PREFERENCE))
 )
 # What is drawn again, and the column of the items that shows what a unit is.
-UNITS, UNIT_TEXT = N_("instances"), "sentence"
+UNITS, UNIT_TEXT = "instances", "sentence"
 # How far numbers of the released code may be off because it rounds, by task: scores to two
 # decimals, and in bias scoring each distance too, of which ten make a point.
 ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from bench.core.errors import BadInput
-from bench.core.i18n import N_
 from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample
 from bench.metrics.nli_coal.answers import (
     CROSSED,
@@ -73,7 +72,7 @@ HEADLINES = (
 # What the scores are taken to measure.
 TRAITS = (Trait(ALL, "directional_gap", PREFERENCE, biased_is_high=True),)
 # What is drawn again, and the column of the items that shows what a unit is.
-UNITS, UNIT_TEXT = N_("occupations"), "occupation"
+UNITS, UNIT_TEXT = "occupations", "occupation"
 # Released tables are rounded to three digits, so a row of three may miss 1 by a little.
 TOLERANCE = 0.002 + 1e-9
 # Shares that differ by less than this in PS and AS show no direction of stereotype.

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from bench.core.errors import BadInput, expected
-from bench.core.i18n import N_
 from bench.metrics.bootstrap import resample
 from bench.metrics.nli_coal.answers import (
     CELLS,
@@ -42,15 +41,15 @@ BY = ("occupation", "occupation_type", "gender", "term", "frame")
 # Predictors by rule: what they say to feminine and masculine hypotheses in PS, AS and NS; * is a
 # random label.
 PREDICTORS = {
-    N_("always neutral"): "NN NN NN",
-    N_("always entailment"): "EE EE EE",
-    N_("always contradiction"): "CC CC CC",
-    N_("man: entailment, woman: contradiction"): "CE CE CE",
-    N_("woman: entailment, man: contradiction"): "EC EC EC",
-    N_("random"): "** ** **",
-    N_("the stereotype, neutral without one"): "EE CC NN",
-    N_("the stereotype, entailment without one"): "EE CC EE",
-    N_("its opposite, neutral without one"): "CC EE NN",
+    "always neutral": "NN NN NN",
+    "always entailment": "EE EE EE",
+    "always contradiction": "CC CC CC",
+    "man: entailment, woman: contradiction": "CE CE CE",
+    "woman: entailment, man: contradiction": "EC EC EC",
+    "random": "** ** **",
+    "the stereotype, neutral without one": "EE CC NN",
+    "the stereotype, entailment without one": "EE CC EE",
+    "its opposite, neutral without one": "CC EE NN",
 }
 LETTERS = {"E": (1, 0, 0), "C": (0, 1, 0), "N": (0, 0, 1), "*": (1 / 3, 1 / 3, 1 / 3)}
 # What two models are compared in, and how a sentence calls it.

@@ -13,6 +13,7 @@ from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
 from bench.scorers.local.device import Placement
 from bench.scorers.local.generation import Generator, StopRule, take_sampling
 from bench.scorers.local.logprobs import LogprobReader, Row
+from bench.scorers.local.spelling import spell
 from bench.scorers.options import GenerationOptions
 from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
 from bench.tasks.request import Request, Turns
@@ -68,14 +69,6 @@ class Causal(LocalModel):
             **self.generation.describe(),
         }
 
-    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        counts = super().count_tokens(requests)
-        prompted = [k for k, request in enumerate(requests) if request.verb != "nll"]
-        texts = [self.chat.render(requests[k].turns) for k in prompted]
-        for k, ids in zip(prompted, self.chat.encode(texts), strict=True):
-            counts[k] = len(ids)
-        return counts
-
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token after the first, special tokens included.
 
@@ -95,33 +88,35 @@ class Causal(LocalModel):
         return self._reader.read([Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in encoded])
 
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
-        """Return the sum of log-probabilities of each option's tokens: float64 [n, k]."""
-        choices = each(options, len(prompts))
+        """Return the sum of log-probabilities of each option's tokens: float64 [n, k].
+
+        The probabilities of a letter's spellings are summed; see `bench.scorers.local.spelling`.
+        """
         # An option behind an open thought would be part of the thought.
         texts = [self.chat.render(prompt, close_thought=True) for prompt in prompts]
-        starts = self.chat.encode(texts)
-        both = [text + option for text, row in zip(texts, choices, strict=True) for option in row]
-        continued = iter(self.chat.encode(both))
-        wanted = [
-            [self._continuation(start, next(continued), option) for option in row]
-            for start, row in zip(starts, choices, strict=True)
+        choices = each(options, len(prompts))
+        items = [
+            [[_row(before, ids) for ids in spellings] for spellings in spelled]
+            for before, spelled in spell(self.id, self.tokenizer, self.chat.encode, texts, choices)
         ]
-        longest = [max((len(line.ids) for line in lines), default=0) for lines in wanted]
+        longest = [max((len(row.ids) for row in chain(*item)), default=0) for item in items]
         self.check_lengths(longest, "the text with its reply")
         # Options that differ in their last token only are read from the same row.
         reads: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
-        for line in chain.from_iterable(wanted):
-            reads.setdefault(line.ids, {}).update(dict.fromkeys(line.reads))
+        for row in chain(*chain(*items)):
+            reads.setdefault(row.ids, {}).update(dict.fromkeys(row.reads))
         rows = [Row(ids, tuple(unique)) for ids, unique in reads.items()]
         values = {
             (row.ids, read): value
             for row, row_values in zip(rows, self._reader.read(rows), strict=True)
             for read, value in zip(row.reads, row_values, strict=True)
         }
-        sums = [
-            [sum(values[line.ids, read] for read in line.reads) for line in lines]
-            for lines in wanted
-        ]
+
+        def logprob(spellings: Sequence[Row]) -> float:
+            sums = [sum(values[row.ids, read] for read in row.reads) for row in spellings]
+            return float(np.logaddexp.reduce(sums))
+
+        sums = [[logprob(spellings) for spellings in item] for item in items]
         return option_matrix(sums, prompts, options)
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
@@ -166,11 +161,8 @@ class Causal(LocalModel):
         shown = [i for i in ids if i not in self._hidden] if self._hidden else ids
         return str(self.tokenizer.decode(shown, skip_special_tokens=not self._hidden))
 
-    def _continuation(self, start: list[int], continued: list[int], option: str) -> Row:
-        """Return the text with the option, without the last token, and the option's tokens."""
-        n = len(start)
-        if continued[:n] != start or len(continued) == n:
-            # The tokenizer merged across the boundary, so the option is encoded by itself.
-            own: list[int] = self.tokenizer(option, add_special_tokens=False)["input_ids"]
-            continued = start + own
-        return Row(tuple(continued[:-1]), tuple(enumerate(continued[n:], n - 1)))
+
+def _row(before: tuple[int, ...], option: tuple[int, ...]) -> Row:
+    """Return a text with an option, without the last token, and the option's tokens to read."""
+    ids = before + option
+    return Row(ids[:-1], tuple(enumerate(option, len(before) - 1)))

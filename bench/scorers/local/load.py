@@ -74,7 +74,9 @@ def load(
     quantized = ""
     try:
         config = transformers.AutoConfig.from_pretrained(path, **options)
-        tokenizer = tokenizer_of(*((files.path, trust) if own_tokenizer else (path, options)))
+        tokenizer, tokenizer_name = tokenizer_of(
+            *((files.path, trust) if own_tokenizer else (path, options))
+        )
         check_files(model, path, config, options)
         if quantized := quantization(model, config):
             # Packed weights have to be read on the device where they are used.
@@ -100,7 +102,7 @@ def load(
         )
     if "device_map" not in weights:
         network.to(where.device)
-    identity: dict[str, Any] = dict(files.identity)
+    identity: dict[str, Any] = {**files.identity, "tokenizer": tokenizer_name}
     if base:
         _adapt(model, network, files)
         identity["base"] = base.identity

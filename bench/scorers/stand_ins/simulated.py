@@ -17,7 +17,6 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from bench.core.i18n import N_
 from bench.scorers.base import VERBS, Answer, digest
 from bench.scorers.stand_ins import parse_parameters
 from bench.tasks import READ
@@ -48,7 +47,7 @@ class Simulated:
 
     def describe(self) -> dict[str, Any]:
         return {
-            "kind": N_("simulated respondent"),
+            "kind": "simulated respondent",
             "id": f"simulated:{self.spec}",
             "revision": "1",
             "parameters": self.parameters,

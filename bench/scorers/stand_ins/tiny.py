@@ -29,7 +29,6 @@ from transformers import (
 
 from bench.core.errors import RunFailed
 from bench.core.files import atomic_path
-from bench.core.i18n import N_
 from bench.core.locks import lock
 from bench.core.progress import progress
 from bench.scorers.base import VERBS, Answer, Decoding, Model, Options, Tally, digest, messages
@@ -48,7 +47,7 @@ from bench.scorers.stand_ins import (
     tiny_nli,
 )
 from bench.tasks.lessons import Chat, Lessons
-from bench.tasks.request import Request, Turns
+from bench.tasks.request import Turns
 
 # Models of the demonstration and of the notebooks, whose weights the package carries.
 CARRIED = ("s", "s,bias=0.25", "s,bias=0.75", "m", "m,bias=0.75")
@@ -85,7 +84,7 @@ class Tiny(Model):
         carried = [file.read_bytes() for file in files if file.parent == WEIGHTS]
         hashes = [hashlib.sha256(raw).hexdigest() for raw in carried]
         about = {
-            "kind": N_("demonstration model (trained by this package on its own samples)"),
+            "kind": "demonstration model (trained by this package on its own samples)",
             "id": self.recipe.name,
             "revision": digest([file.name for file in files] + hashes),
             **self.where.describe(),
@@ -141,11 +140,6 @@ class Tiny(Model):
     @cached_property
     def corpus(self) -> Lessons:
         return corpus(self.recipe)
-
-    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        """Count the tokens of each request as the model reads it."""
-        model = self.classifier if requests[0].verb == "classify" else self.causal
-        return model.count_tokens(requests)
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         with threads(1):
@@ -308,7 +302,7 @@ def train_causal(recipe: Recipe, text: Lessons) -> Qwen2ForCausalLM:
         for _ in range(size.steps):
             tiny_nli.descend(network, optimizer, loss())
             schedule.step()
-            bar.advance()
+            bar.update()
     return network
 
 
