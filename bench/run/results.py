@@ -30,6 +30,8 @@ from bench.records import KEYS
 from bench.scorers.base import digest
 from bench.scorers.local import hub
 
+# Below this median, letters are the tail of what a model would write.
+LEAST_LETTER_MASS = 0.1
 # Two ways to compute the same number differ by less.
 NOISE = 1e-9
 # The source of the package's own prompts.
@@ -127,9 +129,12 @@ class Run:
         return records.read_items(self.folder)
 
     def answers(self, *, prompts: bool = True) -> pd.DataFrame:
-        """Return the records with what each answer says: `verdict`, one of `bench.tasks.VERDICTS`.
+        """Return the records with two more columns.
 
-        It is empty where no answer is right or wrong, and for the replies of a judge.
+        - `verdict` is what the answer says, one of `bench.tasks.VERDICTS`; empty where no answer is
+          right or wrong, and for the replies of a judge.
+        - `mass` is the sum of the probabilities of all letters; NaN for answers that were not read
+          by letters. The smaller it is, the less does the likeliest letter say.
 
         Args:
             prompts: whether to read the prompts too, which are most of a run's size.
@@ -142,7 +147,8 @@ class Run:
             return str(judge(task, request, parsed or "", items[item_id]))
 
         columns = (rows[name].tolist() for name in ("task", "request", "parsed", "item_id"))
-        return rows.assign(verdict=list(map(cache(verdict), *columns)))
+        verdicts = list(map(cache(verdict), *columns))
+        return rows.assign(verdict=verdicts, mass=self._letter_mass(rows))
 
     def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
         """Compute the score table under a preset, by default the run's own.
@@ -256,12 +262,26 @@ class Run:
             add(where & (table.metric == headlines.get(task, "")), text)
         return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
 
+    def _letter_mass(self, rows: pd.DataFrame) -> np.ndarray:
+        """Return the sum of the letters' probabilities of each answer, NaN without letters."""
+        by_letters = {task for task, read in self.about["read"].items() if read == "letters"}
+        return np.array(
+            [
+                np.exp(np.asarray(values, dtype=float)).sum()
+                if task in by_letters and values is not None
+                else np.nan
+                for task, values in zip(rows.task, rows.logprobs, strict=True)
+            ],
+            dtype=float,
+        )
+
     def _notes_on_tasks(
         self, table: pd.DataFrame, rows: pd.DataFrame, preset: str
     ) -> Iterator[Note]:
         """Say how the answers to each task came about."""
         room, asked = module("tasks", self.benchmark), self.about["asked"]
         judge, lost = self.judge, rows[rows.error != ""]
+        masses = pd.Series(self._letter_mass(rows)).groupby(rows.task.tolist()).median()
         for task in (task for task in dict.fromkeys(table.task) if task != ALL):
             reasons = lost.error[lost.task == task].value_counts()
             if len(reasons):
@@ -273,6 +293,13 @@ class Run:
             if cut.any():
                 share = f"{cut.sum():,} of {len(cut):,} replies"
                 yield Note(ALL, task, f"{share} were cut off at their limit of tokens")
+            if masses.get(task, np.nan) < LEAST_LETTER_MASS:
+                yield Note(
+                    ALL,
+                    task,
+                    f"the letters had a median probability mass of {masses[task]:.2g}: the model "
+                    "would rather write something else; ask it with --read text",
+                )
             if self.about["wording"]["unbiased_instruction"]:
                 yield Note(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
             if without_chat_template(self.about) and room.verbs(task, None) != ("nll",):
