@@ -139,3 +139,36 @@ def test_who_answers_by_habit_is_neither_the_best_nor_the_most_biased(tmp_path):
     row = findings(results.table(runs), "cbbq").iloc[0]
     assert row.baseline == pytest.approx(0.45, abs=0.01)
     assert "cannot be told from what its letters would give" in row.sentence
+
+
+def test_few_answers_make_no_preferred_letter(tmp_path):
+    """Three of five letters alike are no evidence, nor are five of five."""
+    (asked,) = evaluate("cbbq", tmp_path, "simulated:answer=A", categories=["gender"], limit=3)
+    few = cell(asked.scores(), "s_amb", task="ambiguous", category="gender")
+    assert (few.by_habit, few.baseline_of) == (True, LETTERS_ALONE)
+    rows = asked.records.iloc[:5]
+    few = cell(cbbq.score_records(rows, asked.items, "robust"), "s_amb", task="ambiguous")
+    assert (few.by_habit, few.baseline_of, few.baseline) == (False, "", pytest.approx(1 / 3))
+
+
+def test_repeats_of_few_questions_make_no_preferred_letter(tmp_path):
+    options = {"categories": ["gender"], "limit": 2, "repeats": 4}
+    (asked,) = evaluate("cbbq", tmp_path, "simulated:answer=A", **options)
+    row = cell(asked.scores(), "s_amb", task="ambiguous")
+    assert (row.n, row.by_habit, row.baseline_of) == (8, False, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "by_habit"),
+    [({"tasks": ["ss"], "limit": 1, "categories": ["gender"]}, False), ({"tasks": ["ss"]}, True)],
+)
+def test_few_pairs_make_no_answer_by_position(tmp_path, options, by_habit):
+    (asked,) = evaluate("mcbe", tmp_path, "simulated:answer=A", **options)
+    assert cell(asked.scores(), task="ss").by_habit == by_habit
+
+
+@pytest.mark.parametrize(("limit", "by_habit"), [(1, False), (20, True)])
+def test_few_labels_make_no_constant_classifier(tmp_path, limit, by_habit):
+    options = {"limit": limit, "tasks": ["ps", "as", "ns"]}
+    (asked,) = evaluate("nli_coal", tmp_path, "simulated:label=entailment", **options)
+    assert cell(asked.scores(), "coal", task="all").by_habit == by_habit
