@@ -253,15 +253,6 @@ def units(items: pd.DataFrame) -> pd.Series:
     return scenes(items)
 
 
-def habits(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Place, str]:
-    """Say for each headline over all categories why it tells nothing of groups.
-
-    That is where nearly all answers are the same letter.
-    """
-    note = _habit(answers(records, items, preset))
-    return {(ALL, h.task, h.metric): note for h in HEADLINES if note}
-
-
 def by_name_and_topic(
     records: pd.DataFrame, items: pd.DataFrame, preset: str = "robust"
 ) -> pd.DataFrame:

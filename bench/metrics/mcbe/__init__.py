@@ -155,18 +155,6 @@ def units(items: pd.DataFrame) -> pd.Series:
     return items.item_id
 
 
-def habits(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Place, str]:
-    """Say for each headline over all categories why it tells nothing of groups.
-
-    That is where answers are all alike; over all tasks, in at least half of them.
-    """
-    warnings = _by_habit(values(records, items, preset).terms, records, items)
-    notes = {(ALL, task, "score"): note for (name, task), note in warnings.items() if name == ALL}
-    if notes and _mostly(len(notes), records.task.nunique()):
-        notes[ALL, ALL, "score"] = next(iter(notes.values()))
-    return notes
-
-
 def _mostly(by_habit: int, tasks: int) -> bool:
     """Tell whether at least half of some tasks are answered by habit."""
     return 2 * by_habit >= tasks
@@ -368,7 +356,7 @@ def _by_habit(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -
     # A repeat of a question is no further evidence.
     repeats = records["repeat"].nunique()
 
-    def is_habit(alike: float, n: int, answers: int = 1) -> bool:
+    def is_habit(alike: float, n: float, answers: int = 1) -> bool:
         is_alike = n > 0 and alike >= ALIKE * n
         return is_alike and is_preferred(alike / repeats, n / repeats, answers=answers)
 

@@ -175,14 +175,6 @@ def bounds(
     }
 
 
-def habits(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Place, str]:
-    """Say for each headline over all languages why it shows no direction of stereotype."""
-    rows = answers(records, items)
-    totals = resample(rows, "stratum", "cluster", SUMS, draws=1)
-    note = _warnings(totals, list(dict.fromkeys(rows.category)))
-    return {(ALL, headline.task, headline.metric): note for headline in HEADLINES if note}
-
-
 def units(items: pd.DataFrame) -> pd.Series:
     """Return the unit that each item was sampled with: its occupation."""
     return items.cluster
