@@ -94,7 +94,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
     every = findings(scores, benchmark)
     worst = top_findings(every, benchmark).iloc[0]
     title, rows = module("data", benchmark).TITLE, panels[0][2]
-    compared = rows[is_informative(rows)]
+    compared = rows[is_informative(rows, panels[0][1])]
     if len(compared) > 1 and worst.model in set(compared.model):
         title = f"{title}: {worst.model} shows the most bias"
     else:

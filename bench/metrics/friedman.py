@@ -96,7 +96,7 @@ def blocks(
         BadInput: an unknown kind of block or headline.
         NoRuns: there is no block that all models have.
     """
-    chosen = _headlines(scores, benchmark, by, task, metric)
+    chosen = ranked_headlines(scores, benchmark, by, task, metric)
     rows = pd.concat([headline_rows(scores, headline) for headline in chosen], ignore_index=True)
     rows = rows[rows.category != ALL]
     twice = rows.model[rows.duplicated(["model", "category", "task"])]
@@ -139,9 +139,10 @@ def blocks(
     return Blocks(by, wide, ranks, table, [line for line in chosen if line.task in set(tasks)])
 
 
-def _headlines(
-    scores: pd.DataFrame, benchmark: str, by: str, task: str, metric: str
+def ranked_headlines(
+    scores: pd.DataFrame, benchmark: str, by: str = CATEGORY, task: str = "", metric: str = ""
 ) -> list[Headline]:
+    """Return the headlines whose scores are ranked; for the arguments see `blocks`."""
     own = module("metrics", benchmark).HEADLINES
     if by not in (CATEGORY, CELL):
         raise BadInput(expected(by, (CATEGORY, CELL), "kind of block"))

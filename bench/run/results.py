@@ -103,6 +103,11 @@ class Run:
         return str(asked.get("as_model") or asked["model"])
 
     @property
+    def kind(self) -> str:
+        """The kind of model, without details: "simulated respondent", for example."""
+        return str(self.about["model"]["kind"]).partition(" (")[0]
+
+    @property
     def judge(self) -> str:
         """The judge, as `model`; empty without one."""
         asked = self.about["asked"]
@@ -363,7 +368,9 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
         if any(tasks != shared for tasks in asked):
             common = [task for task in module("tasks", runs[0].benchmark).TASKS if task in shared]
     tables = [
-        (run.scores_beside if beside else run.scores)(preset, common).assign(model=name)
+        (run.scores_beside if beside else run.scores)(preset, common).assign(
+            model=name, kind=run.kind
+        )
         for run, name in zip(runs, labels(runs), strict=True)
     ]
     return pd.concat(
