@@ -14,6 +14,7 @@ import scipy
 from bench.core.cells import as_csv, guarded
 from bench.core.errors import plain
 from bench.core.files import atomic_path, explain_write_errors
+from bench.core.numbers import half_up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,7 +81,11 @@ def to_latex(frame: pd.DataFrame, long: bool = False) -> str:
     """Write a table as LaTeX with booktabs; texts are escaped, and NaN is a dash."""
     with pd.option_context("styler.render.max_elements", NO_LIMIT):
         text: str = _texts(frame, _tex).to_latex(
-            index=False, escape=False, float_format="%.3f", na_rep="--", longtable=long
+            index=False,
+            escape=False,
+            float_format=lambda number: str(half_up(number, 3)),
+            na_rep="--",
+            longtable=long,
         )
     return text
 

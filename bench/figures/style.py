@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from bench.core.numbers import decimals
 from bench.data import dataset
 from bench.metrics.headline import LOW_VALIDITY
 
@@ -303,7 +304,9 @@ def cell_texts(
     rows = rows if "valid_rate" in rows else rows.assign(valid_rate=1.0)
     rates = rows.pivot_table(index=index, columns=columns, values="valid_rate", sort=False)
     low = (rates.reindex_like(values) < LOW_VALIDITY).to_numpy() & values.notna().to_numpy()
-    texts = values.astype(float).map(f"{{:.{digits}f}}".format).to_numpy(dtype=object, copy=True)
+    texts = (
+        values.astype(float).map(partial(decimals, digits=digits)).to_numpy(dtype=object, copy=True)
+    )
     texts[low] += "*"
     share = f"{LOW_VALIDITY:.0%}"
     return texts, f"*: less than {share} readable" if low.any() else ""

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import scipy
 
+from bench.core.numbers import decimals
 from bench.metrics.table import ALL
 
 
@@ -53,7 +54,7 @@ def precision_note(task: Any) -> str:
             f"readings checked by hand: none of {task.replies} replies was read, "
             f"{task.unread} of them with an answer"
         )
-    bounds = f"{100 * task.ci_low:.0f} to {100 * task.ci_high:.0f}"
+    bounds = f"{decimals(100 * task.ci_low)} to {decimals(100 * task.ci_high)}"
     return (
         f"readings checked by hand: {task.right} of {task.read} right, 95 % interval {bounds} "
         f"({task.misread} misread, {task.read_though_none} read though none, {task.unread} unread)"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple, Self
 
@@ -20,6 +20,7 @@ from bench import records
 from bench.benchmarks import module
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
+from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
 from bench.metrics.bootstrap import Draw, Replicates, resample
@@ -81,7 +82,9 @@ class Run:
         rows = pd.concat([headline_rows(scores, headline) for headline in headlines])
         names = ["task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate"]
         shown = rows.loc[rows.category == ALL, names]
-        table = shown.to_html(index=False, na_rep="—", float_format="{:.3f}".format, border=0)
+        table = shown.to_html(
+            index=False, na_rep="—", float_format=partial(decimals, digits=3), border=0
+        )
         return f"<p>{as_html(self._summary())}</p>{table}"
 
     def _summary(self) -> str:

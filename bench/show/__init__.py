@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 from bench.benchmarks import module
 from bench.core import export
 from bench.core.errors import BadInput, quoted
+from bench.core.numbers import decimals
 from bench.core.text import PLAIN, as_html, column, distinct_lines, language_of, shortened, truncate
 from bench.data import audit_module, check, spread_evenly
 from bench.data import find as find_data
@@ -303,7 +304,7 @@ def _score_cell(
         if not math.isnan(score):
             shade = round(100 * headline.badness(score))
     return {
-        "text": "—" if math.isnan(score) else f"{score:.{digits}f}",
+        "text": decimals(score, digits),
         "interval": range_text(record["ci_low"], record["ci_high"], digits),
         "shade": shade,
         "note": record["note"] if math.isnan(score) else "",

@@ -32,6 +32,7 @@ from bench.analyses import same_data
 from bench.analyses.published import published
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
+from bench.core.numbers import signed
 from bench.core.text import sentences
 from bench.data import OWN_SAMPLES
 from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample
@@ -549,8 +550,7 @@ def _change(row: Mapping[Any, Any], headline: Headline, is_pair: bool) -> str:
 
 def amount(headline: Headline, value: float) -> str:
     """Write a change of a score with its sign, in points of 100, shares too."""
-    text = f"{value * (100 if headline.limits[1] <= 1 else 1):+.1f}"
-    return text.replace("-", "−") if float(text) else "0.0"
+    return signed(value * (100 if headline.limits[1] <= 1 else 1), 1)
 
 
 def _caveats(rows: pd.DataFrame, headline: Headline) -> list[str]:

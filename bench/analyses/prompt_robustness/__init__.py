@@ -23,6 +23,7 @@ from bench import analyses
 from bench.analyses.published import published
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
+from bench.core.numbers import decimals, signed
 from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Replicates, Sample, pooled
 from bench.metrics.correlation import (
@@ -504,20 +505,16 @@ def title(result: Result) -> str:
         order = "Both prompt sets order scores alike"
     elif moved.any() or not limits.of.sum():
         order = "Scores depend on the prompt set"
-    return "{order} (ρ = {rho}); single ones move by up to {most}".format(
-        order=order,
-        rho=range_text(f"{rho.min():.2f}", f"{rho.max():.2f}"),
-        most=signed(limits.most.max(), limits.most.max()).lstrip("+"),
-    )
+    ends = range_text(decimals(rho.min(), 2), decimals(rho.max(), 2))
+    most = decimals(limits.most.max(), digits(limits.most.max()))
+    return f"{order} (ρ = {ends}); single ones move by up to {most}"
 
 
 def _moved(value: float, scale: float) -> str:
     """Write a change in points of 100, of scores up to `scale`."""
-    text = f"{value:+z.1f}" if scale > 1 else f"{100 * value:+z.0f}"
-    return text.replace("-", "−") if float(text) else text.lstrip("+-")
+    return signed(value, 1) if scale > 1 else signed(100 * value)
 
 
-def signed(value: float, scale: float) -> str:
-    """Write a change of a score with its sign, and digits as shares or points need them."""
-    plain = f"{abs(value):.{1 if scale > 1 else 2}f}"
-    return plain if float(plain) == 0 else f"{'+' if value > 0 else '−'}{plain}"
+def digits(scale: float) -> int:
+    """Return the digits of a change that scores up to `scale` need: shares two, points one."""
+    return 1 if scale > 1 else 2
