@@ -391,12 +391,12 @@ def audit(run: Run) -> None:
     _display("paragraph", text)
     if len(faults):
         table(faults, "data_faults")
-    kept, gone = (pd.DataFrame(run.about[name]) for name in ("touched", "unfit"))
-    touched = pd.concat([kept.assign(left_out="no"), gone.assign(left_out="yes")])
-    if len(touched):
+    concerned = {"no": run.about["touched"], "yes": run.about["unfit"]}
+    if rows := [{**row, "left_out": out} for out, own in concerned.items() for row in own]:
         used = ", ".join(f"{name}={value}" for name, value in settings.items())
         _display("paragraph", f"Questions that the settings ({used}) concern.")
-        table(touched[["category", "task", "items", "why", "left_out"]], "data_touched")
+        columns = ["category", "task", "items", "why", "left_out"]
+        table(pd.DataFrame(rows, columns=columns), "data_touched")
 
 
 def notes(texts: Iterable[str]) -> None:

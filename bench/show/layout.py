@@ -44,6 +44,10 @@ CODES: dict[str, Callable[[str], str]] = {
     "source": lambda source: source.replace(" x ", " × "),
     "nuisance": column,
 }
+# Columns of counts, of which pandas makes floats where one is missing.
+COUNTS = {"n", "of", "answers", "blocks", "categories", "instances", "items", "models", "pairs"}
+COUNTS |= {"questions", "replies", "requests", "rows", "scenes", "sentences", "templates", "texts"}
+COUNTS |= {"units"}
 # A column that says in words what the others say in numbers.
 IN_WORDS = "sentence"
 # Columns with reasons.
@@ -169,8 +173,8 @@ def _text(name: Any, value: object, digits: int) -> Cell:
         return Cell(str(value)[:16].replace("T", " "))
     if not isinstance(value, int | float):
         return Cell(shortened(value, CELL))
-    if isinstance(value, int):
-        return Cell(f"{value:,}", is_number=True)
+    if isinstance(value, int) or (name in COUNTS and value.is_integer()):
+        return Cell(f"{int(value):,}", is_number=True)
     if re.match(r"p(_|$)", str(name)):
         return Cell("<\u00a00.001" if value < 0.001 else decimals(value, 3), is_number=True)
     return Cell(decimals(value, digits), is_number=True)
