@@ -5,7 +5,6 @@ from collections.abc import Container, Mapping
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
 from bench.core.numbers import decimals
@@ -22,6 +21,7 @@ from bench.figures.style import (
     markers,
     models_of,
     style,
+    white_at,
     wrap_label,
 )
 from bench.metrics.mcbe.instances import DECAY, decay
@@ -50,7 +50,7 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     wide = wide.reindex(index=_tasks(wide.index), columns=models_of(scores)).astype(float)
     baselines = rows[rows.baseline_of == ""].groupby("task").baseline.mean()
     white = baselines.reindex(wide.index).fillna(float(np.mean(LIMITS)))
-    shades = wide.apply(lambda row: TwoSlopeNorm(white[row.name], *LIMITS)(row), axis=1, raw=False)
+    shades = wide.apply(lambda row: white_at(white[row.name], LIMITS)(row), axis=1, raw=False)
     texts, starred = cell_texts(wide, rows, "task", 0)
     fig = heatmap_figure(
         pd.DataFrame(shades.tolist(), wide.index, wide.columns),

@@ -62,6 +62,8 @@ DASHES = ("-", "--", ":", "-.")
 # values are the biased ones.
 BIAS_PALETTE, BIAS_IS_LOW_PALETTE = "RdBu_r", "RdBu"
 INK, FAINT = "#222222", "#8a8a8a"
+# A scale goes on so far beyond a middle that is the lowest or highest score.
+BEYOND = 1e-6
 # Points of the sizes that pictures name.
 POINTS = {"medium": 9.6, "small": 8.0, "x-small": 6.7}
 
@@ -227,6 +229,12 @@ def line_styles(models: Sequence[str]) -> dict[str, str]:
     return {model: DASHES[k // COLOURS % len(DASHES)] for k, model in enumerate(models)}
 
 
+def white_at(centre: float, limits: tuple[float, float]) -> mpl.colors.TwoSlopeNorm:
+    """Return a scale of colours that is white at `centre`, be it the lowest or highest score."""
+    low, high = limits
+    return mpl.colors.TwoSlopeNorm(centre, min(low, centre - BEYOND), max(high, centre + BEYOND))
+
+
 def heatmap(
     ax: Axes,
     values: pd.DataFrame,
@@ -240,8 +248,7 @@ def heatmap(
     asked: np.ndarray | bool = True,
 ) -> None:
     """Draw a heatmap that is white at `centre`; a gap where something was asked is hatched."""
-    low, high = limits
-    centre = min(max(centre, low + 1e-6), high - 1e-6)
+    norm = white_at(centre, limits)
     sns.heatmap(
         values.astype(float),
         ax=ax,
@@ -249,9 +256,9 @@ def heatmap(
         fmt="",
         annot_kws={"size": size},
         cmap=palette,
-        norm=mpl.colors.TwoSlopeNorm(centre, low, high),
-        vmin=low,
-        vmax=high,
+        norm=norm,
+        vmin=norm.vmin,
+        vmax=norm.vmax,
         linewidths=1,
         linecolor="white",
         cbar=colour_bar,
