@@ -30,6 +30,8 @@ CATEGORY, CELL = "category", "category x task"
 # scipy's test needs this many models; two are compared by bench.metrics.significance.
 LEAST_MODELS = 3
 LEAST_BLOCKS = 2
+# Of scores; later ones are of computing.
+DECIMALS = round(-math.log10(NOISE))
 CARDS = read_cards(__file__, "friedman")
 
 
@@ -131,7 +133,7 @@ def blocks(
             f"({why or 'no scores by category'}); name models that were asked the same"
         )
     # A score that two models reach in two ways differs in the last digit; that is a tie.
-    wide = wide.round(round(-math.log10(NOISE)))
+    wide = wide.round(DECIMALS)
     signs = {headline.task: 1 if headline.biased_is_high else -1 for headline in chosen}
     tasks = rows.drop_duplicates("block").set_index("block").task.reindex(wide.index)
     ranks = wide.mul(tasks.map(signs), axis=0).rank(axis=1)
@@ -278,7 +280,8 @@ def pairs(blocks: Blocks) -> pd.DataFrame:
     rows = []
     for first, second in combinations(ranks.columns, 2):
         difference = float(ranks[first].mean() - ranks[second].mean())
-        less = (blocks.scores[first] - blocks.scores[second]).to_numpy()
+        # So are two differences: .8 - .7 and .3 - .2.
+        less = (blocks.scores[first] - blocks.scores[second]).round(DECIMALS).to_numpy()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of ties: scipy takes the normal distribution
             wilcoxon = float(scipy.stats.wilcoxon(less).pvalue) if less.any() else 1.0
