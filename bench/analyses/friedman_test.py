@@ -157,7 +157,7 @@ def tables(result: Result) -> dict[str, pd.DataFrame]:
         "friedman": friedman.as_table(result.test),
         "mean_ranks": result.mean_ranks,
         "pairs": result.pairs,
-        "scores_by_block": result.blocks.scores.round(2).reset_index(),
+        "scores_by_block": result.blocks.scores.reset_index(),
         "left_out": result.blocks.left_out,
         "ties": friedman.ties(result.blocks),
         "metric_cards": cards(friedman.CARDS),

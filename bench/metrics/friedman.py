@@ -30,7 +30,7 @@ CATEGORY, CELL = "category", "category x task"
 # scipy's test needs this many models; two are compared by bench.metrics.significance.
 LEAST_MODELS = 3
 LEAST_BLOCKS = 2
-# Of scores; later ones are of computing.
+# Decimals by which scores and differences are ranked; later ones are of computing.
 DECIMALS = round(-math.log10(NOISE))
 CARDS = read_cards(__file__, "friedman")
 
@@ -132,11 +132,10 @@ def blocks(
             f"{benchmark}: no {by} has a score of every model "
             f"({why or 'no scores by category'}); name models that were asked the same"
         )
-    # A score that two models reach in two ways differs in the last digit; that is a tie.
-    wide = wide.round(DECIMALS)
     signs = {headline.task: 1 if headline.biased_is_high else -1 for headline in chosen}
     tasks = rows.drop_duplicates("block").set_index("block").task.reindex(wide.index)
-    ranks = wide.mul(tasks.map(signs), axis=0).rank(axis=1)
+    # A score that two models reach in two ways differs in the last digit; that is a tie.
+    ranks = wide.round(DECIMALS).mul(tasks.map(signs), axis=0).rank(axis=1)
     table = pd.DataFrame(left_out, columns=["what", "name", "lacking", "why"])
     return Blocks(by, wide, ranks, table, [line for line in chosen if line.task in set(tasks)])
 
@@ -210,9 +209,9 @@ def as_table(result: Friedman) -> pd.DataFrame:
 def ties(blocks: Blocks) -> pd.DataFrame:
     """List the models that share a score: `block`, `score`, `models`."""
     rows = [
-        (block, float(str(score)), ", ".join(tied.index))
+        (block, round(float(tied.iloc[0]), DECIMALS), ", ".join(tied.index))
         for block, row in blocks.scores.iterrows()
-        for score, tied in row.groupby(row)
+        for _rank, tied in row.groupby(blocks.ranks.loc[block])
         if len(tied) > 1
     ]
     return pd.DataFrame(rows, columns=["block", "score", "models"])
