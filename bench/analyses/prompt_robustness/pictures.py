@@ -27,6 +27,7 @@ from bench.figures.style import (
     style,
     wrap_label,
 )
+from bench.metrics.bootstrap import LEVEL
 from bench.metrics.headline import percent, without_brackets
 
 MARKERS = "os^Dv<>phX*P"
@@ -117,7 +118,7 @@ def differences(result: Result) -> Figure:
         ax.set_title(own.title.iloc[0], fontsize="small")
         ax.set_xlabel(f"{own.higher.iloc[0]} →", loc="right", fontsize="small")
     heading = (
-        f"{int(((rows.ci_low > 0) | (rows.ci_high < 0)).sum())} of {len(rows)} whole scores move "
+        f"{int((rows.p_holm < 1 - LEVEL).sum())} of {len(rows)} whole scores move "
         "by more than chance (second prompt set less first)"
     )
     set_title(fig, heading, wrap=True)
