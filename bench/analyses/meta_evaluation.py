@@ -450,9 +450,10 @@ def _r_text(correlated: pd.DataFrame, language: str, measure: str, *, p: bool = 
     r = range_text(*(decimals(end, 2) for end in known.value.agg(["min", "max"])))
     if not p:
         return f"r = {r}"
+    ends = range_text(*map(format_p, known.p.agg(["min", "max"]))).replace("to p =", "to")
     return (
-        f"r = {r} between the rate put in and the score (Pearson, by seed; "
-        f"{format_p(known.p.max())}; n = {int(known.n.min())})"
+        f"r = {r} between the rate put in and the score (Pearson, by seed; {ends}; "
+        f"n = {int(known.n.min())})"
     )
 
 
