@@ -64,7 +64,9 @@ def test_table_3_follows_from_its_distributions_of_labels(
         shares = [[value[name, label] for label in LABELS] for name in ("ps", "as", "ns")]
         fn, coal = nli_coal.scores(shares, (1000, 1000, 3320 if language == "zh" else 3420))
         expected = differ.get(str(model), value["all", measure])
-        assert float(half_up({"fn": fn, "coal": coal}[measure], 3)) == pytest.approx(expected), model
+        assert float(half_up({"fn": fn, "coal": coal}[measure], 3)) == pytest.approx(expected), (
+            model
+        )
         cautioned = part.set_index("metric").caution[measure] != ""
         assert cautioned == (model in differ)
 
