@@ -210,8 +210,10 @@ def ties(blocks: Blocks) -> pd.DataFrame:
     """List the models that share a score: `block`, `score`, `models`."""
     rows = [
         (block, round(float(tied.iloc[0]), DECIMALS), ", ".join(tied.index))
-        for block, row in blocks.scores.iterrows()
-        for _rank, tied in row.groupby(blocks.ranks.loc[block])
+        for (block, row), (_, ranks) in zip(
+            blocks.scores.iterrows(), blocks.ranks.iterrows(), strict=True
+        )
+        for _rank, tied in row.groupby(ranks)
         if len(tied) > 1
     ]
     return pd.DataFrame(rows, columns=["block", "score", "models"])
