@@ -18,6 +18,7 @@ from scipy.stats import chi2
 
 from bench.analyses.compare_models import common_scores, own_scores
 from bench.core.errors import NoRuns
+from bench.core.numbers import decimals
 from bench.figures.style import (
     BIAS_PALETTE,
     FAINT,
@@ -152,7 +153,7 @@ def tables(result: Result) -> dict[str, pd.DataFrame]:
         "friedman": friedman.as_table(result.test),
         "mean_ranks": result.mean_ranks,
         "pairs": result.pairs,
-        "scores_by_block": result.blocks.scores.round(2).reset_index(),
+        "scores_by_block": result.blocks.scores.reset_index(),
         "left_out": result.blocks.left_out,
         "ties": friedman.ties(result.blocks),
         "metric_cards": cards(friedman.CARDS),
@@ -176,8 +177,8 @@ def findings(result: Result) -> list[str]:
         )
         return [answer, *filter(None, [without])]
     around = (
-        f"Friedman's Q = {tested.statistic:.1f}, {format_p(tested.p)}, Kendall's W = "
-        f"{tested.kendall_w:.2f}"
+        f"Friedman's Q = {decimals(tested.statistic, 1)}, {format_p(tested.p)}, Kendall's W = "
+        f"{decimals(tested.kendall_w, 2)}"
     )
     if tested.p < ALPHA:
         answer = "The {k} models differ in {what} over {n} {units} ({around}): {leader}".format(
@@ -207,9 +208,9 @@ def findings(result: Result) -> list[str]:
 def _leader(result: Result) -> str:
     """Name the model of the first mean rank."""
     first = result.mean_ranks.iloc[0]
-    details = [f"mean rank {first.mean_rank:.1f}"]
+    details = [f"mean rank {decimals(first.mean_rank, 1)}"]
     if pd.notna(first.ci_low):
-        low, high = f"{first.ci_low:.1f}", f"{first.ci_high:.1f}"
+        low, high = decimals(first.ci_low, 1), decimals(first.ci_high, 1)
         details.append(f"95\u00a0% interval {low} to {high}")
     details.append(f"1 is {result.best}")
     return f"{first.model} ranks first ({'; '.join(details)})."
@@ -229,7 +230,7 @@ def critical_difference_diagram(result: Result) -> Figure:
     p = result.pairs.pivot_table(index="first", columns="second", values="p_nemenyi")
     p = p.reindex(index=models, columns=models)
     p = p.fillna(p.T).fillna(1.0)
-    names = {model: wrap_label(model) for model in models}
+    names = {model: f"{wrap_label(model)} ({decimals(means[model], 1)})" for model in models}
     lines = sum(name.count("\n") + 1 for name in names.values()) / 2
     fig = Figure(figsize=(WIDTH, 1.6 + 0.3 * max(lines, (k + 1) / 2)), layout="constrained")
     ax = fig.subplots()
@@ -240,8 +241,8 @@ def critical_difference_diagram(result: Result) -> Figure:
         ax=ax,
         alpha=ALPHA,
         color_palette={names[model]: palette[model] for model in models},
-        label_fmt_left="{label} ({rank:.1f})\u00a0",
-        label_fmt_right="\u00a0({rank:.1f}) {label}",
+        label_fmt_left="{label}\u00a0",
+        label_fmt_right="\u00a0{label}",
         text_h_margin=0.02 * max(k - 1, 1),
         label_props={"fontsize": "small"},
         elbow_props={"linewidth": 1.2},
@@ -253,7 +254,7 @@ def critical_difference_diagram(result: Result) -> Figure:
     for artist in (*ax.lines, *ax.collections):
         artist.set_clip_on(False)  # a mean rank of 1 or k is at the very edge
     difference = critical_difference(k, result.test.blocks)
-    cd_label = f"critical difference {difference:.2f}"
+    cd_label = f"critical difference {decimals(difference, 2)}"
     bar = [1, 1 + min(difference, k - 1)]
     ax.plot(bar, [1.0, 1.0], color=FAINT, lw=1.5, marker="|", ms=6, clip_on=False)
     below: Any = {"xytext": (0, 4), "textcoords": "offset points", "fontsize": "small"}
@@ -264,7 +265,7 @@ def critical_difference_diagram(result: Result) -> Figure:
     ax.grid(visible=False)
     worse = "more bias" if result.is_bias else "worse"
     ax.set_xlabel(f"mean rank; {worse} →", fontsize="small", loc="right")
-    ranked = ", ".join(f"{model} {rank:.1f}" for model, rank in means.items())
+    ranked = ", ".join(f"{model} {decimals(rank, 1)}" for model, rank in means.items())
     alt = f"Mean ranks, 1 is {result.best}: {ranked}."
     set_title(fig, result.title, wrap=True, alt=alt)
     return fig

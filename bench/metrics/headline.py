@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from bench.benchmarks import module, names
+from bench.core import numbers
 from bench.core.text import column, sentences
 from bench.data import dataset
 from bench.data.dataset import language_name
@@ -139,7 +140,7 @@ def listing(parts: Sequence[str]) -> str:
 
 def percent(share: float) -> str:
     """Write a share in percent."""
-    return f"{100 * share:.0f}\u00a0%"
+    return f"{numbers.decimals(100 * share)}\u00a0%"
 
 
 def points(headline: Headline, value: float, *, signed: bool = False) -> str:
@@ -148,10 +149,9 @@ def points(headline: Headline, value: float, *, signed: bool = False) -> str:
     Args:
         signed: with a sign, unless it is zero; else its distance from zero.
     """
-    scaled = abs(value) * (100 if headline.share else 1)
-    text = f"{scaled:.{0 if headline.share else 1 if headline.limits[1] > 1 else 2}f}"
-    sign = "+" if value > 0 else "−"
-    return f"{sign}{text}" if signed and float(text) else text
+    scaled = value * (100 if headline.share else 1)
+    digits = 0 if headline.share else 1 if headline.limits[1] > 1 else 2
+    return numbers.signed(scaled, digits) if signed else numbers.decimals(abs(scaled), digits)
 
 
 def gap(headline: Headline, value: float, *, signed: bool = False) -> str:
@@ -394,8 +394,8 @@ def number(headline: Headline, row: Row) -> str:
 def _bare(headline: Headline, value: float, more: int = 0) -> str:
     """Write a score without its unit, with `more` decimals than usual."""
     if headline.share:
-        return f"{100 * value:.{more}f}"
-    return f"{value:.{1 + more}f}" if headline.limits[1] > 1 else f"{value:.{2 + more}f}"
+        return numbers.decimals(100 * value, more)
+    return numbers.decimals(value, (1 if headline.limits[1] > 1 else 2) + more)
 
 
 def disagreements(scores: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple, Self
@@ -21,6 +21,7 @@ from bench import records
 from bench.benchmarks import module
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
+from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
 from bench.metrics.bootstrap import Draw, Replicates, resample
@@ -83,7 +84,9 @@ class Run:
         rows = pd.concat([headline_rows(scores, headline) for headline in headlines])
         names = ["task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate"]
         shown = rows.loc[rows.category == ALL, names]
-        table = shown.to_html(index=False, na_rep="—", float_format="{:.3f}".format, border=0)
+        table = shown.to_html(
+            index=False, na_rep="—", float_format=partial(decimals, digits=3), border=0
+        )
         return f"<p>{as_html(self._summary())}</p>{table}"
 
     def _summary(self) -> str:
@@ -175,8 +178,12 @@ class Run:
     def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
         """Compute the score table; after that of `robust` come the official rows that differ."""
         table = self.scores(preset, common)
-        if (preset or self.about["preset"]) != "robust":
-            return table
+        return pd.concat([table, self._official(table, common)], ignore_index=True)
+
+    def _official(self, table: pd.DataFrame, common: Sequence[str] = ()) -> pd.DataFrame:
+        """Compute the official rows that differ from a table of `robust`; none beside others."""
+        if table.empty or table.preset.iloc[0] != "robust":
+            return table.iloc[:0]
         official, keys = self.scores("official", common), ["category", "task", "metric"]
         ours = table[[*keys, "score", "n"]]
         both = official.merge(ours, on=keys, how="left", suffixes=("", "_ours"))
@@ -184,12 +191,12 @@ class Run:
         rounding = both.task.map(dict(module("metrics", self.benchmark).ROUNDING)).fillna(0.0)
         same = ((both.score - both.score_ours).abs() <= rounding + NOISE) & (both.n == both.n_ours)
         same |= both.score.isna() & both.score_ours.isna()
-        return pd.concat([table, official[~same.to_numpy()]], ignore_index=True)
+        return official[~same.to_numpy()]
 
     def as_dict(self, preset: str | None = None) -> dict[str, Any]:
-        """Return `run.json` and the table of `scores_beside` as JSON has them."""
-        about = {**self.about, "folder": str(self.folder)}
-        return {"run": about, "scores": to_rows(self.scores_beside(preset))}
+        """Return `run.json`, the scores, and the official rows that differ, as JSON has them."""
+        about, table = {**self.about, "folder": str(self.folder)}, self.scores(preset)
+        return {"run": about, "scores": to_rows(table), "official": to_rows(self._official(table))}
 
     def write_scores(self) -> None:
         """Write `scores.json`, unless the folder cannot be written."""

@@ -28,6 +28,7 @@ import pandas as pd
 from scipy.special import fdtrc, stdtrit
 
 from bench.benchmarks import module
+from bench.core.numbers import decimals
 from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample, leave_one_out
 from bench.metrics.headline import percent, without_brackets
@@ -441,14 +442,14 @@ def finding(
         return f"{title}: {SINGLE}."
     shares = [f"{name!s} {percent(share)}" for name, share in by_facet(variances).dropna().items()]
     text = (
-        f"{title}: with all that was varied, a score has a standard error of {error:.2f}; its "
-        f"variance comes of: {', '.join(shares) or '–'}."
+        f"{title}: with all that was varied, a score has a standard error of {decimals(error, 2)}; "
+        f"its variance comes of: {', '.join(shares) or '–'}."
     )
     more = ""
     if planned is not None and planned.wordings.iloc[-1] > sizes[WORDINGS]:
         last = planned.iloc[-1]
         more = (
             f"With {int(last.wordings)} prompt sets in place of {sizes[WORDINGS]} it would be "
-            f"{last.error:.2f}."
+            f"{decimals(last.error, 2)}."
         )
     return sentences([text, more])

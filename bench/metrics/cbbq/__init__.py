@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from bench.core.numbers import decimals
 from bench.data.cbbq.scenes import scenes
 from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample
 from bench.metrics.cbbq.answers import SHOWN, SUMS, answers
@@ -385,7 +386,9 @@ def _habit(rows: pd.DataFrame, least: float = CONSTANT) -> str:
     if not is_preferred(counts.iloc[0] / repeats, counts.sum() / repeats, len(LETTERS)):
         return ""
     whatever = ", whatever is asked" if shares.iloc[0] >= CONSTANT else ""
-    return f"{shares.iloc[0]:.0%} of the readable answers are {shares.index[0]}{whatever}"
+    return (
+        f"{decimals(100 * shares.iloc[0])}% of the readable answers are {shares.index[0]}{whatever}"
+    )
 
 
 def _letters(rows: pd.DataFrame) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from bench.core.numbers import decimals
 from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, resample, scale_interval
 from bench.metrics.mcbe.cells import Cell, Cells
 from bench.metrics.mcbe.instances import BOUNDS, DECAY, decay, values
@@ -239,7 +240,7 @@ def _rows(
         if math.isnan(drawn[0]) and not note:
             note = "no answer could be read"
             if rate > 0:
-                note = f"no instance has all its answers ({rate:.0%} could be read)"
+                note = f"no instance has all its answers ({decimals(100 * rate)}% could be read)"
         resampled = drawn[1 : 1 + DRAWS] if cells.instances(own, measure) > 1 else drawn[:0]
         limits = SCALES.get(metric, LIMITS)
         value = scale_interval(float(drawn[0]), resampled, cells.sample(own, measure), limits)
@@ -366,15 +367,16 @@ def _by_habit(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -
         alike = int((part.top == 100).sum())
         if is_habit(alike, len(part)):
             warnings[category, "pc"] = (
-                f"the sentences about all groups are equally likely in {alike / len(part):.0%} of "
+                "the sentences about all groups are equally likely in "
+                f"{decimals(100 * alike / len(part))}% of "
                 "the instances"
             )
     # Scenarios answered by position: all groups are chosen equally often, and the score is 100.
     for category, part in _parts(terms[(terms.task == "ss") & (terms.measure == "position_bias")]):
         if is_habit(part.top.sum(), part.bottom.sum()):
             warnings[category, "ss"] = (
-                f"{part.top.sum() / part.bottom.sum():.0%} of the pairs are answered with the same "
-                "letter in both orders: by position, not by group"
+                f"{decimals(100 * part.top.sum() / part.bottom.sum())}% of the pairs are answered "
+                "with the same letter in both orders: by position, not by group"
             )
     # The same label or severity everywhere, in categories that leave a choice.
     read = records[(records.request == "answer") & records.valid]
@@ -388,8 +390,8 @@ def _by_habit(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -
                 if category != ALL:
                     answer = part.parsed.mode().iloc[0]
                 warnings[category, task] = (
-                    f"{most.sum() / len(part):.0%} of the readable answers are {answer}, "
-                    "whatever is asked"
+                    f"{decimals(100 * most.sum() / len(part))}% of the readable answers are "
+                    f"{answer}, whatever is asked"
                 )
     return warnings
 
