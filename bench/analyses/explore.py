@@ -28,7 +28,6 @@ from bench.core.numbers import decimals
 from bench.core.text import PLAIN, as_html, column, shortened, truncate
 from bench.figures.style import label
 from bench.metrics.headline import task_words
-from bench.metrics.influence import influence
 from bench.run.results import Run, all_items, labels
 from bench.tasks import VERDICTS
 from bench.tasks.request import of_judge
@@ -77,17 +76,6 @@ class View:
 
     def _repr_html_(self) -> str:
         return self.page
-
-
-def most_influential(runs: Sequence[Run], top: int = 5) -> pd.DataFrame:
-    """List the scenes, instances or occupations without which each run's scores change most."""
-    parts = []
-    for run, name in zip(runs, labels(runs), strict=True):
-        part = influence(run.replies, run.items, run.benchmark, str(run.about["preset"]), top)
-        part.insert(0, "benchmark", run.benchmark)
-        part.insert(1, "model", name)
-        parts.append(part)
-    return pd.concat(parts, ignore_index=True)
 
 
 class Answers:

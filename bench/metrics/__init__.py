@@ -21,7 +21,6 @@ class Metrics(Protocol):
         HEADLINES: the scores that reports and comparisons show first.
         TRAITS: what its scores measure, next to those of other benchmarks.
         UNITS: what the bootstrap resamples, as a plural noun: scenes, instances.
-        UNIT_TEXT: column of the items that shows a unit to a reader.
         ROUNDING: by task, how far the released code's numbers are off because it rounds.
     """
 
@@ -29,7 +28,6 @@ class Metrics(Protocol):
     HEADLINES: tuple["Headline", ...]
     TRAITS: Sequence["Trait"]
     UNITS: str
-    UNIT_TEXT: str
     ROUNDING: Mapping[str, float]
 
     def score_records(

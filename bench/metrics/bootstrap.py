@@ -84,15 +84,13 @@ class Estimate(NamedTuple):
 class Replicates(dict[Place, np.ndarray]):
     """Scores by category, task and metric: float64 [1 + DRAWS], the observed value first.
 
-    `samples` and `limits` say what each rests on, and the ends of its scale; `left_out`, after
-    `leave_one_out`, which stratum and cluster each resample lacks.
+    `samples` and `limits` say what each rests on, and the ends of its scale.
     """
 
-    def __init__(self, left_out: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.samples: dict[Place, Sample] = {}
         self.limits: dict[Place, Limits] = {}
-        self.left_out = list(left_out)
 
     def add(
         self, place: Place, values: np.ndarray, sample: Sample, limits: Limits = (0, 1)
@@ -122,7 +120,6 @@ class Totals(NamedTuple):
         drawn: float64 [draws, strata, columns].
         clusters: of each part, the sums [columns] of each cluster.
         second, pairs: as `drawn`, for what is crossed with the clusters, and for pairs of both.
-        left_out: after `leave_one_out`, the stratum and cluster that each draw lacks.
     """
 
     strata: list[object]
@@ -132,10 +129,9 @@ class Totals(NamedTuple):
     clusters: list[Mapping[Cluster, np.ndarray]]
     second: np.ndarray | None = None
     pairs: np.ndarray | None = None
-    left_out: Sequence[tuple[str, str]] = ()
 
 
-# How sums are drawn again: `resample`, or `leave_one_out`.
+# How sums are resampled: `resample`, or a function with its arguments.
 Draw = Callable[..., Totals]
 
 
@@ -199,28 +195,6 @@ def _drawn(sums: pd.DataFrame, parts: list[object], draws: int, seed: int, kind:
             own = by_part == part
             drawn[:, parts.index(part)] += weights[:, units[own]] @ values[own]
     return drawn
-
-
-def leave_one_out(
-    rows: pd.DataFrame,
-    stratum: str,
-    cluster: str,
-    columns: list[str],
-    *,
-    part: str = "",
-    crossed: tuple[str, str] | None = None,  # what is crossed with clusters stays
-) -> Totals:
-    """Sum `columns` by `part`, as observed and with each cluster left out in turn: the jackknife.
-
-    Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11.
-    """
-    totals = resample(rows, stratum, cluster, columns, part=part, draws=0)
-    keys = sorted({key for clusters in totals.clusters for key in clusters})
-    drawn = np.repeat(totals.observed, len(keys), axis=0)
-    for line, key in enumerate(keys):
-        for k, clusters in enumerate(totals.clusters):
-            drawn[line, k] -= clusters.get(key, 0.0)
-    return totals._replace(drawn=drawn, left_out=[(str(part), str(name)) for part, name in keys])
 
 
 def estimate(

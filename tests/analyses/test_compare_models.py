@@ -1,4 +1,4 @@
-"""Models against each other: pairs, ranks, equivalence and benchmarks, against numbers by hand."""
+"""Models against each other: pairs and ranks, against numbers by hand."""
 
 from itertools import combinations
 from pathlib import Path
@@ -13,9 +13,7 @@ from statsmodels.stats.proportion import proportion_effectsize as effectsize
 
 from bench import run
 from bench.analyses import compare_models as models_of
-from bench.analyses.compare_models import Compared, Pair, convergence, pictures
-from bench.analyses.compare_models.convergence import Measure, correlate, reliabilities
-from bench.analyses.compare_models.equivalence import tests as equivalence
+from bench.analyses.compare_models import Compared, Pair, pictures
 from bench.metrics.bootstrap import DRAWS, Replicates, Sample
 from bench.metrics.significance import Comparison
 from bench.metrics.table import LETTERS_ALONE
@@ -195,62 +193,3 @@ def pair_of(values: Any, metric: str = "s_amb") -> pd.DataFrame:
     about = {"task": {"s_amb": "ambiguous", "accuracy": "all"}[metric], "metric": metric}
     about |= {"model_a": "a", "model_b": "b", "verdict": "no difference shown"}
     return pd.DataFrame([{**about, **found._asdict()}])
-
-
-def test_equivalence_is_two_one_sided_paired_t_tests(refusal: Any) -> None:
-    values = np.random.default_rng(0).normal(0.01, 0.1, 40)
-    row = equivalence(pair_of(values), 0.05, "cbbq").iloc[0]
-    # A higher s_amb is worse.
-    first = stats.ttest_1samp(values, 0.05, alternative="less").pvalue
-    second = stats.ttest_1samp(values, -0.05, alternative="greater").pvalue
-    adjusted = stats.false_discovery_control([first, second])
-    assert (row.p_a_not_worse, row.p_b_not_worse) == pytest.approx(tuple(adjusted))
-    low, high = stats.t.interval(0.9, 39, values.mean(), stats.sem(values))
-    assert (row.low_90, row.high_90) == pytest.approx((low, high))
-    # 0.1 more stereotyped answers are worse, 0.1 more right ones better.
-    values = np.random.default_rng(1).normal(0.1, 0.05, 30)
-    amb, right = (
-        equivalence(pair_of(values, name), 0.05, "cbbq").iloc[0] for name in ("s_amb", "accuracy")
-    )
-    assert amb.p_a_not_worse > 0.95 > 0.05 > amb.p_b_not_worse
-    assert right.p_a_not_worse < 0.05 < 0.95 < right.p_b_not_worse
-    # Four units that are all alike could be chance in one of sixteen cases.
-    assert equivalence(pair_of(np.zeros(4)), 0.05, "cbbq").p_equivalent[0] == pytest.approx(1 / 16)
-    assert "margin -1" in refusal(equivalence, pair_of(values), -1.0, "cbbq")
-
-
-def measure(name: str, trait: str, scores: list[float], error: float = 0.0) -> Measure:
-    """Return a measure with these scores of models m0, m1, ..., and their standard error."""
-    rng = np.random.default_rng(len(name))
-    values = {
-        f"m{k}": np.concatenate([[score], score + rng.normal(0, error, 1000)])
-        for k, score in enumerate(scores)
-    }
-    return Measure(f"{name} {trait}", name, trait, values)
-
-
-def test_benchmarks_converge_as_scipy_s_correlations_say() -> None:
-    five = [
-        measure("A", "grasp", [1.0, 2, 3, 4, 5], 0.1),
-        measure("B", "grasp", [1.0, 4, 9, 16, 25], 3),
-        measure("A", "preference", [3.0, 5, 1, 2, 4], 0.1),
-        measure("B", "preference", [3.0, 5, 1, 4, 2], 0.1),
-    ]
-    found = correlate(five).set_index(["first", "second"])
-    row = found.loc["A preference", "B preference"]
-    x, y = [3, 5, 1, 2, 4], [3, 5, 1, 4, 2]
-    assert row.rho == pytest.approx(stats.spearmanr(x, y).statistic)
-    exact = stats.permutation_test(
-        (x,), lambda order: stats.spearmanr(order, y).statistic, permutation_type="pairings"
-    )
-    assert row.p == pytest.approx(exact.pvalue)
-    both = found.loc["A grasp", "B grasp"]
-    assert (both.rho, both.p) == pytest.approx((1.0, 2 / 120))
-    # Other items could turn close scores round.
-    assert both.ci_low < both.ci_high == 1
-    # What is not chance of items: their variance, 0.01, in that of the scores, 2.5.
-    reliable = reliabilities(five).set_index("measure").reliability
-    assert reliable["A grasp"] == pytest.approx(1 - 0.01 / 2.5, abs=0.001)
-    assert "1.00\nn = 5" in told(convergence.matrix(correlate(five), reliabilities(five)).axes[0])
-    three = [one._replace(values=dict(list(one.values.items())[:3])) for one in five]
-    assert set(correlate(three).reason) == {"3 models have both; 4 are needed at least"}

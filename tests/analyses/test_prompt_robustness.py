@@ -12,7 +12,7 @@ from statsmodels.stats.multitest import multipletests
 
 from bench import run
 from bench.analyses import prompt_robustness as robustness
-from bench.analyses.prompt_robustness import Result, compare, pair_runs, pictures, study
+from bench.analyses.prompt_robustness import Result, compare, pair_runs, pictures
 from bench.metrics.bootstrap import DRAWS, Replicates, Sample
 from bench.metrics.table import ALL, Headline
 from bench.run import Run
@@ -189,67 +189,3 @@ def test_all_eight_numbers_of_the_paper_s_table_12() -> None:
     axes = drawn(pictures.agreement(result)).axes
     mark = next(line for line in axes[0].lines if line.get_marker() != "None")
     assert list(mark.get_xdata()) == [34.83, 38.15, 30.64]
-
-
-def crossed(values: Any, *facets: str) -> study.Crossed:
-    """Return a table of one category: values [items, *facets]."""
-    values = np.array(values, dtype=float)
-    return study.Crossed(facets, values.mean(0), values - values.mean(0), Sample(len(values), 1))
-
-
-def test_components_and_coefficients_are_those_by_hand() -> None:
-    table = crossed([[1, 1], [0, 1], [0, 0]], study.WORDINGS)
-    found = study.components(table)
-    assert found.df.to_dict() == {"items": 2, "wordings": 1, "items x wordings": 2}
-    assert found.mean_square.tolist() == pytest.approx([1 / 2, 1 / 6, 1 / 6])
-    assert found.variance.tolist() == pytest.approx([1 / 6, 0, 1 / 6], abs=1e-12)
-    # 1/6 over 3 items, and 1/6 over 3 items times 2 prompt sets.
-    assert study.error_variance(found, table.sizes) == pytest.approx(1 / 18 + 1 / 36)
-    planned = study.d_study(found, table.sizes).set_index("wordings")
-    assert planned.error[8] ** 2 == pytest.approx(1 / 18 + 1 / 144)
-    rng = np.random.default_rng(1)
-    values = rng.normal(size=(20, 1, 1)) + rng.normal(size=(1, 5, 1)) + rng.normal(size=(20, 5, 4))
-    table = crossed(values, study.MODELS, study.WORDINGS)
-    found = study.components(table)
-    part = found.variance
-    chance = part["items x models"] / 20 + part["models x wordings"] / 2
-    chance += part["items x models x wordings"] / 40
-    row = study.d_study(found, table.sizes).set_index("wordings").loc[2]
-    assert row.g == pytest.approx(part["models"] / (part["models"] + chance))
-
-
-def test_intervals_are_as_wide_as_items_or_other_facets_ask() -> None:
-    # Many seeds without any effect: that of items.
-    values = np.repeat(np.random.default_rng(2).integers(0, 2, (30, 1)), 4, axis=1)
-    found = study.interval(crossed(values, study.SEEDS), (0, 1))
-    arm = stats.sem(values[:, 0]) * stats.t.ppf(0.975, 29)
-    expected = (values.mean() - arm, values.mean() + arm)
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(expected)
-
-
-def test_a_study_of_runs_is_one_crossed_table(tmp_path: Path) -> None:
-    models, folders = ["simulated:bias=0.3,seed=1", RESPONDENTS[1]], iter("abcdefg")
-    rotated: Any = {"settings": {"option_order": "rotated"}, "repeats": 2}
-
-    def ask(model: str, **options: Any) -> Run:
-        return run.evaluate(
-            "cbbq", model, out=tmp_path / next(folders), categories=["gender", "age"], **options
-        )
-
-    runs = [ask(model, prompts=name, **rotated) for model in models for name in (None, "reworded")]
-    found = study.generalise(runs)
-    assert found.left_out.empty
-    row = found.scores.set_index(["model", "metric"]).loc[models[1], "s_amb"]
-    assert row[["wordings", "orders", "seeds"]].tolist() == [2, 3, 2]
-    own = [one.scores().query("category == 'all' and metric == 's_amb'").score for one in runs[2:]]
-    assert row.score == pytest.approx(np.mean([scores.iloc[0] for scores in own]))
-    assert row.ci_low <= row.items_low < row.score < row.items_high <= row.ci_high
-    # They do not read, so their answers are the same in other words.
-    variance = found.components.query("metric == 's_amb'").set_index("source").variance
-    assert variance["wordings"] < 1e-12 < variance["models"]
-    # What makes no crossed table is left out.
-    alone = ask("simulated:bias=0.4")
-    told = ask(models[1], settings={"prompting": "Q+IF"})
-    left_out = study.generalise([*runs, alone, told]).left_out.set_index("model").why
-    assert left_out["simulated:bias=0.4"] == "asked in one way alone"
-    assert left_out[models[1]] == "asked with other options or data"

@@ -1,4 +1,4 @@
-"""Models against each other: which pairs differ, which are equivalent, and which ranks are open.
+"""Models against each other: which pairs differ, and which ranks are open.
 
 for benchmark, runs in by_benchmark(opened(["reports/mine/runs/*/*"])).items():
     result = compare(runs)

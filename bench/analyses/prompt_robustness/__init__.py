@@ -2,7 +2,7 @@
 
 pairs, left_out = pair_runs(open_runs([], "cbbq", demo=["tiny:s"], prompts="reworded"))
 result = compare(pairs)
-findings(result), result.limits, study.generalise(runs).findings
+findings(result), result.limits
 
 A correlation over categories and models says whether the order of scores stays; it is high wherever
 models differ much, whatever the prompts do. So the paired differences are shown next to it (Bland

@@ -5,22 +5,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import seaborn as sns
 from matplotlib.figure import Figure
 
 from bench.analyses.prompt_robustness import HEADLINE, Result, digits, findings, title
-from bench.analyses.prompt_robustness.study import CONDITIONS, ITEMS, by_facet
 from bench.core.numbers import decimals, signed
 from bench.figures.scores import bland_altman
 from bench.figures.style import (
     FAINT,
-    MARKS,
     WIDTH,
     colours,
     forest,
     forest_axis,
-    ink_on,
     legend_below,
     models_of,
     set_title,
@@ -28,7 +23,7 @@ from bench.figures.style import (
     wrap_label,
 )
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.headline import percent, without_brackets
+from bench.metrics.headline import without_brackets
 
 MARKERS = "os^Dv<>phX*P"
 # Narrower parts of a bar have no room for a number.
@@ -122,61 +117,4 @@ def differences(result: Result) -> Figure:
         "by more than chance (second prompt set less first)"
     )
     set_title(fig, heading, wrap=True)
-    return fig
-
-
-def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | None:
-    """Draw the parts of a score's error variance, and its interval by the number of prompt sets.
-
-    Args:
-        components, planned: of `bench.analyses.prompt_robustness.study`; the mean over models is
-            drawn if they are by model.
-
-    Returns:
-        None where no score has components.
-    """
-    known = components.dropna(subset="share_of_error") if len(components) else components
-    if known.empty:
-        return None
-    style()
-    shares = pd.DataFrame(
-        {"title": name, **by_facet(part.set_index("source"))}
-        for (name, _model), part in known.groupby(["title", "model"], sort=False)
-    )
-    shares = shares.groupby("title", sort=False).mean().fillna(0)
-    shares = shares[[name for name in (ITEMS, *CONDITIONS) if name in shares]]
-    names = {str(name): wrap_label(str(name), 24) for name in shares.index}
-    fig = Figure(figsize=(WIDTH, 1.6 + 0.6 * len(shares)), layout="constrained")
-    ratios = (3, 2) if len(planned) else (1,)
-    left, *right = np.ravel(fig.subplots(1, len(ratios), width_ratios=ratios))
-    start = pd.Series(0.0, shares.index)
-    for facet, colour in colours(list(map(str, shares))).items():
-        bars = left.barh(list(names.values()), shares[facet], left=start, color=colour, height=0.6)
-        texts = [percent(size) if size >= LEAST else "" for size in shares[facet]]
-        left.bar_label(bars, texts, label_type="center", color=ink_on(colour))
-        bars.set_label(facet)
-        start = start + shares[facet]
-    left.invert_yaxis()
-    left.set_xlim(0, 1)
-    left.xaxis.set_major_formatter(lambda value, _position: percent(value))
-    left.set_title("What a score's variance comes of", fontsize="small")
-    left.tick_params(axis="y", labelsize="small")
-    left.grid(visible=False)
-    for ax in right:
-        widths = planned.pivot_table("half_width", "title", "wordings", sort=False)
-        for (name, row), mark in zip(widths.iterrows(), MARKS, strict=False):
-            ax.plot(row.index, row, marker=mark, label=names.get(str(name), str(name)))
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(list(widths), list(map(str, widths)))
-        ax.set_ylim(0)
-        ax.set_xlabel("prompt sets", fontsize="small")
-        ax.set_title("95 % interval of a score, ±", fontsize="small")
-    legend_below(fig, left, *right)
-    sns.despine(fig=fig, left=True)
-    heading = (
-        "Other items move scores more than another way of asking"
-        if shares[ITEMS].mean() >= 0.5
-        else "Another way of asking moves scores more than other items"
-    )
-    set_title(fig, heading)
     return fig

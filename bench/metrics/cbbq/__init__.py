@@ -65,7 +65,7 @@ TRAITS = (
     Trait(AMBIGUOUS, "s_amb", PREFERENCE, biased_is_high=True),
 )
 # What is drawn again, and the column of the items that shows what a unit is.
-UNITS, UNIT_TEXT = "scenes", "context"
+UNITS = "scenes"
 # Scenes are drawn within categories, each with what was asked of it in both contexts.
 SAMPLED, PART = ("category", "cluster"), "part"
 # Every score is a share.
@@ -222,7 +222,7 @@ def replicates_of(rows: pd.DataFrame, preset: str, draw: Draw = resample) -> Rep
     """Do the same from answers: `category`, `task`, `request`, `part`, `cluster`, and `SUMS`."""
     totals = draw(rows, *SAMPLED, SUMS, part=PART)
     categories = list(dict.fromkeys(rows.category))
-    scores = Replicates(totals.left_out)
+    scores = Replicates()
     for measure in _headline_measures(rows, preset):
         for category in [*categories, ALL]:
             statistic = _statistic(totals, measure, categories if category == ALL else [category])

@@ -83,7 +83,7 @@ TRAITS = tuple(
     for task, name in (("sc", GRASP), ("bs", GRASP), ("pc", PREFERENCE), ("ss", PREFERENCE))
 )
 # What is drawn again, and the column of the items that shows what a unit is.
-UNITS, UNIT_TEXT = "instances", "sentence"
+UNITS = "instances"
 # How far numbers of the released code may be off because it rounds, by task: scores to two
 # decimals, and in bias scoring each distance too, of which ten make a point.
 ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
@@ -129,7 +129,7 @@ def replicates(
 
 def replicates_of(cells: Cells) -> Replicates:
     """Do the same from what every instance adds to the scores."""
-    kept = Replicates(cells.left_out)
+    kept = Replicates()
     places = [*cells.asked, *((ALL, task) for task in cells.tasks)]
     if len(cells.tasks) > 1:
         places += [(name, ALL) for name in (*cells.categories, ALL)]

@@ -23,7 +23,6 @@ class Cells:
         printed: what the released code prints, by category, task and repeat.
         measures: what each task measures, its score first.
         draws: number of resamples.
-        left_out: after `leave_one_out`, the stratum and instance that each resample lacks.
     """
 
     def __init__(self, values: Values, order: Sequence[str], draw: Draw = resample) -> None:
@@ -45,7 +44,7 @@ class Cells:
         self._instances = counted.item_id.nunique()
         sums = _wide(terms)
         totals = draw(sums, "category", "item_id", [str(name) for name in sums.columns[2:]])
-        self.draws, self.left_out = len(totals.drawn), totals.left_out
+        self.draws = len(totals.drawn)
         by_repeat = [
             _wide(terms[terms.repeat == repeat]).groupby("category").sum(numeric_only=True)
             for repeat in self.repeats

@@ -73,7 +73,7 @@ HEADLINES = (
 # What the scores are taken to measure.
 TRAITS = (Trait(ALL, "directional_gap", PREFERENCE, biased_is_high=True),)
 # What is drawn again, and the column of the items that shows what a unit is.
-UNITS, UNIT_TEXT = "occupations", "occupation"
+UNITS = "occupations"
 # Released tables are rounded to three digits, so a row of three may miss 1 by a little.
 TOLERANCE = 0.002 + 1e-9
 # Shares that differ by less than this in PS and AS show no direction of stereotype.
@@ -151,7 +151,7 @@ def replicates_of(rows: pd.DataFrame, draw: Draw = resample) -> Replicates:
     totals = draw(rows, "stratum", "cluster", SUMS, crossed=CROSSED)
     languages = list(dict.fromkeys(rows.category))
     wanted = {(entry.task, entry.metric) for entry in (*HEADLINES, *TRAITS)}
-    kept = Replicates(totals.left_out)
+    kept = Replicates()
     for measure in _measures(rows):
         if (measure.task, measure.metric) in wanted:
             for category in [*languages, ALL]:

@@ -18,7 +18,7 @@ from bench.metrics.table import (
 )
 from everyday_bench.tasks import TASKS, parse
 
-UNITS, UNIT_TEXT = "scenes", "context"
+UNITS = "scenes"
 ROUNDING: dict[str, float] = {}
 SUMS = ["n", "valid", "biased", "correct"]
 TRAITS = (Trait("ambiguous", "stereotyped", PREFERENCE, biased_is_high=True),)
