@@ -17,6 +17,7 @@ from statsmodels.stats.proportion import proportion_confint  # type: ignore[impo
 
 from bench import data
 from bench.analyses.curate_mcbe import shorten, writer
+from bench.core.numbers import decimals
 from bench.core.text import sentences
 from bench.curate import EXAMPLES, cbbq, copy_example, simulated
 from bench.curate.cbbq import Project, release, rounds
@@ -426,7 +427,7 @@ def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str
             "{other}{of} (ROUGE-L); near-duplicates ({near} or more): {n}."
         ).format(
             item=nearest.item_id,
-            share=f"{nearest.rouge_l:.2f}",
+            share=decimals(nearest.rouge_l, 2),
             other=nearest.nearest,
             of="" if nearest.set == OWN else f" of {nearest.set}",
             near=NEAR,
@@ -435,7 +436,8 @@ def findings(work: Work, novelty: pd.DataFrame, usual: pd.DataFrame) -> list[str
         same = usual[usual.condition == nearest.condition]
         within = (
             f"Within {', '.join(same.set.unique())} itself a context shares "
-            f"{same.rouge_l.median():.2f} with the nearest other one (median of {len(same)})."
+            f"{decimals(same.rouge_l.median(), 2)} with the nearest other one "
+            f"(median of {len(same)})."
         )
         lines.append(sentences([text, within if len(same) else ""]))
     if work.release:
@@ -489,7 +491,7 @@ def draw_novelty(table: pd.DataFrame, usual: pd.DataFrame) -> Figure | None:
     axes[0].set_ylim(len(names) - 0.5, -0.5)
     legend_below(fig, axes[0])
     first, near = table.iloc[0], int(table.too_near.sum())
-    share = f"{first.rouge_l:.2f}"
+    share = decimals(first.rouge_l, 2)
     title = f"No new context is a near-duplicate: the nearest shares {share}"
     if near:
         title = f"Comparisons that reach {NEAR}, a near-duplicate: {near}"

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 
 from bench import scorers
 from bench.core.errors import BadInput
+from bench.core.numbers import decimals
 from bench.curate import copy_example, mcbe, sheets, simulated
 from bench.curate.mcbe import Project
 from bench.curate.mcbe import rounds as mcbe_rounds
@@ -364,7 +365,7 @@ def _agreement_text(row: dict[Any, Any]) -> str:
     subject, measure = SUBJECTS[row["of"]], row["measure"]
     if math.isnan(row["value"]):
         return f"Agreement on {subject} has no {measure}: {row['note']}."
-    low, high = f"{row['ci_low']:.2f}", f"{row['ci_high']:.2f}"
+    low, high = decimals(row["ci_low"], 2), decimals(row["ci_high"], 2)
     interval = f"95 % interval {low} to {high}"
     return (
         "Annotators agree on {what} with {measure} {value} ({interval}{called}; n = {n} items, "
@@ -372,7 +373,7 @@ def _agreement_text(row: dict[Any, Any]) -> str:
     ).format(
         what=subject,
         measure=measure,
-        value=f"{row['value']:.2f}",
+        value=decimals(row["value"], 2),
         interval="no interval" if math.isnan(row["ci_low"]) else interval,
         called="; " + row["band"] if row["band"] else "",
         n=row["n"],
@@ -428,7 +429,10 @@ def draw_severities(rounds: Rounds) -> Figure | None:
     if len(shown) < total:
         title = f"{title}; drawn: the {len(shown)} farthest apart"
     set_title(fig, title)
-    means = [f"{item} {mean:.1f}" for item, mean in zip(shown.item_id, shown["mean"], strict=True)]
+    means = [
+        f"{item} {decimals(mean, 1)}"
+        for item, mean in zip(shown.item_id, shown["mean"], strict=True)
+    ]
     fig.set_label(
         f"{title}. Ratings of {people} people by item, with their means: {'; '.join(means)}."
     )
@@ -460,10 +464,10 @@ def draw_agreement(table: pd.DataFrame) -> Figure | None:
     _label_axes(ax, "agreement (more →; dashed: chance)")
     title = "No agreement is defined"
     if len(defined):
-        ends = range_text(f"{defined.value.min():.2f}", f"{defined.value.max():.2f}")
+        ends = range_text(decimals(defined.value.min(), 2), decimals(defined.value.max(), 2))
         title = f"Agreement is {ends}; chance gives 0"
     set_title(fig, title)
-    parts = [f"{name} {value:.2f}" for name, value in zip(names, table.value, strict=True)]
+    parts = [f"{name} {decimals(value, 2)}" for name, value in zip(names, table.value, strict=True)]
     fig.set_label(f"{title}. With 95 % intervals: {'; '.join(parts)}.")
     return fig
 

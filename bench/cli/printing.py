@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.benchmarks import module
 from bench.core.errors import BadInput
+from bench.core.numbers import decimals
 from bench.core.progress import say
 from bench.core.text import as_json, reveal_invisible, truncate
 from bench.data.dataset import own_prompts
@@ -214,7 +215,7 @@ def _print_scores(run: Any, scores: "pd.DataFrame") -> None:
                 _number(row["score"]),
                 _interval(row["ci_low"], row["ci_high"]),
                 f"{row['n']:,}",
-                "" if math.isnan(row["valid_rate"]) else f"{row['valid_rate']:.0%}",
+                "" if math.isnan(row["valid_rate"]) else f"{decimals(100 * row['valid_rate'])}%",
                 *([_interval(row["bound_low"], row["bound_high"])] if has_bounds else []),
                 "" if math.isnan(row["baseline"]) else _number(row["baseline"]),
                 "as above" if repeated else _safe(note),
@@ -332,9 +333,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _number(value: float) -> str:
-    if math.isnan(value):
-        return "—"
-    return f"{value:.2f}" if abs(value) > 1 else f"{value:.3f}"
+    return decimals(value, 2 if abs(value) > 1 else 3)
 
 
 def _count(value: float) -> str:

@@ -13,6 +13,7 @@ import pandas as pd
 from bench.core.cells import as_csv, guarded
 from bench.core.errors import plain
 from bench.core.files import atomic_path, explain_write_errors
+from bench.core.numbers import half_up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +64,11 @@ def to_latex(frame: pd.DataFrame, long: bool = False) -> str:
     """Write a table as LaTeX with booktabs; texts are escaped, and NaN is a dash."""
     with pd.option_context("styler.render.max_elements", NO_LIMIT):
         text: str = _texts(frame, _one_line).to_latex(
-            index=False, escape=True, float_format="%.3f", na_rep="--", longtable=long
+            index=False,
+            escape=True,
+            float_format=lambda number: str(half_up(number, 3)),
+            na_rep="--",
+            longtable=long,
         )
     # After a row or a rule, TeX would take a bracket or a star as an option.
     return re.sub(r"^([\[*])", r"{\1}", text, flags=re.MULTILINE)

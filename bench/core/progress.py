@@ -7,12 +7,13 @@ saved notebook, and a saved line would keep all its states.
 import io
 import multiprocessing
 import sys
-from typing import Any
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING, Any
 
 from bench.core.process import CLEAR_LINE
 from bench.core.text import reveal_invisible
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 # Seconds between two lines where no bar can be drawn.
 LINE_INTERVAL = 30.0
@@ -22,6 +23,8 @@ BAR_DELAY = 3.0
 
 def progress(total: int, title: str, unit: str, done: int = 0) -> "tqdm[Any]":
     """Show progress: `with progress(100, "asking tiny:s", "requests") as bar: bar.update()`."""
+    from tqdm import tqdm
+
     options: dict[str, Any] = {"total": total, "initial": done, "desc": title, "leave": False}
     counts = f"{{n_fmt}} of {{total_fmt}} {unit}"
     times = "{elapsed} passed, {remaining} left"

@@ -43,7 +43,13 @@ from pydantic.dataclasses import dataclass
 
 from bench.core.cells import guarded, to_number, unguarded
 from bench.core.errors import BadInput, quoted
-from bench.core.files import DRAFT, atomic_path, atomic_write, explain_write_errors
+from bench.core.files import (
+    DRAFT,
+    atomic_path,
+    atomic_write,
+    explain_write_errors,
+    file_name_error,
+)
 from bench.data.readers import BOM, XLSX_ADVICE, check_xlsx, open_file, read_text, xlsx_rows
 
 RECORD = "sheet.json"
@@ -53,9 +59,6 @@ KEY = "key"
 MAX_CELL = 32_000
 # Control characters, lone surrogates, and what XML cannot hold.
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-FILE_NAME = re.compile(r"\w[\w .+-]{0,60}")
-# Names that an operating system keeps for devices, or drops the end of.
-RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*[. ]", re.IGNORECASE)
 # Formats that other programs save a sheet in; they are named, not read.
 OTHER_FORMATS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers", ".et", ".csv", ".tsv")
 # Files that a spreadsheet program keeps next to an open one, and our own unfinished ones.
@@ -113,9 +116,8 @@ def error_text(error: ValidationError) -> str:
 
 
 def _file_name_fault(name: str) -> str:
-    allowed = "letters, digits, blanks, `.`, `+`, `-`, a letter or digit first"
-    is_allowed = FILE_NAME.fullmatch(name) and not RESERVED.fullmatch(name)
-    return "" if is_allowed else f"{quoted(name)} cannot name a file; allowed: {allowed}"
+    error = file_name_error(name)
+    return error and f"{quoted(name)} cannot name a file: {error}"
 
 
 def _refuse(fault_of: Callable[[str], str], text: str) -> str:

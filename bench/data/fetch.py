@@ -181,6 +181,12 @@ def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
             _install_prompts_alone(benchmark, copy, folder, target, work)
             return
         tables, top = _tables(room, root), folder if is_rewritten else root
+        if not tables:
+            raise BadInput(
+                f"{copy.path}: holds rows of {room.TITLE}, but none of its categories "
+                f"{', '.join(room.CATEGORIES)}; a new one needs a table [categories.NAME] in "
+                f"{MANIFEST}"
+            )
         texts = {path.name: path for path in sorted(top.iterdir()) if _is_text(path.name)}
         for name, path in (tables | texts).items():
             (staged / name).parent.mkdir(parents=True, exist_ok=True)

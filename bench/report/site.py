@@ -231,6 +231,7 @@ class Site:
         )
         export.write_text(self._folder / page.file, text)
         names = overview.informed(asked.scores, asked.headlines[0]) if len(asked.scores) else []
+        names = [name for name in names if name in shown.models]
         if len(names) < 2:
             return []
         place = items.differing(shown, names[0], names[-1])

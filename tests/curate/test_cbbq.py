@@ -307,6 +307,8 @@ def test_a_set_is_written_over_its_own_files_only_and_taken_away_when_nothing_is
     own.unlink()
     for row in (1, 2):
         change(done, "biases", row, category="region")
+    with (done.folder / "dataset.toml").open("a", encoding="utf-8") as stream:
+        stream.write('[categories.region]\nen = "region"\nzh = "地域"\ntarget = "NAME1"\n')
     release.write(Rounds(done))
     assert not [*folder.glob("accent/*/*.csv"), *folder.glob("prompts.toml")], "no longer in it"
     for row in range(1, 5):

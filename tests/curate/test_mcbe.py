@@ -269,3 +269,10 @@ def test_a_set_of_projects_can_be_asked_and_is_never_overwritten(done, tmp_path)
     ):
         with pytest.raises(BadInput, match=message):
             finish(*projects, out=folder)
+
+
+def test_a_version_that_would_lead_elsewhere_names_no_folder(done, tmp_path):
+    changed = copied(done, tmp_path / "p", ('version = "1"', 'version = "/../../x"'))
+    with pytest.raises(BadInput, match=r"key `version`: '/\.\./\.\./x' cannot name the folder"):
+        finish(changed)
+    assert finish(changed, out=tmp_path / "set").is_dir()

@@ -15,6 +15,7 @@ from PIL import Image
 
 from bench import run, show
 from bench.data import SAMPLES
+from bench.show.layout import lay_out
 from tests.helpers.recorded import replay, table
 
 PLANTED = "<img src=x onerror=alert(1)>"
@@ -124,6 +125,14 @@ def test_a_long_table_shows_its_first_rows_and_saves_all(shown, tmp_path):
     assert len(pd.read_csv(tmp_path / "t.csv")) == 30
 
 
+@pytest.mark.parametrize(
+    ("name", "texts"), [("items", ["1,076", "—", "3"]), ("score", ["1,076.00", "—", "3.00"])]
+)
+def test_counts_of_which_one_is_missing_have_no_decimals(name: str, texts: list[str]) -> None:
+    rows = lay_out(pd.DataFrame({name: [1076, None, 3]}), digits=2).rows
+    assert [cell.text for (cell,) in rows] == texts
+
+
 def test_scores_by_category_have_a_column_per_model(tmp_path, shown):
     options = {"categories": ["age", "gender"], "limit": 4}
     runs = [
@@ -155,6 +164,7 @@ def test_an_audit_counts_faults_and_what_the_settings_touch(tmp_path, shown):
     assert ">polarity_column_wrong<" in faults
     assert "polarity=file" in settings
     assert re.search("<td[^>]*>age</td><td[^>]*>ambiguous</td>", touched)
+    assert re.search(r"<td[^>]*>\d+</td><td[^>]*>polarity", touched), "items are counted"
     assert str(tmp_path) not in "".join(shown)
     # Data that are gone: what is on record stays.
     shutil.rmtree(folder)

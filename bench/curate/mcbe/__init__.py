@@ -23,10 +23,9 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationEr
 
 from bench.core.cells import as_csv, unguarded
 from bench.core.errors import BadInput, quoted
-from bench.core.files import atomic_write
+from bench.core.files import atomic_write, file_name_error
 from bench.curate import check_files
 from bench.curate.sheets import (
-    FILE_NAME,
     Names,
     Text,
     cell_fault,
@@ -172,7 +171,7 @@ def check_drafts(project: Project) -> pd.DataFrame:
     for at, cells in enumerate(drafts.to_dict("records")):
         name, item = cells["draft"], items[at]
         wrong = [(str(column), cell_fault(cell), quoted(cell)) for column, cell in cells.items()]
-        if not FILE_NAME.fullmatch(name) or is_doubled[at]:
+        if file_name_error(name) or is_doubled[at]:
             wrong.append(("draft", "is empty, doubled, or no plain name such as d1", name))
         if is_repeated[at]:
             wrong.append(("sentence", "repeats an earlier draft", cells["sentence"]))

@@ -23,7 +23,7 @@ import pandas as pd
 
 from bench.core.cells import as_csv
 from bench.core.errors import BadInput, quoted
-from bench.core.files import atomic_write, explain_write_errors
+from bench.core.files import atomic_write, explain_write_errors, file_name_error
 from bench.core.progress import progress
 from bench.curate import sheets
 from bench.curate.mcbe import DRAFTS, FIELD, LEAVE_OUT, Project, check_drafts
@@ -518,6 +518,11 @@ def finish(*projects: Rounds, out: str | Path = "") -> Path:
         count = sum(len(rounds.drafts) for rounds in projects)
         raise BadInput(f"{first.folder}: all {count} drafts were left out, so there is no set")
     version = first.manifest.texts.get("version", "1")
+    if not out and (error := file_name_error(version)):
+        raise BadInput(
+            f"{first.folder / MANIFEST}, key `version`: {quoted(version)} cannot name the folder "
+            f"of the set: {error}; write another version, or give a folder"
+        )
     place = Path(out).expanduser() if out else first.folder / f"dataset-{version}"
     is_there = (place / MANIFEST).exists()
     with explain_write_errors(place):

@@ -1,7 +1,7 @@
 """Causal language models: likelihood of texts, choice among options, generated replies."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from itertools import chain
 from typing import Any
@@ -26,8 +26,8 @@ from bench.scorers.local.generation import Generator, StopRule, take_steps
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.spelling import spell
 from bench.scorers.options import GenerationOptions
-from bench.tasks.replies import THOUGHT_TAGS, unfinished_thought
-from bench.tasks.request import Turns
+from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
+from bench.tasks.request import Request, Turns
 
 
 class Causal(LocalModel):
@@ -56,8 +56,11 @@ class Causal(LocalModel):
         # where they are not, which is nearly always: the tokenizer then leaves them out itself.
         special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
         special |= set(tokenizer.all_special_ids)
-        tags = {i for i in special if tokenizer.decode([i]).strip() in chain(*THOUGHT_TAGS)}
+        tags = {i for i in special if is_tag(tokenizer.decode([i]).strip())}
         self._hidden = special - tags if tags else set()
+        # The tokens by which a reply opens a thought.
+        names = [token.content for token in tokenizer.added_tokens_decoder.values()]
+        self._openings = [name for name in names if name and opened_tag(name) == name]
         options = self.generation
         steps = take_steps(network, options.temperature, options.top_p)
         if options.top_p is not None and not steps.sampling:
@@ -157,6 +160,17 @@ class Causal(LocalModel):
 
         sums = [[logprob(spellings) for spellings in item] for item in items]
         return option_matrix(sums, prompts, options)
+
+    def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
+        answers = super()._ask(requests)
+        by_letters = any(len(option) == 1 for request in requests for option in request.options)
+        if not (by_letters and self._openings) or self.generation.thinking_tokens == 0:
+            yield from answers
+            return
+        thoughts = self.choose([request.turns for request in requests], self._openings)
+        for answer, row in zip(answers, thoughts, strict=True):
+            thinks = row.max() > max(answer.logprobs or [np.inf])
+            yield Answer("", error=THINKS) if thinks else answer
 
     def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
         """Generate replies as the options or the model's configuration say, or greedily.

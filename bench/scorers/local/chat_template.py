@@ -23,7 +23,7 @@ from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.scorers.base import messages
 from bench.scorers.options import GenerationOptions
-from bench.tasks.replies import THOUGHT_TAGS
+from bench.tasks.replies import closing_tag, opened_tag
 from bench.tasks.request import Turns
 
 # Put around the name of a special token in a message. Unicode assigns these to no character.
@@ -107,16 +107,18 @@ class ChatFormatter:
         text = self._fill_template(turns)
         if (close_thought or self._thinking_off) and self.opens_thought(prompt, text):
             # As templates write an empty thought.
-            return f"{text.rstrip()}\n\n{dict(THOUGHT_TAGS)[_opening(text)]}\n\n"
+            return f"{text.rstrip()}\n\n{closing_tag(opened_tag(text))}\n\n"
         return text
 
     def opens_thought(self, prompt: Turns, text: str) -> bool:
         """Tell whether the chat template ended `text`, the rendered `prompt`, inside a thought."""
-        if not self.tokenizer.chat_template or not _opening(text):
+        if not self.tokenizer.chat_template or not opened_tag(text):
             return False
         turns = [prompt] if isinstance(prompt, str) else list(prompt)
-        # The prompt itself may end with the tag; then another prompt shows what the template does.
-        return not _opening(turns[-1]) or bool(_opening(self._fill_template([*turns[:-1], "?"])))
+        if not opened_tag(turns[-1]):
+            return True
+        # The prompt itself ends with a tag; another prompt shows what the template does.
+        return bool(opened_tag(self._fill_template([*turns[:-1], "?"])))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of texts that are to be continued."""
@@ -220,7 +222,7 @@ class ChatFormatter:
             text, problem = "", f"takes no system message ({error.__cause__})"
         if self._system and problem:
             raise BadInput(f"--system: the chat template of {self.model} {problem}; leave it out")
-        opening = _opening(text)
+        opening = opened_tag(text)
         closed = f"opens {opening}, which is closed at once" if opening else "has no switch"
         if self._thinking_off:
             switched = has_switch and not opening
@@ -251,11 +253,6 @@ def _time_limit(seconds: float) -> Iterator[None]:
         yield
     finally:
         sys.settrace(before)
-
-
-def _opening(text: str) -> str:
-    """Return the tag of a thought that a text ends with, "" if it ends otherwise."""
-    return next((tag for tag, _ in THOUGHT_TAGS if text.rstrip().endswith(tag)), "")
 
 
 def _variables(template: str) -> list[str]:

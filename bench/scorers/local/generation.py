@@ -24,7 +24,7 @@ from transformers.cache_utils import Cache, DynamicLayer
 from bench.core.errors import BadInput
 from bench.scorers.local.device import batch_size, free_memory
 from bench.scorers.local.logprobs import LogprobReader, close, padded, trial_ids
-from bench.tasks.replies import THOUGHT_TAGS
+from bench.tasks.replies import LONGEST_TAG, is_thinking
 from bench.tasks.request import Until
 
 # Replies are generated in batches of so many times the tokens: each step has one token per text,
@@ -35,9 +35,6 @@ MEMORY_SHARE = 0.25
 # The share of a batch that has to end before it is rebuilt.
 REBUILD_SHARE = 0.5
 
-
-# How many last tokens hold a tag that was just completed, at one byte per token.
-WINDOW = 2 * max(len(tag.encode()) for pair in THOUGHT_TAGS for tag in pair)
 # Steps on the logits by their name in a generation configuration, and the values without effect, in
 # the order of transformers.
 SAMPLING: dict[str, tuple[Any, float]] = {
@@ -139,12 +136,11 @@ class StopRule:
         Notes in `reply` where its last token opened or closed a thought.
         """
         ids = reply.ids[reply.start :]
-        text = self.decode(ids[-WINDOW:])
-        opening, closing = (max(text.rfind(pair[k]) for pair in THOUGHT_TAGS) for k in (0, 1))
-        if reply.thinking and closing > opening:
-            reply.thinking, reply.answer_start = False, len(ids)
-        elif opening > closing:
-            reply.thinking = True
+        # A token has one byte at least, so these hold a tag that was just completed.
+        thinking = is_thinking(self.decode(ids[-LONGEST_TAG:]), reply.thinking)
+        if reply.thinking and not thinking:
+            reply.answer_start = len(ids)
+        reply.thinking = thinking
         enough = self.until is not None and not reply.thinking and self.until(self.decode(ids))
         if self.thought_tokens is None:
             return enough, len(ids) >= self.answer_tokens
