@@ -100,7 +100,10 @@ def test_entries_without_effect_are_not_recorded(tmp_path: Path, entries: dict[s
     assert scorer.generate(PROMPTS, max_new_tokens=STEPS) == replies
 
 
-@pytest.mark.parametrize("entry", [{"do_sample": True, "top_k": -1}, {"repetition_penalty": -1.0}])
+@pytest.mark.parametrize(
+    "entry",
+    [{"do_sample": True, "top_k": -1}, {"repetition_penalty": -1.0}, {"eos_token_id": "x"}],
+)
 def test_a_value_that_is_not_allowed_is_named(
     tmp_path: Path, refusal: Any, entry: dict[str, Any]
 ) -> None:

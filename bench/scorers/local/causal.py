@@ -73,9 +73,7 @@ class Causal(LocalModel):
         if tokenizer.chat_template and tokenizer.eos_token_id is not None:
             # A model that was trained on chats can end turns by a token that only its tokenizer
             # names.
-            named = ends.eos_token_id if ends.eos_token_id is not None else []
-            named = named if isinstance(named, list) else [named]
-            ends.eos_token_id = list(dict.fromkeys([*named, tokenizer.eos_token_id]))
+            ends.eos_token_id = list(dict.fromkeys([*ends.eos_token_id, tokenizer.eos_token_id]))
         self._reader = LogprobReader(network, where, tokenizer.pad_token_id or 0)
         if self._sees_ahead():
             raise BadInput(

@@ -507,7 +507,14 @@ def take_steps(network: Any, temperature: float | None = None, top_p: float | No
         top_p: in place of the configuration's.
     """
     config = network.generation_config
-    network.generation_config = GenerationConfig(eos_token_id=config.eos_token_id)
+    ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
+    ends = [end for end in ends if end is not None]
+    if not all(isinstance(end, int) for end in ends):
+        raise BadInput(
+            f"generation_config.json of the model: eos_token_id is {config.eos_token_id!r}; give "
+            "the number of a token, or a list of numbers"
+        )
+    network.generation_config = GenerationConfig(eos_token_id=ends)
     given, sampling = {"temperature": temperature, "top_p": top_p}, {}
     for name, (step, neutral) in SAMPLING.items():
         # Without a configuration, transformers samples from the 50 likeliest tokens.
@@ -534,7 +541,7 @@ def take_steps(network: Any, temperature: float | None = None, top_p: float | No
     return Steps(
         sampling,
         {name: value for name, value in entries if name in PENALTIES and value is not None},
-        [stops] if isinstance(stops, str) else list(stops),
+        [stop for stop in ([stops] if isinstance(stops, str) else stops) if stop],
         # Values such as one beam have no effect.
         sorted(
             name

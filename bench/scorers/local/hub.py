@@ -200,6 +200,13 @@ def check_files(model: str, path: str, config: Any, options: dict[str, Any]) -> 
         raise BadInput(f"{model}: has {layers:,} layers; expected at most {MAX_LAYERS:,}")
     if "gguf_file" in options:
         return
+    generation = Path(path) / "generation_config.json"
+    if generation.is_file():
+        # transformers would go on without it, and decode in another way.
+        try:
+            json.loads(generation.read_text("utf-8"))
+        except ValueError as error:
+            raise BadInput(f"{generation}: is no JSON file ({error}); fetch it again") from error
     index = Path(path) / WEIGHTS_INDEX
     shards = json.loads(index.read_text("utf-8"))["weight_map"].values() if index.is_file() else ()
     for name in shards:
