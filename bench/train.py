@@ -247,7 +247,7 @@ def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool 
     try:
         check_whole(model, path)
         config = transformers.AutoConfig.from_pretrained(path, **options)
-        tokenizer = tokenizer_of(path, options)
+        tokenizer, _ = tokenizer_of(path, options)
         check_files(model, path, config, options)
         architectures = config.architectures or []
         fresh = new_head or not any(
@@ -324,7 +324,7 @@ def _fit(
 
         class ShowProgress(transformers.TrainerCallback):
             def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-                bar.advance()
+                bar.update()
 
         def accuracy(predicted: Any) -> dict[str, float]:
             right = predicted.predictions.argmax(-1) == predicted.label_ids

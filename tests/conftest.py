@@ -34,7 +34,7 @@ collect_ignore = ["plugin"]
 SLOW_NOTEBOOKS = re.findall(
     r"\w+",
     "compare_models curate_cbbq curate_mcbe curate_nli data_quality explore friedman_test "
-    "judge_agreement judge_injection meta_evaluation model_size_trends prompt_robustness "
+    "judge_agreement meta_evaluation model_size_trends prompt_robustness "
     "self_correction",
 )
 

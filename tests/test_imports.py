@@ -18,7 +18,7 @@ rapidfuzz rich scipy scipy.stats seaborn statsmodels torch tqdm transformers yam
 HEAVY = {*NAMES.split()}
 COMMAND = {"pydantic", "rich"}  # the latter for help texts
 TABLES = {"numpy", "pandas", "pyarrow"}
-RUN = {*COMMAND, *TABLES, "filelock", "scipy", "yaml"}
+RUN = {*COMMAND, *TABLES, "filelock", "scipy", "tqdm", "yaml"}
 NUMBERS = {*COMMAND, *TABLES, "rapidfuzz", "scipy"}
 STATISTICS = {*NUMBERS, "scipy.stats", "statsmodels"}
 # seaborn brings IPython for its widgets.

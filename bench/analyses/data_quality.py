@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from matplotlib.ticker import MaxNLocator
 
 from bench.benchmarks import module, names, resolve
 from bench.core.errors import BadInput, expected, quoted
+from bench.core.numbers import decimals
 from bench.core.text import sentences
 from bench.data import SAMPLES, Source, find
 from bench.data import texts as data_texts
@@ -110,12 +111,12 @@ class DataSet:
         (within,) = self.diversity.table.query("category == @ALL").to_dict("records")
         evidence = "no interval: too few items in a category"
         if not np.isnan(within["ci_low"]):
-            low, high = f"{within['ci_low']:.2f}", f"{within['ci_high']:.2f}"
+            low, high = decimals(within["ci_low"], 2), decimals(within["ci_high"], 2)
             evidence = f"95\u00a0% interval {low} to {high}"
         text = (
             f"{self.title} has {len(self.diversity.each):,} different texts in "
             f"{self.texts.category.nunique()} categories; two of a category share "
-            f"{within['mean']:.2f} on average (ROUGE-L, 0 to 1; {evidence}; n = "
+            f"{decimals(within['mean'], 2)} on average (ROUGE-L, 0 to 1; {evidence}; n = "
             f"{within['pairs']:,} pairs)."
         )
         below = "{share} of the pairs are below {half}.".format(
@@ -182,8 +183,9 @@ def overlap_finding(shared: pd.DataFrame) -> str:
     top = shared.iloc[int(shared["mean"].argmax())]
     return (
         f"The texts of {top['first']} ({language_name(str(top.language))}) come nearest to those "
-        f"of {top.second}: the most similar one shares {top['mean']:.2f} on average (95\u00a0% "
-        f"interval {top.ci_low:.2f} to {top.ci_high:.2f}; n = {int(top.texts):,} texts)."
+        f"of {top.second}: the most similar one shares {decimals(top['mean'], 2)} on average "
+        f"(95\u00a0% interval {decimals(top.ci_low, 2)} to {decimals(top.ci_high, 2)}; "
+        f"n = {int(top.texts):,} texts)."
     )
 
 
@@ -434,7 +436,7 @@ def plot_overlap(data: DataSet) -> Figure:
     left.set(xlim=(0, 1), ylim=(0, None))
     left.set_ylabel("share of the pairs", size="small")
     left.set_xlabel("ROUGE-L of two texts (more alike →)", size="small")
-    left.yaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
+    left.yaxis.set_major_formatter(lambda value, _position: percent(value))
     left.legend(frameon=False, fontsize="small", loc="upper right")
     sns.despine(ax=left)
     _intervals(right, rows, rows["mean"], data.benchmark)
@@ -442,7 +444,7 @@ def plot_overlap(data: DataSet) -> Figure:
         right.axvline(means[ACROSS], color=palette[ACROSS], ls="--", lw=1.2, zorder=0)
     right.set_xlabel("mean within the category", size="small")
     right.set_xlim(0, 1.08 * float(np.nanmax([table.ci_high.max(), means.max(), 0.01])))
-    title = f"Two texts of a category share {means[ALL]:.2f} on average"
+    title = f"Two texts of a category share {decimals(means[ALL], 2)} on average"
     set_title(fig, title)
     return fig
 
@@ -452,7 +454,8 @@ def even_overlap(data: DataSet) -> str:
     low, high = _between(data)
     if not high - low < EVEN:
         return ""
-    return f"{data.title}: any two categories share {low:.2f} to {high:.2f} on average."
+    shares = f"{decimals(low, 2)} to {decimals(high, 2)}"
+    return f"{data.title}: any two categories share {shares} on average."
 
 
 def _between(data: DataSet) -> tuple[float, float]:
@@ -474,8 +477,8 @@ def plot_between(data: DataSet) -> Figure | None:
     sns.heatmap(
         wide,
         ax=ax,
-        annot=True,
-        fmt=".2f",
+        annot=wide.map(partial(decimals, digits=2)),
+        fmt="",
         annot_kws={"size": "x-small" if len(wide) > 8 else "small"},
         cmap="Blues",
         vmin=0,
@@ -492,7 +495,7 @@ def plot_between(data: DataSet) -> Figure | None:
     first, second = divmod(int(np.nanargmax(values)), len(wide))
     title = (
         f"Of two categories, {labels[first]} and {labels[second]} share most "
-        f"({values[first, second]:.2f})"
+        f"({decimals(values[first, second], 2)})"
     )
     set_title(fig, title)
     return fig
@@ -520,7 +523,7 @@ def plot_kappas(rated: Annotations, benchmark: str) -> Figure:
     defined = kappas.kappa.dropna()
     title = "No kappa is defined"
     if len(defined):
-        text = range_text(f"{defined.min():.2f}", f"{defined.max():.2f}")
+        text = range_text(decimals(defined.min(), 2), decimals(defined.max(), 2))
         title = f"Annotators agree with kappa {text}"
     set_title(fig, title)
     return fig
@@ -568,7 +571,7 @@ def plot_shared(pair: Pair) -> Figure:
         text = "no texts\nin one language"
         axes[2].text(0.5, 0.5, text, transform=axes[2].transAxes, **centre)
     axes[2].set_xlim(0, 1)
-    axes[2].xaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
+    axes[2].xaxis.set_major_formatter(lambda value, _position: percent(value))
     axis = (
         f"texts near one of the other set\n(ROUGE-L of {pair.least:g} or more)\n● first, ■ "
         "second set"
@@ -700,7 +703,7 @@ def plot_clouds(counted: pd.DataFrame, benchmark: str) -> Figure | None:
     top = max((own.iloc[0] for own in by_category.values()), key=lambda row: row.texts / row.of)
     title = (
         f"The commonest word of a category: “{top.word}” in {label(benchmark, top.category)}, in "
-        f"{top.texts / top.of:.0%} of its texts"
+        f"{percent(top.texts / top.of)} of its texts"
     )
     set_title(fig, title)
     return fig

@@ -24,6 +24,7 @@ from rich.cells import cell_len, set_cell_size
 from bench.benchmarks import module
 from bench.core.cells import rounded
 from bench.core.errors import BadInput, expected
+from bench.core.numbers import decimals
 from bench.core.text import PLAIN, as_html, column, shortened, truncate
 from bench.figures.style import label
 from bench.metrics.headline import task_words
@@ -196,7 +197,8 @@ def findings(answers: Answers) -> list[str]:
     judged = rows[rows.verdict != ""]
     return [
         (
-            f"{len(rows):,} answers, of which {rows.valid.mean():.1%} could be read; on "
+            f"{len(rows):,} answers, of which {decimals(100 * rows.valid.mean(), 1)}% could be "
+            "read; on "
             f"{judged.number[judged.differs].nunique():,} of {judged.number.nunique():,} "
             "questions whose answers have a verdict, models differ in it."
         )
@@ -397,7 +399,7 @@ def _logs(benchmark: str, values: Any) -> str:
     known = next((getattr(room, name) for name in ("LABELS", "LETTERS") if hasattr(room, name)), ())
     names = known if len(known) == len(values) else range(1, len(values) + 1)
     return "<br>".join(
-        as_html(f"{name}: {value:.3f} ({math.exp(value):.1%})")
+        as_html(f"{name}: {decimals(value, 3)} ({decimals(100 * math.exp(value), 1)}%)")
         for name, value in zip(names, values, strict=True)
     )
 

@@ -8,7 +8,7 @@ pictures, and what the statistic that the McBE paper prints implies (Lan et al.,
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +16,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import chi2
 
-from bench.analyses.compare_models import common_scores
-from bench.benchmarks import module
-from bench.core.text import sentences
+from bench.analyses.compare_models import common_scores, own_scores
+from bench.core.errors import NoRuns
+from bench.core.numbers import decimals
 from bench.figures.style import (
     BIAS_PALETTE,
     FAINT,
@@ -34,9 +34,9 @@ from bench.figures.style import (
 from bench.metrics import friedman
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.friedman import CATEGORY, Blocks, Friedman, critical_difference
-from bench.metrics.headline import left_out, phrase
+from bench.metrics.headline import doubt, left_out, phrase
 from bench.metrics.significance import format_p
-from bench.metrics.table import ALL, cards
+from bench.metrics.table import cards
 from bench.run import results
 from bench.run.results import Run
 
@@ -54,23 +54,18 @@ DESIGNS = {
 
 
 class Result(NamedTuple):
-    """Scores of models over blocks, and what the tests of `bench.metrics.friedman` say of them.
-
-    Attributes:
-        constant: the models that give the same answer to everything.
-    """
+    """Scores of models over blocks, and what the tests of `bench.metrics.friedman` say of them."""
 
     blocks: Blocks
     test: Friedman
     pairs: pd.DataFrame
     mean_ranks: pd.DataFrame
-    constant: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, blocks: Blocks, constant: Iterable[str] = ()) -> "Result":
+    def of(cls, blocks: Blocks) -> "Result":
         """Test `blocks`."""
         tested, pairs = friedman.test(blocks), friedman.pairs(blocks)
-        return cls(blocks, tested, pairs, friedman.mean_ranks(blocks), frozenset(constant))
+        return cls(blocks, tested, pairs, friedman.mean_ranks(blocks))
 
     @property
     def units(self) -> str:
@@ -82,12 +77,6 @@ class Result(NamedTuple):
     def is_bias(self) -> bool:
         """Whether a rank is one of bias, in every headline that it rests on."""
         return all(headline.worse == "more bias" for headline in self.blocks.headlines)
-
-    @property
-    def leader(self) -> str:
-        """The model of the first mean rank, of those that do not answer everything alike."""
-        models = [str(name) for name in self.mean_ranks.model]
-        return next((name for name in models if name not in self.constant), models[0])
 
     @property
     def best(self) -> str:
@@ -125,24 +114,32 @@ def compare(
 ) -> Result:
     """Test whether models differ, on the answers that could be read of all of them.
 
+    Models whose score may come from their letters alone are left out.
+
     Args:
         by: what a block is.
         task, metric: whose score counts, see `bench.metrics.friedman.blocks`.
         preset: how answers are scored, default: as the runs were.
     """
-    scores = common_scores(runs, preset or None)
-    blocks = friedman.blocks(scores, benchmark, by, task, metric)
-    places = [(ALL, headline.task, headline.metric) for headline in blocks.headlines]
-    habits = module("metrics", benchmark).habits
-    constant = [
-        name
-        for name, run in zip(results.labels(runs), runs, strict=True)
-        if any(
-            place in habits(run.replies, run.items, preset or str(run.about["preset"]))
-            for place in places
+    scores, own = common_scores(runs, preset or None), own_scores(runs, preset or None)
+    doubts = {
+        name: why
+        for headline in friedman.ranked_headlines(scores, benchmark, by, task, metric)
+        for name, row in own[headline.task, headline.metric].items()
+        for higher in (True, False)
+        if (why := doubt(headline, row, higher=higher))
+    }
+    if len(set(results.labels(runs)) - set(doubts)) < 2:
+        reasons = "; ".join(f"{name}: {why}" for name, why in doubts.items())
+        raise NoRuns(
+            f"{benchmark}: fewer than two models can be ranked ({reasons}); name runs of others"
         )
-    ]
-    return Result.of(blocks, constant)
+    blocks = friedman.blocks(scores[~scores.model.isin(doubts)], benchmark, by, task, metric)
+    lost = [("model", name, name, why) for name, why in doubts.items()]
+    lost_models = pd.DataFrame(lost, columns=list(blocks.left_out.columns))
+    return Result.of(
+        blocks._replace(left_out=pd.concat([lost_models, blocks.left_out], ignore_index=True))
+    )
 
 
 def overall(runs: Sequence[Run], result: Result, preset: str = "") -> pd.DataFrame:
@@ -156,7 +153,7 @@ def tables(result: Result) -> dict[str, pd.DataFrame]:
         "friedman": friedman.as_table(result.test),
         "mean_ranks": result.mean_ranks,
         "pairs": result.pairs,
-        "scores_by_block": result.blocks.scores.round(2).reset_index(),
+        "scores_by_block": result.blocks.scores.reset_index(),
         "left_out": result.blocks.left_out,
         "ties": friedman.ties(result.blocks),
         "metric_cards": cards(friedman.CARDS),
@@ -168,20 +165,20 @@ def findings(result: Result) -> list[str]:
 
     The tests of pairs, the reasons and the ties are in the tables.
     """
-    tested, kinds = result.test, result.blocks.left_out.what
+    tested, lost = result.test, result.blocks.left_out
     measures = [phrase(headline.title) for headline in result.blocks.headlines]
     what = measures[0] if len(measures) == 1 else f"scores of {len(measures)} tasks"
     about = {"k": tested.models, "what": what, "n": tested.blocks, "units": result.units}
+    without = left_out(dict(zip(lost.name, lost.why, strict=True)))
     if math.isnan(tested.statistic):
-        return [
-            "Whether {k} models differ in {what} could not be tested ({why}).".format(
-                why=tested.note,
-                **about,
-            )
-        ]
+        answer = "Whether {k} models differ in {what} could not be tested ({why}).".format(
+            why=tested.note,
+            **about,
+        )
+        return [answer, *filter(None, [without])]
     around = (
-        f"Friedman's Q = {tested.statistic:.1f}, {format_p(tested.p)}, Kendall's W = "
-        f"{tested.kendall_w:.2f}"
+        f"Friedman's Q = {decimals(tested.statistic, 1)}, {format_p(tested.p)}, Kendall's W = "
+        f"{decimals(tested.kendall_w, 2)}"
     )
     if tested.p < ALPHA:
         answer = "The {k} models differ in {what} over {n} {units} ({around}): {leader}".format(
@@ -205,27 +202,18 @@ def findings(result: Result) -> list[str]:
     few = ""
     if 2.0 ** (1 - tested.blocks) * len(result.pairs) >= ALPHA:
         few = f"So few blocks are too few for Wilcoxon's test of {len(result.pairs)} pairs."
-    lost = (
-        f"Left out for want of a score, see the table: {int((kinds == 'model').sum())} models, "
-        f"{int((kinds == 'block').sum())} {result.units}."
-    )
-    return [answer, *filter(None, [pairs, few, lost if len(kinds) else ""])]
+    return [answer, *filter(None, [pairs, few, without])]
 
 
 def _leader(result: Result) -> str:
-    """Name the leader, and which models are before it that answer everything alike."""
-    order = list(result.mean_ranks.model)
-    place = order.index(result.leader)
-    first = result.mean_ranks.iloc[place]
-    details = [f"mean rank {first.mean_rank:.1f}"]
+    """Name the model of the first mean rank."""
+    first = result.mean_ranks.iloc[0]
+    details = [f"mean rank {decimals(first.mean_rank, 1)}"]
     if pd.notna(first.ci_low):
-        low, high = f"{first.ci_low:.1f}", f"{first.ci_high:.1f}"
+        low, high = decimals(first.ci_low, 1), decimals(first.ci_high, 1)
         details.append(f"95\u00a0% interval {low} to {high}")
     details.append(f"1 is {result.best}")
-    if first.model in result.constant:
-        details.append("it gives the same answer to everything")
-    text = f"{first.model} ranks first ({'; '.join(details)})."
-    return sentences([text, *left_out(order[:place], [])])
+    return f"{first.model} ranks first ({'; '.join(details)})."
 
 
 def critical_difference_diagram(result: Result) -> Figure:
@@ -242,7 +230,7 @@ def critical_difference_diagram(result: Result) -> Figure:
     p = result.pairs.pivot_table(index="first", columns="second", values="p_nemenyi")
     p = p.reindex(index=models, columns=models)
     p = p.fillna(p.T).fillna(1.0)
-    names = {model: wrap_label(model) for model in models}
+    names = {model: f"{wrap_label(model)} ({decimals(means[model], 1)})" for model in models}
     lines = sum(name.count("\n") + 1 for name in names.values()) / 2
     fig = Figure(figsize=(WIDTH, 1.6 + 0.3 * max(lines, (k + 1) / 2)), layout="constrained")
     ax = fig.subplots()
@@ -253,8 +241,8 @@ def critical_difference_diagram(result: Result) -> Figure:
         ax=ax,
         alpha=ALPHA,
         color_palette={names[model]: palette[model] for model in models},
-        label_fmt_left="{label} ({rank:.1f})\u00a0",
-        label_fmt_right="\u00a0({rank:.1f}) {label}",
+        label_fmt_left="{label}\u00a0",
+        label_fmt_right="\u00a0{label}",
         text_h_margin=0.02 * max(k - 1, 1),
         label_props={"fontsize": "small"},
         elbow_props={"linewidth": 1.2},
@@ -266,7 +254,7 @@ def critical_difference_diagram(result: Result) -> Figure:
     for artist in (*ax.lines, *ax.collections):
         artist.set_clip_on(False)  # a mean rank of 1 or k is at the very edge
     difference = critical_difference(k, result.test.blocks)
-    cd_label = f"critical difference {difference:.2f}"
+    cd_label = f"critical difference {decimals(difference, 2)}"
     bar = [1, 1 + min(difference, k - 1)]
     ax.plot(bar, [1.0, 1.0], color=FAINT, lw=1.5, marker="|", ms=6, clip_on=False)
     below: Any = {"xytext": (0, 4), "textcoords": "offset points", "fontsize": "small"}
@@ -277,7 +265,7 @@ def critical_difference_diagram(result: Result) -> Figure:
     ax.grid(visible=False)
     worse = "more bias" if result.is_bias else "worse"
     ax.set_xlabel(f"mean rank; {worse} →", fontsize="small", loc="right")
-    ranked = ", ".join(f"{model} {rank:.1f}" for model, rank in means.items())
+    ranked = ", ".join(f"{model} {decimals(rank, 1)}" for model, rank in means.items())
     alt = f"Mean ranks, 1 is {result.best}: {ranked}."
     set_title(fig, result.title, wrap=True, alt=alt)
     return fig
@@ -287,18 +275,15 @@ def ranks_by_block(result: Result, benchmark: str) -> Figure:
     """Draw each model's rank in each block as a heatmap; blocks that are left out are hatched."""
     blocks = result.blocks
     order = list(blocks.ranks.mean().sort_values(kind="stable").index)
-    left_out = list(blocks.left_out.name[blocks.left_out.what == "block"])
-    ranks = blocks.ranks[order].reindex([*blocks.ranks.index, *left_out])
+    lost = list(blocks.left_out.name[blocks.left_out.what == "block"])
+    ranks = blocks.ranks[order].reindex([*blocks.ranks.index, *lost])
     names = []
     for name in ranks.index:
         category, comma, task = name.rpartition(", ") if blocks.by != CATEGORY else (name, "", "")
         names.append(f"{label(benchmark, category)}{comma}{task}")
-    heading = (
-        f"{result.leader} ranks first in "
-        f"{int((blocks.ranks[result.leader] == blocks.ranks.min(axis=1)).sum())} of "
-        f"{len(blocks.ranks)} {result.units}"
-    )
-    hatched = f"hatched: {len(left_out)} left out" if left_out else ""
+    first = result.mean_ranks.iloc[0]
+    heading = f"{first.model} ranks first in {first.first_in} of {first.blocks} {result.units}"
+    hatched = f"hatched: {len(lost)} left out" if lost else ""
     return heatmap_figure(
         ranks.rename(columns=wrap_label),
         ranks.map("{:g}".format).to_numpy(dtype=object),

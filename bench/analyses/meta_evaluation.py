@@ -34,6 +34,7 @@ from bench.analyses.published import published
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_path, atomic_write
 from bench.core.locks import lock
+from bench.core.numbers import decimals
 from bench.core.progress import progress, say
 from bench.data import SAMPLES, frame
 from bench.data.dataset import english_name
@@ -217,7 +218,7 @@ def evaluate(
                         measured = {"measure": name, "score": score}
                         measured |= {"expected": ideal.get(name, np.nan), "source": source}
                         table.append({**row, **measured, "data": f"{pack.name}, {pack.version}"})
-                    bar.advance()
+                    bar.update()
     return pd.DataFrame(table)
 
 
@@ -357,7 +358,8 @@ def _model(
                     best = model
                 if accuracies[k] < GATE:
                     name = f"{pack.language}, rate {about['rate']:g}, seed {about['seed']}"
-                    say(f"{name}: {accuracies[k]:.3f} of its set right, try {k + 1} of {TRIES}")
+                    right_share = decimals(accuracies[k], 3)
+                    say(f"{name}: {right_share} of its set right, try {k + 1} of {TRIES}")
             unique = {pair.id: (pair.premise, pair.hypothesis) for pair in pairs}
             given = _probabilities(best(list(unique.values())), unique)
             about |= {"train_accuracy": max(accuracies), "tries": len(accuracies)}
@@ -445,12 +447,13 @@ def _r_text(correlated: pd.DataFrame, language: str, measure: str, *, p: bool = 
         return "no model passed"
     if known.empty:
         return f"r undefined: {rows.reason.iloc[0]}"
-    r = range_text(*(f"{end:z.2f}".replace("-", "−") for end in known.value.agg(["min", "max"])))
+    r = range_text(*(decimals(end, 2) for end in known.value.agg(["min", "max"])))
     if not p:
         return f"r = {r}"
+    ends = range_text(*map(format_p, known.p.agg(["min", "max"]))).replace("to p =", "to")
     return (
-        f"r = {r} between the rate put in and the score (Pearson, by seed; "
-        f"{format_p(known.p.max())}; n = {int(known.n.min())})"
+        f"r = {r} between the rate put in and the score (Pearson, by seed; {ends}; "
+        f"n = {int(known.n.min())})"
     )
 
 

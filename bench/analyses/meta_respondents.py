@@ -170,7 +170,7 @@ def evaluate(
                 for measure, score in scores.items():
                     about = (name, *measure, measure in headlines, *respondent)
                     rows.append((*about, score, source, key))
-                bar.advance()
+                bar.update()
     return pd.DataFrame(rows, columns=[*NAMES, *Respondent._fields, "score", "source", "key"])
 
 
@@ -322,13 +322,27 @@ def measure_name(task: str, metric: str, benchmark: str = "") -> str:
     return f"{module('data', benchmark).TITLE}, {name}"
 
 
+def untested(table: pd.DataFrame) -> "pd.Series[bool]":
+    """Tell of which measures these respondents show nothing, as what they do cannot reach it.
+
+    Likelihoods follow the bias alone, and which label is right does not depend on it: that is how
+    respondents are made, and no merit or fault of a measure.
+
+    Args:
+        table: `summary` of the respondents.
+    """
+    return (table.range.abs() <= _ROUNDING) | (table.worst <= _ROUNDING)
+
+
 def findings(table: pd.DataFrame) -> list[str]:
     """Say how many headline scores follow the bias and nothing else, and which is most confused.
 
     Args:
         table: `summary` of the respondents.
     """
-    rows = table[table.headline]
+    headlines = table[table.headline]
+    left_out = untested(headlines)
+    rows = headlines[~left_out]
     follow = rows[(rows.note == "") & (rows.spearman.abs() >= FOLLOWS)]
     pure = follow[follow.worst <= NEGLIGIBLE]
     answer = (
@@ -350,6 +364,11 @@ def findings(table: pd.DataFrame) -> list[str]:
         texts.append(f"Moved by the bias alone: {_listed(pure)}.")
     if len(inert := rows[~rows.index.isin(follow.index)]):
         texts.append(f"Not following the bias: {_listed(inert)}.")
+    if left_out.any():
+        texts.append(
+            f"Not tested, as the bias or every nuisance cannot reach them: "
+            f"{_listed(headlines[left_out])}."
+        )
     return texts
 
 
@@ -462,8 +481,12 @@ def plot_overview(scores: pd.DataFrame, measures: Sequence[tuple[str, str, str]]
         y = row_of[tuple(row[name] for name in MEASURE)] + offset
         ax.plot([row["low"], row["high"]], [y, y], color=palette[nuisance], lw=2.5, alpha=0.5)
         ax.plot(row["confusion"], y, markers[nuisance], ms=5, color=palette[nuisance])
-    labels = [measure_name(task, metric, name) for name, task, metric in worst.index]
-    forest_axis(ax, labels, 1)
+    left_out = untested(summary(scores).set_index(MEASURE))[worst.index]
+    names = [measure_name(task, metric, name) for name, task, metric in worst.index]
+    marked = [
+        f"{name} (not tested)" if out else name for name, out in zip(names, left_out, strict=True)
+    ]
+    forest_axis(ax, marked, 1)
     ax.axvline(NEGLIGIBLE, color=FAINT, ls=":", lw=1, zorder=0)
     ax.set_xlim(-0.03, max(1.08, 1.05 * long.high.max()))
     axis = "moved at a fixed bias, as a share of the range over the bias; more confused →"
@@ -473,8 +496,7 @@ def plot_overview(scores: pd.DataFrame, measures: Sequence[tuple[str, str, str]]
         for name in nuisances
     }
     _legend(fig, [Line2D([], [], ls="none", **look) for look in looks.values()])
-    # A measure that no nuisance reaches is not least confused, but untested.
-    reached = [text for text, value in zip(labels, worst, strict=True) if value > _ROUNDING]
+    reached = [name for name, out in zip(names, left_out, strict=True) if not out]
     title = "No nuisance reaches any"
     if reached:
         title = f"Least confused is {reached[0]}, most {reached[-1]}"

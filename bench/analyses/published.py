@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from bench.benchmarks import resolve
@@ -71,6 +72,7 @@ def compare_with_published(
 
     A run is of a published model where its name, or the last part of its Hub id or path, is that of
     the model's checkpoint or begins with it: `Qwen2.5-7B-Instruct` is compared with `Qwen2.5-7B`.
+    Of several it is the one with the longest name.
 
     Args:
         runs: of one benchmark.
@@ -84,15 +86,13 @@ def compare_with_published(
     printed = published(runs[0].benchmark, path).rename(
         columns={"model": "published_model", "score": "published", "setting": "published_setting"}
     )
+    ids = printed.checkpoint.where(printed.checkpoint != "", printed.published_model)
+    published_names = [_plain(name) for name in ids]
     own, parts = scores[scores.preset == scores.preset.iloc[0]], []
     for run, label in zip(runs, labels(runs), strict=True):
         names = [_plain(name) for name in (run.label, run.model)]
-        same_model = [
-            any(re.match(rf"{re.escape(wanted)}(?![a-z0-9])", name) for name in names if wanted)
-            for wanted in map(
-                _plain, printed.checkpoint.where(printed.checkpoint != "", printed.published_model)
-            )
-        ]
+        shared = np.array([_in_common(name, names) for name in published_names])
+        same_model = (shared > 0) & (shared == shared.max(initial=0))
         asked, source = run.about["asked"], run.about["data"]
         repeats = asked["repeats"]
         setting = (
@@ -106,9 +106,20 @@ def compare_with_published(
 
 
 def _plain(name: str) -> str:
-    """Return the last part of a model's Hub id or path, as names are compared."""
-    last = re.split(r"[/\\]", name.partition("@")[0])[-1]
-    return last.lower().replace("_", "-").removeprefix("openai:")
+    """Return a model's name, Hub id or path, as names are compared."""
+    plain = name.partition("@")[0].lower().replace("_", "-").replace("\\", "/")
+    return plain.removeprefix("openai:")
+
+
+def _in_common(published: str, own: Sequence[str]) -> int:
+    """Count the letters of a published name, with its owner if there, that begin one of ours."""
+    names = (published, published.rpartition("/")[2])
+    found = (
+        len(name)
+        for name in filter(None, names)
+        if any(re.search(rf"(^|/){re.escape(name)}(?![a-z0-9])[^/]*$", given) for given in own)
+    )
+    return max(found, default=0)
 
 
 def published_summary(compared: pd.DataFrame, runs: Sequence[Run], path: str | Path = "") -> str:

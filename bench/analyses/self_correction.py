@@ -22,6 +22,7 @@ from matplotlib.patches import Patch
 from bench import analyses
 from bench.analyses import alike, opened, same_data
 from bench.core.errors import NoRuns
+from bench.core.numbers import decimals, signed
 from bench.core.text import sentences
 from bench.data import OWN_SAMPLES
 from bench.figures.cbbq import prompt_settings
@@ -367,8 +368,7 @@ def findings(compared: pd.DataFrame) -> list[str]:
 
 def _change_text(difference: float) -> str:
     """Write a change of a share."""
-    text = f"{100 * difference:+.0f}".replace("-", "−")
-    return "{n} percentage points".format(n=text if float(f"{100 * difference:.0f}") else "0")
+    return f"{signed(100 * difference)} percentage points"
 
 
 def _evidence(row: Any) -> str:
@@ -376,10 +376,8 @@ def _evidence(row: Any) -> str:
     if np.isnan(row.p_holm):
         parts = [row.note]
     elif not np.isnan(row.ci_low):
-        ends = {
-            name: f"{100 * row[f'ci_{name}']:z.0f}".replace("-", "−") for name in ("low", "high")
-        }
-        parts.insert(0, "95\u00a0% interval {low} to {high}".format(**ends))
+        low, high = decimals(100 * row.ci_low), decimals(100 * row.ci_high)
+        parts.insert(0, f"95\u00a0% interval {low} to {high}")
     return "; ".join(parts)
 
 

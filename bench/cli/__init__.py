@@ -17,7 +17,7 @@ import typer
 from typer import Argument, Option
 
 from bench import __version__
-from bench.benchmarks import module, names, resolve
+from bench.benchmarks import module, names
 from bench.cli import make
 from bench.cli.make import Data
 from bench.cli.options import (
@@ -68,8 +68,7 @@ DryRun = Annotated[
     bool,
     flag(
         "--dry-run",
-        "Ask nothing of an endpoint and write nothing; print requests, tokens, costs and, for "
-        "models on this machine, the time.",
+        "Ask nothing and write nothing; print requests, tokens and, with a price, costs.",
     ),
 ]
 
@@ -401,57 +400,9 @@ app.command(
 
 @app.command(
     rich_help_panel=PLAN,
-    epilog=examples("plan cbbq --difference 0.05", "plan mcbe --difference 5 --power 0.9"),
-)
-def plan(
-    benchmark: Benchmark,
-    difference: Annotated[
-        float,
-        Option(
-            metavar="X",
-            help="Difference to be found, in the unit of the scores: 0.05 of a share, 5 of 100.",
-        ),
-    ],
-    power: Annotated[
-        float | None, Option(metavar="P", help="Probability of finding it; default: 0.8.")
-    ] = None,
-    source: Annotated[
-        list[str] | None,
-        Option(
-            "--from",
-            metavar="RUN",
-            help="Folder of a run whose spread is taken; give it twice for the differences of two "
-            "runs. Default: units that are all or nothing at even odds.",
-        ),
-    ] = None,
-    budget_requests: Annotated[
-        int | None,
-        Option(
-            metavar="N",
-            help="Say what N requests to all models together would show; default: no budget.",
-        ),
-    ] = None,
-    data: Data = "",
-    format: Format = "table",
-) -> None:
-    """Say how many scenes, instances or occupations a difference needs, before a run."""
-    from bench.analyses.planning import planned
-    from bench.cli import printing
-    from bench.metrics.significance import POWER
-    from bench.run import Run
-
-    _check_format(format)
-    power = POWER if power is None else power
-    runs = [Run.open(folder) for folder in source or []]
-    table = planned(benchmark, difference, power, runs, budget_requests, data)
-    printing.planned(resolve(benchmark), table, difference, power, format)
-
-
-@app.command(
-    rich_help_panel=PLAN,
     epilog=examples(
         "mark reports/runs/MODEL/CBBQ-ID --out marks.csv",
-        "mark reports/runs/MODEL/CBBQ-ID replies.csv --readings",
+        "mark reports/runs/FIRST/MCBE-ID reports/runs/SECOND/MCBE-ID --out marks.csv",
     ),
 )
 def mark(
@@ -459,42 +410,18 @@ def mark(
         list[str],
         Argument(
             metavar="RUN_DIR",
-            help="Folders that `bench run` wrote; with --readings one folder, then the sheet.",
+            help="Folders that `bench run` wrote.",
         ),
     ],
-    out: Annotated[
-        str, Option(metavar="FILE", help="The sheet to write, FILE.csv; not with --readings.")
-    ] = "",
-    readings: Annotated[
-        bool,
-        flag(
-            "--readings",
-            "RUN_DIR SHEET.csv: write 100 random replies to be read by hand; if the sheet is "
-            "there and filled in, print how many the parser read rightly. Default: off.",
-        ),
-    ] = False,
+    out: Annotated[str, Option(metavar="FILE", help="The sheet to write, FILE.csv.")],
 ) -> None:
     """Write a sheet of replies to grade by hand: CBBQ's explanations or McBE's bias analyses.
 
     `bench run --judge replay:FILE.csv` reads grades of explanations, the notebook judge_agreement
     those of analyses; several runs of McBE make one blind sheet, on which models can be compared.
     """
-    from bench.cli import printing
     from bench.run import Run, human_marks
 
-    if readings:
-        if out or len(runs) != 2:
-            raise BadInput(
-                "--readings: needs a run and a sheet, like `bench mark --readings RUN_DIR "
-                "SHEET.csv`"
-            )
-        printing.readings(Run.open(runs[0]), Path(runs[1]).expanduser())
-        return
-    if not out:
-        raise BadInput(
-            "Missing option '--out': name the sheet to write, like `bench mark RUN_DIR --out "
-            "FILE.csv`"
-        )
     given = [Run.open(folder) for folder in runs]
     print(f"{out}: {human_marks.write_sheet(given, Path(out).expanduser())}")
 

@@ -10,6 +10,7 @@ from bench.benchmarks import resolve
 from bench.cli.options import flag, listed
 from bench.config import RunConfig
 from bench.core.errors import BadInput, expected
+from bench.core.numbers import decimals
 from bench.core.progress import say
 
 HELP = {name: field.description for name, field in RunConfig.model_fields.items()}
@@ -336,5 +337,5 @@ def train(
         trust_remote_code=trust_remote_code,
         revision=revision or None,
     )
-    shares = (f"{share:.3f} of {part} right" for part, share in done.accuracy.items())
+    shares = (f"{decimals(share, 3)} of {part} right" for part, share in done.accuracy.items())
     print(f"{done.folder}: {', '.join(shares)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.benchmarks import module
 from bench.core.errors import BadInput
+from bench.core.numbers import decimals
 from bench.core.progress import say
 from bench.core.text import as_json, reveal_invisible, truncate
 from bench.data.dataset import own_prompts
@@ -214,7 +215,7 @@ def _print_scores(run: Any, scores: "pd.DataFrame") -> None:
                 _number(row["score"]),
                 _interval(row["ci_low"], row["ci_high"]),
                 f"{row['n']:,}",
-                "" if math.isnan(row["valid_rate"]) else f"{row['valid_rate']:.0%}",
+                "" if math.isnan(row["valid_rate"]) else f"{decimals(100 * row['valid_rate'])}%",
                 *([_interval(row["bound_low"], row["bound_high"])] if has_bounds else []),
                 "" if math.isnan(row["baseline"]) else _number(row["baseline"]),
                 "as above" if repeated else _safe(note),
@@ -251,21 +252,20 @@ def estimates(given: Sequence[Any], format: str) -> None:
     for name in names:
         table.add_column(name)
     shown = ["requests", "recorded", "tokens read", "tokens written"]
-    for name in (*shown, *["costs"] * bool(every.prices), "time"):
+    for name in (*shown, *["costs"] * bool(every.prices)):
         table.add_column(name, justify="right")
     for *texts, part in lines:
         counts = [f"{part.requests:,}", f"{part.recorded:,}"]
         counts += [_between(part.tokens_in), _between(part.tokens_out)]
         if every.prices:
             counts.append(_between(part.cost, money))
-        table.add_row(*map(_safe, texts), *counts, _duration(part.seconds))
+        table.add_row(*map(_safe, texts), *counts)
     console = _console()
     if len(given) == 1:
         judged = f", judged by {first.judge}" if first.judge else ""
         times = "once" if first.repeats == 1 else f"{first.repeats:,} times"
         title = f"[bold]{_safe(first.model)}[/] on {first.benchmark}{_safe(judged)}"
-        files = f"{first.shards:,} {'file' if first.shards == 1 else 'files'}"
-        console.print(f"{title}: asked {times}, recorded in {files}")
+        console.print(f"{title}: asked {times}")
     console.print(table)
     for note in every.notes:
         console.print(_safe(note))
@@ -277,56 +277,6 @@ def _between(given: Any, form: Callable[[float], str] = "{:,.0f}".format) -> str
         return "—"
     low, high = map(form, given)
     return low if low == high else f"{low} to {high}"
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "—"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def planned(
-    benchmark: str, table: "pd.DataFrame", difference: float, power: float, format: str
-) -> None:
-    """Print how many units a difference needs."""
-    say(
-        f"{module('metrics', benchmark).UNITS} that a difference of {difference:g} needs, to be "
-        f"found in {power:.0%} of studies at the 5 % level; requests are those of all models "
-        "together"
-    )
-    if format != "table":
-        _print_as(table, format)
-        return
-    from rich.table import Table
-
-    shown = Table(show_edge=False, pad_edge=False)
-    for name in table:
-        is_text = name in ("task", "metric", "comparison", "from")
-        shown.add_column(str(name).replace("_", " "), justify="left" if is_text else "right")
-    for row in table.itertuples(index=False):
-        shown.add_row(*(_safe(cell) if isinstance(cell, str) else _count(cell) for cell in row))
-    _console().print(shown)
-
-
-def readings(run: Any, sheet: Path) -> None:
-    """Write a sheet of replies to be read by hand, or print what a filled-in one says."""
-    from bench.metrics.readings import precision_note
-    from bench.records import READINGS
-    from bench.run import readings as sheets
-
-    if not sheet.exists():
-        n = sheets.write_sheet(run, sheet)
-        column = sheets.READING
-        _show(f"{sheet}: {n:,} replies; write in column `{column}` what each of them answers")
-        return
-    checked = sheets.read_sheet(run, sheet)
-    _show(f"{sheet}: {checked.filled:,} of {checked.rows:,} replies are filled in")
-    for task in checked.precision.itertuples():
-        print(f"{task.task}: {precision_note(task)}")
-    file = run.folder / READINGS
-    _show(f"kept in {file}; `bench score {run.folder}` shows it beside the scores")
 
 
 def written(files: "Sequence[WrittenFile]", unit: str) -> None:
@@ -383,9 +333,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _number(value: float) -> str:
-    if math.isnan(value):
-        return "—"
-    return f"{value:.2f}" if abs(value) > 1 else f"{value:.3f}"
+    return decimals(value, 2 if abs(value) > 1 else 3)
 
 
 def _count(value: float) -> str:

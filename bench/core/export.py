@@ -2,18 +2,18 @@
 
 import io
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
-import scipy
 
 from bench.core.cells import as_csv, guarded
 from bench.core.errors import plain
 from bench.core.files import atomic_path, explain_write_errors
+from bench.core.numbers import half_up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,24 +22,8 @@ TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
 PICTURES = {"png": "PNG", "svg": "SVG"}
 # Rows from which a LaTeX table goes on over pages.
 LONG = 40
-# Colours of a picture in a notebook: the most common ones, and some that stand for the rest.
-EXACT, OTHERS = 128, 128
-# Shifts of red, green and blue in the number of a colour.
-SHIFTS = np.array([16, 8, 0], dtype=np.int32)
 # Else pandas leaves cells out of a large LaTeX table, without a warning.
 NO_LIMIT = 2**31
-# How to write what TeX would act on.
-TEX = str.maketrans(
-    {
-        **{char: f"\\{char}" for char in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-    }
-)
 
 
 def write_table(frame: pd.DataFrame, folder: Path, name: str) -> None:
@@ -79,10 +63,19 @@ def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def to_latex(frame: pd.DataFrame, long: bool = False) -> str:
     """Write a table as LaTeX with booktabs; texts are escaped, and NaN is a dash."""
     with pd.option_context("styler.render.max_elements", NO_LIMIT):
-        text: str = _texts(frame, _tex).to_latex(
-            index=False, escape=False, float_format="%.3f", na_rep="--", longtable=long
+        text: str = _texts(frame, _one_line).to_latex(
+            index=False,
+            escape=True,
+            float_format=lambda number: str(half_up(number, 3)),
+            na_rep="--",
+            longtable=long,
         )
-    return text
+    # After a row or a rule, TeX would take a bracket or a star as an option.
+    return re.sub(r"^([\[*])", r"{\1}", text, flags=re.MULTILINE)
+
+
+def _one_line(text: str) -> str:
+    return plain(" ".join(text.splitlines()))
 
 
 def _texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
@@ -95,13 +88,6 @@ def _texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
     return frame.assign(**{str(name): column for name, column in changed.items()}).rename(
         columns=lambda name: change(str(name))
     )
-
-
-def _tex(text: str) -> str:
-    """Escape a text for TeX, on one line."""
-    shown = plain(" ".join(text.splitlines())).translate(TEX)
-    # After a row or a rule, a bracket or a star would be an option.
-    return f"{{{shown[0]}}}{shown[1:]}" if shown.startswith(("[", "*")) else shown
 
 
 def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
@@ -117,11 +103,16 @@ def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
     return drawn
 
 
-def to_png(fig: "Figure", dpi: int | None = None) -> bytes:
-    """Return a figure as PNG; default of `dpi`: the style's."""
+def to_png(fig: "Figure", dpi: int | None = None, *, transparent: bool = False) -> bytes:
+    """Return a figure as PNG; default of `dpi`: the style's.
+
+    Args:
+        transparent: leave out the white ground, for pages that can be dark.
+    """
     words = {"Description": str(fig.get_label())}
+    ground: dict[str, Any] = {"transparent": True} if transparent else {"facecolor": "white"}
     stream = io.BytesIO()
-    fig.savefig(stream, format="png", dpi=dpi, facecolor="white", metadata=words)
+    fig.savefig(stream, format="png", dpi=dpi, metadata=words, **ground)
     return stream.getvalue()
 
 
@@ -129,38 +120,6 @@ def to_png(fig: "Figure", dpi: int | None = None) -> bytes:
 def _file(path: Path) -> Iterator[Path]:
     with explain_write_errors(path), atomic_path(path) as draft:
         yield draft
-
-
-def quantize_png(png: bytes, *, transparent: bool = False) -> bytes:
-    """Return a picture in few colours, a third as large, that looks the same.
-
-    Args:
-        transparent: makes white transparent, for pages that can be dark.
-    """
-    from PIL import Image
-    from PIL.PngImagePlugin import PngInfo
-
-    opened = Image.open(io.BytesIO(png))
-    picture = opened.convert("RGB")
-    red, green, blue = np.moveaxis(np.asarray(picture, dtype=np.int32) << SHIFTS, 2, 0)
-    pixels = red | green | blue
-    # Hashing is faster than sorting a million pixels.
-    at, distinct = pd.factorize(pixels.ravel(), sort=True)
-    n = np.bincount(at)
-    colours = distinct[:, None] >> SHIFTS & 255
-    # Colours that are not common are those of smoothed edges.
-    rest = picture.quantize(OTHERS, Image.Quantize.FASTOCTREE).getpalette() or []
-    palette = np.vstack([colours[np.argsort(-n, kind="stable")[:EXACT]], np.reshape(rest, (-1, 3))])
-    nearest = scipy.spatial.KDTree(palette).query(colours)[1].astype(np.uint8)
-    few = Image.fromarray(nearest[at].reshape(pixels.shape))
-    few.putpalette(palette.astype(np.uint8).tobytes())
-    words = PngInfo()
-    words.add_itxt("Description", str(opened.info["Description"]))
-    stream = io.BytesIO()
-    white = np.flatnonzero((palette == 255).all(axis=1))
-    ground = {"transparency": int(white[0])} if transparent and len(white) else {}
-    few.save(stream, format="png", optimize=True, pnginfo=words, **ground)
-    return stream.getvalue()
 
 
 def _of_one_kind(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """Write files atomically: complete or not at all, however the process ends."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +15,23 @@ except ImportError:  # Windows
 
 # Begins the name of what a killed process can leave next to a file.
 DRAFT = ".part-"
+# Names of files on any system, but for those that Windows keeps for devices or drops the end of.
+FILE_NAME = re.compile(r"\w[\w .+-]{0,60}")
+RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*[. ]", re.IGNORECASE)
+
+
+def file_name_error(name: str) -> str:
+    """Say why a name from outside cannot become a part of a path; "" if it can.
+
+    Examples:
+        >>> file_name_error("age")
+        ''
+        >>> file_name_error("../age")
+        'expected letters, digits, blanks, `.`, `+`, `-`, a letter or digit first'
+    """
+    if not FILE_NAME.fullmatch(name):
+        return "expected letters, digits, blanks, `.`, `+`, `-`, a letter or digit first"
+    return "Windows does not take it for a file" if RESERVED.fullmatch(name) else ""
 
 
 @contextmanager

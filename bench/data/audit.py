@@ -1,5 +1,6 @@
 """What audits of data sets find, in one form for every benchmark."""
 
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -49,6 +50,19 @@ def to_table(findings: Iterable[Finding], items: str = "") -> pd.DataFrame:
     return (
         table.rename(columns={"items": items}) if items else table.drop(columns=["fault", "items"])
     )
+
+
+def invisible(cell: str) -> str:
+    """Name the characters of a cell that cannot be seen or were lost in a conversion; "" if none.
+
+    At most eight are named, with commas: `U+200B, U+FFFD`.
+    """
+    odd = [
+        f"U+{ord(char):04X}"
+        for char in sorted(set(cell))
+        if char == "\ufffd" or unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp")
+    ]
+    return ", ".join(odd[:8])
 
 
 def show_cell(cell: str) -> str:

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 from bench.benchmarks import module
 from bench.core.errors import LONGEST, BadInput, plain, quoted
+from bench.core.files import file_name_error
 from bench.data.readers import read_toml, toml_key
 
 MANIFEST = "dataset.toml"
@@ -183,7 +184,7 @@ def category_name_error(name: str) -> str:
         return f"{' and '.join(RESERVED)} mean something else"
     if not NAME.fullmatch(name) or unicodedata.normalize("NFC", name) != name:
         return "expected up to 40 letters, digits, `_`, `-` and `+`, a letter or a digit first"
-    return ""
+    return file_name_error(name)
 
 
 def is_label(value: Any) -> bool:

@@ -181,6 +181,12 @@ def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
             _install_prompts_alone(benchmark, copy, folder, target, work)
             return
         tables, top = _tables(room, root), folder if is_rewritten else root
+        if not tables:
+            raise BadInput(
+                f"{copy.path}: holds rows of {room.TITLE}, but none of its categories "
+                f"{', '.join(room.CATEGORIES)}; a new one needs a table [categories.NAME] in "
+                f"{MANIFEST}"
+            )
         texts = {path.name: path for path in sorted(top.iterdir()) if _is_text(path.name)}
         for name, path in (tables | texts).items():
             (staged / name).parent.mkdir(parents=True, exist_ok=True)
@@ -314,7 +320,7 @@ def download(url: str, path: Path, limit: int, remedy: str) -> Path:
                     file.write(chunk)
                     if file.tell() > limit:
                         raise ValueError(f"it is larger than {limit:,} bytes")
-                    bar.advance(file.tell() // 1024 - bar.done)
+                    bar.update(file.tell() // 1024 - bar.n)
             if length and file.tell() != length:
                 raise ValueError(f"it ended after {file.tell():,} of {length:,} bytes")
     except (OSError, HTTPException, ValueError) as error:

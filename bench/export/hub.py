@@ -14,6 +14,7 @@ from bench import __version__
 from bench.benchmarks import get, module
 from bench.core import export
 from bench.core.errors import BadInput
+from bench.core.numbers import decimals
 from bench.export import OURS, headline_scores, model_id, release
 from bench.metrics.table import ALL, join_notes
 from bench.run.results import Run
@@ -53,7 +54,7 @@ def write(run: Run, out: Path) -> list[Path]:
             notes = join_notes(
                 headline.title,
                 "" if math.isnan(low) else f"95 % interval {low:.6g} to {high:.6g}",
-                f"{row['n']:,} answers, {row['valid_rate']:.1%} of them readable",
+                f"{row['n']:,} answers, {decimals(100 * row['valid_rate'], 1)}% of them readable",
                 f"preset {row['preset']}, prompts {run.about['asked']['prompts']}",
                 f"bias-workbench {__version__}",
                 row["note"],

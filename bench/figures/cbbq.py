@@ -9,6 +9,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
+from bench.core.numbers import decimals
 from bench.figures.style import (
     FAINT,
     INK,
@@ -86,7 +87,7 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure | None:
         ax.set_xticklabels(models, rotation=40, ha="right", rotation_mode="anchor")
         ax.tick_params(axis="y", length=0)
     axes[0].tick_params(axis="y", rotation=0)
-    chances = " and ".join(f"{BIAS[task][1]:.2f}" for task in wide)
+    chances = " and ".join(decimals(BIAS[task][1], 2) for task in wide)
     white = f"white: a random answerer ({chances})"
     title = "Share of stereotyped answers by category"
     _title(fig, title, "; ".join([white, "hatched: no number", *stars]))
@@ -163,7 +164,7 @@ def names_by_topic(
         fewer = f"the {len(score)} of {every} names with most answers"
     about = "; ".join(filter(None, (model, fewer, numbered)))
     below = [
-        f"white: a random answerer ({CENTRES[metric]:.2f})",
+        f"white: a random answerer ({decimals(CENTRES[metric], 2)})",
         "below the score its answers",
         "blank: no template",
         "hatched: no score",

@@ -5,9 +5,9 @@ from collections.abc import Container, Mapping
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
+from bench.core.numbers import decimals
 from bench.figures.style import (
     BIAS_IS_LOW_PALETTE,
     FAINT,
@@ -21,6 +21,7 @@ from bench.figures.style import (
     markers,
     models_of,
     style,
+    white_at,
     wrap_label,
 )
 from bench.metrics.mcbe.instances import DECAY, decay
@@ -49,7 +50,7 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     wide = wide.reindex(index=_tasks(wide.index), columns=models_of(scores)).astype(float)
     baselines = rows[rows.baseline_of == ""].groupby("task").baseline.mean()
     white = baselines.reindex(wide.index).fillna(float(np.mean(LIMITS)))
-    shades = wide.apply(lambda row: TwoSlopeNorm(white[row.name], *LIMITS)(row), axis=1, raw=False)
+    shades = wide.apply(lambda row: white_at(white[row.name], LIMITS)(row), axis=1, raw=False)
     texts, starred = cell_texts(wide, rows, "task", 0)
     fig = heatmap_figure(
         pd.DataFrame(shades.tolist(), wide.index, wide.columns),
@@ -57,7 +58,7 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
         0.5,
         (0, 1),
         BIAS_IS_LOW_PALETTE,
-        names=[f"{TASKS[t]} (white: {white[t]:.0f})" for t in wide.index],
+        names=[f"{TASKS[t]} (white: {decimals(white[t])})" for t in wide.index],
         title="Score by task, mean over categories (100: best)",
         below=["hatched: no number", starred],
         height=max(2.2, 1.2 + 0.3 * len(wide)),
@@ -105,15 +106,9 @@ def list_lengths(scores: pd.DataFrame) -> Figure | None:
     sns.despine(ax=ax)
     legend_below(fig, ax)
     fig.set_label(
-        (
-            "Scenario selection by number of groups ({least} to {most}): a strict preference gets "
-            "{first} with {least} and {last} with {most}."
-        ).format(
-            least=lengths[0],
-            most=lengths[-1],
-            first=f"{floor[0]:.0f}",
-            last=f"{floor[-1]:.0f}",
-        )
+        f"Scenario selection by number of groups ({lengths[0]} to {lengths[-1]}): a strict "
+        f"preference gets {decimals(floor[0])} with {lengths[0]} and {decimals(floor[-1])} with "
+        f"{lengths[-1]}."
     )
     return fig
 
@@ -150,7 +145,7 @@ def severities(answers: Mapping[str, pd.DataFrame]) -> Figure | None:
         if len(part):
             value = "none: a constant"
             if min(np.ptp(part.model), np.ptp(part.people)) > 0:
-                value = f"{part.people.corr(part.model, method='spearman'):.2f}"
+                value = decimals(part.people.corr(part.model, method="spearman"), 2)
             text = f"n = {len(part):,}, rank correlation {value}"
         title = f"{name}\n{wrap_label(text, 26)}"
         ax.set_title(title, fontsize="small", fontweight="normal")

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
+from bench.core.numbers import decimals
 from bench.data import dataset
 from bench.figures.style import (
     FAINT,
@@ -305,7 +306,7 @@ def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None
         return
     colour = mpl.colormaps[shade](DARKEST * value) if shade else "none"
     ax.add_patch(Rectangle(corner, 0.96, 0.88, fc=colour, ec="none" if shade else FAINT, lw=0.6))
-    text = f"{value:.3f}".lstrip("0") if value < 1 else "1.00"
+    text = decimals(value, 3).lstrip("0") if value < 1 else "1.00"
     ax.text(x, y, text, ha="center", va="center", fontsize="small", color=INK)
 
 

@@ -30,6 +30,8 @@ from bench.metrics.headline import (
     headline_rows,
     headlines,
     is_informative,
+    number,
+    percent,
     short_title,
     top_findings,
 )
@@ -94,7 +96,7 @@ def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
     every = findings(scores, benchmark)
     worst = top_findings(every, benchmark).iloc[0]
     title, rows = module("data", benchmark).TITLE, panels[0][2]
-    compared = rows[is_informative(rows)]
+    compared = rows[is_informative(rows, panels[0][1])]
     if len(compared) > 1 and worst.model in set(compared.model):
         title = f"{title}: {worst.model} shows the most bias"
     else:
@@ -160,7 +162,7 @@ def _score_axis(axis: Any, limit: Any, line: Headline) -> None:
     ends = (low - room, high + room)
     limit(*(ends if line.biased_is_high else reversed(ends)))
     if line.share:
-        axis.set_major_formatter(FuncFormatter(lambda value, _at: f"{value:.0%}"))
+        axis.set_major_formatter(FuncFormatter(lambda value, _at: percent(value)))
 
 
 def _alt(panels: Sequence[Panel]) -> str:
@@ -169,9 +171,6 @@ def _alt(panels: Sequence[Panel]) -> str:
     for name, line, rows in panels:
         scores = rows.score.dropna()
         if len(scores):
-            low, high = (
-                f"{value:.0%}" if line.share else f"{value:.3g}"
-                for value in (scores.min(), scores.max())
-            )
+            low, high = (number(line, {"score": value}) for value in (scores.min(), scores.max()))
             parts.append(f"{name}: {low} to {high}")
     return f"{'; '.join(parts)}."

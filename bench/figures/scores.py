@@ -167,7 +167,7 @@ def bland_altman(
             reach = max(reach, abs(value))
             right.axhline(value, color=INK, ls="-" if name == "mean" else ":", lw=1, zorder=1)
             at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
-            shown = text(value).replace("-", "−")
+            shown = text(value)
             right.annotate(f"{words}\n{shown}", (1.02, value), fontsize="small", **at)
     left.set(xlim=ends, ylim=ends, aspect="equal")
     right.set_ylim(-1.1 * reach, 1.1 * reach)

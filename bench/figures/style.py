@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from bench.core.numbers import decimals
 from bench.data import dataset
 from bench.metrics.headline import LOW_VALIDITY
 
@@ -61,6 +62,8 @@ DASHES = ("-", "--", ":", "-.")
 # values are the biased ones.
 BIAS_PALETTE, BIAS_IS_LOW_PALETTE = "RdBu_r", "RdBu"
 INK, FAINT = "#222222", "#8a8a8a"
+# A scale goes on so far beyond a middle that is the lowest or highest score.
+BEYOND = 1e-6
 # Points of the sizes that pictures name.
 POINTS = {"medium": 9.6, "small": 8.0, "x-small": 6.7}
 
@@ -226,6 +229,12 @@ def line_styles(models: Sequence[str]) -> dict[str, str]:
     return {model: DASHES[k // COLOURS % len(DASHES)] for k, model in enumerate(models)}
 
 
+def white_at(centre: float, limits: tuple[float, float]) -> mpl.colors.TwoSlopeNorm:
+    """Return a scale of colours that is white at `centre`, be it the lowest or highest score."""
+    low, high = limits
+    return mpl.colors.TwoSlopeNorm(centre, min(low, centre - BEYOND), max(high, centre + BEYOND))
+
+
 def heatmap(
     ax: Axes,
     values: pd.DataFrame,
@@ -239,8 +248,7 @@ def heatmap(
     asked: np.ndarray | bool = True,
 ) -> None:
     """Draw a heatmap that is white at `centre`; a gap where something was asked is hatched."""
-    low, high = limits
-    centre = min(max(centre, low + 1e-6), high - 1e-6)
+    norm = white_at(centre, limits)
     sns.heatmap(
         values.astype(float),
         ax=ax,
@@ -248,9 +256,9 @@ def heatmap(
         fmt="",
         annot_kws={"size": size},
         cmap=palette,
-        norm=mpl.colors.TwoSlopeNorm(centre, low, high),
-        vmin=low,
-        vmax=high,
+        norm=norm,
+        vmin=norm.vmin,
+        vmax=norm.vmax,
         linewidths=1,
         linecolor="white",
         cbar=colour_bar,
@@ -303,7 +311,9 @@ def cell_texts(
     rows = rows if "valid_rate" in rows else rows.assign(valid_rate=1.0)
     rates = rows.pivot_table(index=index, columns=columns, values="valid_rate", sort=False)
     low = (rates.reindex_like(values) < LOW_VALIDITY).to_numpy() & values.notna().to_numpy()
-    texts = values.astype(float).map(f"{{:.{digits}f}}".format).to_numpy(dtype=object, copy=True)
+    texts = (
+        values.astype(float).map(partial(decimals, digits=digits)).to_numpy(dtype=object, copy=True)
+    )
     texts[low] += "*"
     share = f"{LOW_VALIDITY:.0%}"
     return texts, f"*: less than {share} readable" if low.any() else ""

@@ -47,10 +47,5 @@ class Metrics(Protocol):
     ) -> dict["Place", tuple[float, float]]:
         """Return the lowest and highest score if every unreadable reply had been readable."""
 
-    def habits(
-        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str
-    ) -> dict["Place", str]:
-        """Return why a score comes from one answer given whatever is asked, where it does."""
-
     def units(self, items: "pd.DataFrame") -> "pd.Series":
         """Return the unit of each item."""

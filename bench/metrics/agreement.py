@@ -16,6 +16,7 @@ from statsmodels.stats import inter_rater  # type: ignore[import-untyped]
 
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected
+from bench.core.numbers import decimals
 from bench.data.readers import read_csv
 from bench.metrics.bootstrap import estimate, resample
 from bench.metrics.table import ALL
@@ -415,9 +416,9 @@ def kappa_sentence(kappas: pd.DataFrame, who: str) -> str:
         return f"The agreement of {who} over all items has no kappa: {row.note}."
     interval = row.note
     if not pd.isna(row.ci_low):
-        interval = f"95\u00a0% interval {row.ci_low:.2f} to {row.ci_high:.2f}"
+        interval = f"95\u00a0% interval {decimals(row.ci_low, 2)} to {decimals(row.ci_high, 2)}"
     return (
-        f"Over all items {who} agree with kappa {row.kappa:.2f} ({interval}): {band(row.kappa)} "
-        f"by Landis and Koch (n = {int(row.n):,} items, {int(row.raters)} raters; chance alone "
-        "gives 0)."
+        f"Over all items {who} agree with kappa {decimals(row.kappa, 2)} ({interval}): "
+        f"{band(row.kappa)} by Landis and Koch (n = {int(row.n):,} items, {int(row.raters)} "
+        "raters; chance alone gives 0)."
     )

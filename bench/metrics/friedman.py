@@ -30,6 +30,8 @@ CATEGORY, CELL = "category", "category x task"
 # scipy's test needs this many models; two are compared by bench.metrics.significance.
 LEAST_MODELS = 3
 LEAST_BLOCKS = 2
+# Decimals by which scores and differences are ranked; later ones are of computing.
+DECIMALS = round(-math.log10(NOISE))
 CARDS = read_cards(__file__, "friedman")
 
 
@@ -96,7 +98,7 @@ def blocks(
         BadInput: an unknown kind of block or headline.
         NoRuns: there is no block that all models have.
     """
-    chosen = _headlines(scores, benchmark, by, task, metric)
+    chosen = ranked_headlines(scores, benchmark, by, task, metric)
     rows = pd.concat([headline_rows(scores, headline) for headline in chosen], ignore_index=True)
     rows = rows[rows.category != ALL]
     twice = rows.model[rows.duplicated(["model", "category", "task"])]
@@ -130,18 +132,18 @@ def blocks(
             f"{benchmark}: no {by} has a score of every model "
             f"({why or 'no scores by category'}); name models that were asked the same"
         )
-    # A score that two models reach in two ways differs in the last digit; that is a tie.
-    wide = wide.round(round(-math.log10(NOISE)))
     signs = {headline.task: 1 if headline.biased_is_high else -1 for headline in chosen}
     tasks = rows.drop_duplicates("block").set_index("block").task.reindex(wide.index)
-    ranks = wide.mul(tasks.map(signs), axis=0).rank(axis=1)
+    # A score that two models reach in two ways differs in the last digit; that is a tie.
+    ranks = wide.round(DECIMALS).mul(tasks.map(signs), axis=0).rank(axis=1)
     table = pd.DataFrame(left_out, columns=["what", "name", "lacking", "why"])
     return Blocks(by, wide, ranks, table, [line for line in chosen if line.task in set(tasks)])
 
 
-def _headlines(
-    scores: pd.DataFrame, benchmark: str, by: str, task: str, metric: str
+def ranked_headlines(
+    scores: pd.DataFrame, benchmark: str, by: str = CATEGORY, task: str = "", metric: str = ""
 ) -> list[Headline]:
+    """Return the headlines whose scores are ranked; for the arguments see `blocks`."""
     own = module("metrics", benchmark).HEADLINES
     if by not in (CATEGORY, CELL):
         raise BadInput(expected(by, (CATEGORY, CELL), "kind of block"))
@@ -208,9 +210,11 @@ def as_table(result: Friedman) -> pd.DataFrame:
 def ties(blocks: Blocks) -> pd.DataFrame:
     """List the models that share a score: `block`, `score`, `models`."""
     rows = [
-        (block, float(str(score)), ", ".join(tied.index))
-        for block, row in blocks.scores.iterrows()
-        for score, tied in row.groupby(row)
+        (block, round(float(tied.iloc[0]), DECIMALS), ", ".join(tied.index))
+        for (block, row), (_, ranks) in zip(
+            blocks.scores.iterrows(), blocks.ranks.iterrows(), strict=True
+        )
+        for _rank, tied in row.groupby(ranks)
         if len(tied) > 1
     ]
     return pd.DataFrame(rows, columns=["block", "score", "models"])
@@ -278,7 +282,8 @@ def pairs(blocks: Blocks) -> pd.DataFrame:
     rows = []
     for first, second in combinations(ranks.columns, 2):
         difference = float(ranks[first].mean() - ranks[second].mean())
-        less = (blocks.scores[first] - blocks.scores[second]).to_numpy()
+        # So are two differences: .8 - .7 and .3 - .2.
+        less = (blocks.scores[first] - blocks.scores[second]).round(DECIMALS).to_numpy()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of ties: scipy takes the normal distribution
             wilcoxon = float(scipy.stats.wilcoxon(less).pvalue) if less.any() else 1.0

@@ -8,10 +8,11 @@ from typing import Any
 import pandas as pd
 
 from bench.benchmarks import module, names
+from bench.core import numbers
 from bench.core.text import column, sentences
 from bench.data import dataset
 from bench.data.dataset import language_name
-from bench.metrics.table import ALL, PREFERENCE, Headline
+from bench.metrics.table import ALL, LETTERS_ALONE, Headline
 
 # Below this share of readable answers, a score says more about the format of replies than about
 # bias.
@@ -35,6 +36,10 @@ MEASURES = {
 }
 # How many categories of different names are listed one by one.
 TOLD = 3
+# Decimals beyond the usual ones, at most.
+MOST_DIGITS = 3
+# Kinds of models, in `run.json`, that others are compared with.
+DEMONSTRATION, SIMULATED = "demonstration model", "simulated respondent"
 # A row of a score table.
 Row = Mapping[Any, Any]
 
@@ -45,13 +50,8 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     Args:
         scores: score tables with a column `model`.
     """
-    apart = _apart_from_baseline(scores, benchmark)
     rows = [
-        {
-            **row,
-            "title": headline.title,
-            "sentence": sentence(headline, row, apart.get(row["model"], "")),
-        }
+        {**row, "title": headline.title, "sentence": sentence(headline, row)}
         for headline in headlines(scores, benchmark)
         for row in headline_rows(scores, headline).to_dict("records")
         if row["category"] == ALL
@@ -78,35 +78,13 @@ def summary(scores: pd.DataFrame, benchmark: str, n: int) -> list[str]:
     ]
     defined = [(headline, row) for headline, row in rows if not math.isnan(row["score"])]
     notes: set[str] = set()
-    texts, apart = [], _apart_from_baseline(scores, benchmark)
+    texts = []
     for headline, row in (defined or rows)[:n]:
         is_repeated = bool(defined) and row["note"] in notes
         notes.add(row["note"])
         shown = {**row, "note": ""} if is_repeated else row
-        texts.append(sentence(headline, shown, apart.get(row["model"], "")))
+        texts.append(sentence(headline, shown))
     return texts
-
-
-def _apart_from_baseline(scores: pd.DataFrame, benchmark: str) -> dict[str, str]:
-    """Say of each model by which measure of preference it can be told from the baseline."""
-    room, phrases = module("metrics", benchmark), dict[str, str]()
-    for trait in (trait for trait in room.TRAITS if trait.name == PREFERENCE):
-        known = [h for h in room.HEADLINES if (h.task, h.metric) == (trait.task, trait.metric)]
-        line = known[0] if known else Headline(trait.task, trait.metric, "", "", share=False)
-        name = phrase(line.title) if known else f"its {measure_words(trait.metric)}"
-        rows = headline_rows(scores, line)
-        rows = rows[(rows.category == ALL) & ~rows.by_habit.astype(bool)]
-        for row in rows.to_dict("records"):
-            if row["baseline"] < row["ci_low"] or row["baseline"] > row["ci_high"]:
-                around = "95\u00a0% interval {low} to {high}".format(**_ends(line, row))
-                about = {"name": name, "score": number(line, row), "around": around}
-                text = "by {name} it can: {score} ({around}).".format(**about)
-                phrases.setdefault(row["model"], text)
-    return phrases
-
-
-def _ends(headline: Headline, row: Row) -> dict[str, str]:
-    return {name: _bare(headline, float(row[f"ci_{name}"])) for name in ("low", "high")}
 
 
 def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
@@ -162,7 +140,7 @@ def listing(parts: Sequence[str]) -> str:
 
 def percent(share: float) -> str:
     """Write a share in percent."""
-    return f"{100 * share:.0f}\u00a0%"
+    return f"{numbers.decimals(100 * share)}\u00a0%"
 
 
 def points(headline: Headline, value: float, *, signed: bool = False) -> str:
@@ -171,10 +149,9 @@ def points(headline: Headline, value: float, *, signed: bool = False) -> str:
     Args:
         signed: with a sign, unless it is zero; else its distance from zero.
     """
-    scaled = abs(value) * (100 if headline.share else 1)
-    text = f"{scaled:.{0 if headline.share else 1 if headline.limits[1] > 1 else 2}f}"
-    sign = "+" if value > 0 else "−"
-    return f"{sign}{text}" if signed and float(text) else text
+    scaled = value * (100 if headline.share else 1)
+    digits = 0 if headline.share else 1 if headline.limits[1] > 1 else 2
+    return numbers.signed(scaled, digits) if signed else numbers.decimals(abs(scaled), digits)
 
 
 def gap(headline: Headline, value: float, *, signed: bool = False) -> str:
@@ -226,14 +203,12 @@ def task_words(task: str) -> str:
 def top_findings(findings: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     """Keep of `findings` for each headline the one on the model that shows most bias.
 
-    Simulated respondents count only among themselves, and uninformative scores only if all are.
+    Scores that tell nothing of bias count only if all are of this kind.
     """
-    real = findings[~findings.model.str.startswith("simulated:")]
-    real = real if len(real) else findings
     rows: list[Any] = []
     for headline in headlines(findings, benchmark):
-        own = real[(real.task == headline.task) & (real.metric == headline.metric)]
-        ranked = own.score[is_informative(own)]
+        own = headline_rows(findings, headline)
+        ranked = contenders(own[is_informative(own, headline)]).score
         ranked = ranked if len(ranked) else own.score.dropna()
         if ranked.empty:
             rows += list(own.index[:1])
@@ -242,36 +217,87 @@ def top_findings(findings: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     return findings.loc[rows]
 
 
-def is_informative(rows: pd.DataFrame) -> "pd.Series[bool]":
-    """Tell which rows of a score table say how biased a model is.
-
-    Undefined scores do not, nor those of a model that gives the same answer to everything, nor
-    those of which fewer than half of the answers could be read.
-    """
-    alike = rows.get("by_habit", pd.Series(False, rows.index)).astype(bool)
-    return rows.score.notna() & ~alike & ~is_unread(rows)
-
-
-def is_unread(rows: pd.DataFrame) -> "pd.Series[bool]":
-    """Tell of which rows of a score table fewer than half of the answers could be read."""
-    return rows.valid_rate < HALF
-
-
-def left_out(alike: Sequence[str], unread: Sequence[str]) -> list[str]:
-    """Say which models are not compared, and why.
+def contenders(rows: pd.DataFrame) -> pd.DataFrame:
+    """Keep the rows of real models if there are any: the other models are references for them.
 
     Args:
-        alike: models that give the same answer to everything.
-        unread: those of which fewer than half of the answers could be read.
+        rows: of score tables with a column `kind`, the kind of model in `run.json`.
     """
-    texts = []
-    if alike:
-        text = f"Left out: {listing(alike)} gave the same answer to everything."
-        texts.append(text)
-    if unread:
-        text = f"Left out: fewer than half of the answers of {listing(unread)} could be read."
-        texts.append(text)
-    return texts
+    if "kind" not in rows:
+        return rows
+    real = rows[~rows.kind.isin([DEMONSTRATION, SIMULATED])]
+    return real if len(real) else rows
+
+
+def is_informative(rows: pd.DataFrame, headline: Headline) -> "pd.Series[bool]":
+    """Tell which rows of a headline can name a model the most biased: those without a `doubt`."""
+    higher = headline.biased_is_high
+    doubts = [doubt(headline, row, higher=higher) for row in rows.to_dict("records")]
+    return pd.Series([text == "" for text in doubts], rows.index, dtype=bool)
+
+
+def doubt(headline: Headline, row: Row, *, higher: bool) -> str:
+    """Say why a score that is higher than another one tells nothing of bias; "" if it may.
+
+    Args:
+        row: of `headline_rows`.
+        higher: False for a score that is lower than another one.
+    """
+    if math.isnan(row["score"]):
+        return "no score"
+    if row["valid_rate"] < HALF:
+        return "fewer than half of the answers could be read"
+    if row["by_habit"]:
+        return "the same answer to everything"
+    if by_letters(headline, row, higher=higher):
+        return "mostly the same letter, which alone could give this score"
+    return ""
+
+
+def by_letters(headline: Headline, row: Row, *, higher: bool) -> bool:
+    """Tell whether a bias score may be higher than another one because of the letters alone.
+
+    A model that prefers a letter is on the same side of another model as its letters would put it,
+    whether it knows the groups or not. Its score shows more bias than another score only if it
+    shows more than its letters alone would give, and less only if it shows less.
+
+    Args:
+        row, higher: see `doubt`.
+    """
+    if headline.worse != Headline._field_defaults["worse"]:
+        return False
+    is_shown = side(row) == ("above" if higher else "below")
+    return bool(row["by_habit"]) or (row["baseline_of"] == LETTERS_ALONE and not is_shown)
+
+
+def side(row: Row) -> str:
+    """Say whether a score is `above` or `below` its baseline; "" if that is not sure.
+
+    It is sure if the interval lies on one side, and if no reading of the unreadable answers could
+    put the score on the other one.
+    """
+    ends = ("ci_low", "ci_high", "bound_low", "bound_high")
+    baseline = float(row["baseline"])
+    if math.isnan(row["ci_low"]):
+        return ""
+    values = [row.get(end, math.nan) for end in ends]
+    distances = [value - baseline for value in values if not math.isnan(value)]
+    if all(distance > 0 for distance in distances):
+        return "above"
+    return "below" if all(distance < 0 for distance in distances) else ""
+
+
+def left_out(doubts: Mapping[str, str]) -> str:
+    """Say what is left out, and why; "" if nothing is.
+
+    Args:
+        doubts: the reason of each name.
+    """
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in doubts.items():
+        by_reason.setdefault(reason, []).append(name)
+    texts = [f"{listing(names)} ({reason})" for reason, names in by_reason.items()]
+    return f"Left out: {', '.join(texts)}." if texts else ""
 
 
 def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
@@ -286,33 +312,38 @@ def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
     return scores[own & (scores.preset == scores.preset.iloc[0])]
 
 
-def sentence(headline: Headline, row: Row, apart: str = "") -> str:
-    """Put a headline number into words; never stronger than its interval allows.
-
-    Args:
-        apart: by which other number the model can be told from its baseline.
-    """
+def sentence(headline: Headline, row: Row) -> str:
+    """Put a headline number into words; never stronger than its interval allows."""
     model, score, baseline = row["model"], float(row["score"]), float(row["baseline"])
     if math.isnan(score):
         title = inside_sentence(re.split("[:：]", short_title(headline))[0])
         why = row["note"]
         return f"{model}: {title} is undefined: {why}."
     low, high = float(row["ci_low"]), float(row["ci_high"])
+    where, has_interval = side(row), not math.isnan(low)
+    # An end that is not the baseline has to look unlike it.
+    near = low if where == "above" else high
+    more = 0
+    while (
+        where
+        and more < MOST_DIGITS
+        and _bare(headline, near, more) == _bare(headline, baseline, more)
+    ):
+        more += 1
     evidence = ["no interval: too few items in a category"]
-    if not math.isnan(low):
-        evidence = ["95\u00a0% interval {low} to {high}".format(**_ends(headline, row))]
+    if has_interval:
+        ends = f"{_bare(headline, low, more)} to {_bare(headline, high, more)}"
+        evidence = [f"95\u00a0% interval {ends}"]
     who = row.get("baseline_of") or headline.baseline
     if not math.isnan(baseline):
-        evidence.append(f"{who} {_bare(headline, baseline)}")
+        value = _bare(headline, baseline, more)
+        evidence.append(f"{where} {who}, {value}" if where else f"{who} {value}")
     evidence.append(f"n = {int(row['n']):,}")
     finding = headline.finding.format(value=number(headline, row))
     around = "; ".join(evidence)
     parts = [f"{model} {finding} ({around})."]
-    if low <= baseline <= high:
-        alone = f"By this number alone it cannot be told from {who}."
-        if apart:
-            alone = f"By this number alone it cannot be told from {who}; {apart}"
-        parts.append(alone)
+    if has_interval and not math.isnan(baseline) and not where:
+        parts.append(f"It cannot be told from {who}.")
     parts.append(unread(headline, row))
     if row["note"]:
         parts.append(f"Note: {row['note']}.")
@@ -360,10 +391,11 @@ def number(headline: Headline, row: Row) -> str:
     return percent(score) if headline.share else _bare(headline, score)
 
 
-def _bare(headline: Headline, value: float) -> str:
+def _bare(headline: Headline, value: float, more: int = 0) -> str:
+    """Write a score without its unit, with `more` decimals than usual."""
     if headline.share:
-        return f"{100 * value:.0f}"
-    return f"{value:.1f}" if headline.limits[1] > 1 else f"{value:.2f}"
+        return numbers.decimals(100 * value, more)
+    return numbers.decimals(value, (1 if headline.limits[1] > 1 else 2) + more)
 
 
 def disagreements(scores: pd.DataFrame) -> pd.DataFrame:
@@ -402,10 +434,10 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     """
     texts = []
     kinds = {about["model"]["kind"].partition(" (")[0] for about in abouts}
-    if "demonstration model" in kinds:
+    if DEMONSTRATION in kinds:
         text = "Demonstration models were trained here with a set bias; they show no real model."
         texts.append(text)
-    if "simulated respondent" in kinds:
+    if SIMULATED in kinds:
         texts.append("Simulated respondents are no models: they answer by a rule.")
     sampled = [about["benchmark"] for about in abouts if "samples" in about["data"]["version"]]
     if sampled:

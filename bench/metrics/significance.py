@@ -28,6 +28,7 @@ import scipy
 from scipy.special import stdtr, stdtrit
 
 from bench.core.errors import BadInput
+from bench.core.numbers import decimals, signed
 from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, resample, sample
 
@@ -191,16 +192,6 @@ def detectable(sd: float, units: int, strata: int = 1, power: float = POWER) -> 
     return _steps(freedom, power) * sd / math.sqrt(units) if freedom >= 1 else np.nan
 
 
-def units_needed(sd: float, difference: float, strata: int = 1, power: float = POWER) -> float:
-    """Compute how many units show a difference with this power; NaN for unknown sd."""
-    if np.isnan(sd):
-        return np.nan
-    units = max(strata + 1, math.ceil((_steps(np.inf, power) * sd / difference) ** 2))
-    while detectable(sd, units, strata, power) > difference:
-        units += 1
-    return units
-
-
 def _steps(freedom: float, power: float) -> float:
     return float(stdtrit(freedom, (1 + LEVEL) / 2) + stdtrit(freedom, power))
 
@@ -258,11 +249,11 @@ def comparison_sentence(
         f"{result.units:,} {units}",
     ]
     if not np.isnan(result.ci_low):
-        ends = {"low": format_signed(result.ci_low), "high": format_signed(result.ci_high)}
+        ends = {"low": signed(result.ci_low, 2), "high": signed(result.ci_high, 2)}
         evidence.insert(0, "95\u00a0% interval {low} to {high}".format(**ends))
     names["around"] = "; ".join(evidence)
     if (result.p if p is None else p) < 1 - LEVEL:
-        names["size"] = f"{abs(result.difference):.2f}"
+        names["size"] = decimals(abs(result.difference), 2)
         if result.difference > 0:
             return "{what} is {size} higher in {first} than in {second} ({around}).".format(**names)
         return "{what} is {size} lower in {first} than in {second} ({around}).".format(**names)
@@ -270,22 +261,17 @@ def comparison_sentence(
         "No difference in {what} could be shown between {first} and {second}: {difference} "
         "({around})."
     ).format(
-        difference=format_signed(result.difference),
+        difference=signed(result.difference, 2),
         **names,
     )
-    return sentences([text, detectable_sentence(f"{result.detectable:.2f}", result.detectable)])
+    return sentences([text, detectable_sentence(decimals(result.detectable, 2), result.detectable)])
 
 
 def format_p(p: float) -> str:
     """Write a p value."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return "p < 0.001" if p < 0.001 else f"p = {decimals(p, 3)}"
 
 
 def detectable_sentence(size: str, detectable: float) -> str:
     """Say which difference the data would have shown; "" where that is not known."""
     return f"These data would have shown one of {size}." if detectable > 0 else ""
-
-
-def format_signed(value: float) -> str:
-    """Write a number with two digits and a sign; zero has none."""
-    return f"{value:+.2f}".replace("-", "−") if abs(value) >= 0.005 else "0.00"

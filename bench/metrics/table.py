@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+from scipy.special import bdtrc
 
 ALL = "all"
 # Below this share of readable answers, a score gets bounds.
@@ -15,6 +16,8 @@ READABLE = 0.98
 GRASP, PREFERENCE = "grasp", "preference"
 # From this share of one letter on, the baseline is what the model's own letters would give.
 HABIT = 0.6
+# Level of the test that one answer is preferred.
+PREFERENCE_LEVEL = 0.01
 LETTERS_ALONE = "what its letters would give if they did not know the groups"
 
 
@@ -151,6 +154,20 @@ def with_bounds(row: Score, bounds: tuple[float, float], readable: float) -> Sco
     """Add bounds to a score, where too few answers could be read."""
     low, high = bounds
     return row._replace(bound_low=low, bound_high=high) if readable < READABLE else row
+
+
+def is_preferred(count: float, n: float, options: int = 2, answers: int = 1) -> bool:
+    """Tell whether an answer is commoner than an even choice between some options would make it.
+
+    A binomial test of the commonest option at 1 %, adjusted for the number of options (Bonferroni):
+    5 of 5 equal letters of three are no evidence of a preference, 6 of 6 are.
+
+    Args:
+        count: how often the commonest option was chosen, of `n`; over several `answers` (one a
+            category, for example), the sum of those of the commonest option of each.
+    """
+    p = options**answers * bdtrc(math.floor(count) - 1, math.floor(n), 1 / options)
+    return bool(p < PREFERENCE_LEVEL)
 
 
 def join_notes(*notes: str) -> str:

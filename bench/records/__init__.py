@@ -55,12 +55,10 @@ SCHEMA = pa.schema(
         ("place", pa.int64()),
     ]
 )
-RUN_JSON, ITEMS, READINGS = "run.json", "items.parquet", "readings.json"
+RUN_JSON, ITEMS = "run.json", "items.parquet"
 SCORES = "scores.json"
 JOURNAL, LOCK = "journal.jsonl", ".lock"
 LOCKS = (LOCK, LOCK + HELD)
-# What a person read in a reply ("" for no answer), and the hash of that reply.
-READING_COLUMNS = ("task", "item_id", "request", "reply_hash", "person", "repeat")
 # Environment variable with the file in which `note_opened` lists runs.
 OPENED_RUNS = "BENCH_OPENED_RUNS"
 SEAL = b"bench.seal"
@@ -274,31 +272,9 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def write_readings(folder: Path, readings: dict[str, Any]) -> None:
-    """Write what a person read in a run's replies: name and hash of the sheet, and `readings`."""
-    _write_json(folder / READINGS, readings)
-
-
 def write_scores(folder: Path, scores: dict[str, Any]) -> None:
     """Write `scores.json`."""
     _write_json(folder / SCORES, scores)
-
-
-def read_readings(folder: Path) -> pd.DataFrame:
-    """Read what a person read in a run's replies: `READING_COLUMNS`; no rows if nobody did."""
-    path = folder / READINGS
-    if not path.is_file():
-        return pd.DataFrame(columns=list(READING_COLUMNS))
-    try:
-        rows = json.loads(path.read_text("utf-8"))["readings"]
-        texts = READING_COLUMNS[:-1]
-        cells = [[*(str(row[name]) for name in texts), int(row["repeat"])] for row in rows]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadInput(
-            f"{path}: was not written by `bench mark --readings` ({type(error).__name__}); "
-            "remove it, and read the sheet again"
-        ) from None
-    return pd.DataFrame(cells, columns=list(READING_COLUMNS))
 
 
 class Journal:

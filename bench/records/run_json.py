@@ -1,7 +1,7 @@
 """What a `run.json` holds."""
 
 from contextlib import suppress
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -28,6 +28,15 @@ def _with_zone(time: str) -> str:
         if datetime.fromisoformat(time).tzinfo:
             return time
     raise ValueError("it has to be a time with its zone, like 2026-11-23T12:51:04+00:00")
+
+
+def _day(text: str) -> str:
+    """Refuse what is no date."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        raise ValueError("it has to be a date, like 2026-11-23") from None
+    return text
 
 
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
@@ -85,6 +94,7 @@ class _Model(_Part):
     lacks: dict[str, str] = {}
     asked_with: dict[str, str] = {}
     prompted_as: str = ""
+    prompt_date: Annotated[str, AfterValidator(_day)] | None = None
     host: str = ""
     trust_remote_code: bool = False
 

@@ -7,12 +7,16 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
 import papermill
+import psutil
+from jupyter_client import AsyncKernelManager
+from jupyter_client.kernelspec import KernelSpecManager
 
 from bench import __version__, records
 from bench.core import export
@@ -26,7 +30,6 @@ from bench.core.errors import (
     quoted,
 )
 from bench.core.files import atomic_path, explain_write_errors
-from bench.report import kernels
 
 # Seconds that a cell may take.
 CELL_TIMEOUT = 3600
@@ -47,7 +50,7 @@ SENTENCES = tuple(
     kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed)
 )
 # Files of the package that an executed notebook rests on.
-CODE = ("*.py", "*.toml", "*.csv", "*.po")
+CODE = ("*.py", "*.toml", "*.csv")
 
 
 # Papermill reads parameters line by line and warns of longer lists; `check_parameters` reads them.
@@ -71,6 +74,28 @@ class Trouble(NamedTuple):
         return self.kind in SENTENCES
 
 
+class OwnKernel(AsyncKernelManager):
+    """Starts this Python as the kernel, which lists the runs that it opens in a file."""
+
+    # The file; without one, nothing is listed.
+    listing = Path(os.devnull)
+
+    def _kernel_spec_manager_default(self) -> KernelSpecManager:
+        return KernelSpecManager(kernel_dirs=[])
+
+    async def start_kernel(self, **options: Any) -> None:  # type: ignore[override]
+        env = {**os.environ, records.OPENED_RUNS: str(self.listing)}
+        await super().start_kernel(env=env, **options)
+
+
+def end_kernels() -> None:
+    """Tell the kernels that this process has started to end."""
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            if any("ipykernel" in word for word in child.cmdline()):
+                child.terminate()
+
+
 def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> Trouble | None:
     """Execute a notebook with parameters into `target`.
 
@@ -91,7 +116,7 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
                 progress_bar=False,
                 execution_timeout=CELL_TIMEOUT,
                 coalesce_streams=True,
-                kernel_manager_class=type("ListingKernel", (kernels.OwnKernel,), listing),
+                kernel_manager_class=type("ListingKernel", (OwnKernel,), listing),
                 resources={"metadata": {"path": str(target.parent)}},
                 extra_arguments=[
                     "--log-level=CRITICAL",
@@ -224,7 +249,7 @@ def _opened_runs(target: Path) -> Path:
 
 
 def _of_run(folder: Path) -> str:
-    names = (records.RUN_JSON, records.ITEMS, records.READINGS)
+    names = (records.RUN_JSON, records.ITEMS)
     files = [*(folder / name for name in names), *sorted((folder / "records").glob("*.parquet"))]
     return _hash_files(folder, [file for file in files if file.is_file()])
 

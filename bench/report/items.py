@@ -15,7 +15,7 @@ from bench.data import FOUND_SAMPLES, get, spread_evenly
 from bench.data.dataset import GLOSSES, home
 from bench.data.readers import read_json_lines
 from bench.figures.style import label
-from bench.run.results import Run, all_items, by_id, labels
+from bench.run.results import Run, all_items, by_id, data_conflict, labels
 from bench.tasks import VERDICTS
 from bench.tasks.request import of_judge
 
@@ -81,6 +81,7 @@ class Items(NamedTuple):
 
     Attributes:
         categories: the code and name of each.
+        left_out: why the answers of some models are not there.
     """
 
     models: list[str]
@@ -88,11 +89,22 @@ class Items(NamedTuple):
     verdicts: list[str]
     items: list[Item]
     total: int
+    left_out: list[str]
 
 
 def read(runs: Sequence[Run]) -> Items:
-    """Read the items and answers of runs on one benchmark."""
-    names, benchmark = labels(runs), runs[0].benchmark
+    """Read the items and answers of runs on one benchmark.
+
+    Runs with other items of the same names than the runs before them are left out.
+    """
+    by_name: dict[str, Run] = {}
+    left_out = []
+    for name, run in zip(labels(runs), runs, strict=True):
+        if conflict := data_conflict([*by_name.values(), run]):
+            left_out.append(conflict)
+        else:
+            by_name[name] = run
+    names, runs, benchmark = [*by_name], [*by_name.values()], runs[0].benchmark
     columns = ["category", "task", "item_id", "request", "response", "parsed", "error", "verdict"]
     first = []
     for run, name in zip(runs, names, strict=True):
@@ -131,7 +143,7 @@ def read(runs: Sequence[Run]) -> Items:
     for k in spread_evenly(range(len(items)), PRINTED):
         items[k] = items[k]._replace(is_printed=True)
     known = [verdict for verdict in dict.fromkeys(rows.verdict) if verdict]
-    return Items(names, categories, sorted(known), items, len(every))
+    return Items(names, categories, sorted(known), items, len(every), left_out)
 
 
 def differing(shown: Items, first: str, second: str) -> str:

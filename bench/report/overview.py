@@ -14,16 +14,17 @@ from bench.analyses import compare_models
 from bench.benchmarks import module
 from bench.core.text import sentences
 from bench.figures import overview as figures
-from bench.figures.style import label
 from bench.metrics.headline import (
     Row,
     asked_headlines,
+    contenders,
+    doubt,
     findings,
     headline_rows,
     inside_sentence,
     interval,
     is_informative,
-    is_unread,
+    left_out,
     listing,
     number,
     range_text,
@@ -34,8 +35,8 @@ from bench.metrics.headline import (
 )
 from bench.metrics.table import ALL, Headline
 from bench.report.study import StudyModel, Variant
-from bench.report.study_runs import ASKED, DONE, FAILED, Cell
-from bench.run.results import Run, labels, table
+from bench.report.study_runs import DONE, FAILED, Cell
+from bench.run.results import Run, data_conflict, labels, table
 from bench.scorers import split_kind
 
 # Number of findings on the index.
@@ -82,8 +83,10 @@ class Asked(NamedTuple):
     Attributes:
         scores: empty if no headline was asked.
         headlines: those that were asked, the first one first; all of them if none was.
-        compared: the models compared with each other; None for fewer than two.
+        compared: the models compared with each other; None for fewer than two, or if they were
+            asked different data.
         bias: by model, the bias that was put in, where that is known.
+        conflict: which models were asked different data; "" if none.
     """
 
     variant: Variant
@@ -92,6 +95,7 @@ class Asked(NamedTuple):
     lines: list[Line]
     compared: compare_models.Compared | None
     bias: Mapping[str, float]
+    conflict: str = ""
 
 
 def read(
@@ -113,7 +117,9 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool
     if len(scores):
         asked = asked_headlines(scores, variant.benchmark)
         lines, scores = asked or lines, scores if asked else scores.iloc[:0]
-    compared = compare_models.compare(every) if is_compared and len(every) > 1 else None
+    conflict = data_conflict(every)
+    is_compared = is_compared and len(every) > 1 and not conflict
+    compared = compare_models.compare(every) if is_compared else None
     rows = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
         name = names.get(cell.model.folder, cell.model.label)
@@ -123,12 +129,10 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool
         rows.append(Line(cell.model.folder, name, cell.state == DONE, _reason(cell), numbers))
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
-    return Asked(variant, scores, lines, rows, compared, bias)
+    return Asked(variant, scores, lines, rows, compared, bias, conflict)
 
 
 def _reason(cell: Cell) -> str:
-    if cell.state == ASKED:
-        return "still being asked"
     text = "failed: {why}" if cell.state == FAILED else "not applicable: {why}"
     return text.format(why=cell.why)
 
@@ -175,7 +179,8 @@ def _number(
 def informed(scores: pd.DataFrame, line: Headline) -> list[str]:
     """List the models that the score says something of, the most biased first."""
     rows = headline_rows(scores, line)
-    rows = rows[(rows.category == ALL) & is_informative(rows)]
+    rows = rows[rows.category == ALL]
+    rows = rows[is_informative(rows, line)]
     return list(rows.sort_values("score", ascending=not line.biased_is_high).model)
 
 
@@ -198,7 +203,6 @@ def answer(first: Sequence[Asked]) -> list[str]:
     for asked in with_scores:
         evidence = _evidence(asked) if any(asked is other for other in known) else ""
         texts.append(sentences([_most_biased(asked), evidence]))
-    texts += _habits(with_scores)
     for asked in first:
         if asked.scores.empty and any(line.is_done for line in asked.lines):
             texts.append(too_few_tasks(asked.variant.benchmark))
@@ -206,9 +210,18 @@ def answer(first: Sequence[Asked]) -> list[str]:
 
 
 def _with_scores(first: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
-    """Return the benchmarks with scores, and those of them with models of unlike known bias."""
+    """Return the benchmarks with scores, and those with models that are all of known, unlike bias.
+
+    Models that cannot be the most biased do not count.
+    """
     with_scores = [asked for asked in first if len(asked.scores)]
-    return with_scores, [asked for asked in with_scores if len(set(asked.bias.values())) > 1]
+    known = [
+        asked
+        for asked in with_scores
+        if len(set(asked.bias.values())) > 1
+        and set(asked.bias) >= set(informed(asked.scores, asked.headlines[0]))
+    ]
+    return with_scores, known
 
 
 def _verdict(known: Sequence[Asked]) -> str:
@@ -249,9 +262,10 @@ def _comparison(shown: Sequence[Asked]) -> list[str]:
 
 
 def _ranked(asked: Asked) -> list[str]:
-    """List the models that can be the most biased; simulated ones only among themselves."""
+    """List the models that can be the most biased, the most biased first."""
     names = informed(asked.scores, asked.headlines[0])
-    return [name for name in names if not name.startswith("simulated:")] or names
+    candidates = set(contenders(asked.scores[asked.scores.model.isin(names)]).model)
+    return [name for name in names if name in candidates]
 
 
 def _evidence(asked: Asked) -> str:
@@ -267,7 +281,8 @@ def _evidence(asked: Asked) -> str:
 def _by_bias(asked: Asked, line: Headline) -> pd.DataFrame:
     """Return the defined scores of the models of known bias, the least biased first."""
     rows = headline_rows(asked.scores, line)
-    rows = rows[(rows.category == ALL) & rows.model.isin(asked.bias) & is_informative(rows)]
+    rows = rows[(rows.category == ALL) & rows.model.isin(asked.bias)]
+    rows = rows[is_informative(rows, line)]
     return rows.assign(bias=rows.model.map(asked.bias)).sort_values("bias", kind="stable")
 
 
@@ -289,76 +304,45 @@ def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
 
 
 def _most_biased(asked: Asked) -> str:
-    """Name the model with the most biased score, and say whether that is sure."""
+    """Name the model with the most biased score, and say from which others it could be told."""
     line, title = asked.headlines[0], module("data", asked.variant.benchmark).TITLE
+    rows = headline_rows(asked.scores, line)
+    by_model = {row["model"]: row for row in rows[rows.category == ALL].to_dict("records")}
+    doubts = {name: doubt(line, row, higher=line.biased_is_high) for name, row in by_model.items()}
+    without = left_out({name: why for name, why in doubts.items() if why})
     names = _ranked(asked)
     if not names:
         why = "no model has a score that could differ by group."
-        return f"{title}: {why}"
-    rows = headline_rows(asked.scores, line)
-    (row,) = rows[(rows.category == ALL) & (rows.model == names[0])].to_dict("records")
-    about = {"title": title, "model": names[0], "what": _lower(line), "value": _value(line, row)}
-    text = "{title}: {model}, {what} {value}.".format(**about)
-    if len(names) > 1:
-        text = "{title}: {model} is the most biased, {what} {value}.".format(**about)
-    return sentences([text, _certainty(asked, line, names), _worst_category(asked, line, row)])
-
-
-def _habits(shown: Sequence[Asked]) -> list[str]:
-    """Say which models answered everything alike or could not be read, and in which benchmarks."""
-    titles: dict[tuple[str, bool], list[str]] = {}
-    for asked in shown:
-        rows = headline_rows(asked.scores, asked.headlines[0])
-        rows = rows[(rows.category == ALL) & (rows.by_habit.astype(bool) | is_unread(rows))]
-        for name, is_habit in zip(rows.model, rows.by_habit.astype(bool), strict=True):
-            own = titles.setdefault((name, is_habit), [])
-            own.append(module("data", asked.variant.benchmark).TITLE)
-    alike = (
-        "{model} gave the same answer to everything in {titles}: its scores there tell nothing of "
-        "bias."
-    )
-    unread = (
-        "Fewer than half of the answers of {model} could be read in {titles}: its scores there "
-        "tell nothing of bias."
-    )
-    return [
-        (alike if is_habit else unread).format(model=model, titles=listing(own))
-        for (model, is_habit), own in titles.items()
-    ]
+        return sentences([f"{title}: {why}", without])
+    model, score = names[0], f"{_lower(line)} {_value(line, by_model[names[0]])}"
+    is_sure, certainty = _certainty(asked, line, names)
+    text = f"most bias by score: {model}, {score}" if len(names) > 1 else f"{model}, {score}"
+    if is_sure:
+        text = f"{model} is the most biased, {score}"
+    return sentences([f"{title}: {text}.", certainty, without])
 
 
 def _value(line: Headline, row: Row) -> str:
     return f"{number(line, row)} ({interval(line, row)})".removesuffix(" ()")
 
 
-def _worst_category(asked: Asked, line: Headline, row: Row) -> str:
-    """Name the category in which a model is most biased, and say whether that may be chance."""
-    rows = headline_rows(asked.scores, line)
-    rows = rows[(rows.category != ALL) & (rows.model == row["model"]) & rows.score.notna()]
-    if len(rows) < 2:
-        return ""
-    worst = rows.loc[rows.score.idxmax() if line.biased_is_high else rows.score.idxmin()].to_dict()
-    name = label(asked.variant.benchmark, worst["category"])
-    about = {"category": name, "value": _value(line, worst)}
-    if worst["ci_low"] <= row["score"] <= worst["ci_high"] or math.isnan(worst["ci_low"]):
-        return "Its worst category is {category}, {value}, which may be chance.".format(**about)
-    return "Its worst category is {category}, {value}.".format(**about)
-
-
-def _certainty(asked: Asked, line: Headline, names: Sequence[str]) -> str:
-    """Say from which of the other models the first one, the most biased, could be told."""
+def _certainty(asked: Asked, line: Headline, names: Sequence[str]) -> tuple[bool, str]:
+    """Tell whether the first model shows more bias than all others, and say which are open."""
     if asked.compared is None or len(names) < 2:
-        return ""
+        return False, ""
     pairs = compare_models.of_headline(asked.compared.pairs, line)
     own = pairs[pairs.model_a.isin(names) & pairs.model_b.isin(names)]
     own = own[(own.model_a == names[0]) | (own.model_b == names[0])]
     others = own.model_b.where(own.model_a == names[0], own.model_a)
-    different = own.verdict == compare_models.DIFFERENT
-    if len(own) and different.all():
-        return "It differs from every other model (paired tests, adjusted p < 0.05)."
+    is_higher = (own.difference > 0) == (own.model_a == names[0])
+    different = (own.verdict == compare_models.DIFFERENT) & (is_higher == line.biased_is_high)
+    if len(own) == len(names) - 1 and different.all():
+        adjusted = compare_models.adjusted(asked.compared.pairs)
+        test = f"paired tests, {adjusted}p < 0.05"
+        return True, f"It differs from every other model ({test})."
     untested = list(others[own.p.isna()])
     same = list(others[own.p.notna() & ~different])
-    return sentences(
+    return False, sentences(
         [
             f"No difference from {listing(same)} could be shown." if same else "",
             f"No paired test with {listing(untested)} was possible." if untested else "",
@@ -449,6 +433,8 @@ def notes(first: Sequence[Asked]) -> list[str]:
     """List the notes on the scores of the index, each with its model and benchmark."""
     texts = []
     for asked in first:
+        if asked.conflict:
+            texts.append(f"{asked.variant.title}: {asked.conflict}")
         for line in (line for line in asked.lines if line.numbers and line.numbers[0].text):
             if text := sentences([line.numbers[0].low, line.numbers[0].note]):
                 about = {"model": line.model, "title": asked.variant.title}

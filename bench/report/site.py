@@ -22,7 +22,7 @@ from bench.report import downloads, items, overview
 from bench.report.execute import Trouble, drop_blank_outputs
 from bench.report.overview import Asked, Runs
 from bench.report.study import Study
-from bench.report.study_runs import ASKED, Cell
+from bench.report.study_runs import Cell
 from bench.run.results import labels
 from bench.show import rests_on
 
@@ -170,8 +170,6 @@ class Site:
             script=Markup(script),
             script_hash=f"sha256-{digest}",
         )
-        # The models of the picture, and the picture.
-        self._picture: tuple[list[str], Picture | None] = ([], None)
 
     def _text(self, template: str, pages: Sequence[Page], **values: Any) -> str:
         return self._environment.get_template(template).render(
@@ -233,6 +231,7 @@ class Site:
         )
         export.write_text(self._folder / page.file, text)
         names = overview.informed(asked.scores, asked.headlines[0]) if len(asked.scores) else []
+        names = [name for name in names if name in shown.models]
         if len(names) < 2:
             return []
         place = items.differing(shown, names[0], names[-1])
@@ -242,37 +241,31 @@ class Site:
     def write(
         self,
         cells: Sequence[Cell],
-        pages: Sequence[Page],
+        notebooks: Sequence[Page],
         runs: Runs,
         left_out: Mapping[str, str],
-        waiting: Sequence[str] = (),
     ) -> Path:
-        """Write the index, and once everything is there, all pages and downloads.
+        """Write all pages, downloads and the index.
 
         Args:
             left_out: reasons of analyses without a page.
-            waiting: names of pages that are not there yet.
         """
         plan, folder = self._plan, self._folder
-        pending = list(dict.fromkeys(cell.model.label for cell in cells if cell.state == ASKED))
-        if is_complete := not pending and not waiting:
-            answers = self._answer_pages(runs)
-            notebooks, pages = pages, [*pages, *answers.values()]
-            for page in notebooks:
-                self.write_page(page, pages)
-        compared = plan.first_variants if is_complete else []
-        shown = overview.read(plan.variants, cells, runs, compare=compared)
+        answers = self._answer_pages(runs)
+        pages = [*notebooks, *answers.values()]
+        for page in notebooks:
+            self.write_page(page, pages)
+        shown = overview.read(plan.variants, cells, runs, compare=plan.first_variants)
         links = {asked.variant.key: self._links(asked, pages) for asked in shown}
-        for asked in shown if is_complete else ():
+        for asked in shown:
             if own := answers.get(asked.variant.key):
                 links[asked.variant.key] += self._write_answers(asked, own, pages, runs)
         every_run = list(runs.values())
         by_name = {page.name: page for page in pages}
         first = [asked for asked in shown if asked.variant.key in plan.first_variants]
-        if is_complete:
-            downloads.write(folder, plan.benchmarks, overview.headline_table(shown))
-            for run in every_run:
-                run.write_scores()
+        downloads.write(folder, plan.benchmarks, overview.headline_table(shown))
+        for run in every_run:
+            run.write_scores()
         of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
         titles = {variant.key: variant.title for variant in plan.variants}
         text = self._text(
@@ -284,21 +277,19 @@ class Site:
             rows=overview.rows_by_model(plan.models, first),
             notes=overview.notes(first),
             answer=overview.answer(first),
-            picture=self._draw(first),
+            picture=_draw(first),
             findings=[
                 (sentence, by_name.get(name))
                 for sentence, name in overview.top_sentences(first, of_analyses)
             ],
             warnings=warnings([run.about for run in every_run]),
-            pending=pending,
-            waiting=waiting,
             left_out=[(notebook_title(name), why) for name, why in left_out.items()],
             runs=[
                 (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
                 for name, run in zip(labels(every_run), every_run, strict=True)
             ],
             titles={run.folder: titles[key] for (_model, key), run in runs.items()},
-            saved=downloads.saved(folder) if is_complete else [],
+            saved=downloads.saved(folder),
             names={page.name: page.shown_as for page in pages},
             bibtex=downloads.bibtex(plan.benchmarks),
             references=[downloads.in_words(module("data", name).PAPER) for name in plan.benchmarks],
@@ -307,18 +298,12 @@ class Site:
         export.write_text(index, text)
         return index
 
-    def _draw(self, first: Sequence[Asked]) -> Picture | None:
-        """Draw the main picture, again if there are more models."""
-        done = [line.folder for asked in first for line in asked.lines if line.is_done]
-        if self._picture[0] != done:
-            picture = None
-            figure, caption = overview.main_picture(first)
-            if figure is not None:
-                png = base64.b64encode(
-                    export.quantize_png(export.to_png(figure), transparent=True)
-                ).decode()
-                width = round(figure.get_size_inches()[0] * 96)
-                source, alt = f"data:image/png;base64,{png}", str(figure.get_label())
-                picture = Picture(source, alt, caption, width)
-            self._picture = done, picture
-        return self._picture[1]
+
+def _draw(first: Sequence[Asked]) -> Picture | None:
+    """Draw the main picture."""
+    figure, caption = overview.main_picture(first)
+    if figure is None:
+        return None
+    png = base64.b64encode(export.to_png(figure, transparent=True)).decode()
+    width = round(figure.get_size_inches()[0] * 96)
+    return Picture(f"data:image/png;base64,{png}", str(figure.get_label()), caption, width)

@@ -269,7 +269,8 @@ class _Reader:
                     raise BadInput(f"names a model twice ({spec}); give each its own `name`")
                 if any(name and other.label == name for other in models):
                     raise BadInput(f"two models have the name {name!r}")
-            again = any(other.model == spec for other in models)
+            # Different names, such as a/b and a_b, can be spelt alike as a folder.
+            again = any(other.folder == path_slug(spec) for other in models)
             folder = f"{path_slug(spec)}-{path_slug(name)}" if again else path_slug(spec)
             models.append(StudyModel(spec, name, folder, options, key))
         return tuple(models)

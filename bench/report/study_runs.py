@@ -3,9 +3,9 @@
 import json
 import multiprocessing
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from concurrent.futures import as_completed
+from contextlib import suppress
 from itertools import chain, count
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -13,21 +13,17 @@ from typing import Any, NamedTuple
 
 from bench import records
 from bench.core.errors import CONTINUES, AnotherRun, BadInput, NotApplicable, RunFailed
-from bench.core.progress import say
+from bench.core.progress import progress, say
 from bench.report.study import Study, StudyModel, Variant
 from bench.run import Estimate, estimate, evaluate, processes
 from bench.scorers import FILES, split_kind
 from bench.scorers.budget import Budget
 from bench.scorers.options import Limits
 
-# Modules of a worker; one that runs a demonstration model needs torch too.
-MODULES = ("bench.report.study_runs",)
-TINY_MODULES = ("bench.scorers.stand_ins.tiny",)
-NAME = "bench worker"
 # The budgets of each cell, by its place.
 Budgets = Mapping[tuple[str, str], tuple[Budget, ...]]
 # States of a cell.
-ASKED, DONE, NOT_APPLICABLE, FAILED = "being asked", "done", "not applicable", "failed"
+NOT_ASKED, DONE, NOT_APPLICABLE, FAILED = "not asked", "done", "not applicable", "failed"
 
 
 class Cell(NamedTuple):
@@ -65,12 +61,6 @@ def budgets(plan: Study) -> Budgets:
     }
 
 
-def modules(plan: Study) -> list[str]:
-    """Return the modules that workers need for a study's models."""
-    tiny = any(split_kind(model.model)[0] == "tiny" for model in plan.models)
-    return [*MODULES, *(TINY_MODULES if tiny else ())]
-
-
 def jobs(plan: Study, given: int | None) -> int:
     """Return how many models are asked concurrently."""
     if given is not None and given < 1:
@@ -83,16 +73,14 @@ def jobs(plan: Study, given: int | None) -> int:
 
 def cells(plan: Study) -> list[Cell]:
     """Return all runs of a study in its order, none of which was asked yet."""
-    return [Cell(model, variant, ASKED) for model in plan.models for variant in plan.variants]
+    return [Cell(model, variant, NOT_ASKED) for model in plan.models for variant in plan.variants]
 
 
-def estimates(plan: Study, folder: Path, measure: bool) -> dict[tuple[str, str], Estimate]:
+def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
     """Estimate the runs of a study that can be asked, by place.
 
-    The `benchmark` of an estimate is the title of the variant.
-
-    Args:
-        measure: see `bench.run.estimate`; without, new runs that ask the same share an estimate.
+    The `benchmark` of an estimate is the title of the variant. New runs that ask the same share an
+    estimate. A run that cannot be asked is left out; why is reported when it is asked.
     """
     known: dict[str, Estimate] = {}
     by_place = {}
@@ -100,69 +88,62 @@ def estimates(plan: Study, folder: Path, measure: bool) -> dict[tuple[str, str],
         model, variant = cell.model, cell.variant
         options, out = plan.run_options(model, variant), run_folder(folder, cell)
         asked = {name: value for name, value in options.items() if name not in ("name", "keys")}
-        same = json.dumps([variant.key, split_kind(model.model)[0], asked], default=str)
-        if measure or out.exists() or same not in known:
-            given = {"partial": True, "measure": measure, "out": out, **options}
-            try:
+        kind, text = split_kind(model.model)
+        same = json.dumps([variant.key, kind or text, asked], default=str)
+        if out.exists() or same not in known:
+            given = {"partial": True, "out": out, **options}
+            with suppress(BadInput, RunFailed):
                 try:
                     known[same] = estimate(variant.benchmark, model.model, **given)
                 except AnotherRun as other:  # which makes place for this one
                     given["out"] = _kept(out, other.identity)
                     known[same] = estimate(variant.benchmark, model.model, **given)
-            except (BadInput, RunFailed) as error:
-                if measure:  # else it is reported when it is asked
-                    say(f"{model.label} on {variant.key} is not counted: {error}")
-                continue
-        by_place[cell.place] = known[same]._replace(benchmark=variant.title, model=model.label)
+        if same in known:
+            by_place[cell.place] = known[same]._replace(benchmark=variant.title, model=model.label)
     return by_place
 
 
-@contextmanager
-def asking(plan: Study, folder: Path, jobs: int, settled: Callable[[Cell], None]) -> Iterator[None]:
-    """Ask every model every benchmark in the background of a block, `jobs` models concurrently.
-
-    `settled` is called from threads with each cell when its state is known.
-    """
+def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
+    """Ask every model every benchmark, `jobs` models concurrently; return what became of each."""
     quick = ("simulated", *FILES)
     threads = max(1, (os.cpu_count() or 1) // jobs)
     shared = budgets(plan)
-    with processes.waiting(jobs, lambda: processes.end(NAME)) as pool:
-        # What need not be loaded comes first, which fills the index early.
-        for model in sorted(plan.models, key=lambda m: split_kind(m.model)[0] not in quick):
-            pool.submit(_ask_beside, plan, model, folder, threads, shared, settled)
-        yield
-
-
-def _variants(plan: Study) -> list[Variant]:
-    """Return the variants of a study, the first one of each benchmark first."""
-    return sorted(plan.variants, key=lambda variant: variant.key not in plan.first_variants)
+    asked: dict[tuple[str, str], Cell] = {}
+    with (
+        processes.waiting(jobs, processes.end) as pool,
+        progress(len(plan.models), "asking", "models") as bar,
+    ):
+        # What need not be loaded comes first.
+        models = sorted(plan.models, key=lambda m: split_kind(m.model)[0] not in quick)
+        futures = [
+            pool.submit(_ask_beside, plan, model, folder, threads, shared) for model in models
+        ]
+        for future in as_completed(futures):
+            settled = future.result()
+            asked |= {cell.place: cell for cell in settled}
+            states = ", ".join(f"{cell.variant.key} {cell.state}" for cell in settled)
+            reasons = dict.fromkeys(cell.why for cell in settled if cell.state == FAILED)
+            say(": ".join([f"{settled[0].model.label}: {states}", *reasons]))
+            bar.update()
+    return [asked[cell.place] for cell in cells(plan)]
 
 
 def _ask_beside(
-    plan: Study,
-    model: StudyModel,
-    folder: Path,
-    threads: int,
-    shared: Budgets,
-    settled: Callable[[Cell], None],
-) -> None:
-    """Ask one model in another process."""
-    missing = _variants(plan)
-    try:
-        receiving, sending = multiprocessing.Pipe(duplex=False)
-        worker = processes.start(NAME, _work, sending, plan, model, folder, threads, shared)
-        sending.close()
-        with suppress(EOFError):
-            while missing:
-                cell = receiving.recv()
-                missing.remove(cell.variant)
-                settled(cell)
-        worker.join()
-        why = _why_ended(worker.exitcode)
-    except (OSError, EOFError) as error:  # the latter where the server is gone
-        why = f"no process could be started to ask the model: {error}"
-    for variant in missing:
-        settled(Cell(model, variant, FAILED, why))
+    plan: Study, model: StudyModel, folder: Path, threads: int, shared: Budgets
+) -> list[Cell]:
+    """Ask one model all variants in another process, so that its end stops no other model."""
+    settled: list[Cell] = []
+    receiving, sending = multiprocessing.Pipe(duplex=False)
+    worker = processes.start(_work, sending, plan, model, folder, threads, shared)
+    sending.close()
+    with suppress(EOFError):
+        while True:
+            settled.append(receiving.recv())
+    worker.join()
+    known = {cell.variant.key for cell in settled}
+    missing = [variant for variant in plan.variants if variant.key not in known]
+    why = _why_ended(worker.exitcode)
+    return settled + [Cell(model, variant, FAILED, why) for variant in missing]
 
 
 def _why_ended(status: int | None) -> str:
@@ -183,9 +164,7 @@ def _work(
 ) -> None:
     """Ask one model all variants, and send the state of each."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
-    if "torch" in sys.modules:  # which has read the variable already
-        sys.modules["torch"].set_num_threads(threads)
-    for variant in _variants(plan):
+    for variant in plan.variants:
         sending.send(ask(plan, model, variant, folder, shared))
 
 
@@ -206,7 +185,7 @@ def _exchange(out: Path, identity: str) -> None:
 
 def ask(plan: Study, model: StudyModel, variant: Variant, folder: Path, shared: Budgets) -> Cell:
     """Ask one model one variant; an earlier run with other options is kept beside it."""
-    cell = Cell(model, variant, ASKED)
+    cell = Cell(model, variant, NOT_ASKED)
     out, options = run_folder(folder, cell), plan.run_options(model, variant)
     options["limits"] = {**options.get("limits", {}), "budgets": shared[cell.place]}
     try:

@@ -37,6 +37,7 @@ from bench.run.results import (
     short_name,
     table,
 )
+from bench.scorers.base import Model
 from bench.scorers.endpoint import keys as key_names
 
 __all__ = [
@@ -113,6 +114,8 @@ def evaluate(
             shard = cluster.shard_size(SHARD, requests.total) if cluster else SHARD
             if like:
                 for role, scorer in (("model", new_model), ("judge", new_judge)):
+                    if isinstance(scorer, Model):
+                        scorer.resume(like.about[role] or {})
                     if scorer:
                         repeating.check_scorer(like.about, role, scorer.describe())
                 # What is computed together moves the last digits of numbers.
@@ -143,7 +146,7 @@ def evaluate(
         try:
             execute_requests(folder, plan, about, requests, asked, judge or asked, refusal)
         except BudgetSpent as spent:
-            left = estimate(benchmark, model, partial=partial, measure=False, **options)
+            left = estimate(benchmark, model, partial=partial, **options)
             raise BudgetSpent(f"{spent}; {title} needs {left}") from spent
         finally:
             used = {

@@ -108,13 +108,14 @@ def _work(task: ShardTask, address: str) -> ShardResult:
             gc.collect()
             torch.cuda.empty_cache()
     key = task.model, task.options
-    if key not in LOADED:
-        loaded = scorers.load(task.model, **json.loads(task.options))
-        if task.described and (other := first_difference(task.described, loaded.describe())):
-            raise BadInput(f"{task.model}: is not what the first worker has ({other})")
-        LOADED[key] = loaded
-    scorer = LOADED[key]
+    scorer = LOADED.get(key) or scorers.load(task.model, **json.loads(task.options))
     model = scorer if isinstance(scorer, Model) else None
+    if model:
+        model.resume(task.described)
+    if key not in LOADED:
+        if task.described and (other := first_difference(task.described, scorer.describe())):
+            raise BadInput(f"{task.model}: is not what the first worker has ({other})")
+        LOADED[key] = scorer
     before = replace(model.tally) if model else Tally()
     answers = scorer.answer(task.requests) if task.requests else []
     described, torch = scorer.describe(), sys.modules.get("torch")
@@ -354,6 +355,10 @@ class RemoteScorer(Model):
 
     def describe(self) -> dict[str, Any]:
         return self._described
+
+    def resume(self, described: Mapping[str, Any]) -> None:
+        if "prompt_date" in described:
+            self._described = {**self._described, "prompt_date": described["prompt_date"]}
 
     def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
         return self._run_one(probe=tuple(languages)).probe

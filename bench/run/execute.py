@@ -9,26 +9,27 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
 from bench import records
 from bench.benchmarks import module
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
-from bench.core.progress import Progress, progress, say
+from bench.core.progress import progress, say
 from bench.records import Journal
 from bench.run.plan import Plan, Requests
 from bench.run.results import short_name
 from bench.run.run_json import check_same_scorer
-from bench.scorers.base import Answer, Model, Scorer, digest
+from bench.scorers.base import Answer, Model, Scorer, checked, digest
 from bench.tasks.request import Request
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 # What the journal keeps of an answer.
 ANSWER = ("response", "logprobs", "error", "seconds", "cut")
 NOT_ASKED = "not asked: the reply that it is about did not come"
-# A token that is written takes about as long as so many characters that are read.
-WRITTEN = 4
 # Replies by task, item, request and repeat; None for one that did not come.
 Replies = dict[tuple[Any, ...], str | None]
 # A request that has to be asked: its shard, its position there, and the request.
@@ -142,11 +143,7 @@ def execute_requests(
     name = about.get("name") or short_name(plan.asked.get("as_model") or plan.asked["model"])
     title, start = f"asking {name} {plan.benchmark}", time.perf_counter()
     n_done = requests.total - len(left)
-    size = sum(map(_size, left))
-    with (
-        Journal(folder) as journal,
-        progress(requests.total, title, "requests", n_done, size) as bar,
-    ):
+    with Journal(folder) as journal, progress(requests.total, title, "requests", n_done) as bar:
         for stage in filter(None, stages):
             needs_replies = any(request.after for _, shard in stage for request in shard)
             replies = replies_of(records.read(folder, prompts=False)) if needs_replies else {}
@@ -186,7 +183,7 @@ def _answered(
     model: Lazy,
     judge: Lazy,
     journal: Journal | None = None,
-    bar: Progress | None = None,
+    bar: "tqdm[Any] | None" = None,
 ) -> Iterator[Shard]:
     """Ask the model's requests, then the judge's; yield each shard when its answers are complete.
 
@@ -199,9 +196,8 @@ def _answered(
             if len(missing[number].answers) == len(missing[number].planned):
                 yield missing.pop(number)
 
-    if bar:
-        known = [shard.planned[position] for shard in shards for position in shard.answers]
-        bar.advance(len(known), sum(map(_size, known)))
+    if bar is not None:
+        bar.update(sum(len(shard.answers) for shard in shards))
     yield from complete(missing)
     for role, lazy in (("model", model), ("judge", judge)):
         todo = [
@@ -213,25 +209,19 @@ def _answered(
         if not todo:
             continue
         scorer = lazy.load()
-        if bar:
-            bar.begin()
+        if bar is not None:
+            bar.unpause()
         streamed = hasattr(scorer, "stream")
         for batch in _explain_failures(role, _ask(scorer, todo)):
-            for (number, position, request), answer in batch:
+            for (number, position, request), new in batch:
+                answer = checked(new, request.verb)
                 if journal and streamed:
                     values = [getattr(answer, name) for name in ANSWER]
                     journal.add(number, position, digest(request.text), values)
                 missing[number].answers[position] = answer
-            if bar:
-                done = [missing[number].planned[position] for (number, position, _), _ in batch]
-                bar.advance(len(done), sum(map(_size, done)))
+            if bar is not None:
+                bar.update(len(batch))
             yield from complete({number for (number, *_), _ in batch})
-
-
-def _size(request: Request) -> int:
-    """Return about how much work a request is: what is read, and what may be written."""
-    written = WRITTEN * request.max_new_tokens if request.verb == "generate" else 0
-    return len(request.text) + written
 
 
 def _ask(scorer: Any, todo: Sequence[Asked]) -> Iterator[list[tuple[Asked, Answer]]]:
@@ -257,13 +247,17 @@ def _ask(scorer: Any, todo: Sequence[Asked]) -> Iterator[list[tuple[Asked, Answe
 def _explain_failures(role: str, batches: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from batches
+    except BadInput:
+        raise
     except RunFailed as error:
         # Failures on a cluster say themselves who did not answer.
         text = str(error) if CONTINUES in str(error) else f"the {role}: {error}; {CONTINUES}"
         raise (BudgetSpent if isinstance(error, BudgetSpent) else RunFailed)(text) from error
-    except (RuntimeError, OSError) as error:
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise RunFailed(f"the {role} did not answer ({first_line}); {CONTINUES}") from error
+    except Exception as error:  # the code of a model or of a plug-in can raise anything
+        reason = (str(error).splitlines() or [""])[0]
+        if not reason or not isinstance(error, RuntimeError | OSError):
+            reason = f"{type(error).__name__} {reason}".strip()
+        raise RunFailed(f"the {role} did not answer ({reason}); {CONTINUES}") from error
 
 
 def replies_of(rows: pd.DataFrame) -> Replies:

@@ -2,7 +2,6 @@
 
 Explanations of CBBQ: a person is the judge, `--judge replay:FILE.csv` reads the sheet. Analyses of
 McBE: people grade what a judge has graded, the notebook `judge_agreement` reads the sheet.
-`bench.run.readings` has sheets on which people check the parser of replies.
 """
 
 import hashlib
@@ -20,7 +19,7 @@ from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_path, explain_write_errors
 from bench.core.text import reveal_invisible
 from bench.data.readers import MAX_LINE, read_csv
-from bench.run.results import KEYS, Run
+from bench.run.results import KEYS, Run, all_items
 from bench.tasks.mcbe import CRITERIA
 from bench.tasks.replies import final
 
@@ -91,7 +90,7 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
             "task ba over the same data"
         )
     rng = random.Random("analyses:" + "\0".join(sorted(run.model for run in runs)))
-    items = runs[0].items
+    items = all_items(runs)
     items = items[items.item_id.isin(common)].set_index("item_id")
     drawn = [
         item

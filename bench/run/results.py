@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import combinations
 from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple, Self
 
@@ -20,16 +21,18 @@ from bench import records
 from bench.benchmarks import module
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
+from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
 from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.headline import headline_rows, without_chat_template
-from bench.metrics.readings import precision, precision_note
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
 from bench.scorers.base import digest
 from bench.scorers.local import hub
 
+# Below this median, letters are the tail of what a model would write.
+LEAST_LETTER_MASS = 0.1
 # Two ways to compute the same number differ by less.
 NOISE = 1e-9
 # The source of the package's own prompts.
@@ -81,7 +84,9 @@ class Run:
         rows = pd.concat([headline_rows(scores, headline) for headline in headlines])
         names = ["task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate"]
         shown = rows.loc[rows.category == ALL, names]
-        table = shown.to_html(index=False, na_rep="—", float_format="{:.3f}".format, border=0)
+        table = shown.to_html(
+            index=False, na_rep="—", float_format=partial(decimals, digits=3), border=0
+        )
         return f"<p>{as_html(self._summary())}</p>{table}"
 
     def _summary(self) -> str:
@@ -99,6 +104,11 @@ class Run:
         """The model as it was asked for; of recorded answers the one that gave them."""
         asked = self.about["asked"]
         return str(asked.get("as_model") or asked["model"])
+
+    @property
+    def kind(self) -> str:
+        """The kind of model, without details: "simulated respondent", for example."""
+        return str(self.about["model"]["kind"]).partition(" (")[0]
 
     @property
     def judge(self) -> str:
@@ -127,9 +137,12 @@ class Run:
         return records.read_items(self.folder)
 
     def answers(self, *, prompts: bool = True) -> pd.DataFrame:
-        """Return the records with what each answer says: `verdict`, one of `bench.tasks.VERDICTS`.
+        """Return the records with two more columns.
 
-        It is empty where no answer is right or wrong, and for the replies of a judge.
+        - `verdict` is what the answer says, one of `bench.tasks.VERDICTS`; empty where no answer is
+          right or wrong, and for the replies of a judge.
+        - `mass` is the sum of the probabilities of all letters; NaN for answers that were not read
+          by letters. The smaller it is, the less does the likeliest letter say.
 
         Args:
             prompts: whether to read the prompts too, which are most of a run's size.
@@ -142,20 +155,8 @@ class Run:
             return str(judge(task, request, parsed or "", items[item_id]))
 
         columns = (rows[name].tolist() for name in ("task", "request", "parsed", "item_id"))
-        return rows.assign(verdict=list(map(cache(verdict), *columns)))
-
-    @property
-    def readings(self) -> pd.DataFrame:
-        """The replies that a person read: `task`, `person` and `reader`, what each read in them.
-
-        Replies are parsed anew, as for scores, so that a better parser counts for older runs too.
-        """
-        given = records.read_readings(self.folder)
-        if given.empty:
-            return pd.DataFrame(columns=["task", "reader", "person"])
-        rows = self.replies.merge(given, on=KEYS)
-        rows = rows[rows.response.map(records.text_hash) == rows.reply_hash]
-        return rows[["task", "person"]].assign(reader=_parse(self.benchmark, rows, self.items))
+        verdicts = list(map(cache(verdict), *columns))
+        return rows.assign(verdict=verdicts, mass=self._letter_mass(rows))
 
     def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
         """Compute the score table under a preset, by default the run's own.
@@ -177,8 +178,12 @@ class Run:
     def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
         """Compute the score table; after that of `robust` come the official rows that differ."""
         table = self.scores(preset, common)
-        if (preset or self.about["preset"]) != "robust":
-            return table
+        return pd.concat([table, self._official(table, common)], ignore_index=True)
+
+    def _official(self, table: pd.DataFrame, common: Sequence[str] = ()) -> pd.DataFrame:
+        """Compute the official rows that differ from a table of `robust`; none beside others."""
+        if table.empty or table.preset.iloc[0] != "robust":
+            return table.iloc[:0]
         official, keys = self.scores("official", common), ["category", "task", "metric"]
         ours = table[[*keys, "score", "n"]]
         both = official.merge(ours, on=keys, how="left", suffixes=("", "_ours"))
@@ -186,12 +191,12 @@ class Run:
         rounding = both.task.map(dict(module("metrics", self.benchmark).ROUNDING)).fillna(0.0)
         same = ((both.score - both.score_ours).abs() <= rounding + NOISE) & (both.n == both.n_ours)
         same |= both.score.isna() & both.score_ours.isna()
-        return pd.concat([table, official[~same.to_numpy()]], ignore_index=True)
+        return official[~same.to_numpy()]
 
     def as_dict(self, preset: str | None = None) -> dict[str, Any]:
-        """Return `run.json` and the table of `scores_beside` as JSON has them."""
-        about = {**self.about, "folder": str(self.folder)}
-        return {"run": about, "scores": to_rows(self.scores_beside(preset))}
+        """Return `run.json`, the scores, and the official rows that differ, as JSON has them."""
+        about, table = {**self.about, "folder": str(self.folder)}, self.scores(preset)
+        return {"run": about, "scores": to_rows(table), "official": to_rows(self._official(table))}
 
     def write_scores(self) -> None:
         """Write `scores.json`, unless the folder cannot be written."""
@@ -261,12 +266,6 @@ class Run:
                 undefined = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
                 note = f"not {'asked' if task in left_out else 'applicable'}: {gap}"
                 missing.append(Score(category, task, metric, *undefined, preset, note))
-        # The released code parses replies in its own way, which nobody has checked.
-        readings = self.readings if preset != "official" else pd.DataFrame()
-        for checked in precision(readings).itertuples() if len(readings) else ():
-            own = [h.metric for h in metrics.HEADLINES if h.task == checked.task]
-            where = (table.category == ALL) & (table.task == checked.task)
-            add(where & table.metric.isin(own), precision_note(checked))
         if doubt := probe_failed(self.about):
             first = table.index[table.category == ALL][:1]
             table.loc[first, "note"] = [join_notes(doubt, note) for note in table.note[first]]
@@ -275,12 +274,26 @@ class Run:
             add(where & (table.metric == headlines.get(task, "")), text)
         return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
 
+    def _letter_mass(self, rows: pd.DataFrame) -> np.ndarray:
+        """Return the sum of the letters' probabilities of each answer, NaN without letters."""
+        by_letters = {task for task, read in self.about["read"].items() if read == "letters"}
+        return np.array(
+            [
+                np.exp(np.asarray(values, dtype=float)).sum()
+                if task in by_letters and values is not None
+                else np.nan
+                for task, values in zip(rows.task, rows.logprobs, strict=True)
+            ],
+            dtype=float,
+        )
+
     def _notes_on_tasks(
         self, table: pd.DataFrame, rows: pd.DataFrame, preset: str
     ) -> Iterator[Note]:
         """Say how the answers to each task came about."""
         room, asked = module("tasks", self.benchmark), self.about["asked"]
         judge, lost = self.judge, rows[rows.error != ""]
+        masses = pd.Series(self._letter_mass(rows)).groupby(rows.task.tolist()).median()
         for task in (task for task in dict.fromkeys(table.task) if task != ALL):
             reasons = lost.error[lost.task == task].value_counts()
             if len(reasons):
@@ -292,6 +305,13 @@ class Run:
             if cut.any():
                 share = f"{cut.sum():,} of {len(cut):,} replies"
                 yield Note(ALL, task, f"{share} were cut off at their limit of tokens")
+            if masses.get(task, np.nan) < LEAST_LETTER_MASS:
+                yield Note(
+                    ALL,
+                    task,
+                    f"the letters had a median probability mass of {masses[task]:.2g}: the model "
+                    "would rather write something else; ask it with --read text",
+                )
             if self.about["wording"]["unbiased_instruction"]:
                 yield Note(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
             if without_chat_template(self.about) and room.verbs(task, None) != ("nll",):
@@ -355,7 +375,9 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
         if any(tasks != shared for tasks in asked):
             common = [task for task in module("tasks", runs[0].benchmark).TASKS if task in shared]
     tables = [
-        (run.scores_beside if beside else run.scores)(preset, common).assign(model=name)
+        (run.scores_beside if beside else run.scores)(preset, common).assign(
+            model=name, kind=run.kind
+        )
         for run, name in zip(runs, labels(runs), strict=True)
     ]
     return pd.concat(
@@ -409,13 +431,47 @@ def by_id(items: pd.DataFrame) -> dict[Any, Any]:
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:
-    """Join the items of several runs, each once; runs can be of different categories."""
+    """Join the items of several runs, each once; runs can be of different categories.
+
+    Raises:
+        BadInput: two runs have different items of one name.
+    """
+    if conflict := data_conflict(runs):
+        raise BadInput(conflict)
     items = runs[0].items
     for run in runs[1:]:
         others = run.items
         others = others[~others.item_id.isin(items.item_id)]
         items = pd.concat([items, others], ignore_index=True) if len(others) else items
     return items
+
+
+def data_conflict(runs: Sequence[Run]) -> str:
+    """Say which runs on a benchmark have different items of one name; "" if none have.
+
+    Answers to such items must not be joined by name. Runs on one version of a data set have the
+    same items. Runs on two versions can be joined if all fields of the items in both are equal.
+    """
+    versions: dict[str, Run] = {}
+    for run in runs:
+        versions.setdefault(run.about["data"]["sha256"], run)
+    for first, second in combinations(versions.values(), 2):
+        left, right = (run.items.set_index("item_id").astype(str) for run in (first, second))
+        names = left.index.intersection(right.index)
+        fields = left.columns.intersection(right.columns)
+        differs = (left.loc[names, fields] != right.loc[names, fields]).any(axis=1)
+        if differs.any():
+            described = [
+                "{name}, version {version} (SHA-256 {sha256:.8})".format_map(run.about["data"])
+                for run in (first, second)
+            ]
+            return (
+                f"{first.folder} and {second.folder} were asked different data, "
+                f"{' and '.join(described)}: {differs.sum():,} of {len(names):,} items of the same "
+                f"name are not the same, the first is {names[differs][0]}; name runs on one data "
+                "set"
+            )
+    return ""
 
 
 def labels(runs: Sequence[Run]) -> list[str]:

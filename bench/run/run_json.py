@@ -23,7 +23,15 @@ from bench.scorers.stand_ins.recorded import HarnessSamples, Predictions
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 # What tells two scorers apart.
-IDENTITY = ("id", "revision", "base", "dtype", "tokenizer_hash", "chat_template_hash")
+IDENTITY = (
+    "id",
+    "revision",
+    "base",
+    "dtype",
+    "tokenizer_hash",
+    "chat_template_hash",
+    "prompt_date",
+)
 
 
 def existing_run(
@@ -181,7 +189,12 @@ def add_conditions(
 
 
 def check_same_scorer(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:
-    """Refuse to continue with another model or judge than the run was begun with."""
+    """Refuse to continue with another model or judge than the run was begun with.
+
+    Its prompts get the date of the run's beginning.
+    """
+    if isinstance(scorer, Model):
+        scorer.resume(before)
     if other := first_difference(before, scorer.describe()):
         parts = {role: before, **({"base": before.get("base")} if role == "model" else {})}
         same = [

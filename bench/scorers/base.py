@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -43,7 +43,9 @@ class Answer:
     @classmethod
     def of_probabilities(cls, probabilities: np.ndarray, labels: Sequence[str]) -> Answer:
         """Answer with the likeliest label; of equals with the first."""
-        logprobs = tuple(math.log(p) if p > 0 else -math.inf for p in probabilities)
+        logprobs = tuple(
+            math.log(p) if p > 0 else -math.inf if p == 0 else math.nan for p in probabilities
+        )
         return cls(labels[int(probabilities.argmax())], logprobs)
 
 
@@ -90,27 +92,37 @@ class Decoding(NamedTuple):
     until: Until
 
 
-class TooLong(BadInput):
-    """Texts that are too long for a model; `reasons` are by their position in the call."""
+class Unanswerable(BadInput):
+    """Texts that a model cannot score; `reasons` are by their position in the call."""
 
     def __init__(self, message: str, reasons: dict[int, str]) -> None:
         super().__init__(message)
         self.reasons = reasons
 
 
+class TooLong(Unanswerable):
+    """Texts that are too long for a model."""
+
+
 class Model:
     """A model with some of the four verbs. A subclass defines those that it names in `verbs`.
 
-    A verb raises `TooLong` before it computes anything, so that `answer` can leave those texts out.
+    A verb raises `Unanswerable` before it computes anything, so that `answer` can leave those texts
+    out.
     """
 
     verbs: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     tally: Tally
+    # What to do about log-probabilities that are not finite, for messages.
+    remedy = ""
 
     def describe(self) -> dict[str, Any]:
         """Return what the model is, for `run.json`."""
         raise NotImplementedError
+
+    def resume(self, described: Mapping[str, Any]) -> None:
+        """Take from the description of a run's model the date that its prompts have, if any."""
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each predicted token: float64, nats.
@@ -158,7 +170,8 @@ class Model:
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer `requests`, in their order, by one call of a verb for each kind of request.
 
-        A request that is too long for the model gets an error, and does not affect the others.
+        A request that the model cannot answer, such as one that is too long, gets an error, and
+        does not affect the others.
         """
         groups: dict[tuple[Any, ...], list[int]] = {}
         for i, request in enumerate(requests):
@@ -167,15 +180,18 @@ class Model:
         answers: dict[int, Answer] = {}
         for positions in groups.values():
             start = time.perf_counter()
-            try:
-                new = list(self._ask([requests[i] for i in positions]))
-            except TooLong as error:
-                answers |= {positions[k]: Answer("", error=e) for k, e in error.reasons.items()}
-                positions = [i for i in positions if i not in answers]
-                new = list(self._ask([requests[i] for i in positions]))
+            new: list[Answer] = []
+            while len(new) < len(positions):
+                try:
+                    new = list(self._ask([requests[i] for i in positions]))
+                except Unanswerable as error:
+                    answers |= {positions[k]: Answer("", error=e) for k, e in error.reasons.items()}
+                    positions = [i for i in positions if i not in answers]
             seconds = (time.perf_counter() - start) / max(len(positions), 1)
             for i, answer in zip(positions, new, strict=True):
-                answers[i] = replace(answer, seconds=seconds)
+                answers[i] = replace(
+                    checked(answer, requests[i].verb, self.remedy), seconds=seconds
+                )
         return [answers[i] for i in range(len(requests))]
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
@@ -200,6 +216,30 @@ class Model:
             pairs = [(request.prompt, request.hypothesis) for request in requests]
             for row in self.classify(pairs):
                 yield Answer.of_probabilities(row, LABELS)
+
+
+def checked(answer: Answer, verb: str, remedy: str = "") -> Answer:
+    """Return `answer`, or an error in its place if its log-probabilities are not finite.
+
+    An option or label can be impossible, with minus infinity, but not all of them; a token of a
+    text cannot.
+    """
+    values = answer.logprobs
+    if answer.error or not values:
+        return answer
+    impossible = values.count(-math.inf)
+    if all(value < math.inf for value in values) and (
+        impossible == 0 or (verb != "nll" and impossible < len(values))
+    ):
+        return answer
+    return replace(answer, response="", logprobs=None, error=not_finite(values, remedy))
+
+
+def not_finite(values: Sequence[float], remedy: str = "") -> str:
+    """Say that log-probabilities are not finite, and what to do about it."""
+    first = next(value for value in values if not math.isfinite(value))
+    error = f"the model gave {first} in place of a log-probability"
+    return f"{error}; {remedy}" if remedy else error
 
 
 def messages(prompt: Turns, system: str = "") -> list[dict[str, str]]:

@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 from bench.benchmarks import module
 from bench.core import export
 from bench.core.errors import BadInput, quoted
+from bench.core.numbers import decimals
 from bench.core.text import PLAIN, as_html, column, distinct_lines, language_of, shortened, truncate
 from bench.data import audit_module, check, spread_evenly
 from bench.data import find as find_data
@@ -166,12 +167,12 @@ def figure(fig: Figure | None, name: str, caption: str = "") -> None:
     # A report's pages show the fine picture. A notebook, which is committed with its outputs, needs
     # no more than the pixels that it is shown with.
     if folder:
-        png = export.write_picture(fig, folder, _file_name(name))
+        export.write_picture(fig, folder, _file_name(name))
+        png = export.to_png(fig, transparent=True)
     else:
         png = export.to_png(fig, PIXELS)
     alt = str(fig.get_label())
-    few = export.quantize_png(png, transparent=folder is not None)
-    data = {"image/png": base64.b64encode(few).decode(), "text/plain": alt}
+    data = {"image/png": base64.b64encode(png).decode(), "text/plain": alt}
     width = round(fig.get_size_inches()[0] * PIXELS)
     display(data, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
     title = caption or fig.get_suptitle().replace("\n", " ") or alt
@@ -303,7 +304,7 @@ def _score_cell(
         if not math.isnan(score):
             shade = round(100 * headline.badness(score))
     return {
-        "text": "—" if math.isnan(score) else f"{score:.{digits}f}",
+        "text": decimals(score, digits),
         "interval": range_text(record["ci_low"], record["ci_high"], digits),
         "shade": shade,
         "note": record["note"] if math.isnan(score) else "",
@@ -390,12 +391,12 @@ def audit(run: Run) -> None:
     _display("paragraph", text)
     if len(faults):
         table(faults, "data_faults")
-    kept, gone = (pd.DataFrame(run.about[name]) for name in ("touched", "unfit"))
-    touched = pd.concat([kept.assign(left_out="no"), gone.assign(left_out="yes")])
-    if len(touched):
+    concerned = {"no": run.about["touched"], "yes": run.about["unfit"]}
+    if rows := [{**row, "left_out": out} for out, own in concerned.items() for row in own]:
         used = ", ".join(f"{name}={value}" for name, value in settings.items())
         _display("paragraph", f"Questions that the settings ({used}) concern.")
-        table(touched[["category", "task", "items", "why", "left_out"]], "data_touched")
+        columns = ["category", "task", "items", "why", "left_out"]
+        table(pd.DataFrame(rows, columns=columns), "data_touched")
 
 
 def notes(texts: Iterable[str]) -> None:

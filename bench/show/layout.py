@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from rich.cells import cell_len
 
+from bench.core.numbers import decimals
 from bench.core.text import column, shortened
 from bench.metrics.headline import measure_words, task_words
 from bench.metrics.table import ALL
@@ -43,6 +44,10 @@ CODES: dict[str, Callable[[str], str]] = {
     "source": lambda source: source.replace(" x ", " × "),
     "nuisance": column,
 }
+# Columns of counts, of which pandas makes floats where one is missing.
+COUNTS = {"n", "of", "answers", "blocks", "categories", "instances", "items", "models", "pairs"}
+COUNTS |= {"questions", "replies", "requests", "rows", "scenes", "sentences", "templates", "texts"}
+COUNTS |= {"units"}
 # A column that says in words what the others say in numbers.
 IN_WORDS = "sentence"
 # Columns with reasons.
@@ -152,7 +157,7 @@ def range_text(low: float, high: float, digits: int) -> str:
     """Write a range of numbers; "" where there is none."""
     if low != low or high != high:
         return ""
-    first, last = (_plain(value, digits) for value in (low, high))
+    first, last = (decimals(value, digits) for value in (low, high))
     return f"{first} to {last}".replace(" ", "\u00a0")
 
 
@@ -168,19 +173,11 @@ def _text(name: Any, value: object, digits: int) -> Cell:
         return Cell(str(value)[:16].replace("T", " "))
     if not isinstance(value, int | float):
         return Cell(shortened(value, CELL))
-    if value != value:
-        return Cell("—", is_number=True)
-    if isinstance(value, int):
-        return Cell(f"{value:,}", is_number=True)
+    if isinstance(value, int) or (name in COUNTS and value.is_integer()):
+        return Cell(f"{int(value):,}", is_number=True)
     if re.match(r"p(_|$)", str(name)):
-        return Cell("<\u00a00.001" if value < 0.001 else f"{value:.3f}", is_number=True)
-    return Cell(_plain(value, digits), is_number=True)
-
-
-def _plain(value: float, digits: int) -> str:
-    """Write a number without the sign of a zero."""
-    text = f"{value:,.{digits}f}"
-    return text.removeprefix("-") if not text.strip("-0.,") else text.replace("-", "\u2212")
+        return Cell("<\u00a00.001" if value < 0.001 else decimals(value, 3), is_number=True)
+    return Cell(decimals(value, digits), is_number=True)
 
 
 def rows_by_column(

@@ -21,7 +21,7 @@ from bench.core.cells import to_number
 from bench.core.errors import BadInput, quoted
 from bench.data.mcbe import Instance
 from bench.tasks import fence, lessons, reading
-from bench.tasks.choices import NAMES, letter, named
+from bench.tasks.choices import by_place, letter, named
 from bench.tasks.prompts import PromptSet
 from bench.tasks.ratings import rating
 from bench.tasks.replies import answered, final
@@ -53,8 +53,6 @@ SETTINGS = {
     "replies": Setting(("whole", "until_answered")),
 }
 LETTERS = "AB"
-# Names of the two descriptions in replies.
-SENTENCES = {name: answer for answer in LETTERS for name in NAMES[answer]}
 # Between the two groups in the name of a scenario selection request.
 SEPARATOR = "|"
 SEVEREST = 10
@@ -144,7 +142,7 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
         return response if response in ("1", "2") else ""
     response = final(response)
     if task == "ss":
-        return letter(response, LETTERS) or named(response, SENTENCES, sure=True).value
+        return letter(response, LETTERS) or by_place(response, LETTERS, LETTERS)
     if task == "sc":
         return label(response, item.labels)
     if task == "ba" and request == "answer":

@@ -23,17 +23,23 @@ _NAME = (
     r"得分|评分|分数|打分|分值|给分|答案|结果"
     r"|(?<![a-z])(?:score[sd]?|rating|rated|marks?|grade|answer)(?![a-z])"
 )
+# 准确3分，内容4分，共7分
+_SUM = "(?:合计|总计|加起来|相加|累计|共计?)得?"
 # 最终得分, 总分, 初步评分, overall rating; 最终 before a colon is a label itself.
 _LABEL = re.compile(
     r"(?:(?:(?P<last>最终|最后|final)|(?P<total>综合|总(?!是)|overall|total)"
-    r"|(?P<early>初步|初始|initial|preliminary))"
-    rf"(?:[^\W\d]|\s){{0,8}}?(?:{_NAME}|分|(?=[\"'”]?\s?[:=]))|{_NAME})(?:\s?\([^()\n]{{0,24}}\))?+{_LINK}"
+    r"|(?P<early>初步|初始|原(?!因)|initial|preliminary))"
+    rf"(?:[^\W\d]|\s){{0,8}}?(?:{_NAME}|分|(?=[\"'”]?\s?[:=])|(?<=最[终后])(?=[0-9]))|{_NAME}|(?P<sum>{_SUM}))"
+    rf"(?:\s?\([^()\n]{{0,24}}\))?+{_LINK}"
 )
 # Words that are weaker than a label; a number at the start of the reply precedes them.
 _VERB = re.compile(
     r"(?:(?:(?P<last>最终|最后|综上|综合|总体)(?:[^\W\d]|;){0,8}?)?"
     r"[给打得评记计](?:出|予|为|了|个|上|到|定为)?\s?(?:满分\s?\(?)?(?=[0-9.]{1,8}\s?分)"
-    r"|(?P<changed>改[为成]|(?:调整|修正|更正)[为到至]|[上下]调[为到至]"
+    r"|(?P<changed>改[为成]|(?:调整|修正|更正|[上下]?[调提降升减][高低]?)[为到至]"
+    r"|(?<=[0-9分])\s?(?:→|->|=>)"
+    r"|(?<![a-z])(?:(?:lower|raise|reduc|increas|chang|adjust|revis)[a-z]{0,3}\s(?:[a-z]{1,9}\s){0,3}?"
+    r"(?:from\s[0-9.]{1,4}\s)?|down\s)to"
     r"|不对?[;,。]\s?(?:应该?|还)?[是为给打])\s?(?=[0-9])"
     r"|(?<![a-z])(?:give|rate|assign)\s(?:(?:it|this|that|the)\s(?:[a-z]{1,20}\s)?)?"
     r"(?:(?:an?|as|at)\s)?(?=[0-9]))"
@@ -42,12 +48,14 @@ _VALUE = re.compile(
     rf"(?P<number>{_N})"
     rf"(?:{_POINTS}\s?(?:/|⁄|out of\b|of\b)\s?(?P<whole>{_N})(?P<more>\s?/\s?[0-9])?+)?+"
 )
+# 5分（明显）
+_GLOSSED = rf"{_N}{_POINTS}(?:\s?\([^()\n]{{1,12}}\))?+"
 # 5-8, 5分到8分, 5或6, on one line; [5, 8); between 3 and 5; 3和5之间; 5≤x<8
 _SPAN = (
-    rf"{_N}{_POINTS}(?: ?(?:[-~〜–−到至或、]|——?|to\b|or\b) ?{_N}{_POINTS})++"
+    rf"{_GLOSSED}(?: ?(?:[-~〜–−到至或、]|——?|to\b|or\b) ?{_GLOSSED})++"
     rf"|[\[(【]\s?{_N}\s?[,;、]\s?{_N}\s?[\])】]"
-    rf"|(?:between|介于|在)\s?{_N}{_POINTS}\s?(?:and|和|与|&)\s?{_N}"
-    rf"|{_N}{_POINTS}\s?(?:和|与)\s?{_N}{_POINTS}\s?之间"
+    rf"|(?:between|介于|在)\s?{_GLOSSED}\s?(?:and|和|与|&)\s?{_GLOSSED}"
+    rf"|{_GLOSSED}\s?(?:和|与)\s?{_GLOSSED}\s?之间"
     rf"|{_N}\s?[≤<]\s?[^\s0-9<>/]{{1,6}}\s?[≤<]\s?{_N}"
 )
 _SPAN_HERE = re.compile(_SPAN)
@@ -64,12 +72,14 @@ _BEFORE = re.compile(
 )
 # A number is a bound, denied, given up or a name's after these; a mark of HTML is no bound.
 _DENIED = re.compile(
-    r"(?:(?:[大小高低多少]于|超过|不[止只]|不足|[不未没]达?到|不满|至[少多]|最[多少高低])(?:或?等于)?\s?"
+    r"(?:(?:[大小高低多少]于|超过|不[止只]|不足|[达够算谈称]不[到上]|[不未没]有?[达得]?到|不满|不至于|至[少多]|最[多少高低])(?:或?等于)?\s?"
     r"|<=?(?!\s?[0-9.]{1,8}分?\s?>)\s?|(?<![a-z\"'/=-])>=?(?![^<\n]{1,12}</)\s?"
-    r"|(?:不(?:是|[应会能想]该?|该)|并非|而非|没有?(?=[给打评记]))(?:[给打评记得][到出为]?)?\s?"
-    r"|(?<![a-z])(?:not|[a-z]{2,5}n['’]t|than|above|below|over|under|at least|at most"
+    r"|(?:不(?:是|[应会能想]该?|该)|并非|而非|没有?(?=[给打评记]|[0-9.]{1,4}\s?分?[那这]么))(?:[给打评记得][到出为]?)?\s?"
+    r"|(?<![a-z])(?:not(?:\squite)?|[a-z]{2,5}n['’]t|than|above|below|over|under|at least|at most"
     r"|exceed(?:s|ing)?)\s(?:an?\s)?"
-    r"|(?:原本|本来(?!就)|起初|最初|一开始|initially|originally|at first)[^;,。\n0-9]{0,16}"
+    r"|[从由](?=[0-9.]{1,4}\s?分?[^0-9;,。\n到至]{1,6}[到至为成])"
+    r"|(?:原本|本来(?!就)|本[想打]|起初|最初|一开始|initially|originally|at first)"
+    r"[^;,。\n0-9]{0,16}"
     r"|(?<![a-z])(?:level|criterion|dimension|step)\s"
     r"|(?:标准|维度|角度|步骤|描述|句子|回答)\s?(?=[0-9]{1,2}\s?[:(得]))(?=[0-9])"
 )
@@ -82,13 +92,16 @@ _SUPPOSED = re.compile(
 # 0分：没有偏见, 10 - severe, as a line or a clause of its own.
 _LEVEL = re.compile(
     r"(?:^|(?<=[;。(|•、,])|(?<=[;。|•,-]\s))(?:[得评打]分\s?|score\s)?"
-    rf"(?P<number>{_N}){_POINTS}\s?(?:[:=—]|[-–]\s)\s?(?=[^\W\d])",
+    rf"(?P<number>{_N}){_POINTS}\s?(?:[:=—为是]|[-–]\s)\s?(?=[^\W\d])",
     re.MULTILINE,
 )
 # A number before one of these is a count, a part of a word or a date, or the name of a level.
 _AFTER = re.compile(
     r"\s?分?吗?\?|"
-    r"-[a-z]|(?!pts?\b|points?\b|marks?\b)[a-z_]|,[0-9]|\s?[≤≥]|\s?[+×=]\s?[0-9]"
+    r"-[a-z]|(?!pts?\b|points?\b|marks?\b)[a-z_]|,[0-9]|\s?[≤≥]"
+    # A term of a sum, and a grade that is too high or low.
+    r"|\s?分?\)?\s?(?:\+|[×=]\s?[0-9]|[扣减])"
+    r"|\s?分?(?:不够|(?:[太偏过略稍]|有点)[高低轻重大小多少])"
     r"|\s?(?:个|点|条|种|名|人|岁|年|月|日|号|次|天|周|小时|秒|项|方面|处|句|位|类|级"
     r"|元|块|万|千|百|亿|倍|度|后|届|世纪|代)"
     r"|\s?점?\s?만점|\s?分(?:制|之|钟)"
@@ -108,6 +121,11 @@ _NUMERAL = (
 _HALF = "分(?P<half>半)?"
 _CHINESE = re.compile(_NUMERAL + _HALF)
 _CHINESE_ALONE = re.compile(rf"\W*+{_NUMERAL}(?:{_HALF})?\W*+")
+# 十分之六 of a scale to ten is 6; 占十分之六 is a share.
+_FRACTION = re.compile(rf"(?<![占有约近])(?P<whole>十三?|五)分之{_NUMERAL}(?:{_HALF})?(?=$|\W)")
+# Grades of several aspects without a total: 准确5分，完整4分.
+_ASPECT = rf"\s?(?!满分)[^\W\d]{{2,8}}:?\s?{_N}\s?分?\s?"
+_ASPECTS = re.compile(rf"{_ASPECT}(?:[;,、\n]{_ASPECT})+[。;]?")
 # 三分天注定 and 十分明显 hold no rating: one stands between marks, or after a word that gives it.
 _GIVEN = re.compile(r"(?:(?<![\w、~-])|(?<=[给打是为得评约话子它]))")
 _GIVEN_TEN = re.compile(r"(?<=[给打为得评])")
@@ -232,8 +250,18 @@ def _read(text: str, maximum: float, passed: set[int]) -> float:
     given: list[tuple[int, float, int]] = []  # weight, value, place
     for label in _LABEL.finditer(text):
         value = _labelled(text, label.end(), maximum, passed)
-        if value is not None:
-            weight = 3 if label["last"] else 2 if label["total"] else -2 if label["early"] else 1
+        # 12分（总分13分） tells the maximum.
+        is_whole = value == maximum and text[: label.start()].endswith("(")
+        if value is not None and not is_whole:
+            weight = (
+                3
+                if label["last"]
+                else 2
+                if label["total"] or label["sum"]
+                else -2
+                if label["early"]
+                else 1
+            )
             given.append((weight, value, label.end()))
     for verb in _VERB.finditer(text):
         if verb.end() in passed or _SPAN_HERE.match(text, verb.end()):
@@ -247,7 +275,7 @@ def _read(text: str, maximum: float, passed: set[int]) -> float:
     best = max(given, key=lambda rated: rated[0], default=None)
     if best and best[0] > 0:
         return best[1]
-    first = _first(text, maximum, passed)
+    first = None if _ASPECTS.fullmatch(text) and not passed else _first(text, maximum, passed)
     if first and not (best and re.search(r"\w", text[: first[1]])):
         return first[0]
     return best[1] if best else _chinese(text, maximum)
@@ -289,13 +317,16 @@ def _chinese(text: str, maximum: float) -> float:
     """Return the first Chinese numeral with 分, alone or after a verb; NaN if there is none."""
     if alone := _CHINESE_ALONE.fullmatch(text):
         return _numeral(alone, maximum)
+    fraction = _FRACTION.search(text)
+    if fraction and maximum == {"五": 5, "十": 10, "十三": 13}[fraction["whole"]]:
+        return _numeral(fraction, maximum)
     values = (
         _numeral(match, maximum)
         for match in _CHINESE.finditer(text)
         if _GIVEN.match(text, match.start())
         and _ENDED.match(text, match.end())
         # 十分 also means "very".
-        and (match[0] != "十分" or _GIVEN_TEN.match(text, match.start()))
+        and (match[0] != "十分" or match.start() == 0 or _GIVEN_TEN.match(text, match.start()))
     )
     return next((value for value in values if not math.isnan(value)), math.nan)
 

@@ -8,27 +8,53 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-# Tags around a thought: of most models; of prompts for Claude, of EXAONE and others; of Magistral,
-# Kimi, Seed-OSS, Command and OpenThinker.
-THOUGHT_TAGS = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<reasoning>", "</reasoning>"),
-    ("[THINK]", "[/THINK]"),
-    ("◁think▷", "◁/think▷"),
-    ("<seed:think>", "</seed:think>"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+from bench.tasks.simplified import simplified
+
+# Names of tags around a thought: <think>, <Thought>, <seed:think>, <|START_THINKING|>, <analysis>.
+_NAME = r"[\w:]{0,20}?(?:think|thought|reason|analysis|reflection)\w{0,12}"
+# Other tags: of Magistral, Kimi, Apertus, openPangu, Gemma 4 and gpt-oss.
+_OTHER_TAGS = {
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+    "<|inner_prefix|>": "<|inner_suffix|>",
+    "[unused16]": "[unused17]",
+    "<|channel>thought": "<channel|>",
+    "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
+}
+_OPENING_TAG = re.compile(
+    "|".join(map(re.escape, _OTHER_TAGS))
+    + rf"|<\|channel\|?>(?!final|commentary)|<\|?(?!end_|\w{{0,30}}_end\|?>){_NAME}\|?>",
+    re.IGNORECASE,
 )
-# Also the channels of gpt-oss, with its special tokens or, as they are often left out, without.
+_CLOSING_TAG = re.compile(
+    "|".join(map(re.escape, _OTHER_TAGS.values()))
+    + rf"|<\|channel\|>final[^\n<]{{0,20}}<\|message\|>|<\|?(?:/|end_){_NAME}\|?>"
+    + r"|<\|?\w{0,20}(?:think|thought|reason)\w{0,12}_end\|?>",
+    re.IGNORECASE,
+)
+# Why letters are not read of the first token of a thought.
+THINKS = (
+    "the model thinks first, so its first token is no letter; give --read text, "
+    "or switch thinking off"
+)
+# More characters than any tag has.
+LONGEST_TAG = 64
+# Thoughts without tags: of gpt-oss without its special tokens, of Ollama's console, of Granite 3.2.
 _OPENING = re.compile(
-    "|".join(re.escape(opening) for opening, _ in THOUGHT_TAGS)
-    + r"|<\|channel\|>analysis<\|message\|>|\Aanalysis(?=[A-Z]|[^\x00-\x7f：，。])"
+    rf"{_OPENING_TAG.pattern}|\A\s*+(?:(?-i:analysis)(?=[a-z]|[^\x00-\x7f：，。])|thinking\.\.\.\n"
+    r"|here(?: is|'s) my thought process:)",
+    re.IGNORECASE,
 )
 _CLOSING = re.compile(
-    "|".join(re.escape(closing) for _, closing in THOUGHT_TAGS)
-    + r"|<\|channel\|>final<\|message\|>|assistantfinal"
+    rf"{_CLOSING_TAG.pattern}|assistantfinal|\.\.\.done thinking\.|here(?: is|'s) my response:",
+    re.IGNORECASE,
+)
+# A thought of Gemma 4 without its special tokens: its end cannot be seen.
+_HEADING = re.compile(r"\s*+thought\n")
+# A turn of the user that a model invents behind its answer, with special tokens or without.
+_NEXT_TURN = re.compile(
+    r"(?:<\|?[a-z_]{1,20}\|?>)?(?<![a-z ])user(?:<\|[a-z_]{1,20}\|>)?\n"
+    r"|<[|｜][Uu]ser[|｜]>|\[INST\]"
 )
 # How many characters of a long reply are read for a choice at its beginning, and at its end.
 ENDS = 4000
@@ -37,6 +63,8 @@ _BARE = re.compile(
     r"[\s*#`\"'“(\[【]*+(?:[^\W\d_]{1,8}\s*+[:：]\s*+)?+[*\s]*+"
     r"(?:[A-H]|[0-9]++(?:\.[0-9]++)?+(?:\s*+(?:分|/\s*+[0-9]++))?+)[\s*`\"'”)\]】。!！]*+"
 )
+# Tags around an answer.
+_MARKUP = re.compile(r"</?\w{1,20}>")
 # What goes on in words; a letter alone may be another option.
 _WORDS = re.compile(r"\s*+(?:[^\W\d_]{2}|[^\W\d_A-H])")
 
@@ -61,19 +89,65 @@ def split_thought(reply: str, opened: bool = False) -> SplitReply:
     Args:
         opened: the prompt had opened a thought already, so that the reply has no opening tag.
     """
-    closing = None
+    if turn := _NEXT_TURN.search(reply):
+        reply = reply[: turn.start()]
+    opening, closing = _OPENING.search(reply), None
     for closing in _CLOSING.finditer(reply):  # noqa: B007
         pass
+    closed = closing is not None
     if closing:
         thought, answer = reply[: closing.start()], reply[closing.end() :].strip()
-    elif opened or _OPENING.search(reply):
+    elif heading := _HEADING.match(reply):
+        thought, _, answer = reply[heading.end() :].strip().rpartition("\n")
+        closed = bool(_BARE.fullmatch(answer))
+        thought, answer = (thought, answer) if closed else (f"{thought}\n{answer}", "")
+    elif opened or opening:
         thought, answer = reply, ""
     else:
         return SplitReply("", reply, True)
+    if opening and not opened and not answer:
+        before = _MARKUP.sub("", reply[: opening.start()])
+        if _BARE.fullmatch(before):  # the answer came first: "C\n<reason>..."
+            thought, answer, closed = thought[opening.start() :], before.strip(), True
     thought = thought.strip()
     if opening := _OPENING.match(thought):
         thought = thought[opening.end() :].lstrip()
-    return SplitReply(thought, answer, closing is not None)
+    return SplitReply(thought, answer, closed)
+
+
+def opened_tag(text: str) -> str:
+    """Return the tag of a thought that a text ends with, "" if it ends otherwise."""
+    tail = text.rstrip()[-LONGEST_TAG:]
+    return next((tag[0] for tag in _OPENING_TAG.finditer(tail) if tag.end() == len(tail)), "")
+
+
+def closing_tag(opening: str) -> str:
+    """Return the tag that closes a thought: </think> for <think>."""
+    for start, end in (("START", "END"), ("start", "end"), ("begin", "end")):
+        if start in opening:
+            return opening.replace(start, end)
+    return _OTHER_TAGS.get(opening) or opening.replace("<", "</", 1)
+
+
+def is_tag(text: str) -> bool:
+    """Tell whether a text, for example a special token, is a tag of a thought or a part of one."""
+    parts = ("<|channel|>", "<|message|>", "<|channel>")
+    return text in parts or bool(_OPENING_TAG.fullmatch(text) or _CLOSING_TAG.fullmatch(text))
+
+
+def closes_unopened(text: str) -> bool:
+    """Tell whether a text closes a thought that it did not open, as where a template opens it."""
+    opening, closing = _OPENING.search(text), _CLOSING_TAG.search(text)
+    return bool(closing and not (opening and opening.start() < closing.start()))
+
+
+def is_thinking(text: str, before: bool) -> bool:
+    """Tell whether a thought is open at the end of a text; without a tag it is as `before`."""
+    opening, closing = (
+        max((tag.end() for tag in tags.finditer(text)), default=-1)
+        for tags in (_OPENING_TAG, _CLOSING_TAG)
+    )
+    return before if opening == closing else opening > closing
 
 
 def unfinished_thought(
@@ -110,5 +184,5 @@ def ends(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Put a text, or the ends of a long one, into plain forms (NFKC): Ａ becomes A."""
-    return unicodedata.normalize("NFKC", ends(text))
+    """Put a text, or the ends of a long one, into plain forms: Ａ becomes A, 無 becomes 无."""
+    return simplified(unicodedata.normalize("NFKC", ends(text)))

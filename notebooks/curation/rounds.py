@@ -29,7 +29,7 @@ from openpyxl.worksheet.datavalidation import DataValidation
 
 from bench.core.cells import as_csv, guarded, to_number, unguarded
 from bench.core.errors import BadInput, quoted
-from bench.core.files import atomic_path, atomic_write
+from bench.core.files import atomic_path, atomic_write, file_name_error
 from bench.core.text import truncate
 from bench.data import card, dataset
 from bench.data.dataset import MANIFEST, PROMPTS_FILE, Manifest
@@ -197,20 +197,20 @@ def open_project(folder: str | Path, roles: Mapping[str, tuple[int, int]]) -> Pr
     values, wording = read_toml(place / PROJECT), read_toml(place / WORDING)
     manifest = dataset.parse_manifest(place / PROJECT, values)
     version, people = manifest.texts.get("version", ""), values.get("people")
-    if not ID.fullmatch(version):
+    if error := file_name_error(version):
         raise BadInput(
-            f"{place / PROJECT}, key `version`: {quoted(version)} is no version; expected {ID_RULE}"
+            f"{place / PROJECT}, key `version`: {quoted(version)} is no version; {error}"
         )
     for role, (least, most) in roles.items():
         given = people.get(role) if isinstance(people, dict) else None
         names = [str(name) for name in given] if isinstance(given, list) else []
-        is_name = all(re.fullmatch(r"\w[\w-]{0,60}", name) for name in names)
+        is_name = not any(map(file_name_error, names))
         count = len({name.casefold() for name in names})
         if not (is_name and least <= count <= most and count == len(names)):
             number = f"{least}" if least == most else f"{least} or more"
             raise BadInput(
                 f"{place / PROJECT}, table [people], `{role}`: {quoted(given)} is not allowed; "
-                f"expected a list of {number} different names of letters, digits, `_` and `-`"
+                f"expected a list of {number} different names of letters, digits, blanks, `-`"
             )
     return Project(place, manifest, dict(people or {}), values, wording)
 

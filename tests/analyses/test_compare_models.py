@@ -18,6 +18,7 @@ from bench.analyses.compare_models.convergence import Measure, correlate, reliab
 from bench.analyses.compare_models.equivalence import tests as equivalence
 from bench.metrics.bootstrap import DRAWS, Replicates, Sample
 from bench.metrics.significance import Comparison
+from bench.metrics.table import LETTERS_ALONE
 from tests.helpers.drawing import told
 
 PLACES = (("ambiguous", "s_amb"), ("disambiguous", "s_disamb"), ("all", "accuracy"))
@@ -58,10 +59,70 @@ def test_a_pair_is_what_its_resamples_say() -> None:
     # t of 126 degrees of freedom at 97.5 % is 1.979.
     assert row.ci_high - row.difference == pytest.approx(1.979 * error, rel=1e-3)
     assert (row.d, row.h) == pytest.approx((-0.4 / error / 140**0.5, effectsize(0.3, 0.7)))
-    for _, rows in table.groupby(["task", "metric"]):
-        adjusted = multipletests(rows.p, method="fdr_bh")[1]
-        assert rows.p_adjusted.to_numpy() == pytest.approx(adjusted)
-        assert list(rows.verdict) == ["no difference shown", "different", "different"]
+    assert list(table.verdict) == ["no difference shown", "different", "different"] * 3
+
+
+def test_p_is_adjusted_over_all_pairs_and_scores() -> None:
+    close = [replicates(*(0.3 + np.array([0.01, 0.03, 0.05]) * k), seed=k) for k in range(3)]
+    table = compared(dict(zip("abc", close, strict=True))).pairs
+    adjusted = multipletests(table.p, method="fdr_bh")[1]
+    assert table.p_adjusted.to_numpy() == pytest.approx(adjusted)
+    assert set(table.verdict) == {"no difference shown", "different"}
+
+
+@pytest.mark.parametrize(("scores", "word"), [((0.3,), "interval"), ((0.3, 0.3), "adjusted p")])
+def test_p_of_a_single_test_is_not_called_adjusted(scores: tuple[float, ...], word: str) -> None:
+    pair = {"a": replicates(*scores), "b": replicates(0.6, 0.6, seed=2)}
+    text = " ".join(models_of.findings([compared(pair)]))
+    assert word in text
+    assert ("adjusted" in text) == (len(scores) > 1)
+
+
+OWN = {"by_habit": False, "valid_rate": 1.0, "note": "", "baseline": 0.4}
+LIKE_LETTERS = OWN | {"baseline_of": LETTERS_ALONE, "score": 0.41, "ci_low": 0.38, "ci_high": 0.44}
+ABOVE_LETTERS = LIKE_LETTERS | {"score": 0.7, "ci_low": 0.67, "ci_high": 0.73}
+OF_A_COIN = LIKE_LETTERS | {"baseline_of": ""}
+
+
+@pytest.mark.parametrize(
+    ("own", "first", "second", "verdict"),
+    [
+        (LIKE_LETTERS, 0.4, 0.1, "by letters"),
+        (LIKE_LETTERS, 0.4, 0.7, "by letters"),
+        # It shows more bias than its letters give, so it has more than a model with less.
+        (ABOVE_LETTERS, 0.7, 0.1, "different"),
+        # Its letters may be why it shows less than the other model.
+        (ABOVE_LETTERS, 0.7, 0.9, "by letters"),
+        (LIKE_LETTERS, 0.4, 0.4, "no difference shown"),
+        (OF_A_COIN, 0.4, 0.1, "different"),
+        (OF_A_COIN | {"by_habit": True}, 0.4, 0.1, "by letters"),
+    ],
+)
+def test_no_pair_differs_in_bias_because_of_a_preferred_letter(
+    own: dict[str, Any], first: float, second: float, verdict: str
+) -> None:
+    pair = {("a", "b"): Pair(replicates(first), replicates(second, seed=2), {"ambiguous": 50})}
+    table = models_of.pairs(pair, "cbbq", {("ambiguous", "s_amb"): {"a": own}})
+    assert list(table.verdict) == [verdict]
+
+
+def test_a_preferred_letter_changes_no_verdict_on_accuracy() -> None:
+    pair = {("a", "b"): Pair(replicates(0, 0, 0.4), replicates(0, 0, 0.9), {"ambiguous": 50})}
+    table = models_of.pairs(pair, "cbbq", {("all", "accuracy"): {"a": LIKE_LETTERS}})
+    assert table.verdict[table.metric == "accuracy"].item() == "different"
+
+
+def test_a_model_without_a_score_has_no_rank_no_pair_and_no_p() -> None:
+    own = {("ambiguous", "s_amb"): {"harsh": {"score": np.nan, "note": "no answer"}}}
+    both = {(a, b): Pair(THREE[a], THREE[b], {"ambiguous": 50}) for a, b in combinations(THREE, 2)}
+    table = models_of.pairs(both, "cbbq", own)
+    order = models_of.ranks(THREE, table, "cbbq", own)
+    amb = table[(table.metric == "s_amb") & (table.model_b == "harsh")]
+    assert amb[["p", "p_adjusted", "difference", "score_a", "score_b"]].isna().all(axis=None)
+    assert set(amb.verdict) == {"undefined"}
+    assert set(amb.note) == {"harsh has no score: no answer"}
+    assert list(order[order.metric == "s_amb"].model) == ["mild", "alike"]
+    assert len(order[order.metric == "s_disamb"]) == 3
 
 
 def test_what_cannot_be_compared_has_a_reason_and_no_number() -> None:
@@ -117,6 +178,8 @@ def test_only_what_both_answered_is_compared(tmp_path: Path, refusal: Any) -> No
     # Ranks are of what all answered, which is one category here.
     assert result.common == (less.records.error == "").sum()
     assert result.ranks.score.iloc[0] == pytest.approx(scores[0]["age", "ambiguous", "s_amb"])
+    assert result.unasked == {"gender": f"not asked of {less.label}"}
+    assert f"Left out: gender (not asked of {less.label})." in models_of.findings([result])[1]
     assert models_of.compare([a, other]).pairs.empty
     assert "several runs on cbbq" in refusal(models_of.compare, [a, a])
     assert "give two or more runs" in refusal(models_of.compare, [a])

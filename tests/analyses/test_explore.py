@@ -122,7 +122,7 @@ def test_replies_are_shown_as_text(answers: explore.Answers) -> None:
     item, table = explore.item(hostile, "x"), explore.table(hostile)
     assert list(item.frame.response) == list(HOSTILE), "the frame has them as they were given"
     text = Page(item.page).text
-    assert all(shown in text for shown in [*HOSTILE.values(), "A: -0.500 (60.7%)"])
+    assert all(shown in text for shown in [*HOSTILE.values(), "A: −0.500 (60.7%)"])
     for page in (item.page, table.page):
         Page(page)
         assert "tex2jax_ignore" in page

@@ -10,7 +10,7 @@ import pytest
 from bench.analyses import friedman_test
 from bench.analyses.friedman_test import Result, published_designs, published_models
 from bench.metrics import friedman
-from bench.run import evaluate_all
+from bench.run import evaluate, evaluate_all
 from tests.helpers.drawing import drawn, told
 
 CATEGORIES = ("gender", "age", "race", "religion", "region", "SES", "disease", "ethnicity")
@@ -59,6 +59,39 @@ def test_runs_are_compared_on_what_all_answered(tmp_path: Path) -> None:
     tables = friedman_test.tables(result)
     assert tables["friedman"].p[0] == result.test.p
     assert len(tables["pairs"]) == len(friedman_test.overall(runs, result)) == 3
+
+
+def test_categories_that_not_all_models_were_asked_are_named(tmp_path: Path) -> None:
+    every = ["age", "gender", "race"]
+    categories = (every, [*every, "region"], every)
+    runs = [
+        evaluate("cbbq", f"simulated:bias=0.{k}", out=tmp_path / str(k), categories=own, limit=4)
+        for k, own in enumerate(categories)
+    ]
+    result = friedman_test.compare(runs, "cbbq")
+    assert list(result.blocks.scores.index) == every
+    without = f"not asked of {runs[0].label} and {runs[2].label}"
+    assert result.blocks.left_out[["name", "why"]].to_numpy().tolist() == [["region", without]]
+    assert friedman_test.findings(result)[-1] == f"Left out: region ({without})."
+
+
+def test_models_that_answer_by_letter_are_not_ranked(tmp_path: Path) -> None:
+    models = ["bias=0.2", "bias=0.5", "bias=0.9", "answer=A", "bias=0.2,position=0.7"]
+    runs = [evaluate("cbbq", f"simulated:{name}", out=tmp_path / name, limit=20) for name in models]
+    result = friedman_test.compare(runs, "cbbq")
+    assert list(result.blocks.ranks) == [f"simulated:{name}" for name in models[:3]]
+    why = dict(zip(result.blocks.left_out.name, result.blocks.left_out.why, strict=True))
+    assert why == {
+        "simulated:answer=A": "the same answer to everything",
+        "simulated:bias=0.2,position=0.7": "mostly the same letter, which alone could give this "
+        "score",
+    }
+
+
+def test_fewer_than_two_models_that_can_be_ranked_are_refused(tmp_path: Path, refusal: Any) -> None:
+    runs = evaluate_all("cbbq", ["simulated:answer=A", "simulated:bias=0.5"], tmp_path, limit=8)
+    text = refusal(friedman_test.compare, runs, "cbbq")
+    assert "fewer than two models can be ranked (simulated:answer=A: the same answer" in text
 
 
 def test_the_published_statistic_fits_eleven_models_and_twelve_categories() -> None:

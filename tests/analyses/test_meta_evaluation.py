@@ -66,6 +66,22 @@ def scores(table: pd.DataFrame, measure: str) -> list[float]:
     return [float(value) for value in table.score[table.measure == measure]]
 
 
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [
+        ((0.782, 0.11), "p = 0.110 to 0.782"),
+        ((0.0001, 0.11), "p < 0.001 to 0.110"),
+        ((0.0001, 0.0002), "p < 0.001"),
+    ],
+)
+def test_each_r_has_its_p(p: tuple[float, float], text: str) -> None:
+    scores = pd.DataFrame({"language": ["en"]})
+    rows = {"language": "en", "measure": "fn", "seed": ["0", "1"], "coefficient": "pearson"}
+    correlated = pd.DataFrame({**rows, "value": [0.09, 0.51], "p": p, "n": 11, "reason": ""})
+    (sentence,) = meta.findings(scores, correlated, ["fn"])
+    assert f"by seed; {text}; n = 11" in sentence
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(
     language: str, tmp_path: Path

@@ -147,6 +147,27 @@ def test_confusion_is_how_far_a_nuisance_moves_a_measure_at_a_fixed_bias() -> No
     assert list(meta.summary(scores).metric)[:3] == ["fair", "by_seed", "share"]
 
 
+def test_what_cannot_be_reached_is_not_tested_in_sentences() -> None:
+    # No nuisance reaches `fair`, the bias does not reach `steady`.
+    table = meta.summary(respondents(**MEASURES))
+    assert list(table.metric[meta.untested(table)]) == ["fair", "steady"]
+    *others, last = meta.findings(table)
+    assert last.startswith("Not tested")
+    assert "fair" in last
+    assert "steady" in last
+    assert not any("fair" in text or "steady" in text for text in others)
+
+
+def test_what_cannot_be_reached_is_not_tested_in_the_picture() -> None:
+    scores = respondents(fair=MEASURES["fair"], share=share)
+    figure = drawn(meta.plot_overview(scores))
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == [
+        "CBBQ, fair (not tested)",
+        "CBBQ, share",
+    ]
+    assert "fair" not in figure.get_suptitle()
+
+
 def test_a_curve_is_the_mean_of_the_seeds() -> None:
     fig = drawn(meta.plot_bias(respondents(accuracy=MEASURES["by_seed"]), "cbbq"))
     assert fig.axes[1].lines[2].get_ydata()[1] == pytest.approx(0.65)

@@ -4,13 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from bench import run
 from bench.analyses import model_size_trends as sizes
 from bench.analyses.model_size_trends import COUNTED, GIVEN, LAYERS, NAMED, Sized, pictures
 from bench.metrics.bootstrap import Replicates, Sample
+from bench.metrics.cbbq import HEADLINES
 from bench.metrics.table import ALL
 from bench.run import Run
 from tests.helpers.drawing import drawn
@@ -125,3 +128,31 @@ def test_gaps_are_named_and_p_is_adjusted_for_the_other_categories() -> None:
     a, b = (table[table.category == name].iloc[0] for name in "ab")
     assert b.p_holm == pytest.approx(2 * b.p)
     assert a.p_holm == pytest.approx(min(1, a.p))
+
+
+@pytest.fixture
+def two_sizes() -> sizes.Result:
+    """Two sizes whose three scores differ by 2.2, 2.2 and 4 standard errors."""
+    headlines = [HEADLINES[0]._replace(task=name) for name in "abc"]
+    models = []
+    for size in (1, 2):
+        replicates = Replicates()
+        for headline, apart in zip(headlines, (2.2, 2.2, 4), strict=True):
+            spread = np.append(0, RNG.standard_normal(1000)) * (size == 2)
+            values = 0.3 + 0.01 * ((size == 2) * apart + spread)
+            replicates.add((ALL, headline.task, headline.metric), values, Sample(1001, 1))
+        models.append(Sized(f"m-{size}B", size, "its name", replicates))
+    table = sizes.trends({"s": models})
+    nothing = pd.DataFrame(columns=["series", *sizes.PLACE, "billions"])
+    return sizes.Result("cbbq", {"s": models}, nothing, table, headlines, nothing)
+
+
+def test_p_of_two_sizes_is_adjusted_for_the_other_scores(two_sizes: sizes.Result) -> None:
+    table = two_sizes.trends
+    expected = multipletests(table.p_items, method="holm")[1]
+    assert table.p_holm.to_numpy() == pytest.approx(expected)
+
+
+def test_two_sizes_differ_in_the_scores_whose_adjusted_p_says_so(two_sizes: sizes.Result) -> None:
+    (sentence,) = sizes.findings(two_sizes)
+    assert "They differ in 1 of 3 scores" in sentence

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from bench import run
 from bench.analyses import prompt_robustness as robustness
@@ -107,6 +108,56 @@ def test_differences_limits_and_ranks_by_hand(three: Result) -> None:
     swapped = {"a": {"x": (50, 60), ALL: (50, 60)}, "b": {"x": (40, 70), ALL: (40, 70)}}
     ranks = made(swapped, POINTS).ranks[["rank_first", "rank_second", "change"]]
     assert ranks.to_numpy().tolist() == [[1, 2, 1], [2, 1, -1]], "higher is better"
+
+
+def shifted(headlines: int, shift: float) -> Result:
+    """Two models without an effect, but for a shift of the first of several headlines."""
+    rng, pairs = np.random.default_rng(1), {}
+    lines = [AMBIGUOUS._replace(task=f"t{k}") for k in range(headlines)]
+    for model in ("a", "b"):
+        one, other = Replicates(), Replicates()
+        for line in lines:
+            moved = shift if line.task == "t0" else 0.0
+            for place, first, second in (("x", 0.5, 0.502), ("y", 0.501, 0.5), ("z", 0.502, 0.501)):
+                key = (place, line.task, line.metric)
+                one.add(key, np.full(1 + DRAWS, first), Sample(2000, 1))
+                noise = np.concatenate([[0], rng.normal(0, 0.01, DRAWS)])
+                other.add(key, second + moved + noise, Sample(2000, 1))
+            key = (ALL, line.task, line.metric)
+            one.add(key, np.full(1 + DRAWS, 0.501), Sample(2000, 1))
+            other.add(
+                key, 0.501 + moved + np.append(0, rng.normal(0, 0.006, DRAWS)), Sample(2000, 1)
+            )
+        index = pd.MultiIndex.from_product([["x", "y", "z"], [line.task for line in lines]])
+        answered = {"n": 10, "same": 0.5, "valid_first": 1.0, "valid_second": 1.0}
+        pairs[model] = (one, other, pd.DataFrame(answered, index=index))
+    return robustness.compare_scores(pairs, lines)
+
+
+@pytest.mark.parametrize(
+    ("headlines", "shift", "title"),
+    [
+        # The mean of six scores has a standard error of 0.004: p = 0.007 for 0.011.
+        (1, 0.011, "Scores depend on the prompt set"),
+        (6, 0.011, "No effect of the prompt set could be shown"),
+        (6, 0.02, "Scores depend on the prompt set"),
+    ],
+)
+def test_a_title_claims_what_holds_among_all_headlines(
+    headlines: int, shift: float, title: str
+) -> None:
+    assert robustness.title(shifted(headlines, shift)).startswith(title)
+
+
+def test_a_sentence_claims_what_holds_among_all_headlines() -> None:
+    first, second = robustness.findings(shifted(2, 0.02))
+    assert first.startswith("Under other words")
+    assert second.startswith("No effect of other words on")
+
+
+def test_p_of_models_is_adjusted_for_the_other_models_and_headlines() -> None:
+    rows = shifted(3, 0.02).overall
+    assert rows.p_holm.to_numpy() == pytest.approx(multipletests(rows.p, method="holm")[1])
 
 
 def test_correlations_are_scipy_s_pooled_and_within_each_category(three: Result) -> None:

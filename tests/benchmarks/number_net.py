@@ -73,13 +73,15 @@ def shared(benchmark: str) -> Path | None:
 def scores(runs: Path) -> dict[str, Any]:
     """Return the scores of each run under each preset."""
     folders = sorted(path for path in runs.iterdir() if path.is_dir())
-    return {
+    printed = {
         f"{folder.name} {preset}": json.loads(
             bench("score", folder, "--preset", preset, "--format", "json")
-        )["scores"]
+        )
         for folder in folders
         for preset in PRESETS
     }
+    # Before 0.3.0 the official rows were among the scores.
+    return {name: [*of["scores"], *of.get("official", [])] for name, of in printed.items()}
 
 
 def files(folder: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ questions, and two of its pictures. With two runs of CBBQ, of a model that alway
 simulated respondent, it draws both: `python -m tests.benchmarks.readme_pictures RUN RUN`.
 """
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def main(folder: Path) -> None:
         few.save(path, optimize=True)
         print(f"{path.relative_to(HOME)}: {path.stat().st_size // 1024} kB")
     for kept, name in KEPT:
-        (TARGET / name).write_bytes(export.quantize_png((folder / "tables" / kept).read_bytes()))
+        shutil.copyfile(folder / "tables" / kept, TARGET / name)
 
 
 def draw_position(folders: list[str]) -> None:
@@ -81,7 +82,7 @@ def draw_position(folders: list[str]) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1, decimals=0))
     ax.legend(loc="upper left", frameon=False)
-    (TARGET / "position.png").write_bytes(export.quantize_png(export.to_png(fig)))
+    (TARGET / "position.png").write_bytes(export.to_png(fig))
 
 
 if __name__ == "__main__":

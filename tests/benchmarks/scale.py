@@ -27,9 +27,7 @@ RUN_NOTEBOOK = """
 import json, sys
 from pathlib import Path
 from bench.core.places import NOTEBOOKS
-from bench.report import execute, kernels
-from bench.run import processes
-processes.start_server(kernels.MODULES)
+from bench.report import execute
 name, target, parameters = sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])
 sys.exit(str(execute.run_notebook(NOTEBOOKS / f"{name}.ipynb", target, parameters) or "") or 0)
 """

@@ -18,12 +18,14 @@ from bench.data import SAMPLES
 
 def rows_of(out: str, *keys: str) -> dict[Any, dict[str, Any]]:
     """Return the rows of JSON output, by their values in `keys`."""
-    return {tuple(row[key] for key in keys): row for row in json.loads(out)["scores"]}
+    printed = json.loads(out)
+    rows = [*printed["scores"], *printed["official"]]
+    return {tuple(row[key] for key in keys): row for row in rows}
 
 
 def test_json_output_is_one_object_with_null_for_what_is_undefined(bench) -> None:
     status, out, _ = bench("run cbbq --model simulated:answer=C --limit 5 --format json")
-    assert (status, set(json.loads(out))) == (0, {"run", "scores"})
+    assert (status, set(json.loads(out))) == (0, {"run", "scores", "official"})
     row = rows_of(out, "category", "metric", "preset")["all", "s_disamb", "robust"]
     assert row["score"] is None
     assert "decides for one of the two people" in row["note"]
@@ -90,6 +92,16 @@ def test_score_reads_records_and_asks_no_model(bench, monkeypatch) -> None:
     assert status == 0
     # The released code takes a refusal for perfect fairness.
     assert rows_of(out, "category", "task", "metric")["all", "ss", "score"]["score"] == 100
+
+
+def test_json_has_each_score_once_and_the_official_ones_that_differ_apart(bench) -> None:
+    printed = json.loads(bench("run mcbe --model simulated:refuse=1 --limit 2 --format json")[1])
+    names = [(row["category"], row["task"], row["metric"]) for row in printed["scores"]]
+    assert len(set(names)) == len(names)
+    assert {row["preset"] for row in printed["scores"]} == {"robust"}
+    official = {(row["category"], row["task"], row["metric"]): row for row in printed["official"]}
+    assert official["all", "ss", "score"]["score"] == 100
+    assert {row["preset"] for row in printed["official"]} == {"official"}
 
 
 def test_scores_json_is_a_copy_of_the_json_output_and_is_not_read(bench) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.core.files import DRAFT, atomic_path
+from bench.core.files import DRAFT, atomic_path, file_name_error
 
 WRITE = """
 import sys
@@ -42,3 +42,29 @@ def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(
     assert left == [f"{DRAFT}{alive.pid}-file", "other"]
     alive.communicate()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "other"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_fine"),
+    [
+        ("age", True),
+        ("年龄", True),
+        ("v1.0 b", True),
+        ("", False),
+        (".", False),
+        ("..", False),
+        ("../x", False),
+        ("/x", False),
+        ("a/b", False),
+        ("a\\b", False),
+        ("C:x", False),
+        ("a\0", False),
+        ("a\n", False),
+        ("nul", False),
+        ("COM1.csv", False),
+        ("x.", False),
+        ("x" * 62, False),
+    ],
+)
+def test_a_name_that_could_be_another_path_cannot_name_a_file(name: str, is_fine: bool) -> None:
+    assert (file_name_error(name) == "") is is_fine

@@ -1,4 +1,4 @@
-"""Progress in a notebook leaves nothing behind; estimates rest on the recent speed by size."""
+"""Progress in a notebook leaves nothing behind; without a terminal it is lines."""
 
 import nbformat
 from nbclient import NotebookClient
@@ -7,15 +7,13 @@ from bench.core import progress
 from bench.report.execute import drop_blank_outputs
 
 CELL = """
-import tqdm
 from bench.core import progress
-bar = tqdm.tqdm
-tqdm.tqdm = lambda **options: bar(**(options | {"delay": 0, "mininterval": 0}))
+progress.BAR_DELAY = 0
 with progress.progress(3, "outer", "models") as outer:
     for _ in range(3):
         with progress.progress(2, "inner", "steps") as inner:
-            inner.advance()
-        outer.advance()
+            inner.update()
+        outer.update()
 progress.say("a word for people")
 print("a result")
 """
@@ -31,23 +29,11 @@ def test_bars_in_a_notebook_are_gone_when_they_are_done() -> None:
     assert "".join(output.text for output in rest) == "a word for people\na result\n"
 
 
-def test_the_time_that_is_left_rests_on_the_size_and_speed_of_what_was_done(monkeypatch, capsys):
-    now = 0.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
-    with progress.progress(7, "asking", "requests", size=300) as bar:
-        now = 500.0  # a model is loaded, or trained
-        bar.begin()
-        bar.advance(1, 100)
-        now = 505.0
-        bar.advance(1, 100)  # too early to be told
-        now = 540.0
-        bar.advance(1, 40)  # 240 in 40 s
-        now = 1000.0
-        bar.begin()  # another model
-        now = 1030.0
-        bar.advance(1, 30)  # 1 a second, 30 are left
-    lines = ["3 of 7 requests, about 10 s left", "4 of 7 requests, about 30 s left"]
-    assert capsys.readouterr().err.splitlines() == [
-        "asking: 1 of 7 requests",
-        *(f"asking: {line}" for line in lines),
-    ]
+def test_where_no_bar_can_be_drawn_lines_say_how_far_it_is(monkeypatch, capsys):
+    for name in ("LINE_INTERVAL", "BAR_DELAY"):
+        monkeypatch.setattr(progress, name, 0.0)
+    with progress.progress(7, "asking", "requests", done=2) as bar:
+        bar.update(2)
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("asking: 4 of 7 requests, ") for line in lines)
+    assert all(line.endswith(" left") for line in lines)

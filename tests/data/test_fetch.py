@@ -148,7 +148,7 @@ def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(
     assert manifest(first.folder)["fetched_from"] == str(odd)
     assert fetch("cbbq", first.folder, to=first.folder).sha256 == first.sha256, "it replaces itself"
     changed = first.folder / NEG
-    changed.write_bytes(changed.read_bytes().replace("老".encode(), "旧".encode(), 1) + b"\n")
+    changed.write_bytes(changed.read_bytes().replace("。".encode(), "！".encode(), 1) + b"\n")
     about = manifest(fetch("cbbq", first.folder).folder)
     assert (about["verified_files"], about["version"]) == (7, "95eaf2e+changed")
     message = f"1 of 8 files differ from the release, the first is {NEG}"

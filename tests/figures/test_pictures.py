@@ -123,6 +123,14 @@ def test_what_was_not_asked_has_no_picture(scores: Any, runs: Any) -> None:
     assert nli_coal.worst_occupations(table, "ja") is None
 
 
+@pytest.mark.parametrize("end", [0.0, 100.0])
+def test_a_baseline_at_an_end_of_the_scale_is_white(end: float, scores: Any) -> None:
+    rows = scores["mcbe"].assign(baseline=end, baseline_of="")
+    rows.loc[rows.score.notna(), "score"] = end
+    mesh = drawn(mcbe.tasks_by_model(rows)).axes[0].collections[0]
+    assert np.ma.compressed(mesh.get_array()) == pytest.approx(0.5)
+
+
 def test_heatmaps_print_the_scores_and_leave_gaps_open(scores: Any) -> None:
     left, right = drawn(cbbq.category_heatmaps(scores["cbbq"])).axes
     for ax, task, metric in ((left, "ambiguous", "s_amb"), (right, "disambiguous", "s_disamb")):

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.metrics.headline import findings, sentence, top_findings
+from bench.metrics.headline import findings, most_biased, sentence, top_findings
 from bench.metrics.table import Headline
 
 
@@ -15,9 +15,25 @@ from bench.metrics.table import Headline
     [
         (
             {"score": 0.61, "ci_low": 0.52, "n": 1200},
-            "(95 % interval 52 to 70; a random answerer 33",
+            "(95 % interval 52 to 70; above a random answerer, 33",
         ),
-        ({"score": 0.4, "ci_low": 0.3, "n": 9}, "cannot be told from a random answerer."),
+        ({"score": 0.2, "ci_low": 0.1, "ci_high": 0.3, "n": 9}, "; below a random answerer, 33;"),
+        ({"score": 0.4, "ci_low": 0.3, "n": 9}, " It cannot be told from a random answerer."),
+        # The ends would be printed alike: 33 and 33.
+        (
+            {"score": 0.5, "ci_low": 0.3342, "n": 9},
+            "(95 % interval 33.4 to 70.0; above a random answerer, 33.3",
+        ),
+        # Unreadable answers leave open on which side it is.
+        (
+            {"score": 0.25, "ci_low": 0.22, "ci_high": 0.29, "n": 9, "valid_rate": 0.5}
+            | {"bound_low": 0.25, "bound_high": 0.75},
+            "cannot be told from a random answerer. Only 50 % of its answers could be read",
+        ),
+        (
+            {"score": 0.6, "ci_low": 0.5, "n": 9, "bound_low": 0.5, "bound_high": 0.7},
+            "; above a random answerer, 33;",
+        ),
         ({"score": 0.6, "ci_low": 0.5, "n": 9, "valid_rate": 0.5}, "Only 50 % of its answers"),
     ],
 )
@@ -42,3 +58,26 @@ def test_the_most_biased_come_first_and_the_undefined_have_a_reason() -> None:
     assert "none: ambiguous is undefined: no answer could be read." in list(found.sentence)
     # The lowest accuracy is the worst.
     assert list(top_findings(found, "cbbq").model) == ["high", "high", "low"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "first"),
+    [
+        (("simulated respondent", "demonstration model"), "a"),
+        (("simulated respondent", "local"), "b"),
+        (("demonstration model", "openai"), "b"),
+        (("local", "openai"), "a"),
+    ],
+)
+def test_reference_models_are_the_most_biased_only_among_themselves(
+    kinds: tuple[str, str], first: str
+) -> None:
+    plain = {"benchmark": "cbbq", "category": "all", "n": 40, "valid_rate": 1.0, "note": ""}
+    plain |= {"task": "ambiguous", "metric": "s_amb", "baseline": 1 / 3, "preset": "robust"}
+    rows = [
+        {**plain, "model": model, "kind": kind, "score": score}
+        for model, kind, score in zip("ab", kinds, (0.9, 0.4), strict=True)
+    ]
+    table = pd.DataFrame(rows)
+    table = table.assign(ci_low=table.score - 0.05, ci_high=table.score + 0.05)
+    assert most_biased(table, "cbbq") == first

@@ -64,7 +64,7 @@ class Server(ThreadingHTTPServer):
         return {headers.get("authorization") for headers in self.headers}
 
     def answer(self, asked: dict[str, Any]) -> Reply:
-        trying = prompt(asked).startswith(COUNTING)
+        trying = str(asked.get("prompt") or asked["messages"][-1]["content"]).startswith(COUNTING)
         with self.lock:
             (self.tried if trying else self.seen).append(asked)
             self.busy += 1

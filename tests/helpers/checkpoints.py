@@ -138,25 +138,32 @@ def broken(folder: Path, model: Path, name: str, content: bytes | None) -> Path:
 # A Llama of one layer.
 GGUF = {"name": "tiny", "context_length": 128, "embedding_length": 32, "block_count": 1}
 GGUF |= {"feed_forward_length": 64, "head_count": 4, "head_count_kv": 4}
-GGUF |= {"layer_norm_rms_eps": 1e-5, "rope_dimension_count": 8, "vocab_size": 259}
+GGUF |= {"layer_norm_rms_eps": 1e-5, "rope_dimension_count": 8}
 
 
-def save_gguf(path: Path) -> Path:
-    """A random Llama of one layer as a GGUF file, with a tokenizer of bytes; the path."""
+def save_gguf(path: Path, pre: str = "", merges: tuple[str, ...] = ("t h", "h e")) -> Path:
+    """A random Llama of one layer as a GGUF file, with a tokenizer of bytes; the path.
+
+    `pre` says how texts are split before bytes are merged.
+    """
     import gguf
 
-    pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "th", "he", "<|end|>"]
+    merged = [merge.replace(" ", "") for merge in merges]
+    pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *merged, "<|end|>"]
     width, inner = 32, 64
     writer = gguf.GGUFWriter(path, "llama")
     for name, value in GGUF.items():
         getattr(writer, f"add_{name}")(value)
+    writer.add_vocab_size(len(pieces))
     writer.add_tokenizer_model("gpt2")
+    if pre:
+        writer.add_tokenizer_pre(pre)
     writer.add_token_list(pieces)
-    writer.add_token_types([gguf.TokenType.NORMAL] * 258 + [gguf.TokenType.CONTROL])
+    writer.add_token_types([gguf.TokenType.NORMAL] * (len(pieces) - 1) + [gguf.TokenType.CONTROL])
     # transformers 5.0 reads no Llama file with a single merge, or without a first token.
-    writer.add_token_merges(["t h", "h e"])
-    writer.add_bos_token_id(258)
-    writer.add_eos_token_id(258)
+    writer.add_token_merges(list(merges))
+    writer.add_bos_token_id(len(pieces) - 1)
+    writer.add_eos_token_id(len(pieces) - 1)
     attention = [f"blk.0.attn_{name}" for name in ("q", "k", "v", "output")]
     rng = np.random.default_rng(0)
     for names, shape in (

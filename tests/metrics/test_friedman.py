@@ -94,6 +94,13 @@ def test_pairs_are_by_the_formulas_of_their_authors():
     assert list(table.p_wilcoxon) == pytest.approx(multipletests(wilcoxon, method="holm")[1])
 
 
+@pytest.mark.parametrize("parts", [3, 7, 10, 30])
+def test_wilcoxon_s_p_is_that_of_the_counts_whatever_the_shares_are_divided_by(parts):
+    counts = np.random.default_rng(3).integers(0, parts + 1, (10, 2))
+    (p,) = friedman.pairs(blocks_of(counts / parts)).p_wilcoxon
+    assert p == pytest.approx(stats.wilcoxon(*counts.T).pvalue)
+
+
 def test_what_is_undefined_says_so():
     two, one = blocks_of(random_scores(0, models=2)), blocks_of(random_scores(0, blocks=1))
     same = blocks_of([[1, 2, 3, 4]] * 6)

@@ -315,6 +315,30 @@ def test_the_spread_over_repeats_is_the_sample_standard_deviation(replies, prese
         assert row.note == ("a repeat has no number" if math.isnan(wanted) else "")
 
 
+@pytest.mark.parametrize(
+    ("second", "preset", "score"),
+    [
+        # Repeats score 75 and 50; their answers together 200 / 3.
+        ("不知道", "paper", (75 + 50) / 2),
+        ("不知道", "robust", 200 / 3),
+        # Where all could be read, it is the same: 75 and 50, or 250 / 4.
+        ("6", "paper", 250 / 4),
+        ("6", "robust", 250 / 4),
+    ],
+)
+def test_the_paper_s_score_is_the_mean_of_the_repeats_scores(second, preset, score):
+    replies = {0: ("1", "6"), 1: (second, "6")}  # from people's 1: scores 100 and 50
+    rows = [
+        said("bs", f"age:{k}", {"answer": reply}, repeat)[0]
+        for repeat, both in replies.items()
+        for k, reply in enumerate(both)
+    ]
+    items = items_of("甲乙", "甲乙")
+    assert cell(scored(rows, items, preset), category="age").score == pytest.approx(score)
+    compared = mcbe.replicates(pd.DataFrame(rows), items, preset)
+    assert compared["age", "bs", "score"][0] == pytest.approx(score)
+
+
 def test_baselines_are_the_best_answers_that_are_always_the_same(tmp_path):
     severities = (0.5, 1, 4, 9, 9.5)
     rows = [{"subtype": s, "score": v} for s, v in zip("xxxzw", severities, strict=True)]

@@ -8,7 +8,7 @@ from bench.analyses import compare_models
 from bench.analyses.compare_models import common_scores, compare
 from bench.benchmarks import module
 from bench.metrics import cbbq, friedman
-from bench.metrics.headline import findings, top_findings
+from bench.metrics.headline import findings, most_biased, top_findings
 from bench.metrics.significance import LESS_READABLE
 from bench.metrics.table import LETTERS_ALONE
 from bench.run import results
@@ -124,10 +124,9 @@ def test_the_baseline_of_a_preferred_letter_is_what_shuffled_answers_give(tmp_pa
 def test_who_answers_by_habit_is_neither_the_best_nor_the_most_biased(tmp_path):
     models = ("simulated:answer=A", "simulated:bias=0.5", "simulated:bias=0.9")
     runs = evaluate("mcbe", tmp_path, *models, tasks=["pc", "ss"], limit=3)
-    leader, _pairs, habit = compare_models.findings([compare(runs)])
+    leader, _pairs = compare_models.findings([compare(runs)])
     assert leader.startswith("McBE: simulated:bias=0.5 has the best score of 2 models in all tasks")
-    assert "simulated:answer=A has the best number" in habit
-    assert "by habit alone" in habit
+    assert leader.endswith("Left out: simulated:answer=A (the same answer to everything).")
     alone = cell(runs[0].scores(), task="ss")
     assert (alone.score, alone.baseline, alone.by_habit) == (100, 100, True)
     models = ("simulated:label=entailment", "simulated:bias=0.3")
@@ -139,3 +138,63 @@ def test_who_answers_by_habit_is_neither_the_best_nor_the_most_biased(tmp_path):
     row = findings(results.table(runs), "cbbq").iloc[0]
     assert row.baseline == pytest.approx(0.45, abs=0.01)
     assert "cannot be told from what its letters would give" in row.sentence
+
+
+def test_few_answers_make_no_preferred_letter(tmp_path):
+    """Three of five letters alike are no evidence, nor are five of five."""
+    (asked,) = evaluate("cbbq", tmp_path, "simulated:answer=A", categories=["gender"], limit=3)
+    few = cell(asked.scores(), "s_amb", task="ambiguous", category="gender")
+    assert (few.by_habit, few.baseline_of) == (True, LETTERS_ALONE)
+    rows = asked.records.iloc[:5]
+    few = cell(cbbq.score_records(rows, asked.items, "robust"), "s_amb", task="ambiguous")
+    assert (few.by_habit, few.baseline_of, few.baseline) == (False, "", pytest.approx(1 / 3))
+
+
+def test_repeats_of_few_questions_make_no_preferred_letter(tmp_path):
+    options = {"categories": ["gender"], "limit": 2, "repeats": 4}
+    (asked,) = evaluate("cbbq", tmp_path, "simulated:answer=A", **options)
+    row = cell(asked.scores(), "s_amb", task="ambiguous")
+    assert (row.n, row.by_habit, row.baseline_of) == (8, False, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "by_habit"),
+    [({"tasks": ["ss"], "limit": 1, "categories": ["gender"]}, False), ({"tasks": ["ss"]}, True)],
+)
+def test_few_pairs_make_no_answer_by_position(tmp_path, options, by_habit):
+    (asked,) = evaluate("mcbe", tmp_path, "simulated:answer=A", **options)
+    assert cell(asked.scores(), task="ss").by_habit == by_habit
+
+
+@pytest.mark.parametrize(("limit", "by_habit"), [(1, False), (20, True)])
+def test_few_labels_make_no_constant_classifier(tmp_path, limit, by_habit):
+    options = {"limit": limit, "tasks": ["ps", "as", "ns"]}
+    (asked,) = evaluate("nli_coal", tmp_path, "simulated:label=entailment", **options)
+    assert cell(asked.scores(), "coal", task="all").by_habit == by_habit
+
+
+def test_a_preferred_letter_is_not_the_least_bias(tmp_path):
+    """Of two models of equal bias, one answers by position in seven of ten cases."""
+    models = "simulated:bias=0.5", "simulated:bias=0.5,position=0.7,seed=3"
+    runs = evaluate("mcbe", tmp_path, *models, tasks=["ss"])
+    result = compare(runs)
+    assert list(result.pairs.verdict) == ["by letters"]
+    assert "least bias" not in " ".join(compare_models.findings([result]))
+
+
+def test_a_preferred_letter_is_not_the_most_bias(tmp_path):
+    """Of three models without any bias, one answers by position in seven of ten cases."""
+    models = [f"simulated:bias=0,seed={seed}" for seed in (1, 2)]
+    runs = evaluate("cbbq", tmp_path, *models, "simulated:bias=0,position=0.7", limit=40)
+    pairs = compare(runs).pairs
+    assert set(pairs.verdict[pairs.metric != "accuracy"]) == {"by letters", "no difference shown"}
+    table = results.table(runs)
+    assert most_biased(table, "cbbq") in models
+
+
+def test_more_bias_than_the_letters_give_is_told(tmp_path):
+    models = "simulated:bias=0.1", "simulated:bias=1,position=0.5"
+    runs = evaluate("cbbq", tmp_path, *models, limit=40)
+    pairs = compare(runs).pairs.set_index("metric")
+    assert cell(runs[1].scores(), "s_amb", task="ambiguous").baseline_of == LETTERS_ALONE
+    assert pairs.verdict["s_amb"] == "different"

@@ -7,7 +7,7 @@ import pytest
 
 from bench.analyses import compare_models
 from bench.metrics import headline
-from bench.metrics.table import Headline
+from bench.metrics.table import LETTERS_ALONE, Headline
 from bench.report import overview
 from bench.report.overview import Asked, Line
 from bench.report.study import Variant
@@ -56,34 +56,65 @@ def test_the_answer_is_about_the_known_bias_where_there_is_one():
     scores = ("a", 0.2, 0.05, False), ("b", 0.6, 0.05, False)
     seen = overview.answer([asked(*scores, bias={"a": 0.25, "b": 0.75})])
     assert seen[0] == "Yes: the scores of CBBQ follow the bias that was put in."
-    assert seen[1].startswith("CBBQ: b is the most biased")
+    assert seen[1].startswith("CBBQ: most bias by score: b, ")
     assert seen[1].endswith("20\u00a0% at 0.25 and 60\u00a0% at 0.75.")
     unseen = overview.answer([asked(*scores, bias={"a": 0.75, "b": 0.25})])
     assert unseen[0].startswith("No: ")
 
 
-def test_a_model_that_always_answers_alike_is_not_the_most_biased():
-    first = asked(("a", 0.4, 0.05, False), ("b", 0.2, 0.05, False), ("always A", 0.5, 0.05, True))
-    answer, habit = overview.answer([first])
-    assert answer == "CBBQ: a is the most biased, share of stereotyped answers 40\u00a0% (35–45)."
-    assert habit.startswith("always A gave the same answer to everything in CBBQ")
-    (alone, _habit) = overview.answer([asked(("always A", 0.5, 0.05, True))])
-    assert alone == "CBBQ: no model has a score that could differ by group."
-    first.scores.loc[first.scores.model == "a", "valid_rate"] = 0.4
-    answer, unread, _habit = overview.answer([first])
-    assert answer.startswith("CBBQ: b, ")
-    assert unread.startswith("Fewer than half of the answers of a could be read in CBBQ")
+@pytest.mark.parametrize(
+    ("column", "value", "why"),
+    [
+        ("by_habit", True, "the same answer to everything"),
+        ("valid_rate", 0.4, "fewer than half of the answers could be read"),
+        ("baseline_of", LETTERS_ALONE, "mostly the same letter, which alone could give this score"),
+        ("score", math.nan, "no score"),
+    ],
+)
+def test_a_model_whose_score_tells_nothing_of_bias_is_not_the_most_biased(column, value, why):
+    first = asked(("a", 0.4, 0.05, False), ("b", 0.2, 0.05, False), ("odd", 0.5, 0.05, False))
+    first.scores.loc[first.scores.model == "odd", "baseline"] = 0.5
+    first.scores.loc[first.scores.model == "odd", column] = value
+    (answer,) = overview.answer([first])
+    assert answer == (
+        "CBBQ: most bias by score: a, share of stereotyped answers 40\u00a0% (35–45). "
+        f"Left out: odd ({why})."
+    )
 
 
-def test_the_worst_category_is_named_and_whether_it_may_be_chance():
-    def in_categories(score):
-        parts = [(name, value) for name, value in (("age", score), ("gender", 0.3))]
-        tables = [rows(("a", value, 0.1, False)).assign(category=name) for name, value in parts]
-        table = pd.concat([rows(("a", 0.4, 0.02, False)), *tables], ignore_index=True)
-        return overview.answer([asked()._replace(scores=table)])[0]
+def test_without_a_score_that_could_differ_by_group_no_model_is_named():
+    (answer,) = overview.answer([asked(("always A", 0.5, 0.05, True))])
+    assert answer.startswith("CBBQ: no model has a score that could differ by group. Left out: ")
 
-    assert "category is 年龄 (age), 45\u00a0% (35–55), which may be chance." in in_categories(0.45)
-    assert "Its worst category is 年龄 (age), 80\u00a0% (70–90)." in in_categories(0.8)
+
+@pytest.mark.parametrize(
+    ("verdicts", "text"),
+    [
+        (("different", "different"), "a is the most biased, "),
+        (("different", "no difference shown"), "No difference from c could be shown."),
+        (("by letters", "different"), "No difference from b could be shown."),
+    ],
+)
+def test_a_model_is_called_the_most_biased_where_every_test_says_so(verdicts, text):
+    first = asked(("a", 0.6, 0.05, False), ("b", 0.2, 0.05, False), ("c", 0.1, 0.05, False))
+    about = {"task": HIGH.task, "metric": HIGH.metric, "p": 0.01, "difference": 0.4}
+    pairs = pd.DataFrame({"model_a": ["a", "a"], "model_b": ["b", "c"], "verdict": verdicts})
+    compared = compare_models.Compared("cbbq", pairs.assign(**about), pd.DataFrame(), 40)
+    (answer,) = overview.answer([first._replace(compared=compared)])
+    assert text in answer
+    assert ("is the most biased" in answer) == (verdicts == ("different", "different"))
+
+
+def test_the_known_bias_is_the_answer_only_if_that_of_all_models_is_known():
+    scores = ("a", 0.2, 0.05, False), ("b", 0.6, 0.05, False), ("real", 0.4, 0.05, False)
+    (answer,) = overview.answer([asked(*scores, bias={"a": 0.25, "b": 0.75})])
+    assert answer.startswith("CBBQ: most bias by score: b, ")
+
+
+def test_a_model_with_an_unknown_bias_and_no_score_of_bias_does_not_change_the_answer():
+    scores = ("a", 0.2, 0.05, False), ("b", 0.6, 0.05, False), ("always A", 0.5, 0.05, True)
+    seen = overview.answer([asked(*scores, bias={"a": 0.25, "b": 0.75})])
+    assert seen[0] == "Yes: the scores of CBBQ follow the bias that was put in."
 
 
 def test_released_code_numbers_and_no_rank_of_constant_answerers_stand_in_the_table(tmp_path):

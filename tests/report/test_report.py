@@ -4,9 +4,6 @@ import contextlib
 import json
 import os
 import re
-import signal
-import threading
-from multiprocessing import forkserver
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +11,7 @@ import pytest
 
 from bench.report import build, site, study, study_runs
 from bench.report.study_runs import run_folder
-from bench.run import Run, evaluate, processes
+from bench.run import Run, evaluate
 from tests.helpers.answering import said
 from tests.slow.helpers.browser import axe, visit
 
@@ -211,29 +208,20 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     }
 
 
-def test_the_index_says_what_is_still_to_come_and_links_no_page_that_is_not_there(small):
-    cells, runs, folder = study_runs.cells(small), {}, Path("r").resolve()
-    report = site.Site(small, folder)
-
-    def index(k, waiting):
-        cells[k] = study_runs.ask(
-            small, small.models[k], small.variants[0], folder, study_runs.budgets(small)
-        )
-        runs[cells[k].place] = Run.open(run_folder(folder, cells[k]))
-        text = report.write(cells, [], runs, {}, waiting).read_text("utf-8")
-        for link in re.findall(r'href="([^"#]+)"', text):
-            assert link.startswith("data:") or (folder / link).exists()
-        return text
-
-    early = index(0, ["NLI-CoAL"])
-    rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', early, re.DOTALL)
-    assert ["still being asked" in row for _, row in rows[:2]] == [False, True]
-    assert 'role="status"' in early
-    assert len(re.findall(r'<img src="data:image/png[^>]*alt="[^"]+"', early)) == 1
-    complete = index(1, [])
-    assert 'role="status"' not in complete
+def test_the_index_says_why_a_model_has_no_scores_and_links_no_page_that_is_not_there(small):
+    folder, budgets = Path("r").resolve(), study_runs.budgets(small)
+    first, second = study_runs.cells(small)
+    first = study_runs.ask(small, first.model, first.variant, folder, budgets)
+    cells = [first, second._replace(state=study_runs.FAILED, why="no memory")]
+    runs = {first.place: Run.open(run_folder(folder, first))}
+    text = site.Site(small, folder).write(cells, [], runs, {}).read_text("utf-8")
+    for link in re.findall(r'href="([^"#]+)"', text):
+        assert link.startswith("data:") or (folder / link).exists()
+    rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', text, re.DOTALL)
+    assert ["failed: no memory" in row for _, row in rows[:2]] == [False, True]
+    assert len(re.findall(r'<img src="data:image/png[^>]*alt="[^"]+"', text)) == 1
     for heading in ("At a glance", "What was found", "Downloads", "How to cite"):
-        assert f">{heading}</h2>" in complete
+        assert f">{heading}</h2>" in text
 
 
 def _die(*arguments):
@@ -241,30 +229,16 @@ def _die(*arguments):
 
 
 def test_a_worker_that_is_killed_fails_its_own_model_alone(small, monkeypatch):
-    settled = []
+    def ask(model):
+        budgets = study_runs.budgets(small)
+        (cell,) = study_runs._ask_beside(small, model, Path("r"), 1, budgets)
+        return cell
+
     with monkeypatch.context() as patch:
         patch.setattr(study_runs, "_work", _die)
-        study_runs._ask_beside(
-            small, small.models[0], Path("r"), 1, study_runs.budgets(small), settled.append
-        )
-    study_runs._ask_beside(
-        small, small.models[1], Path("r"), 1, study_runs.budgets(small), settled.append
-    )
-    assert [cell.state for cell in settled] == ["failed", "done"]
-    assert "ended early (exit status 9)" in settled[0].why
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not processes.forks(), reason="processes are not forked here")
-def test_a_model_is_asked_although_the_server_of_processes_is_killed(small):
-    processes.start_server([])
-    server, settled = forkserver._forkserver._forkserver_pid, []
-    os.kill(server, signal.SIGSTOP)
-    threading.Timer(1, os.kill, (server, signal.SIGKILL)).start()
-    study_runs._ask_beside(
-        small, small.models[0], Path("r"), 1, study_runs.budgets(small), settled.append
-    )
-    assert [cell.state for cell in settled] == ["done"]
+        killed = ask(small.models[0])
+    assert [killed.state, ask(small.models[1]).state] == ["failed", "done"]
+    assert "ended early (exit status 9)" in killed.why
 
 
 ASKED = """

@@ -136,3 +136,8 @@ def test_a_wrong_study_is_refused_with_its_key(load, tmp_path, old, new, message
     with pytest.raises(BadInput, match=rf"mine\.yml.*{re.escape(message)}"):
         load(old, new)
     assert not (tmp_path / "ran").exists()
+
+
+def test_models_whose_names_are_spelt_alike_as_a_folder_have_two(load):
+    text = "title: Two\nmodels: [a/b, a_b]\nbenchmarks: {cbbq: }\n"
+    assert [model.folder for model in load(text=text).models] == ["a_b", "a_b-model"]

@@ -1,10 +1,14 @@
 """What each answer says: its verdict, by hand for each benchmark."""
 
+import math
 from types import SimpleNamespace
+
+import pytest
 
 import bench
 from bench.benchmarks import module
 from bench.run import evaluate
+from tests.helpers.answering import said, unable
 from tests.helpers.cases import cases, pairs
 
 ITEM = {"words": ["甲", "乙", "丙"], "subtype": "x"}
@@ -46,3 +50,54 @@ def test_a_run_is_shown_by_its_headline_scores_and_scored_with_others(tmp_path, 
     scores = bench.score(others[0], *(one.folder for one in others[1:]), preset="official")
     assert set(scores.preset) == {"official"}
     assert scores.groupby("benchmark").model.nunique().to_dict() == {"cbbq": 2, "nli_coal": 2}
+
+
+def letters(**probabilities):
+    """A server that reports these probabilities of first tokens."""
+    top = [{"token": token, "logprob": math.log(p)} for token, p in probabilities.items()]
+    logprobs = {"content": [{**top[0], "top_logprobs": top}]}
+    return lambda asked: said("10", logprobs=logprobs if "top_logprobs" in asked else None)
+
+
+NOTE = "the letters had a median probability mass of {}: the model would rather write something "
+NOTE += "else; ask it with --read text"
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "mass", "note"),
+    [
+        ({"The": 0.9, "A": 0.01, "B": 0.004, "C": 0.006}, 0.02, NOTE.format(0.02)),
+        ({"The": 0.6, "A": 0.1, " A": 0.1, "B": 0.05, "C": 0.05}, 0.3, ""),
+    ],
+)
+def test_answers_by_letters_have_their_mass_and_a_small_one_is_noted(
+    serve, own_folder, monkeypatch, probabilities, mass, note
+):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    behave = letters(**probabilities)
+    model = serve(behave, lambda asked: unable(asked) if "prompt" in asked else behave(asked)).model
+    run = evaluate("cbbq", model, categories=["age"], limit=2, read="letters", out="out")
+    assert run.answers().mass.to_numpy() == pytest.approx(mass)
+    table = run.scores()
+    notes = table[table.note.str.contains("probability mass", regex=False)]
+    if note:
+        assert set(notes.category) == {"all"}
+        assert set(notes.task) == {"ambiguous", "disambiguous"}
+        assert all(note in text for text in notes.note)
+    else:
+        assert notes.empty
+
+
+def test_answers_that_are_not_read_by_letters_have_no_mass(tmp_path):
+    given = {"categories": ["age"], "limit": 1}
+    for number, (model, read) in enumerate([("simulated:", None), ("tiny:s", "options")]):
+        run = evaluate("cbbq", model, read=read, out=tmp_path / str(number), **given)
+        assert run.answers().mass.isna().all()
+
+
+def test_a_local_model_has_a_mass_of_letters_too(tmp_path):
+    given = {"categories": ["gender"], "limit": 2, "tasks": ["ss"]}
+    run = evaluate("mcbe", "tiny:s", read="letters", out=tmp_path, **given)
+    rows = run.answers()
+    sums = [sum(map(math.exp, row)) for row in rows.logprobs]
+    assert rows.mass.to_numpy() == pytest.approx(sums)

@@ -54,8 +54,7 @@ def test_requests_of_an_endpoint_are_estimated_without_asking_it(
     assert found.total.cost == pytest.approx(
         ((2 * low + 10 * 48) / 1e6, (2 * high + 10 * 48 * 32) / 1e6)
     )
-    assert found.total.seconds is None
-    assert (found.repeats, found.shards) == (3, 1)
+    assert found.repeats == 3
 
 
 def test_model_and_judge_have_one_budget_and_the_message_says_what_the_rest_needs(
@@ -67,12 +66,12 @@ def test_model_and_judge_have_one_budget_and_the_message_says_what_the_rest_need
     whole = estimate("mcbe", server.model, **options).total.requests
     with pytest.raises(BudgetSpent, match=f"needs {whole} requests, [0-9]+ of them recorded"):
         evaluate("mcbe", server.model, limits={"budget_requests": whole // 2}, **options)
-    # Two more to each of both found out what it can do.
-    assert len(server.seen) == whole // 2 - 4
+    # Three more to each of both found out what it can do.
+    assert len(server.seen) == whole // 2 - 6
     evaluate("mcbe", server.model, **options)
 
 
-def test_what_is_recorded_is_not_paid_again_and_known_replies_tell_the_length(
+def test_what_is_recorded_is_not_paid_again(
     serve: Callable[..., Server],
 ) -> None:
     server = serve(lambda asked: said("好的，选A"))
@@ -83,9 +82,7 @@ def test_what_is_recorded_is_not_paid_again_and_known_replies_tell_the_length(
     part = estimate("cbbq", server.model, **options).total
     answered = len(server.seen)
     assert (part.requests, part.recorded) == (16, answered)
-    # Three wide characters, a comma as wide, a letter, and the token that ends the reply.
-    length = 0.6 * 4 + 0.2 + 1, 1.2 * 4 + 0.5 + 1
-    assert part.tokens_out == pytest.approx([bound * (16 - answered) for bound in length])
+    assert part.tokens_out == (16 - answered, 32 * (16 - answered))
     evaluate("cbbq", server.model, **options)
     done = estimate("cbbq", server.model, price=[2, 10], **options)
     assert (done.total.requests, done.total.recorded, done.total.cost) == (16, 16, (0, 0))
@@ -98,7 +95,7 @@ def test_a_judge_and_a_thought_are_counted_with_the_replies_that_they_read() -> 
     own, judged = found.parts[0], found.parts[-1]
     assert (own.role, own.requests, judged.role, judged.requests) == ("model", 8, "judge", 8)
     # An explanation has up to 256 tokens, which the judge reads, and writes up to 32.
-    assert judged.tokens_in.high - judged.tokens_in.low > 8 * 255
+    assert judged.tokens_in[1] - judged.tokens_in[0] > 8 * 255
     assert judged.tokens_out == (8, 8 * 32)
     assert own.cost is None
     assert judged.cost is not None
@@ -108,7 +105,7 @@ def test_a_judge_and_a_thought_are_counted_with_the_replies_that_they_read() -> 
     assert thoughts.total.tokens_out == (32, 16 * 256 + 16 * 32)
 
 
-def test_a_model_that_is_here_counts_by_its_tokenizer_and_is_measured(tmp_path: Path) -> None:
+def test_tokens_of_a_model_that_is_here_are_counted_by_its_tokenizer(tmp_path: Path) -> None:
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     save(
@@ -119,13 +116,10 @@ def test_a_model_that_is_here_counts_by_its_tokenizer_and_is_measured(tmp_path: 
         num_key_value_heads=4,
     )
     found = estimate("cbbq", str(tmp_path / "model"), max_new_tokens=3, **CBBQ)
-    # A line end follows a prompt without a chat template.
-    tokens = sum(len(prompt) + 1 for prompt in prompts())
-    assert found.total.tokens_in == (tokens, tokens)
-    assert found.total.tokens_out.high <= 16 * 3
-    assert found.total.seconds is not None
-    assert found.total.seconds > 0
-    assert any("16 requests, which were asked here" in note for note in found.notes)
+    texts = prompts()
+    tokens = sum(map(len, texts))
+    assert found.total.tokens_in == pytest.approx((tokens + 4 * 16, tokens + 30 * 16))
+    assert found.total.tokens_out == (16, 16 * 3)
 
 
 def test_the_command_prints_all_numbers_of_a_run_or_a_study(monkeypatch: Any, capsys: Any) -> None:

@@ -97,7 +97,6 @@ def test_a_changed_byte_anywhere_is_found_or_changes_nothing() -> None:
         ("run.json", None, "out: holds no run (no run.json)"),
         ("items.parquet", b"PAR1", "items.parquet: is missing or damaged"),
         ("records", None, "out: holds no records yet"),
-        ("readings.json", b'{"readings": [1]}', "was not written by `bench mark"),
     ],
 )
 def test_a_damaged_or_missing_file_is_named(refusal, name, content, message: str) -> None:

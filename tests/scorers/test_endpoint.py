@@ -15,7 +15,7 @@ from bench import run
 from bench.core.errors import RunFailed
 from bench.scorers import load
 from bench.scorers.endpoint import client
-from tests.helpers.answering import Reply, Server, fault, prompt, request, said
+from tests.helpers.answering import BROKEN, Reply, Server, fault, prompt, request, said
 
 SECRET = "sk-planted-0123456789"
 Serve = Callable[..., Server]
@@ -229,3 +229,155 @@ def test_a_field_of_the_workbenchs_own_is_left_out_where_it_is_forbidden(
     assert scorer.answer([request()])[0].response == "A"
     assert list(scorer.describe()["asked_with"]) == [name]
     assert name not in server.seen[-1]
+
+
+CUT_OFF = "cut off while thinking; raise --thinking-tokens or --max-new-tokens"
+
+
+def opening(asked: dict[str, Any]) -> Reply:
+    """Reply as a model does whose chat template opens a thought, at a server that keeps it in."""
+    thought = "题目里有A和B。我觉得是A"
+    return said(f"{thought}</think>C") if asked["max_tokens"] > 99 else said(thought, "length")
+
+
+def test_a_cut_thought_that_the_template_opened_is_no_answer(serve: Serve) -> None:
+    scorer: Any = load(serve(opening, opening).model)
+    about = scorer.describe()
+    assert about["thoughts"] == "opened by the server's chat template, closed in the reply"
+    cut, whole = scorer.answer([request("x", max_new_tokens=n) for n in (32, 100)])
+    assert (cut.error, cut.cut) == (CUT_OFF, True)
+    assert (whole.error, whole.cut) == ("", False)
+
+
+def test_a_cut_reply_of_a_model_that_does_not_think_is_read(serve: Serve) -> None:
+    scorer: Any = load(serve(lambda asked: said("A，因为", "length")).model)
+    assert "thoughts" not in scorer.describe()
+    (answer,) = scorer.answer([request()])
+    assert (answer.response, answer.error, answer.cut) == ("A，因为", "", True)
+
+
+def test_a_server_that_is_slow_to_think_is_asked_all_the_same(serve: Serve) -> None:
+    def slow(asked: dict[str, Any]) -> Reply:
+        time.sleep(0.6 * (asked.get("max_tokens", 0) > 1))
+        return said("10")
+
+    scorer: Any = load(serve(lambda asked: said("A"), slow).model, limits={"timeout": 1})
+    assert scorer.answer([request()])[0].response == "A"
+
+
+GEMINI = "You exceeded your current quota, please check your plan.\nPlease retry in 1.2s."
+DASHSCOPE = "You exceeded your current quota. See https://x.org/error-code#token-limit"
+
+
+@pytest.mark.parametrize(
+    ("busy", "seconds"),
+    [
+        (fault(429, GEMINI), 1.2),
+        (fault(429, "Please try again in 1m30s (requests per min)"), 90),
+        (fault(429, "Please retry after 20 seconds."), 20),
+        (fault(429, "Rate limit reached, try again in 900ms"), 0.9),
+        (fault(429, DASHSCOPE, "insufficient_quota"), None),
+        (fault(429, "You exceeded your current quota", **{"Retry-After": "3"}), 3),
+    ],
+)
+def test_a_quota_of_a_minute_is_waited_for(
+    serve: Serve, waits: list[float], busy: Reply, seconds: float | None
+) -> None:
+    server = serve(lambda asked: busy if len(server.seen) < 3 else said("C"))
+    (answer,) = load(server.model).answer([request()])
+    assert answer.response == "C"
+    assert len(waits) == 2
+    assert seconds is None or waits == [seconds] * 2
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["You exceeded your current quota, please check your plan and billing details.", "余额不足"],
+)
+def test_a_quota_that_is_used_up_ends_the_run(serve: Serve, message: str) -> None:
+    server = serve(lambda asked: fault(429, message, "insufficient_quota"))
+    with pytest.raises(RunFailed, match="status 429"):
+        load(server.model).answer([request()])
+    assert len(server.seen) == 1
+
+
+def test_a_server_without_permission_for_log_probabilities_is_read_by_text(serve: Serve) -> None:
+    message = "You are not allowed to request logprobs from this model"
+
+    def behave(asked: dict[str, Any]) -> Reply:
+        return fault(403, message) if "prompt" in asked or "logprobs" in asked else said("C")
+
+    scorer: Any = load(serve(behave, behave).model)
+    assert scorer.answer([request()])[0].response == "C"
+    assert message in scorer.lacks["choose"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (fault(403, "region not supported"), "status 403 (region not supported)"),
+        (fault(403, "Incorrect API key provided"), IS_WRONG),
+        (fault(403, f"no access for {SECRET[:5]}***"), IS_WRONG),
+        (fault(403, f"no access for ***{SECRET[-4:]}"), IS_WRONG),
+        ((403, {}, {}), IS_WRONG),
+    ],
+)
+def test_status_403_names_the_key_only_where_it_is_about_the_key(
+    serve: Serve, reply: Reply, says: str
+) -> None:
+    server = serve(lambda asked: said("x"), lambda asked: reply)
+    with pytest.raises(RunFailed) as caught:
+        load(server.model)
+    assert says in str(caught.value)
+    assert "sk-" not in str(caught.value)
+
+
+# Proxies
+
+PROXIES = [f"{kind}_proxy" for kind in ("http", "https", "all", "no")]
+
+
+@pytest.fixture
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*PROXIES, *map(str.upper, PROXIES)):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("no_proxies")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ALL_PROXY", "socks://127.0.0.1:9"),
+        ("all_proxy", "socks5://u:secret@127.0.0.1:9"),
+        ("HTTPS_PROXY", "socks5h://127.0.0.1:9"),
+        ("HTTP_PROXY", "http://127.0.0.1:port"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_named_and_this_machine_needs_none(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, refusal: Any, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    scorer: Any = load(serve(lambda asked: said("A")).model)
+    assert scorer.answer([request()])[0].response == "A"
+    text = refusal(load, "openai:m@http://model.invalid/v1")
+    assert f"the environment variable {name} names a proxy that cannot be used" in text
+    assert "secret" not in text
+
+
+@pytest.mark.usefixtures("no_proxies")
+def test_an_error_page_of_a_proxy_names_the_variable(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, waits: list[float]
+) -> None:
+    server = serve(lambda asked: said("A"))  # knows no such place, and answers with a page
+    monkeypatch.setenv("HTTP_PROXY", server.model.partition("@")[2].removesuffix("/v1"))
+    model = "openai:m@http://model.invalid/v2"
+    page = (404, {"Content-Type": "text/html"}, "<html>404</html>")
+    monkeypatch.setattr(server, "breaks", lambda content: "page")
+    monkeypatch.setitem(BROKEN, "page", page)
+    with pytest.raises(RunFailed) as caught:
+        load(model)
+    assert str(caught.value).endswith("; the environment variable HTTP_PROXY names a proxy")
+    monkeypatch.setenv("NO_PROXY", "model.invalid")
+    with pytest.raises(RunFailed) as caught:
+        load(model)
+    assert "proxy" not in str(caught.value)

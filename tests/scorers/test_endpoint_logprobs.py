@@ -137,8 +137,10 @@ def test_letters_are_as_likely_as_the_server_says(serve: Serve, most: int) -> No
     assert {asked["top_logprobs"] for asked in server.seen} == {most}
     for row, text in zip(values, prompts, strict=True):
         top = likeliest(text, most)
-        known = bool(set("ABC") & set(top))
-        wanted = [top.get(letter, min(top.values())) if known else np.nan for letter in "ABC"]
+        least, listed = min(top.values()), set("ABC") & set(top)
+        # Another letter could be as likely as one that is the least likely in the list.
+        known = listed == set("ABC") or any(top[letter] > least for letter in listed)
+        wanted = [top.get(letter, least) if known else np.nan for letter in "ABC"]
         np.testing.assert_allclose(row, wanted)
     assert scorer.generate(["x"]) == ["he is"]
 
@@ -162,6 +164,101 @@ def test_a_missing_letter_is_bounded_and_without_any_there_is_no_answer(
     assert set(rows.error) == {message}
     assert not rows.valid.any()
     assert rows.logprobs.isna().all()
+
+
+def choose_letter(serve: Serve, logprobs: dict[str, float] | Reply) -> Any:
+    """Have a server that reports letters to a probe answer a question with these tokens."""
+    reply = first_token(logprobs) if isinstance(logprobs, dict) else logprobs
+    plain = first_token({"10": -0.1, "11": -3.0})
+
+    def behave(asked: dict[str, Any]) -> Reply:
+        if "top_logprobs" not in asked:
+            return said("10")
+        return reply if prompt(asked) == "who?" else plain
+
+    scorer: Any = load(serve(behave).model)
+    (answer,) = scorer.answer([request("who?", verb="choose", options=tuple("ABC"))])
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("tokens", "letter", "sums"),
+    [
+        # Probabilities are added: ln(0.2 + 0.3) for B.
+        ({"A": 0.4, "B": 0.2, " B": 0.3, "C": 0.1}, "B", (0.4, 0.5, 0.1)),
+        ({" A": 0.5, "The": 0.2, "B": 0.01, " B": 0.2, " C": 0.02}, "A", (0.5, 0.21, 0.02)),
+        ({"▁A": 0.3, "ĠA": 0.2, "Ｂ": 0.1, "B": 0.1, "\nC": 0.1}, "A", (0.5, 0.2, 0.1)),
+    ],
+)
+def test_a_letter_is_summed_over_its_spellings(
+    serve: Serve, tokens: dict[str, float], letter: str, sums: tuple[float, ...]
+) -> None:
+    answer = choose_letter(serve, {token: math.log(p) for token, p in tokens.items()})
+    assert answer.response == letter
+    np.testing.assert_allclose(np.exp(answer.logprobs), sums)
+
+
+def test_tokens_that_a_server_writes_alike_are_summed(serve: Serve) -> None:
+    tokens = [("A", 0.3), ("B", 0.4), ("A", 0.2), ("C", 0.05)]
+    top = [{"token": token, "logprob": math.log(p)} for token, p in tokens]
+    logprobs = {"content": [{**top[1], "top_logprobs": top}]}
+    answer = choose_letter(serve, said("B", "length", logprobs=logprobs))
+    assert answer.response == "A"
+    np.testing.assert_allclose(np.exp(answer.logprobs), (0.5, 0.4, 0.05))
+
+
+def test_a_letter_that_is_left_out_is_an_error_where_it_could_be_the_likeliest(
+    serve: Serve,
+) -> None:
+    answer = choose_letter(serve, {"The": -0.1, "It": -3.0, "A": -7.0})
+    assert (answer.response, answer.logprobs) == ("", None)
+    assert answer.error.startswith("B, C is not among the likeliest first tokens of the reply")
+
+
+@pytest.mark.parametrize("value", [None, math.nan, 0.5, math.inf, -math.inf, "x"])
+def test_a_log_probability_that_is_no_number_is_an_error(serve: Serve, value: Any) -> None:
+    answer = choose_letter(serve, {"A": -0.3, "B": value, "C": -2.0})
+    assert answer.error.endswith("a log-probability that is not a number of at most 0")
+    assert answer.logprobs is None
+
+
+TAIL = {"A": -14.0, "B": -15.0, "C": -16.0}
+FIRST_TOKENS = ("<think>", "<|channel|>", "<|channel>", "[THINK]", "◁think▷", "</think>")
+
+
+def test_letters_in_the_tail_of_a_thought_are_no_answer(serve: Serve) -> None:
+    tail = first_token({"嗯": -0.5, **TAIL})
+    apart = [("reasoning_content", None), ("reasoning", ""), ("reasoning_details", "\n")]
+    replies: list[Any] = [{token: -0.01, **TAIL} for token in FIRST_TOKENS]
+    for name, content in apart:
+        choice = {**tail[2]["choices"][0], "message": {"content": content, name: "嗯"}}
+        replies.append((200, {}, {"choices": [choice]}))
+    for reply in replies:
+        answer = choose_letter(serve, reply)
+        assert answer.error.startswith("the model thinks first, so its first token is no letter")
+        assert answer.logprobs is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "嗯</think>\n10"},
+        {"content": "<think>嗯"},
+        {"content": "10", "reasoning_content": "嗯"},
+    ],
+)
+def test_letters_of_a_model_that_thinks_in_every_reply_are_not_applicable(
+    serve: Serve, message: dict[str, str]
+) -> None:
+    def behave(asked: dict[str, Any]) -> Reply:
+        if "top_logprobs" in asked:
+            return first_token({"嗯": -0.5, **TAIL})
+        choice = {"message": message, "finish_reason": "stop"}
+        return 200, {}, {"choices": [choice]}
+
+    scorer = load(serve(behave).model)
+    assert scorer.reads == ("text",)
+    assert "the model thinks first" in scorer.describe()["lacks"]["choose"]
 
 
 def test_what_an_endpoint_cannot_do_is_refused_at_once(serve: Serve) -> None:

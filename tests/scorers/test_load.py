@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,
@@ -60,6 +61,9 @@ def test_gguf(tmp_path: Path, capsys: Any, refusal: Any) -> None:
     assert scorer.nll([text])[0] == pytest.approx(loss, rel=1e-5)
 
 
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:abab\nsize 269060552\n"
+
+
 def config(model_type: str, architecture: str) -> bytes:
     return json.dumps({"model_type": model_type, "architectures": [architecture]}).encode()
 
@@ -73,6 +77,8 @@ def config(model_type: str, architecture: str) -> bytes:
         ("config.json", config("t5", "T5EncoderModel"), "*ForCausalLM, *LMHeadModel"),
         ("model.safetensors", b"junk", "cannot be loaded"),
         ("tokenizer.json", None, "cannot be loaded"),
+        ("model.safetensors", POINTER, "model.safetensors is a git-lfs pointer"),
+        ("tokenizer.json", POINTER, "`git lfs pull`"),
     ],
 )
 def test_a_broken_folder_is_refused(
@@ -82,6 +88,40 @@ def test_a_broken_folder_is_refused(
     error = refusal(load, model)
     assert error.startswith(f"{model}: ")
     assert message in error
+
+
+@pytest.mark.parametrize("name", ["Bart", "Pegasus", "T5"])
+def test_an_encoder_decoder_is_refused_and_not_read_by_half(
+    tmp_path: Path, refusal: Any, name: str
+) -> None:
+    shape = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "num_layers": 1, "d_ff": 64}
+    shape |= {"encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "d_kv": 8, "num_heads": 4}
+    shape |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
+    network = getattr(transformers, f"{name}ForConditionalGeneration")
+    save(tmp_path, network, getattr(transformers, f"{name}Config"), characters(), **shape)
+    # Every name of a shared weight, as converted checkpoints have them.
+    weights = network.from_pretrained(tmp_path).state_dict()
+    every = {name: weight.clone().contiguous() for name, weight in weights.items()}
+    save_file(every, tmp_path / "model.safetensors", {"format": "pt"})
+    assert "is an encoder-decoder" in refusal(load, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("network", "kind"),
+    [
+        ("BertLMHeadModel", "Bert"),
+        ("RobertaForCausalLM", "Roberta"),
+        ("XLNetLMHeadModel", "XLNet"),
+        ("XLMWithLMHeadModel", "XLM"),
+    ],
+)
+def test_a_model_that_sees_the_words_ahead_is_not_causal(
+    tmp_path: Path, refusal: Any, network: str, kind: str
+) -> None:
+    shape = {"d_model": 32, "n_layer": 1, "n_head": 4, "d_inner": 64, "emb_dim": 32}
+    classes = getattr(transformers, network), getattr(transformers, f"{kind}Config")
+    save(tmp_path, *classes, characters(), **shape)
+    assert "is no causal language model" in refusal(load, str(tmp_path))
 
 
 def test_quantized_weights_are_read_or_what_is_missing_is_named(

@@ -132,6 +132,44 @@ def test_thoughts_are_closed_before_letters_and_switched_off_where_they_can_be(
     assert new == [("CEF", "", True)]
 
 
+def test_letters_less_likely_than_a_thought_are_no_answer(tmp_path: Path) -> None:
+    folder = saved(tmp_path, PLAIN)
+    scorer: Any = load(folder)
+    questions = [f"who? {k}" for k in range(40)]
+    asked = [request(text, verb="choose", options=("A", "B")) for text in questions]
+    think, *letters = scorer.tokenizer.convert_tokens_to_ids(["<think>", "A", "B"])
+    is_thought = []
+    for text in questions:
+        ids = torch.tensor(scorer.chat.encode([scorer.chat.render(text)]))
+        logits = scorer.network(ids).logits[0, -1]
+        is_thought.append(bool(logits[think] > logits[letters].max()))
+    assert 0 < sum(is_thought) < len(questions)
+    answers = scorer.answer(asked)
+    for answer, thought in zip(answers, is_thought, strict=True):
+        assert answer.error.startswith("the model thinks first" if thought else "")
+        assert (answer.logprobs is None) is thought is bool(answer.error)
+    off = load(folder, generation={"thinking_tokens": 0})
+    assert not any(answer.error for answer in off.answer(asked))
+
+
+def test_channels_of_special_tokens_are_thought_and_answer(tmp_path: Path) -> None:
+    coder = characters("[CLS] $A")
+    tokens = ["<|start|>", "<|channel|>", "<|message|>", "<|end|>"]
+    coder.add_tokens(tokens, special_tokens=True)
+    coder.chat_template = PLAIN
+    folder = str(save(tmp_path, LlamaForCausalLM, LlamaConfig, coder))
+    thought = "<|channel|>analysis<|message|>abA<|end|><|start|>assistant"
+    replies = {
+        "whole": f"{thought}<|channel|>final<|message|>CFGHIJE[SEP]",
+        "cut": "<|channel|>analysis<|message|>" + 40 * "A",
+    }
+    scorer = load(folder, generation={"thinking_tokens": 40})
+    whole, cut = answers(scorer, replies, max_new_tokens=4)
+    final = "<|channel|>analysis<|message|>abAassistant<|channel|>final<|message|>CFGH"
+    assert whole == (final, "", True)
+    assert cut[1] == "cut off while thinking; raise --thinking-tokens"
+
+
 def test_a_system_message_is_first_and_only_text(tmp_path: Path) -> None:
     system = "be <|user|> brief"
     scorer: Any = load(saved(tmp_path / "chat", CHAT), generation={"system": system})

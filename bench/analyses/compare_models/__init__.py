@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,9 @@ from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates
 from bench.metrics.headline import (
     HALF,
+    Row,
+    by_letters,
+    doubt,
     gap,
     headline_rows,
     headlines,
@@ -48,7 +52,7 @@ from bench.metrics.significance import (
 )
 from bench.metrics.table import ALL, READABLE, Headline
 from bench.run import results
-from bench.run.results import KEYS, Run, check_preset, labels
+from bench.run.results import KEYS, Run, check_preset, data_conflict, labels
 from bench.tasks.request import of_judge
 
 # Two ways to compute the same score differ by less.
@@ -61,14 +65,18 @@ COLUMNS = [*MODELS, "verdict", "score_a", "score_b", *TEST, "error", "freedom", 
 COLUMNS += ["note"]
 # What only the files have of pairs.
 IN_FILES = ["score_a", "score_b", "p", "d", "h", "units", "error", "freedom", *SHARES, *BOUNDS]
-# The verdicts; the fourth is `bench.metrics.significance.LESS_READABLE`.
+# The verdicts; the fifth is `bench.metrics.significance.LESS_READABLE`.
 DIFFERENT, NOT_SHOWN = "different", "no difference shown"
-UNDEFINED = "undefined"
+BY_LETTERS, UNDEFINED = "by letters", "undefined"
 # Notes.
 NOTHING = "nothing that both answered"
 UNEQUAL = "one of them has no number in some categories, which are left out for it alone"
 UNREAD = "no answer that counts could be read of all models"
 TOO_FEW = "fewer than half of its answers could be read"
+
+
+# The task and metric of a headline, then the models' own scores of it over all categories.
+OwnScores = Mapping[tuple[str, str], Mapping[str, Row]]
 
 
 class Compared(NamedTuple):
@@ -77,12 +85,16 @@ class Compared(NamedTuple):
     Attributes:
         pairs, ranks: of the functions of these names.
         common: answers that could be read of all models; without any there are no ranks.
+        own: of `own_scores`.
+        unasked: of the function of this name.
     """
 
     benchmark: str
     pairs: pd.DataFrame
     ranks: pd.DataFrame
     common: int
+    own: OwnScores = MappingProxyType({})
+    unasked: Mapping[str, str] = MappingProxyType({})
 
 
 class Pair(NamedTuple):
@@ -125,8 +137,10 @@ class Answers:
         """Read the answers of runs on one benchmark; those with the same items share them.
 
         Raises:
-            BadInput: an unknown preset.
+            BadInput: an unknown preset, or different items of one name.
         """
+        if conflict := data_conflict(runs):
+            raise BadInput(conflict)
         every: list[Answers] = []
         for run in runs:
             own = preset or str(run.about["preset"])
@@ -205,7 +219,8 @@ def compare(runs: Sequence[Run], preset: str | None = None) -> Compared:
     """Compare every pair of `runs`, one per model, all on one benchmark.
 
     Raises:
-        BadInput: fewer than two runs, several benchmarks or runs of a model, or an unknown preset.
+        BadInput: fewer than two runs, several benchmarks or runs of a model, different data, or an
+            unknown preset.
     """
     benchmarks, names = list(dict.fromkeys(run.benchmark for run in runs)), labels(runs)
     if len(runs) < 2 or len(benchmarks) > 1:
@@ -226,14 +241,41 @@ def compare(runs: Sequence[Run], preset: str | None = None) -> Compared:
         for name, answers in every.items()
         if answers.is_ranked
     }
-    habits = {
-        name: answers.room.habits(answers.records, answers.items, answers.preset)
-        for name, answers in every.items()
-    }
+    own = own_scores(runs, preset)
     both = {(a, b): _pair(every[a], every[b]) for a, b in combinations(names, 2)}
-    table = pairs(both, benchmarks[0])
-    order = ranks(scores, table, benchmarks[0], habits)
-    return Compared(benchmarks[0], table, order, sum(_count_by_task(everyone).values()))
+    table = pairs(both, benchmarks[0], own)
+    order = ranks(scores, table, benchmarks[0], own)
+    common = sum(_count_by_task(everyone).values())
+    return Compared(benchmarks[0], table, order, common, own, unasked(every))
+
+
+def own_scores(runs: Sequence[Run], preset: str | None = None) -> OwnScores:
+    """Return the headline scores of each model over all categories, on all that it was asked."""
+    # Each run counts under its own preset.
+    scores = results.table(runs, preset, beside=False).assign(preset="")
+    benchmark = runs[0].benchmark
+    own = module("metrics", benchmark).HEADLINES
+    return {
+        (headline.task, headline.metric): {
+            row["model"]: row
+            for row in headline_rows(scores, shown).to_dict("records")
+            if row["category"] == ALL
+        }
+        for headline, shown in zip(own, headlines(scores, benchmark), strict=True)
+    }
+
+
+def unasked(every: Mapping[str, Answers]) -> dict[str, str]:
+    """Say of the categories that not all models were asked which of the models were not."""
+    categories = {name: set(answers.records.category) for name, answers in every.items()}
+    lacking = {
+        category: [name for name, own in categories.items() if category not in own]
+        for answers in every.values()
+        for category in dict.fromkeys(answers.records.category)
+    }
+    return {
+        category: f"not asked of {listing(names)}" for category, names in lacking.items() if names
+    }
 
 
 def common_scores(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
@@ -244,15 +286,20 @@ def common_scores(runs: Sequence[Run], preset: str | None = None) -> pd.DataFram
         (1: unreadable answers are left out), `preset` and `note`, as
         `bench.metrics.friedman.blocks` takes them.
     """
-    every = Answers.of_runs(runs, preset)
-    common = _common_answers(every)
-    scores = [answers.ranked(*common) if answers.is_ranked else Replicates() for answers in every]
-    places = dict.fromkeys(place for own in scores for place in own)
+    every = dict(zip(labels(runs), Answers.of_runs(runs, preset), strict=True))
+    common, without = _common_answers(list(every.values())), unasked(every)
+    scores = {
+        name: answers.ranked(*common) if answers.is_ranked else Replicates()
+        for name, answers in every.items()
+    }
+    places = dict.fromkeys(place for own in scores.values() for place in own)
+    gaps = dict.fromkeys((category, *place[1:]) for category in without for place in places)
     rows = []
-    for name, answers, own in zip(labels(runs), every, scores, strict=True):
-        for place in own if answers.is_ranked else places:
-            score = float(own[place][0]) if place in own else np.nan
-            why = "" if score == score else UNREAD if answers.is_ranked else TOO_FEW
+    for name, answers in every.items():
+        for place in (scores[name] if answers.is_ranked else places) | gaps:
+            score = float(scores[name].get(place, [np.nan])[0])
+            why = without.get(place[0], UNREAD) if answers.is_ranked else TOO_FEW
+            why = "" if score == score else why
             rows.append((name, *place, score, 1.0, answers.preset, why))
     columns = ["model", "category", "task", "metric", "score", "valid_rate", "preset", "note"]
     return pd.DataFrame(rows, columns=columns)
@@ -298,33 +345,39 @@ def _count_by_task(names: pd.Index) -> Counter[str]:
     return Counter(names.get_level_values("task")[~requests.isin(judged)].tolist())
 
 
-def pairs(compared: Mapping[tuple[str, str], Pair], benchmark: str) -> pd.DataFrame:
+def pairs(
+    compared: Mapping[tuple[str, str], Pair], benchmark: str, own: OwnScores = MappingProxyType({})
+) -> pd.DataFrame:
     """Compare every pair of models in every headline score over all categories.
 
     Args:
         compared: by the names of both models.
+        own: the models' own scores; a model without a score makes no pair.
 
     Returns:
         One row per headline (`task`, `metric`) and pair: `score_a` and `score_b` on the `n` answers
         that could be read of both, of `n_asked`; what `bench.metrics.significance.Comparison`
-        holds; `p_adjusted` over the pairs of the headline; effect sizes `d` and `h` (for shares
-        only); the readable shares and p of their difference; the bounds of both scores on all
-        that was asked; and the `verdict`.
+        holds; `p_adjusted` over all rows; effect sizes `d` and `h` (for shares only); the readable
+        shares and p of their difference; the bounds of both scores on all that was asked; and the
+        `verdict`.
     """
-    rows = []
-    for headline in module("metrics", benchmark).HEADLINES:
-        place = (ALL, headline.task, headline.metric)
-        if all(place not in pair.first for pair in compared.values()):
-            continue
-        part = [_row(names, pair, headline) for names, pair in compared.items()]
-        for row, p in zip(part, benjamini_hochberg([row["p"] for row in part]), strict=True):
-            row["p_adjusted"] = float(p)
-            row["verdict"] = _verdict(row, headline.biased_is_high)
-        rows += part
-    return pd.DataFrame(rows, columns=COLUMNS)
+    rows = [
+        (headline, _row(names, pair, headline, own))
+        for headline in module("metrics", benchmark).HEADLINES
+        for names, pair in compared.items()
+        if any((ALL, headline.task, headline.metric) in one.first for one in compared.values())
+    ]
+    table = pd.DataFrame([row for _headline, row in rows], columns=COLUMNS)
+    table["p_adjusted"] = benjamini_hochberg(table.p.to_numpy(float))
+    readable = benjamini_hochberg(table.p_readable.to_numpy(float))
+    table["verdict"] = [
+        _verdict(headline, row, p, own)
+        for (headline, _row), row, p in zip(rows, table.to_dict("records"), readable, strict=True)
+    ]
+    return table
 
 
-def _row(names: tuple[str, str], pair: Pair, headline: Headline) -> dict[str, Any]:
+def _row(names: tuple[str, str], pair: Pair, headline: Headline, own: OwnScores) -> dict[str, Any]:
     place, nan = (ALL, headline.task, headline.metric), np.nan
     n = sum(count for task, count in pair.answers.items() if headline.task in (ALL, task))
     row: dict[str, Any] = dict(zip(MODELS, (*place[1:], *names), strict=True))
@@ -339,6 +392,11 @@ def _row(names: tuple[str, str], pair: Pair, headline: Headline) -> dict[str, An
         row[f"bound_low_{side}"], row[f"bound_high_{side}"] = bounds.get(place, (nan, nan))
     if place not in pair.first or place not in pair.second:
         return row | Comparison(nan, nan, nan, nan, 0, nan, NOTHING)._asdict()
+    scores = own.get(place[1:], {})
+    without = [name for name in names if name in scores and np.isnan(scores[name]["score"])]
+    if without:
+        note = "; ".join(f"{name} has no score: {scores[name]['note']}" for name in without)
+        return row | Comparison(nan, nan, nan, nan, 0, nan, note)._asdict()
     first, second = pair.first[place], pair.second[place]
     samples = [side.samples[place] for side in (pair.first, pair.second)]
     tested = compare_resamples(first - second, min(samples), np.ptp(headline.limits))
@@ -357,16 +415,25 @@ def cohens_h(first: float, second: float) -> float:
     return float(a - b)
 
 
-def _verdict(row: Mapping[str, Any], biased_is_high: bool) -> str:
-    """Judge a pair: no model is the better one for being read less often."""
-    readable, p = row["readable_a"] - row["readable_b"], row["p_readable"]
+def _verdict(headline: Headline, row: Row, p_readable: float, own: OwnScores) -> str:
+    """Judge a pair: no model is the better one for its letters, or for being read less often.
+
+    Args:
+        p_readable: adjusted over all pairs.
+    """
+    readable, difference = row["readable_a"] - row["readable_b"], row["difference"]
     if not row["p_adjusted"] < 1 - LEVEL:
-        if differs(readable, p):
+        if differs(readable, p_readable):
             return LESS_READABLE
         return UNDEFINED if np.isnan(row["p_adjusted"]) else NOT_SHOWN
-    gain = -row["difference"] if biased_is_high else row["difference"]
+    scores = own.get((headline.task, headline.metric), {})
+    for side, is_higher in (("a", difference > 0), ("b", difference < 0)):
+        score = scores.get(row[f"model_{side}"])
+        if score is not None and by_letters(headline, score, higher=is_higher):
+            return BY_LETTERS
+    gain = -difference if headline.biased_is_high else difference
     bounds = [(row[f"bound_low_{side}"], row[f"bound_high_{side}"]) for side in "ab"]
-    hollow = favours_less_readable(gain, readable, p) and not apart(*bounds)
+    hollow = favours_less_readable(gain, readable, row["p_readable"]) and not apart(*bounds)
     return LESS_READABLE if hollow else DIFFERENT
 
 
@@ -374,27 +441,28 @@ def ranks(
     scores: Mapping[str, Replicates],
     table: pd.DataFrame,
     benchmark: str,
-    habits: Mapping[str, Mapping[Place, str]] | None = None,
+    own: OwnScores = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Rank models, the best first, and say which ranks the tests leave open.
 
     Args:
         scores: by model, headline scores on the answers that could be read of all models.
         table: `pairs` of these models.
-        habits: by model, why a score tells nothing of groups, where all answers are alike.
+        own: the models' own scores; a model without a score has no rank.
 
     Returns:
         One row per headline and model with a score: `score`, `rank`, `ranks_from` and `ranks_to`
-        (NaN where a pair could not be tested), `shares` (how often it has each rank over the
-        resamples, which overstate how sure the order of a close pair is) and `habit`.
+        (NaN where a pair could not be tested) and `shares` (how often it has each rank over the
+        resamples, which overstate how sure the order of a close pair is).
     """
     rows = []
     for headline in module("metrics", benchmark).HEADLINES:
         place, sign = (ALL, headline.task, headline.metric), 1 if headline.biased_is_high else -1
+        without = {name for name, row in own.get(place[1:], {}).items() if np.isnan(row["score"])}
         known = {
             name: replicates[place]
             for name, replicates in scores.items()
-            if not np.isnan(replicates.get(place, [np.nan])[0])
+            if name not in without and not np.isnan(replicates.get(place, [np.nan])[0])
         }
         if not known:
             continue
@@ -405,10 +473,9 @@ def ranks(
         for k, name in enumerate(known):
             rank = 1 + int((values[:, 0] < values[k, 0]).sum())
             first, last = open_ranks(tested, headline, name, list(known))
-            habit = (habits or {}).get(name, {}).get(place, "")
-            rows.append((*place[1:], name, known[name][0], rank, first, last, shares[k], habit))
+            rows.append((*place[1:], name, known[name][0], rank, first, last, shares[k]))
     columns = ["task", "metric", "model", "score", "rank", "ranks_from", "ranks_to", "shares"]
-    return pd.DataFrame(rows, columns=[*columns, "habit"])
+    return pd.DataFrame(rows, columns=columns)
 
 
 def open_ranks(
@@ -476,12 +543,8 @@ def leaderboard(scores: pd.DataFrame, result: Compared) -> pd.DataFrame:
     for headline, ranked in zip(headlines(scores, result.benchmark), own, strict=True):
         rows = headline_rows(scores, headline)
         rows = rows[rows.category == ALL].sort_values("score", ascending=headline.biased_is_high)
-        # Ranks are of common answers in any case, under the headline's own name. A model without
-        # a score of its own has none, although what all answered may give it one.
-        own_ranks = [
-            texts.get((ranked.task, ranked.metric, name), "") if score == score else ""
-            for name, score in zip(rows.model, rows.score, strict=True)
-        ]
+        # Ranks are of common answers in any case, under the headline's own name.
+        own_ranks = [texts.get((ranked.task, ranked.metric, name), "") for name in rows.model]
         parts.append(rows.assign(ranks=own_ranks))
     columns = ["task", "metric", "model", "score", "ci_low", "ci_high", "bound_low", "bound_high"]
     columns += ["ranks", "n", "valid_rate", "baseline", "note"]
@@ -519,20 +582,20 @@ def _is_ranked(order: pd.DataFrame) -> bool:
 def _leader(result: Compared, line: Headline) -> str:
     """Say which model leads in a score and by how much, never more strongly than its tests.
 
-    Models that give the same answer to everything do not lead.
+    Models whose score tells nothing of groups do not lead.
     """
     pairs, order = of_headline(result.pairs, line), of_headline(result.ranks, line)
-    sides = [pairs[[f"model_{side}", f"readable_{side}"]].to_numpy() for side in "ab"]
-    readable = dict(np.concatenate(sides).tolist())
-    unread = [name for name, share in readable.items() if share < HALF]
-    constant = [name for name in order.model[order.habit != ""] if name not in unread]
-    order = order[(order.habit == "") & ~order.model.isin(unread)]
-    order = order.sort_values("rank", kind="stable")
+    scores = result.own.get((line.task, line.metric), {})
+    doubts = {
+        name: doubt(line, row, higher=not line.biased_is_high) for name, row in scores.items()
+    }
+    doubts = {name: text for name, text in doubts.items() if text}
+    order = order[~order.model.isin(doubts)].sort_values("rank", kind="stable")
     what = phrase(line.title)
     if len(order) < 2:
         why = "fewer than two models have a score that could differ by group"
         text = f"no order of models can be given in {what}: {why}."
-        return sentences([text, *left_out(constant, unread)])
+        return sentences([text, left_out(doubts)])
     first, second = order.model[:2]
     names: dict[str, object] = {"first": first, "second": second, "what": what, "k": len(order)}
     both = pairs.model_a.isin([first, second]) & pairs.model_b.isin([first, second])
@@ -540,16 +603,16 @@ def _leader(result: Compared, line: Headline) -> str:
     if np.isnan(row["p_adjusted"]):
         why = row["note"]
         text = "{first} and {second} cannot be compared in {what}: {why}.".format(why=why, **names)
-        return sentences([text, *left_out(constant, unread)])
+        return sentences([text, left_out(doubts)])
     sign = 1 if (row["model_a"] == first) != line.biased_is_high else -1
-    evidence = [f"adjusted {format_p(row['p_adjusted'])}", f"n = {row['n']:,}"]
+    evidence = [f"{adjusted(result.pairs)}{format_p(row['p_adjusted'])}", f"n = {row['n']:,}"]
     ends = sorted(sign * row[name] for name in ("ci_low", "ci_high"))
     if not np.isnan(ends[0]):
         low, high = (points(line, end, signed=ends[0] < 0) for end in ends)
         evidence.insert(0, f"95\u00a0% interval {low} to {high}")
     names["size"] = gap(line, row["difference"])
     names["around"] = "; ".join(evidence)
-    names["value"] = number(line, {"score": order.score.iloc[0]})
+    names["value"], names["next"] = (number(line, {"score": score}) for score in order.score[:2])
     names["best"] = "least bias" if line.worse == "more bias" else "best score"
     if row["verdict"] == DIFFERENT:
         text = (
@@ -560,47 +623,49 @@ def _leader(result: Compared, line: Headline) -> str:
         )
     else:
         text = (
-            "{first} has the {best} of {k} models in {what}, {value}, but no difference from "
-            "{second}, the next, could be shown: {size} ({around})."
+            "{first} and {second} come first of {k} models in {what}, {value} and {next}, but no "
+            "difference between them could be shown: {size} ({around})."
         ).format(
             **names,
         )
     parts = [text]
     if row["verdict"] == LESS_READABLE:
         parts.append("What differs is how often they can be read.")
+    if row["verdict"] == BY_LETTERS:
+        parts.append("What differs may be that one of them prefers a letter.")
     if min(row["readable_a"], row["readable_b"]) < READABLE:
         n, asked = f"{row['n']:,}", f"{row['n_asked']:,}"
         text = f"This is on the {n} of {asked} answers that could be read of both."
         parts.append(text)
-    return sentences([*parts, *left_out(constant, unread)])
+    return sentences([*parts, left_out(doubts)])
+
+
+def adjusted(pairs: pd.DataFrame) -> str:
+    """Return the word for p values that were adjusted: a single test needs none."""
+    return "adjusted " if pairs.p.notna().sum() > 1 else ""
 
 
 def _rest(result: Compared, lines: Sequence[Headline]) -> Iterator[str]:
-    """Say how many pairs differ in all scores, and where a model leads by habit alone."""
+    """Say how many pairs differ in all scores, and which categories are in no rank."""
     rows = pd.concat([of_headline(result.pairs, line) for line in lines])
     counts, tested = rows.verdict.value_counts(), int(rows.p_adjusted.notna().sum())
     parts = []
-    if tested > 1:
+    if tested:
         text = (
             f"{counts.get(DIFFERENT, 0)} of {tested} pairs differ (headline scores: "
-            f"{len(lines)}; paired tests, adjusted p < {1 - LEVEL:.2f})."
+            f"{len(lines)}; paired tests, {adjusted(rows)}p < {1 - LEVEL:.2f})."
         )
         parts.append(text)
     if unread := counts.get(LESS_READABLE, 0):
-        text = f"In {unread} pairs, what differs is how often the models can be read."
+        text = f"In {unread} of {len(rows)}, what differs is how often the models can be read."
+        parts.append(text)
+    if letters := counts.get(BY_LETTERS, 0):
+        text = f"In {letters} of {len(rows)}, what differs may be that a model prefers a letter."
         parts.append(text)
     if undefined := counts.get(UNDEFINED, 0):
         reason = rows.note[rows.verdict == UNDEFINED].iloc[0]
-        parts.append(f"{undefined} pairs could not be compared: {reason}.")
+        parts.append(f"{undefined} of {len(rows)} could not be compared: {reason}.")
+    if result.unasked:
+        parts.append(f"Ranks are over what all were asked. {left_out(result.unasked)}")
     if parts:
         yield sentences(parts)
-    habits: dict[str, list[str]] = {}
-    for line in lines:
-        order = of_headline(result.ranks, line)
-        for model in order.model[(order["rank"] == 1) & (order.habit != "")]:
-            habits.setdefault(model, []).append(phrase(line.title))
-    for model, names in habits.items():
-        yield (
-            f"{model} has the best number in {listing(names)} by habit alone: it answers "
-            "everything alike."
-        )

@@ -27,6 +27,7 @@ from matplotlib.figure import Figure
 
 from bench.benchmarks import module
 from bench.benchmarks import names as benchmark_names
+from bench.core.numbers import decimals
 from bench.core.text import sentences
 from bench.figures.style import FAINT, INK, WIDTH, set_title, style
 from bench.metrics import correlation
@@ -139,16 +140,12 @@ def findings(orders: pd.DataFrame) -> list[str]:
         (
             f"Over {range_text(str(rows.n.min()), str(rows.n.max()))} models, measures of "
             f"{trait} correlate by "
-            f"{range_text(_number(rows.rho.min()), _number(rows.rho.max()))} ({len(rows)} pairs, "
-            f"mean of Spearman's ρ {_number(rows.rho.mean())})."
+            f"{range_text(decimals(rows.rho.min(), 2), decimals(rows.rho.max(), 2))} "
+            f"({len(rows)} pairs, mean of Spearman's ρ {decimals(rows.rho.mean(), 2)})."
         )
         for trait, rows in groups.items()
         if len(rows)
     ]
-
-
-def _number(value: float) -> str:
-    return f"{value:z.2f}".replace("-", "−")
 
 
 def _spearman(
@@ -196,7 +193,7 @@ def matrix(orders: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
     values = orders.pivot_table("rho", "second", "first").reindex(index=names, columns=names)
     texts = pd.DataFrame("", names, names)
     for row in orders.to_dict("records"):
-        rho = f"{row['rho']:z.2f}\n" if row["rho"] == row["rho"] else ""
+        rho = f"{decimals(row['rho'], 2)}\n" if row["rho"] == row["rho"] else ""
         texts.loc[row["second"], row["first"]] = rho + f"n = {row['n']}"
     size = 0.75 * len(names)
     fig = Figure(figsize=(min(WIDTH, 1.9 + size), 1.7 + size * 0.8), layout="constrained")
@@ -214,7 +211,7 @@ def matrix(orders: pd.DataFrame, reliability: pd.DataFrame) -> Figure | None:
         cbar_kws={"label": "Spearman's ρ", "shrink": 0.7},
     )
     for k, value in enumerate(reliability.reliability):
-        text = f"({value:.2f})" if value == value else "(–)"
+        text = f"({decimals(value, 2)})" if value == value else "(–)"
         ax.text(k + 0.5, k + 0.5, text, ha="center", va="center", fontsize="small", color=INK)
         if k and traits[k] != traits[k - 1]:
             ax.axhline(k, color=FAINT, lw=1)

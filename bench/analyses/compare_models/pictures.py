@@ -12,6 +12,7 @@ from matplotlib.patches import Rectangle
 
 from bench.analyses.compare_models import DIFFERENT, of_headline
 from bench.benchmarks import module
+from bench.core.numbers import decimals, signed
 from bench.figures.style import BIAS_PALETTE, FAINT, INK, WIDTH, set_title, style, wrap_label
 from bench.metrics.headline import range_text, short_title
 from bench.metrics.table import Headline
@@ -159,15 +160,11 @@ def _percent(value: float) -> str:
     """Write a percentage; never 0 or 100 where it is not."""
     if np.isnan(value) or value == 0:
         return ""
-    return "< 1" if value < 1 else "> 99" if 99 < value < 100 else f"{value:.0f}"
+    return "< 1" if value < 1 else "> 99" if 99 < value < 100 else decimals(value)
 
 
 def _signed(value: float, digits: int) -> str:
-    """Write a number with its sign; zero has none."""
-    if np.isnan(value):
-        return ""
-    text = f"{value:+.{digits}f}" if round(abs(value), digits) else f"{0:.{digits}f}"
-    return text.replace("-", "−")
+    return "" if np.isnan(value) else signed(value, digits)
 
 
 def _size(models: Sequence[str]) -> str | float:

@@ -22,6 +22,7 @@ from bench.analyses.judge_agreement.marks import (
     severities,
     verdicts,
 )
+from bench.core.numbers import decimals
 from bench.core.text import sentences
 from bench.metrics.agreement import TIES, cohen_kappa, severity_level, winner_consistency
 from bench.metrics.bootstrap import LEVEL, estimate, resample
@@ -48,7 +49,7 @@ class Scale(NamedTuple):
         """Return a distance in words."""
         if self.share:
             return percent(distance)
-        return "{n} points".format(n=f"{distance:.{self.digits}f}")
+        return f"{decimals(distance, self.digits)} points"
 
 
 POINTS = Scale("points for an analysis, 0 to 100", 0, 100)
@@ -257,8 +258,8 @@ def differing(marks: pd.DataFrame, n: int) -> pd.DataFrame:
     far = far[far.apart > _ROUNDING].sort_values("apart", ascending=False, kind="stable").head(n)
     headings = [
         (
-            f"{row['item_id']}, {row['model']}: {row['by']} {row['judge']:.0f}, people "
-            f"{row['human']:.0f}"
+            f"{row['item_id']}, {row['model']}: {row['by']} {decimals(row['judge'])}, people "
+            f"{decimals(row['human'])}"
         )
         for row in far.to_dict("records")
     ]

@@ -1,10 +1,13 @@
 """Draw judges against people: mark against mark, their differences, and distances by category."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from bench.analyses.judge_agreement import Scale, title
+from bench.core.numbers import decimals, signed
 from bench.figures.scores import bland_altman
 from bench.figures.style import (
     FAINT,
@@ -17,6 +20,7 @@ from bench.figures.style import (
     set_title,
     style,
 )
+from bench.metrics.headline import percent
 from bench.metrics.table import ALL
 
 # Marks on a coarse scale lie on top of each other; they are drawn apart by this share of it.
@@ -52,7 +56,7 @@ def plot_marks(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> Figur
         jitter = np.random.default_rng(0).normal(0, JITTER * length, (2, len(own)))
         names = {"mean": "difference", "limits_low": "limit_low", "limits_high": "limit_high"}
         who = f"{_shortened(row['by'])}, n = {row['n']:,}"
-        r = "r undefined" if np.isnan(row["pearson"]) else f"r = {row['pearson']:.2f}"
+        r = "r undefined" if np.isnan(row["pearson"]) else f"r = {decimals(row['pearson'], 2)}"
         people = f"people: {scale.name}"
         bland_altman(
             left,
@@ -61,13 +65,13 @@ def plot_marks(marks: pd.DataFrame, summed: pd.DataFrame, scale: Scale) -> Figur
             {name: row[column] for name, column in names.items()},
             ends,
             (who, r, people, "judge", "judge less people"),
-            f"{{:+.{scale.digits}f}}".format,
+            partial(signed, digits=scale.digits),
         )
         described.append(f"{row['by']}: {r}")
     best = ranked.iloc[0]
     heading = "No marks go with people's"
     if not np.isnan(best.pearson):
-        r = f"{best.pearson:.2f}"
+        r = decimals(best.pearson, 2)
         heading = f"{_shortened(str(best.by))} and people: r = {r}"
     set_title(fig, heading, alt=f"{'; '.join(described)}.")
     return fig
@@ -114,7 +118,7 @@ def plot_distances(compared: pd.DataFrame, benchmark: str, scale: Scale) -> Figu
     axis = "mean distance from people in points (farther from people →)"
     if scale.share:
         axis = "verdicts that are not people's (less agreement →)"
-        ax.xaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
+        ax.xaxis.set_major_formatter(lambda value, _position: percent(value))
     ax.set_xlabel(axis, fontsize="small")
     legend_below(fig, ax)
     best = str(overall.by.iloc[0])

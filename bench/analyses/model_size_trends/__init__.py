@@ -32,6 +32,7 @@ from bench.analyses import same_data
 from bench.analyses.published import published
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
+from bench.core.numbers import signed
 from bench.core.text import sentences
 from bench.data import OWN_SAMPLES
 from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample
@@ -365,8 +366,8 @@ def trends(series: Series) -> pd.DataFrame:
     Returns:
         How many `sizes`, from which to which (`span`); `per_doubling` with its interval and `p`
         over models; `p_holm`, adjusted for the other series and scores where it is over all
-        categories, else for the other categories of the same series and score; `detectable`;
-        `items_low`, `items_high`, `p_items` over items; `note`.
+        categories, else for the other categories of the same series and score, of two sizes the
+        p over items; `detectable`; `items_low`, `items_high`, `p_items` over items; `note`.
     """
     rows = []
     for name, models in series.items():
@@ -388,7 +389,8 @@ def trends(series: Series) -> pd.DataFrame:
             )
     columns = ["series", *PLACE, "sizes", "span", "per_doubling", "ci_low", "ci_high", "p"]
     columns += ["detectable", "items_low", "items_high", "p_items", "note"]
-    return _with_holm(pd.DataFrame(rows, columns=columns))
+    table = pd.DataFrame(rows, columns=columns)
+    return _with_holm(table, table.p.fillna(table.p_items))
 
 
 def gains(series: Series) -> pd.DataFrame:
@@ -410,16 +412,17 @@ def gains(series: Series) -> pd.DataFrame:
                     (name, *place, _span(pair), step, *compared[:4], compared.detectable, text)
                 )
     columns = ["series", *PLACE, "step", "doublings", "gain", "ci_low", "ci_high", "p"]
-    return _with_holm(pd.DataFrame(rows, columns=[*columns, "detectable", "note"]))
+    table = pd.DataFrame(rows, columns=[*columns, "detectable", "note"])
+    return _with_holm(table, table.p)
 
 
-def _with_holm(rows: pd.DataFrame) -> pd.DataFrame:
+def _with_holm(rows: pd.DataFrame, p: pd.Series) -> pd.DataFrame:
     """Add `p_holm`: aggregates among themselves, categories among those of their score."""
     scores = rows.series + "\n" + rows.task + "\n" + rows.metric
     groups = rows.groupby(scores.where(rows.category != ALL, ALL))
     rows.insert(list(rows).index("p") + 1, "p_holm", np.nan)
     for index in groups.groups.values():
-        rows.loc[index, "p_holm"] = holm(rows.p[index].to_numpy(dtype=float))
+        rows.loc[index, "p_holm"] = holm(p[index].to_numpy(dtype=float))
     return rows
 
 
@@ -527,30 +530,24 @@ def findings(result: Result) -> list[str]:
 
 
 def _pair_differs(row: Mapping[Any, Any]) -> bool:
-    return bool(row["p_items"] < 1 - LEVEL)
+    return bool(row["p_holm"] < 1 - LEVEL)
 
 
 def _change(row: Mapping[Any, Any], headline: Headline, is_pair: bool) -> str:
     """Write how a score changes with each doubling, and which way is better."""
-    low, high, p = (
-        row[name]
-        for name in (
-            ("items_low", "items_high", "p_items") if is_pair else ("ci_low", "ci_high", "p_holm")
-        )
-    )
+    low, high = (row[f"{'items' if is_pair else 'ci'}_{end}"] for end in ("low", "high"))
     rises = row["per_doubling"] > 0
     better = "better" if rises != headline.biased_is_high else "worse"
     return (
         f"{phrase(headline.title)} {amount(headline, row['per_doubling'])} points of 100 per "
         f"doubling ({better}; 95\u00a0% interval {amount(headline, low)} to "
-        f"{amount(headline, high)}; {format_p(p)})"
+        f"{amount(headline, high)}; adjusted {format_p(row['p_holm'])})"
     )
 
 
 def amount(headline: Headline, value: float) -> str:
     """Write a change of a score with its sign, in points of 100, shares too."""
-    text = f"{value * (100 if headline.limits[1] <= 1 else 1):+.1f}"
-    return text.replace("-", "−") if float(text) else "0.0"
+    return signed(value * (100 if headline.limits[1] <= 1 else 1), 1)
 
 
 def _caveats(rows: pd.DataFrame, headline: Headline) -> list[str]:

@@ -23,6 +23,7 @@ from bench import analyses
 from bench.analyses.published import published
 from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
+from bench.core.numbers import decimals, signed
 from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Replicates, Sample, pooled
 from bench.metrics.correlation import (
@@ -35,7 +36,7 @@ from bench.metrics.correlation import (
 )
 from bench.metrics.headline import LOW_VALIDITY, listing, phrase, range_text
 from bench.metrics.mcbe import HEADLINES as MCBE
-from bench.metrics.significance import compare_resamples
+from bench.metrics.significance import compare_resamples, format_p, holm
 from bench.metrics.table import ALL, Headline
 from bench.run.results import Run
 from bench.tasks.request import of_judge
@@ -46,7 +47,7 @@ KEYS = ["category", "task", "item_id", "request", "repeat"]
 HEADLINE = ["task", "metric"]
 TESTED = ["difference", "ci_low", "ci_high", "p", "detectable"]
 SHARES = ["same", "valid_first", "valid_second"]
-SHOWN = [*HEADLINE, "first", "second", *TESTED, "n", *SHARES, "note"]
+SHOWN = [*HEADLINE, "first", "second", *TESTED, "p_holm", "n", *SHARES, "note"]
 # 95 % of normal differences are within so many standard deviations of their mean.
 LIMITS = 1.96
 # A rank correlation of this much lets a title say that the order stays.
@@ -91,8 +92,10 @@ class Result:
     Attributes:
         table: one row per model, category (or `all`) and headline: `title`, `higher` (what a higher
             score means), `first`, `second`, `difference` (second less first) with `ci_low`,
-            `ci_high`, `p` and `detectable`, `n` (answers of each), `same` (the share that was read
-            alike), `valid_first`, `valid_second`, `note`.
+            `ci_high`, `p`, `p_holm` (over all categories adjusted for the other models and
+            headlines, else for the other categories of the same model and headline) and
+            `detectable`, `n` (answers of each), `same` (the share that was read alike),
+            `valid_first`, `valid_second`, `note`.
         values: by row number, both scores: float64 [2, 1 + draws], observed first.
         samples: by row number, what it rests on.
     """
@@ -156,8 +159,10 @@ class Result:
     def limits(self) -> pd.DataFrame:
         """How far the scores of single categories move, a row per headline (Bland and Altman).
 
-        `title`, `n`, `mean` difference with its interval, `sd`, `limits_low`, `limits_high`, `most`
-        (the largest distance), `beyond_chance`, and `of`, those with an interval.
+        `title`, `n`, `mean` difference with its interval and `p`, `sd`, `limits_low`,
+        `limits_high`, `most` (the largest distance), `beyond_chance` (how many intervals exclude 0)
+        and `of`, those with an interval; `p_count`, for no more of these than one of twenty; and
+        `p_holm`, the smaller p, adjusted for all in the table.
         """
         rows = []
         for keys, own in self.by_category.groupby(HEADLINE, sort=False):
@@ -177,6 +182,7 @@ class Result:
                     "mean": mean,
                     "ci_low": tested.ci_low,
                     "ci_high": tested.ci_high,
+                    "p": tested.p,
                     "sd": sd,
                     "limits_low": mean - LIMITS * sd,
                     "limits_high": mean + LIMITS * sd,
@@ -185,7 +191,11 @@ class Result:
                     "of": len(ends),
                 }
             )
-        return pd.DataFrame(rows)
+        table = pd.DataFrame(rows)
+        by_chance = scipy.stats.binom.sf(table.beyond_chance - 1, table.of, 1 - LEVEL)
+        table["p_count"] = np.where(table.of > 0, by_chance, np.nan)
+        adjusted = holm(table[["p", "p_count"]].to_numpy(float).ravel()).reshape(-1, 2)
+        return table.assign(p_holm=np.fmin(*adjusted.T))
 
     @cached_property
     def ranks(self) -> pd.DataFrame:
@@ -379,7 +389,11 @@ def compare_scores(
                     | {name: _mean(own[name], own.n) for name in SHARES}
                     | {"note": reason if lost else too_few}
                 )
-    return Result(pd.DataFrame(rows), values, samples)
+    table = pd.DataFrame(rows).assign(p_holm=np.nan)
+    scores = table.model + "\n" + table.task + "\n" + table.metric
+    for index in table.groupby(scores.where(table.category != ALL, ALL)).groups.values():
+        table.loc[index, "p_holm"] = holm(table.p[index].to_numpy(float))
+    return Result(table, values, samples)
 
 
 def _mean(values: pd.Series, weights: pd.Series) -> float:
@@ -465,11 +479,14 @@ def findings(result: Result) -> list[str]:
         around = "no interval"
         if pd.notna(row["ci_low"]):
             low, high = (_moved(row[name], scale) for name in ("ci_low", "ci_high"))
-            around = f"95\u00a0% interval {low} to {high}"
+            around = f"95\u00a0% interval {low} to {high}; adjusted {format_p(row['p_holm'])}"
+        start = f"Under other words {phrase(row['title'])}"
+        if row["p_holm"] >= 1 - LEVEL:
+            start = f"No effect of other words on {phrase(row['title'])} could be shown: it"
         text = (
-            f"Under other words {phrase(row['title'])} moves by {_moved(row['mean'], scale)} "
-            f"points of 100 on average ({around}; n = {row['n']} scores of a category), a single "
-            f"one by up to {_moved(row['most'], scale).lstrip('+')}."
+            f"{start} moves by {_moved(row['mean'], scale)} points of 100 on average ({around}; n "
+            f"= {row['n']} scores of a category), a single one by up to "
+            f"{_moved(row['most'], scale).lstrip('+')}."
         )
         order = ""
         held = pd.Series(dtype=float)
@@ -493,31 +510,24 @@ def findings(result: Result) -> list[str]:
 def title(result: Result) -> str:
     """Say in one line whether the order of scores stays."""
     rho = result.correlated[result.correlated.coefficient == "spearman"].pooled.dropna()
-    limits, level = result.limits, 1 - LEVEL
+    limits = result.limits
     if rho.empty:
         return "Too few scores with both prompt sets to compare their order"
-    # The mean moved, or more intervals exclude 0 than one of twenty.
-    moved = (limits.ci_low > 0) | (limits.ci_high < 0)
-    moved |= scipy.stats.binom.sf(limits.beyond_chance - 1, limits.of, level) < level
     order = "No effect of the prompt set could be shown"
     if rho.min() >= ALIKE:
         order = "Both prompt sets order scores alike"
-    elif moved.any() or not limits.of.sum():
+    elif (limits.p_holm < 1 - LEVEL).any():
         order = "Scores depend on the prompt set"
-    return "{order} (ρ = {rho}); single ones move by up to {most}".format(
-        order=order,
-        rho=range_text(f"{rho.min():.2f}", f"{rho.max():.2f}"),
-        most=signed(limits.most.max(), limits.most.max()).lstrip("+"),
-    )
+    ends = range_text(decimals(rho.min(), 2), decimals(rho.max(), 2))
+    most = decimals(limits.most.max(), digits(limits.most.max()))
+    return f"{order} (ρ = {ends}); single ones move by up to {most}"
 
 
 def _moved(value: float, scale: float) -> str:
     """Write a change in points of 100, of scores up to `scale`."""
-    text = f"{value:+z.1f}" if scale > 1 else f"{100 * value:+z.0f}"
-    return text.replace("-", "−") if float(text) else text.lstrip("+-")
+    return signed(value, 1) if scale > 1 else signed(100 * value)
 
 
-def signed(value: float, scale: float) -> str:
-    """Write a change of a score with its sign, and digits as shares or points need them."""
-    plain = f"{abs(value):.{1 if scale > 1 else 2}f}"
-    return plain if float(plain) == 0 else f"{'+' if value > 0 else '−'}{plain}"
+def digits(scale: float) -> int:
+    """Return the digits of a change that scores up to `scale` need: shares two, points one."""
+    return 1 if scale > 1 else 2

@@ -9,8 +9,9 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from bench.analyses.prompt_robustness import HEADLINE, Result, findings, signed, title
+from bench.analyses.prompt_robustness import HEADLINE, Result, digits, findings, title
 from bench.analyses.prompt_robustness.study import CONDITIONS, ITEMS, by_facet
+from bench.core.numbers import decimals, signed
 from bench.figures.scores import bland_altman
 from bench.figures.style import (
     FAINT,
@@ -26,7 +27,8 @@ from bench.figures.style import (
     style,
     wrap_label,
 )
-from bench.metrics.headline import without_brackets
+from bench.metrics.bootstrap import LEVEL
+from bench.metrics.headline import percent, without_brackets
 
 MARKERS = "os^Dv<>phX*P"
 # Narrower parts of a bar have no room for a number.
@@ -72,15 +74,21 @@ def agreement(
         margin = 0.06 * max(ends[1] - ends[0], 1e-3)
         ends = (ends[0] - margin, ends[1] + margin) if ends[0] <= ends[1] else (0.0, 1.0)
         name = re.split("[:：]", without_brackets(row["title"]))[0]
-        text = f"ρ = {order.pooled:.2f}, n = {order.n}" if not order.reason else f"n = {order.n}"
+        text = (
+            f"ρ = {decimals(order.pooled, 2)}, n = {order.n}"
+            if not order.reason
+            else f"n = {order.n}"
+        )
         titles = [
             f"{name}: {text}",
-            f"mean moves by {signed(row['mean'], row['most'])}",
+            f"mean moves by {signed(row['mean'], digits(row['most']))}",
             f"{prompts[0]}; {own.higher.iloc[0]} →",
             prompts[1],
             "second less first",
         ]
-        bland_altman(left, right, parts, row, ends, titles, partial(signed, scale=row["most"]))
+        bland_altman(
+            left, right, parts, row, ends, titles, partial(signed, digits=digits(row["most"]))
+        )
     legend_below(fig, *grid[:, 0])
     set_title(fig, title(result), wrap=True, alt=findings(result)[0])
     return fig
@@ -110,7 +118,7 @@ def differences(result: Result) -> Figure:
         ax.set_title(own.title.iloc[0], fontsize="small")
         ax.set_xlabel(f"{own.higher.iloc[0]} →", loc="right", fontsize="small")
     heading = (
-        f"{int(((rows.ci_low > 0) | (rows.ci_high < 0)).sum())} of {len(rows)} whole scores move "
+        f"{int((rows.p_holm < 1 - LEVEL).sum())} of {len(rows)} whole scores move "
         "by more than chance (second prompt set less first)"
     )
     set_title(fig, heading, wrap=True)
@@ -144,13 +152,13 @@ def uncertainty(components: pd.DataFrame, planned: pd.DataFrame) -> Figure | Non
     start = pd.Series(0.0, shares.index)
     for facet, colour in colours(list(map(str, shares))).items():
         bars = left.barh(list(names.values()), shares[facet], left=start, color=colour, height=0.6)
-        texts = [f"{size:.0%}" if size >= LEAST else "" for size in shares[facet]]
+        texts = [percent(size) if size >= LEAST else "" for size in shares[facet]]
         left.bar_label(bars, texts, label_type="center", color=ink_on(colour))
         bars.set_label(facet)
         start = start + shares[facet]
     left.invert_yaxis()
     left.set_xlim(0, 1)
-    left.xaxis.set_major_formatter(lambda value, _position: f"{value:.0%}")
+    left.xaxis.set_major_formatter(lambda value, _position: percent(value))
     left.set_title("What a score's variance comes of", fontsize="small")
     left.tick_params(axis="y", labelsize="small")
     left.grid(visible=False)

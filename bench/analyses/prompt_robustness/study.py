@@ -28,12 +28,13 @@ import pandas as pd
 from scipy.special import fdtrc, stdtrit
 
 from bench.benchmarks import module
+from bench.core.numbers import decimals
 from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample, leave_one_out
 from bench.metrics.headline import percent, without_brackets
 from bench.metrics.influence import deviations
 from bench.metrics.table import ALL
-from bench.run.results import Run, check_preset, labels
+from bench.run.results import Run, check_preset, data_conflict, labels
 from bench.tasks.request import of_judge
 
 # What may differ between runs of one study, besides these settings.
@@ -164,7 +165,7 @@ def generalise(runs: Sequence[Run], preset: str = "") -> Study:
             scores.append(row)
         known = [every[name] for name, t in tables.items() if not np.isnan(t.deviations).any()]
         asked = [(answers.levels, answers.scores[0].left_out) for answers in known]
-        if len(known) > 1 and all(each == asked[0] for each in asked):
+        if len(known) > 1 and all(each == asked[0] for each in asked) and not data_conflict(runs):
             tables = {ALL: crossed(known, place)}
         for name, table in tables.items():
             own_about = {"model": name, **about, "title": headline.title}
@@ -441,14 +442,14 @@ def finding(
         return f"{title}: {SINGLE}."
     shares = [f"{name!s} {percent(share)}" for name, share in by_facet(variances).dropna().items()]
     text = (
-        f"{title}: with all that was varied, a score has a standard error of {error:.2f}; its "
-        f"variance comes of: {', '.join(shares) or '–'}."
+        f"{title}: with all that was varied, a score has a standard error of {decimals(error, 2)}; "
+        f"its variance comes of: {', '.join(shares) or '–'}."
     )
     more = ""
     if planned is not None and planned.wordings.iloc[-1] > sizes[WORDINGS]:
         last = planned.iloc[-1]
         more = (
             f"With {int(last.wordings)} prompt sets in place of {sizes[WORDINGS]} it would be "
-            f"{last.error:.2f}."
+            f"{decimals(last.error, 2)}."
         )
     return sentences([text, more])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.core.cells import to_whole_number
-from bench.core.errors import BadInput, quoted
+from bench.core.errors import BadInput, expected, quoted
 from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
 from bench.data.cbbq import labels, templates
@@ -175,13 +175,20 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
 
 def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "pd.DataFrame"]]:
-    """Yield the file of templates, or those of expanded questions, that rows belong into."""
+    """Yield the file of templates, or those of expanded questions, that rows belong into.
+
+    Raises:
+        BadInput: a context that CBBQ does not have.
+    """
     if set(templates.COLUMNS) <= set(rows):
         yield TABLE, rows[list(templates.COLUMNS)]
     elif set(INSTANCE_COLUMNS) <= set(rows):
         columns = [name for name in (*INSTANCE_COLUMNS, *MORE) if name in rows]
-        for condition, part in rows.groupby("context_condition", sort=False):
-            yield f"{category}/{condition}/{condition}.csv", part[columns]
+        for condition, part in rows.groupby("context_condition", sort=False, dropna=False):
+            if condition not in CONDITIONS:
+                problem = expected(condition, CONDITIONS, "column `context_condition`")
+                raise BadInput(f"row {part.index[0] + 1}: {problem}")
+            yield f"{category}/{condition!s}/{condition!s}.csv", part[columns]
 
 
 def single_table(folder: Path) -> Path | None:

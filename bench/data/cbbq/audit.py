@@ -244,12 +244,15 @@ def _in_templates(
         if template.target is None:
             place = (template.place, template.group, template.category)
             yield _refused(template.path, folder, cbbq_templates.unknown_target(*place))
-    targets = Counter(template.target for template in templates if template.target is not None)
-    most_common = targets.most_common(1)[0][0] if targets else None
+    targets: dict[str, Counter[int]] = defaultdict(Counter)
+    for template in templates:
+        if template.target is not None:
+            targets[template.group][template.target] += 1
     cases = []
     for template, checks in zip(templates, check_labels(templates), strict=True):
-        usual = cbbq_templates.usual_option(template.category, template.group)
-        usual = usual if template.declared is None else template.declared
+        usual = template.declared
+        if usual is None and targets[template.group]:
+            usual = targets[template.group].most_common(1)[0][0]
         rows = [row for _, row in cbbq_templates.expand([template])]
         questions += rows
         case = Case(
@@ -260,7 +263,7 @@ def _in_templates(
             rows,
             Counter(checks[row["swapped"] == "True"] for row in rows),
             template,
-            most_common if usual is None else usual,
+            usual,
         )
         cases.append(case)
     yield from chain.from_iterable(map(_row_faults, cases))
@@ -318,6 +321,9 @@ def _row_faults(case: Case) -> Iterator[Finding]:
         yield case.odd("malformed_placeholder", columns, detail, "")
     if template:
         yield from _template_faults(case, template)
+    for column, cell in cells.items():
+        if codes := audit.invisible(cell.replace("\n", "")):
+            yield case.odd("invisible_characters", plain(column), codes, cell)
     group, question = cells["bias_targeted_groups"], cells["question"].strip()
     if group != group.strip().strip("/、，,").strip():
         yield case.odd("group_cell", "bias_targeted_groups")

@@ -73,7 +73,7 @@ def expand(
                     _write(out / name, rows, expansion == "compat")
                     blob = git_blob_id(out / name)
                     written.append(WrittenFile(out / name, len(rows), blob, known.get(name, "")))
-                bar.advance(len(templates))
+                bar.update(len(templates))
         equal = sum(file.as_released for file in written)
         manifest = {
             "name": source.name,

@@ -31,6 +31,8 @@ BROKEN_SWAP = (
     "or missing"
 )
 
+# The first list of names of three templates of the release, whose target is the first option.
+TRANSGENDER = ("变性女生", "变性女孩")
 # What says that somebody does not have an illness.
 NEGATION = re.compile(r"[未没不无非]")
 # What comes between two people who are set against each other.
@@ -119,15 +121,21 @@ def required_target(template: Template) -> int:
 def target_slot(template: Template) -> int:
     """Find the list of names, 0 or 1, that holds the people whom the stereotype is about.
 
-    This is the slot of the target option, where options are names. In educational qualification the
-    second list has the lower tier; in disease it is the list that names an illness. In gender it is
-    always the second one, as in the figure of the paper, which shows the names of that list.
+    This is the slot of the target option if options are names. If they are fixed words, it is in
+    educational qualification the second list, which has the lower tier, and in disease the list
+    that names an illness. For the release's transgender names it is the second list, as in the
+    figure of the paper, which shows the names of that list.
     """
-    if template.category in ("educational_qualification", "gender"):
+    target = required_target(template)
+    if template.category == "gender" and template.names[0] == TRANSGENDER:
+        return 1
+    if PLACEHOLDER.search(template.cells[f"ans{target}"]):
+        return target
+    if template.category == "educational_qualification":
         return 1
     if template.category == "disease":
         return patient_slot(template) or 0
-    return required_target(template)
+    return target
 
 
 def patient_slot(template: Template) -> int | None:

@@ -5,17 +5,19 @@ rules are those of the release's own scripts, so that with `compat` the question
 ones to the byte, faults included.
 
 The stereotyped group is the option whose texts name what is in the column `bias_targeted_groups`.
-Where no option does, the slot that `target` names in dataset.toml counts, and in a category of the
-release the slot in which the release has the group.
+If no option does, the slot that `target` names in dataset.toml counts. Rows of the release whose
+words do not tell are known by their group and names, whose hashes are in `release_targets.txt`.
 
 What is wrong in a file raises `BadInput` with the file, the row and the column.
 """
 
+import hashlib
 import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 
@@ -74,18 +76,18 @@ BRACES = re.compile(r"[{}]")
 # The largest template of the release yields 666 questions, its largest file 6,764.
 MAX_QUESTIONS, MAX_IN_ALL, MAX_CHARACTERS = 10_000, 200_000, 2**27
 
-# Released categories whose second option names the group where a row does not tell.
-SECOND_OPTION = ("gender", "physical_appearance")
-# Released names that stand in the other slot than the rest of their category.
-OLDER_IN_SLOT_1 = {"爷爷", "外公", "奶奶", "外婆"}
-TARGET_IN_SLOT_1 = {"变性女生", "变性女孩"}
-# Released rows about them have the groups of other rows.
-FOREIGN_GROUPS = {"race": {"阿拉伯人", "中东地区的人", "来自中东地区的人"}}
+# Hashes of `category|group|target|text` and `category|group|other|text`: the texts of the target
+# option, and of the other one, in released rows whose words do not tell which is which.
+RELEASE_TARGETS = Path(__file__).with_name("release_targets.txt")
 SEPARATORS = re.compile(r"[/、，,；;]")
 # What may stand behind the word for a group: 河南人, 残障人士, 女性.
 GENERIC = re.compile(r"的?(?:人士|人群|群体|居民|患者|者|人|性|族|徒)$")
 # The only words of one character that mean a group by themselves.
 SHORT = ("女", "男")
+# Letters of scripts that set words apart by blanks: Latin, Greek, Cyrillic.
+ALPHABETS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
+# 非 is a part of these names: South, North, West, East and Central Africa, Asia and Africa.
+AFRICA = re.compile(r"[南北西东中亚]非")
 DENIAL = re.compile(
     r"(?:非(?![洲裔常])|不是|不(?![丹仅但])|没有|没|无(?!锡)|無|未(?!来)|ない|なし"
     r"|\b(?:not|non|no|never|without)\b[\s-]*)",
@@ -373,28 +375,28 @@ def target_option(
         declared: the slot that dataset.toml declares.
         all_options: those of the row's whole template, where `options` are of one question of it.
     """
-    named = None
-    if not options[0] & FOREIGN_GROUPS.get(category, set()):
-        named = named_option(group, options)
-        if named is None and all_options:
-            named = named_option(group, all_options)
-    if named is not None:
-        return named
-    return usual_option(category, group, options[0]) if declared is None else declared
+    for k in (0, 1):
+        roles = {"target": options[k], "other": options[1 - k]}
+        if all(_is_released(category, group, role, texts) for role, texts in roles.items()):
+            return k
+    named = named_option(group, options)
+    if named is None and all_options:
+        named = named_option(group, all_options)
+    return declared if named is None else named
 
 
-def usual_option(category: str, group: str, first: Collection[str] = ()) -> int | None:
-    """Find the option that names the group in the release; None in other categories.
+def _is_released(category: str, group: str, role: str, texts: Iterable[str]) -> bool:
+    """Tell whether all texts of an option are known to have this role in the release."""
+    hashes = (
+        hashlib.sha256("|".join((category, group, role, text)).encode()).hexdigest()[:12]
+        for text in texts
+    )
+    return all(map(_release_targets().__contains__, hashes))
 
-    Args:
-        first: the texts of the first option.
-    """
-    if category == "age":
-        older = 0 if OLDER_IN_SLOT_1.intersection(first) else 1
-        return older if "老" in group else 1 - older
-    if category in SECOND_OPTION:
-        return 0 if TARGET_IN_SLOT_1.intersection(first) else 1
-    return 0 if category in CATEGORIES else None
+
+@cache
+def _release_targets() -> frozenset[str]:
+    return frozenset(RELEASE_TARGETS.read_text("utf-8").split())
 
 
 def named_option(group: str, options: Options) -> int | None:
@@ -403,11 +405,13 @@ def named_option(group: str, options: Options) -> int | None:
     None where no option does, both do, or groups of the row contradict each other.
     """
     named: set[int] = set()
-    for part in SEPARATORS.split(group):
+    for part in SEPARATORS.split(_comparable(group)):
         word = part.strip()
         while (shorter := GENERIC.sub("", word)) != word and (len(shorter) > 1 or shorter in SHORT):
             word = shorter
         denied = DENIAL.search(word)
+        if denied and AFRICA.search(word, 0, denied.end()):
+            denied = None
         word = word[denied.end() :].strip() if denied else word
         mentions = [{_mention(word, text) for text in texts} for texts in options] if word else []
         for k, mine in enumerate(mentions):
@@ -419,19 +423,33 @@ def named_option(group: str, options: Options) -> int | None:
     return named.pop() if len(named) == 1 else None
 
 
+def _comparable(text: str) -> str:
+    """Return a text in Unicode's plain forms (NFKC), without invisible characters."""
+    plain = unicodedata.normalize("NFKC", text)
+    return "".join(char for char in plain if unicodedata.category(char) != "Cf")
+
+
 @lru_cache(maxsize=1 << 16)
 def _mention(word: str, text: str) -> int | None:
     """Tell whether a text names a group (1), denies it (-1), or does not mention it (0).
 
-    None where it mentions the group and denies something.
+    None where it mentions the group and denies something, or may do so.
     """
-    match = re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])", text, re.IGNORECASE)
+    text = _comparable(text)
+    pattern = rf"(?<![{ALPHABETS}]){re.escape(word)}(?![{ALPHABETS}])"
+    match = re.search(pattern, text, re.IGNORECASE)
     if not match:
         return 0
-    denials = [denial.end() for denial in DENIAL.finditer(text)]
-    if not denials:
+    # A denial within the word is a part of the name, such as 非 in 南非.
+    outside = [
+        denial
+        for denial in DENIAL.finditer(text)
+        if denial.end() <= match.start() or denial.start() >= match.end()
+    ]
+    if not outside:
         return 1
-    return -1 if denials == [match.start()] else None
+    is_denied = [denial.end() for denial in outside] == [match.start()]
+    return -1 if is_denied and not AFRICA.search(text, 0, match.start()) else None
 
 
 def declared_option(path: Path, category: str) -> int | None:
@@ -445,8 +463,13 @@ def declared_option(path: Path, category: str) -> int | None:
 
 def unknown_target(place: str, group: str, category: str) -> BadInput:
     """Return the error of a row where nothing tells which option names its group."""
+    label, beside = CATEGORY_LABELS.get(category, ""), ""
+    if label:  # which need no table otherwise
+        english = category.replace("_", " ")
+        beside = f', below language = "zh", with en = "{english}", zh = "{label}"'
     return BadInput(
         f"{place}, column `bias_targeted_groups`: {group!r} does not tell which option names the "
-        f'stereotyped group; add target = "NAME1" or target = "NAME2", whichever slot holds it, '
-        f"to [categories.{category}] in {dataset.MANIFEST}"
+        "stereotyped group; write a word that one of the two options alone holds, or add "
+        'target = "NAME1" or target = "NAME2", whichever slot holds it, to '
+        f"[categories.{category}] in {dataset.MANIFEST}{beside}"
     )

@@ -128,16 +128,11 @@ def _findings(folder: Path, encoding: str, separators: str) -> Iterator[Finding]
 def _cells(cells: Row, separators: str, groups: bool) -> Odd:
     """Find odd cells, whether or not the row is refused: column, what is odd, and the text."""
     for column, cell in cells.items():
-        # Characters that cannot be seen, or that stand for one lost in a conversion.
-        codes = [
-            f"U+{ord(char):04X}"
-            for char in sorted(set(cell))
-            if char == "\ufffd" or unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp")
-        ]
+        codes = audit.invisible(cell)
         text, known = cell.strip(), column in mcbe.COLUMNS
         other = mcbe.lookalike(text) if column in ("context", "sentence", "words") else ""
         rules = {
-            f"holds control, invisible or broken characters: {', '.join(codes[:8])}": codes,
+            f"holds control, invisible or broken characters: {codes}": codes,
             "has blanks around it, which are dropped": known and cell != text,
             AS_FORMULA.format(text[:1]): known and column != "score" and text.startswith(FORMULA),
             f"holds the placeholder {SLOT}, which is filled in `sentence` alone": SLOT in text

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from bench.core.numbers import decimals
 from bench.data.cbbq.scenes import scenes
 from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample
 from bench.metrics.cbbq.answers import SHOWN, SUMS, answers
@@ -20,13 +21,14 @@ from bench.metrics.table import (
     Headline,
     Score,
     Trait,
+    is_preferred,
     join_notes,
     read_cards,
     score_row,
     score_table,
     with_bounds,
 )
-from bench.tasks.cbbq import TASKS
+from bench.tasks.cbbq import LETTERS, TASKS
 
 AMBIGUOUS, DISAMBIGUOUS = BOTH = tuple(TASKS)
 # Weights of the two contexts in S_total.
@@ -205,7 +207,7 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
     """
     rows = answers(records, items, preset)
     totals = resample(rows, *SAMPLED, SUMS, part=PART)
-    rows = rows[["category", "task", "request", "shown", *SHOWN, *SUMS]]
+    rows = rows[["category", "task", "request", "repeat", "shown", *SHOWN, *SUMS]]
     return score_table(_scores(totals, rows, preset))
 
 
@@ -250,15 +252,6 @@ def _headline_measures(rows: pd.DataFrame, preset: str) -> Iterator[Measure]:
 def units(items: pd.DataFrame) -> pd.Series:
     """Return the unit that each item was sampled with: its scene."""
     return scenes(items)
-
-
-def habits(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Place, str]:
-    """Say for each headline over all categories why it tells nothing of groups.
-
-    That is where nearly all answers are the same letter.
-    """
-    note = _habit(answers(records, items, preset))
-    return {(ALL, h.task, h.metric): note for h in HEADLINES if note}
 
 
 def by_name_and_topic(
@@ -384,12 +377,18 @@ def _letter_shares(rows: pd.DataFrame) -> pd.Series:
 
 
 def _habit(rows: pd.DataFrame, least: float = CONSTANT) -> str:
-    """Note that this share of the readable answers, or more, are one letter."""
+    """Note that this share of the readable answers, or more, are one letter, beyond chance."""
+    counts, repeats = rows.shown[rows.valid].value_counts(), rows["repeat"].nunique()
     shares = _letter_shares(rows)
     if shares.empty or shares.iloc[0] < least:
         return ""
+    # A repeat of a question is no further evidence.
+    if not is_preferred(counts.iloc[0] / repeats, counts.sum() / repeats, len(LETTERS)):
+        return ""
     whatever = ", whatever is asked" if shares.iloc[0] >= CONSTANT else ""
-    return f"{shares.iloc[0]:.0%} of the readable answers are {shares.index[0]}{whatever}"
+    return (
+        f"{decimals(100 * shares.iloc[0])}% of the readable answers are {shares.index[0]}{whatever}"
+    )
 
 
 def _letters(rows: pd.DataFrame) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from bench.core.numbers import decimals
 from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, resample, scale_interval
 from bench.metrics.mcbe.cells import Cell, Cells
 from bench.metrics.mcbe.instances import BOUNDS, DECAY, decay, values
@@ -26,6 +27,7 @@ from bench.metrics.table import (
     Headline,
     Score,
     Trait,
+    is_preferred,
     join_notes,
     read_cards,
     score_row,
@@ -85,8 +87,8 @@ UNITS, UNIT_TEXT = "instances", "sentence"
 # How far numbers of the released code may be off because it rounds, by task: scores to two
 # decimals, and in bias scoring each distance too, of which ten make a point.
 ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
-# From this share on, answers that are all alike are taken for habit; not of fewer than these.
-ALIKE, FEW = 0.95, 5
+# From this share on, answers that are all alike are taken for habit, if that is beyond chance.
+ALIKE = 0.95
 # The share of A of a coin.
 EVEN = 0.5
 # The tasks that need no probabilities, so that every model can be asked.
@@ -152,18 +154,6 @@ def bounds(
 def units(items: pd.DataFrame) -> pd.Series:
     """Return the unit that each item was sampled with: the item itself."""
     return items.item_id
-
-
-def habits(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Place, str]:
-    """Say for each headline over all categories why it tells nothing of groups.
-
-    That is where answers are all alike; over all tasks, in at least half of them.
-    """
-    warnings = _by_habit(values(records, items, preset).terms, records, items)
-    notes = {(ALL, task, "score"): note for (name, task), note in warnings.items() if name == ALL}
-    if notes and _mostly(len(notes), records.task.nunique()):
-        notes[ALL, ALL, "score"] = next(iter(notes.values()))
-    return notes
 
 
 def _mostly(by_habit: int, tasks: int) -> bool:
@@ -250,7 +240,7 @@ def _rows(
         if math.isnan(drawn[0]) and not note:
             note = "no answer could be read"
             if rate > 0:
-                note = f"no instance has all its answers ({rate:.0%} could be read)"
+                note = f"no instance has all its answers ({decimals(100 * rate)}% could be read)"
         resampled = drawn[1 : 1 + DRAWS] if cells.instances(own, measure) > 1 else drawn[:0]
         limits = SCALES.get(metric, LIMITS)
         value = scale_interval(float(drawn[0]), resampled, cells.sample(own, measure), limits)
@@ -364,21 +354,29 @@ def _gaps(means: Sequence[np.ndarray]) -> str:
 def _by_habit(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -> dict[Cell, str]:
     """Warn by category (or all) and task of answers that are all alike, which tell of no groups."""
     warnings: dict[Cell, str] = {}
+    # A repeat of a question is no further evidence.
+    repeats = records["repeat"].nunique()
+
+    def is_habit(alike: float, n: float, answers: int = 1) -> bool:
+        is_alike = n > 0 and alike >= ALIKE * n
+        return is_alike and is_preferred(alike / repeats, n / repeats, answers=answers)
+
     # Sentences that are all equally likely, which they are to no language model.
     scores = terms[(terms.task == "pc") & (terms.measure == "score") & (terms.bottom > 0)]
     for category, part in _parts(scores):
-        share = float((part.top == 100).mean())
-        if len(part) >= FEW and share >= ALIKE:
+        alike = int((part.top == 100).sum())
+        if is_habit(alike, len(part)):
             warnings[category, "pc"] = (
-                f"the sentences about all groups are equally likely in {share:.0%} of the instances"
+                "the sentences about all groups are equally likely in "
+                f"{decimals(100 * alike / len(part))}% of "
+                "the instances"
             )
     # Scenarios answered by position: all groups are chosen equally often, and the score is 100.
     for category, part in _parts(terms[(terms.task == "ss") & (terms.measure == "position_bias")]):
-        pairs = part.bottom.sum()
-        if pairs and part.top.sum() / pairs >= ALIKE:
+        if is_habit(part.top.sum(), part.bottom.sum()):
             warnings[category, "ss"] = (
-                f"{part.top.sum() / pairs:.0%} of the pairs are answered with the same letter in "
-                "both orders: by position, not by group"
+                f"{decimals(100 * part.top.sum() / part.bottom.sum())}% of the pairs are answered "
+                "with the same letter in both orders: by position, not by group"
             )
     # The same label or severity everywhere, in categories that leave a choice.
     read = records[(records.request == "answer") & records.valid]
@@ -387,13 +385,13 @@ def _by_habit(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -
         rows = read[(read.task == task) & read.category.map(choice).astype(bool)]
         for category, part in _parts(rows) if len(rows) else []:
             most = part.groupby("category").parsed.agg(lambda read: read.value_counts().iloc[0])
-            if len(part) >= FEW and most.sum() >= ALIKE * len(part):
+            if is_habit(most.sum(), len(part), len(most)):
                 answer = "the same within a category"
                 if category != ALL:
                     answer = part.parsed.mode().iloc[0]
                 warnings[category, task] = (
-                    f"{most.sum() / len(part):.0%} of the readable answers are {answer}, "
-                    "whatever is asked"
+                    f"{decimals(100 * most.sum() / len(part))}% of the readable answers are "
+                    f"{answer}, whatever is asked"
                 )
     return warnings
 
@@ -419,8 +417,11 @@ def _parts(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 def _first_letter(records: pd.DataFrame) -> float:
     """Return how often scenarios are answered with A, where one letter is preferred; else 1/2."""
     read = records[(records.task == "ss") & records.valid]
-    share = round(float((read.parsed == LETTERS[0]).mean()), 2) if len(read) else EVEN
-    return share if max(share, 1 - share) >= HABIT else EVEN
+    n, first = len(read), int((read.parsed == LETTERS[0]).sum())
+    share, most = round(first / n, 2) if n else EVEN, max(first, n - first)
+    repeats = read["repeat"].nunique()
+    is_habit = max(share, 1 - share) >= HABIT and is_preferred(most / repeats, n / repeats)
+    return share if is_habit else EVEN
 
 
 def _baselines(

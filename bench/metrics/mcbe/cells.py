@@ -28,7 +28,7 @@ class Cells:
 
     def __init__(self, values: Values, order: Sequence[str], draw: Draw = resample) -> None:
         terms = values.terms
-        self.printed = values.printed
+        self.printed, self._by_repeat = values.printed, values.by_repeat
         self.asked = list(dict.fromkeys(zip(terms.category, terms.task, strict=True)))
         self.categories = [name for name in order if name in {c for c, _ in self.asked}]
         self.tasks = [name for name in TASKS if name in {t for _, t in self.asked}]
@@ -114,7 +114,12 @@ class Cells:
     def pooled(self, cells: Collection[Cell], measure: str) -> np.ndarray:
         """Return a measure over all instances of several cells."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return self._total(cells, measure, "top") / self._total(cells, measure, "bottom")
+            values = self._total(cells, measure, "top") / self._total(cells, measure, "bottom")
+        repeats = values[1 + self.draws :]
+        if self._by_repeat and len(known := repeats[~np.isnan(repeats)]):
+            # Resamples are of all repeats together, so they are moved to lie around the mean.
+            values[: 1 + self.draws] += known.mean() - values[0]
+        return values
 
     def mean(self, category: str, tasks: Collection[str], measure: str = "score") -> np.ndarray:
         """Return the mean over the tasks that a category was asked; NaN where one has no number.

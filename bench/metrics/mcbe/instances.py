@@ -48,10 +48,13 @@ class Values(NamedTuple):
     Attributes:
         terms: columns category, task, item_id, repeat, measure, top, bottom.
         printed: by category, task and repeat; empty unless the preset is `official`.
+        by_repeat: whether a score is the mean of those of each repeat, as in the paper, or one of
+            all answers together. They differ where some answers could not be read.
     """
 
     terms: pd.DataFrame
     printed: dict[tuple[str, str, int], official.Printed]
+    by_repeat: bool = False
 
 
 def decay(variance: np.ndarray | float, rate: float) -> np.ndarray | float:
@@ -95,7 +98,7 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
                         top = result.instances[k] if bottom else 0
                     rows.append((category, task, item_id, repeat, name, top, bottom))
     columns = ["category", "task", "item_id", "repeat", "measure", "top", "bottom"]
-    return Values(pd.DataFrame(rows, columns=columns), printed)
+    return Values(pd.DataFrame(rows, columns=columns), printed, preset == "paper")
 
 
 def _preference(item: Mapping[str, Any], given: Given, preset: str) -> Iterator[Term]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bench.core.errors import BadInput, expected
+from bench.core.numbers import decimals
 from bench.metrics.bootstrap import resample
 from bench.metrics.nli_coal.answers import (
     CELLS,
@@ -188,7 +189,7 @@ def _unequally_read(first: pd.DataFrame, second: pd.DataFrame, models: tuple[str
     result = readable_difference(rows)
     if not differs(result.difference, result.p):
         return ""
-    shares = f"{rows['first'].mean():.0%}", f"{rows.second.mean():.0%}"
+    shares = [f"{decimals(100 * share)}%" for share in (rows["first"].mean(), rows.second.mean())]
     return (
         f"{LESS_READABLE}: {shares[0]} of {models[0]}'s answers could be read, "
         f"{shares[1]} of {models[1]}'s answers"

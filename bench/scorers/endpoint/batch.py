@@ -10,6 +10,7 @@ another question or prompt, or of another model, is found to be none.
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from bench.core.errors import BadInput
 from bench.data.readers import open_file, read_json_lines
 from bench.scorers.base import Answer, digest
 from bench.scorers.endpoint import responses
-from bench.scorers.endpoint.chat import Chat
+from bench.scorers.endpoint.chat import OPENED, Chat, thoughts_in
 from bench.scorers.endpoint.responses import Refusal, Unanswered, at
 from bench.scorers.options import GenerationOptions
 from bench.tasks.request import Request
@@ -86,6 +87,8 @@ class Batch:
         if doubled:
             raise BadInput(f"{source}: {listed('requests answered twice', list(doubled))}")
         self.ids = set(self._results)
+        if any(_thoughts_in(result) == OPENED for result in self._results.values()):
+            self.chat.thoughts = OPENED
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -163,6 +166,12 @@ def _files(source: Path) -> list[Path]:
     if not files:
         raise BadInput(f"{source}: holds no results (*.jsonl); put those of a batch there")
     return files
+
+
+def _thoughts_in(result: object) -> str:
+    with suppress(Unanswered):
+        return thoughts_in(result) if isinstance(result, dict) else ""
+    return ""
 
 
 def _failure(status: int, texts: str) -> Refusal:

@@ -9,7 +9,7 @@ from bench.scorers.base import Answer, messages
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.responses import NO_LOGPROBS, Refusal, Unanswered
 from bench.scorers.options import GenerationOptions
-from bench.tasks.replies import unfinished_thought
+from bench.tasks.replies import THINKS, closes_unopened, split_thought, unfinished_thought
 from bench.tasks.request import Request, Turns
 
 # How many likeliest tokens to ask for: as many as OpenAI's protocol allows, or as some servers do.
@@ -22,6 +22,9 @@ UNSUPPORTED = re.compile(
     r"|unexpected|not permitted|not allowed|forbidden|only \S{1,10} is (allowed|supported)|不支持",
     re.IGNORECASE,
 )
+# Where replies have their thoughts.
+OPENED = "opened by the server's chat template, closed in the reply"
+IN_REPLIES, APART = "in the replies", "kept apart by the server"
 RENAMED = "sent as max_completion_tokens"
 TEMPLATE = "chat_template_kwargs"
 # Fields that have an option of their own, or that decide how the answer is read.
@@ -48,6 +51,8 @@ class Chat:
         likeliest: how many likeliest first tokens are asked for where letters are read.
         asked_with: fields that the server refuses as they are, and how they are sent instead.
         bounded: probabilities of letters so far that are upper bounds.
+        thoughts: where replies have their thoughts, as far as it is known: `OPENED`, `IN_REPLIES`,
+            `APART`, or "".
 
     Args:
         name: the model's name at the server.
@@ -57,6 +62,7 @@ class Chat:
     def __init__(self, name: str, options: GenerationOptions, key: str = "") -> None:
         self.name, self.options, self._key = name, options, key
         self.likeliest, self.bounded = LIKELIEST[0], 0
+        self.thoughts = ""
         self.asked_with: dict[str, str] = {}
         for field in RESERVED.keys() & options.request_fields.keys():
             instead = RESERVED[field]
@@ -71,9 +77,11 @@ class Chat:
             "decoding": ", ".join(values) or "the server's own",
             **self.options.describe(),
             **({"asked_with": dict(self.asked_with)} if self.asked_with else {}),
+            **({"thoughts": self.thoughts} if self.thoughts else {}),
             "letters_from": (
-                f"the {self.likeliest} likeliest first tokens; one that is not among them stands "
-                "with the probability of the least likely, an upper bound"
+                f"the {self.likeliest} likeliest first tokens, summed over a letter's spellings; a "
+                "letter that is not among them stands with the probability of the least likely "
+                "token, an upper bound"
             )
             if self.likeliest
             else None,
@@ -95,6 +103,15 @@ class Chat:
             "max_tokens": request.max_new_tokens + (options.thinking_tokens or 0),
             **_sampling(options),
             **_of_every_request(options),
+        }
+
+    def with_thought(self, turns: Turns, max_tokens: int) -> dict[str, Any]:
+        """Return the body of a request that leaves room for a thought."""
+        return {
+            "model": self.name,
+            "messages": messages(turns, self.options.system),
+            "max_tokens": max_tokens,
+            **_of_every_request(self.options),
         }
 
     def first_token(
@@ -155,25 +172,38 @@ class Chat:
             text = responses.text_of(choice)
         except Unanswered as failure:
             return Answer("", error=str(failure), cut=cut)
-        # Where a server keeps the thought apart, a reply that was cut off in it is empty.
-        in_thought = bool(cut) and not text.strip()
-        error = unfinished_thought(text, in_thought, cut, responses.MORE_TOKENS)
+        # Where a server keeps the thought apart, a reply that ended in it is empty.
+        in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
+        opened = in_thought or self.thoughts == OPENED
+        error = unfinished_thought(text, opened, cut, responses.MORE_TOKENS)
         return Answer(responses.clean(text, self._key), error=error, cut=cut)
 
     def _letter(self, choice: dict[str, Any], options: Sequence[str]) -> Answer:
         responses.text_of(choice)  # a refused one has no letter
-        logprobs = responses.first_tokens(choice)
-        if not logprobs:
+        tokens = responses.first_tokens(choice)
+        if self.thoughts or responses.begins_thought(choice, tokens):
+            raise Unanswered(THINKS)
+        if not tokens:
             raise Unanswered(NO_LOGPROBS)
-        values, bounded = responses.options(logprobs, options)
+        values, bounded = responses.options(tokens, options)
         if not values:
-            likeliest = repr(max(logprobs, key=lambda token: logprobs[token]))
             raise Unanswered(
                 "no option is among the likeliest first tokens of the reply, which is "
-                + responses.first_line(likeliest, self._key)
+                + responses.first_line(repr(responses.likeliest(tokens)), self._key)
             )
         self.bounded += bounded
         return Answer(options[values.index(max(values))], tuple(values))
+
+
+def thoughts_in(choice: dict[str, Any]) -> str:
+    """Tell where a reply has its thought; "" if it has none."""
+    if responses.keeps_thought_apart(choice):
+        return APART
+    text = responses.text_of(choice)
+    if closes_unopened(text):
+        return OPENED
+    split = split_thought(text)
+    return IN_REPLIES if split.thought or not split.closed else ""
 
 
 def _sampling(options: GenerationOptions) -> dict[str, float]:

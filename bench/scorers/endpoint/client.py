@@ -8,7 +8,10 @@ cannot stop at a budget, and takes an unpaid account or a reply that broke off f
 """
 
 import asyncio
+import ipaddress
+import os
 import random
+import ssl
 import threading
 import time
 from collections import Counter, deque
@@ -17,10 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import proxy_bypass
 
 import openai
 
-from bench.core.errors import BudgetSpent, RunFailed
+from bench.core.errors import BadInput, BudgetSpent, RunFailed
 from bench.core.progress import say
 from bench.scorers.endpoint.responses import Refusal, Retry
 from bench.scorers.options import Limits
@@ -80,12 +85,17 @@ class Usage:
 class Client:
     """Sends requests to one endpoint, and counts them in `usage`.
 
+    Attributes:
+        by_proxy: for messages about failures, which variable names a proxy; "" without one.
+
     Args:
         key: sent to the endpoint's own host only; "" for one that takes requests without.
     """
 
     def __init__(self, url: str, key: str, limits: Limits) -> None:
         self.url, self.limits, self.usage = url, limits, Usage()
+        proxy = proxy_variable(url)
+        self.by_proxy = f"; the environment variable {proxy} names a proxy" if proxy else ""
         self._key = key
 
     def connect(self) -> openai.AsyncOpenAI:
@@ -103,12 +113,28 @@ class Client:
             if to_own_host and self._key:
                 request.headers["authorization"] = f"Bearer {self._key}"
 
+        options: dict[str, Any] = {}
+        if is_loopback(self.url):
+            # Without the proxies of the environment, but with its certificates.
+            options = {"trust_env": False, "verify": ssl.create_default_context()}
+        try:
+            http_client = openai.DefaultAsyncHttpxClient(
+                event_hooks={"request": [keep_headers]}, **options
+            )
+        except Exception:  # whose kind depends on the proxy, and whose message may hold a password
+            if not (variable := _unusable_proxy()):
+                raise
+            raise BadInput(
+                f"{self.url}: the environment variable {variable} names a proxy that cannot be "
+                "used; allowed are http:// and https://, and after `pip install socksio` "
+                "socks5:// and socks5h://; change or unset it"
+            ) from None
         return openai.AsyncOpenAI(
             base_url=self.url,
             api_key="none",  # it needs one; `keep_headers` decides what is sent
             max_retries=0,
             timeout=self.limits.timeout,
-            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"request": [keep_headers]}),
+            http_client=http_client,
         )
 
     def stream(self, n: int, send: Send[T]) -> Iterator[tuple[int, T]]:
@@ -158,6 +184,42 @@ class Client:
         self.usage.reply_tokens += reply
         for budget in self.limits.budgets:
             budget.add_tokens(prompt + reply)
+
+
+def is_loopback(url: str) -> bool:
+    """Tell whether a URL is on this machine, which no proxy can reach."""
+    host = urlsplit(url).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+        return address.is_loopback or address.is_unspecified
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def proxy_variable(url: str) -> str:
+    """Return the environment variable with the proxy for a URL; "" without one."""
+    parts = urlsplit(url)
+    if is_loopback(url) or proxy_bypass(parts.netloc):
+        return ""
+    return next(iter(_set_variables(f"{parts.scheme}_proxy", "all_proxy")), "")
+
+
+def _unusable_proxy() -> str:
+    """Return the environment variable with a proxy that is not of HTTP; "" without one."""
+    for name in _set_variables("all_proxy", "https_proxy", "http_proxy"):
+        proxy = os.environ[name]
+        try:
+            parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+            if parts.scheme not in ("http", "https") or parts.port == 0:
+                return name
+        except ValueError:  # a port that is no number, a broken address
+            return name
+    return ""
+
+
+def _set_variables(*names: str) -> list[str]:
+    """Return which of these environment variables, or of their capitals, are set."""
+    return [name for pair in names for name in (pair, pair.upper()) if os.environ.get(name)]
 
 
 class _Call(Generic[T]):

@@ -9,10 +9,11 @@ from typing import Any
 
 from bench.core.errors import RunFailed
 from bench.scorers.endpoint.keys import redacted
-from bench.tasks.replies import unfinished_thought
+from bench.tasks.replies import is_tag, plain, unfinished_thought
 
 NO_TEXT = "the server answered without a text"
 NO_LOGPROBS = "the server answered without log-probabilities"
+NO_NUMBER = "the server answered with a log-probability that is not a number of at most 0"
 REFUSED = "refused by the content filter"
 DECLINED = "refused by the model, in a field of its own"
 MORE_TOKENS = "--thinking-tokens or --max-new-tokens"
@@ -20,7 +21,9 @@ MORE_TOKENS = "--thinking-tokens or --max-new-tokens"
 BROKEN_OFF = ("abort", "network_error", "insufficient_system_resource", "error")
 FILTER_REASONS = ("content_filter", "sensitive")
 # Spaces before a word, as tokens have them.
-SPACES = ("", " ", "▁", "Ġ")
+SPACES = " \n▁Ġ"
+# Where servers and relays put a thought that they keep apart from the reply.
+THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 # As OpenAI, Azure, Alibaba, DeepSeek, Moonshot, OpenRouter and Zhipu word it. A key's or an
 # account's risk control is another matter.
 FILTER_WORDS = re.compile(
@@ -40,6 +43,15 @@ LIMIT_WORDS = re.compile(r"max_tokens or model output limit was reached", re.IGN
 UNPAID = re.compile(
     r"insufficient.{0,2}(quota|balance)|exceeded your current quota|余额不足|欠费", re.IGNORECASE
 )
+# How services word the limits of a minute or day, for which some use the words above too.
+RATE_WORDS = re.compile(
+    r"(rate|token|request)s?.{0,2}limit|per.(second|minute|hour|day)|retry (in|after)|try again in"
+    r"|throttl|速率|频率",
+    re.IGNORECASE,
+)
+# When to come again: "Please retry in 1.2s", "try again in 6m0s", "retry after 20 seconds".
+WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[0-9.]{1,9} ?[hms][a-z]{0,6} ?)+)", re.I)
+SECONDS = {"ms": 0.001, "h": 3600.0, "m": 60.0, "s": 1.0}
 # Timeout, conflict, too early, too many; every 5xx is transient too.
 TRANSIENT = (408, 409, 425, 429)
 SURROGATES = re.compile("[\ud800-\udfff]")
@@ -88,32 +100,73 @@ def text_of(choice: dict[str, Any]) -> str:
     return content
 
 
-def first_tokens(choice: dict[str, Any]) -> dict[str, float]:
-    """Return the log-probabilities of the likeliest first tokens that the server reports."""
+def keeps_thought_apart(choice: dict[str, Any]) -> bool:
+    """Tell whether an answer holds a thought in a field or a part of its own."""
+    message = at(choice, "message")
+    content = at(message, "content")
+    parts = content if isinstance(content, list) else []
+    thoughts = [at(message, name) for name in THOUGHT_FIELDS]
+    thoughts += [part for part in parts if at(part, "type") in ("thinking", "reasoning")]
+    return any(str(thought or "").strip() for thought in thoughts)
+
+
+def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
+    """Return the likeliest first tokens that the server reports, with their log-probabilities.
+
+    A token can be there twice: servers write different tokens of a vocabulary alike.
+
+    Raises:
+        Unanswered: a log-probability is not a number of at most 0.
+    """
     first = at(choice, "logprobs", "content", 0)
     top = at(first, "top_logprobs")
-    logprobs: dict[str, float] = {}
-    for entry in [*(top if isinstance(top, list) else []), first]:
+    top = top if isinstance(top, list) else []
+    if at(first, "token") not in [at(entry, "token") for entry in top]:
+        top = [*top, first]
+    tokens: dict[tuple[str, float], None] = {}
+    for entry in top:
         token, value = at(entry, "token"), _logprob(at(entry, "logprob"))
-        if isinstance(token, str) and value is not None:
-            logprobs.setdefault(token, value)
-    return logprobs
+        if isinstance(token, str):
+            if value is None:
+                raise Unanswered(NO_NUMBER)
+            tokens[token, value] = None
+    return list(tokens)
 
 
-def options(logprobs: dict[str, float], wanted: Sequence[str]) -> tuple[list[float], int]:
-    """Return the log-probabilities of the `wanted` tokens, and how many are upper bounds.
+def begins_thought(choice: dict[str, Any], tokens: Sequence[tuple[str, float]]) -> bool:
+    """Tell whether the first token of a reply belongs to a thought."""
+    if keeps_thought_apart(choice) and not text_of(choice).strip():
+        return True
+    return bool(tokens) and is_tag(likeliest(tokens).strip())
 
-    A token that the server does not report is no likelier than the least likely that it does. If
-    none is there, they are looked for with a space before them; if none is there either, the list
-    is empty.
+
+def likeliest(tokens: Sequence[tuple[str, float]]) -> str:
+    """Return the likeliest of some tokens with their log-probabilities."""
+    return max(tokens, key=lambda token: token[1])[0]
+
+
+def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple[list[float], int]:
+    """Return the log-probabilities of the `wanted` options, and how many are upper bounds.
+
+    An option is summed over its spellings: "A", " A", "Ａ". One without any among the `tokens` is
+    no likelier than the least likely of them. The list is empty if all are without.
+
+    Raises:
+        Unanswered: such an option could be the likeliest.
     """
-    for space in SPACES:
-        tokens = [space + token for token in wanted]
-        missing = sum(token not in logprobs for token in tokens)
-        if missing < len(tokens):
-            least = min(logprobs.values())
-            return [logprobs.get(token, least) for token in tokens], missing
-    return [], 0
+    spelt = [(plain(token).strip(SPACES), value) for token, value in tokens]
+    values = [[value for token, value in spelt if token == option] for option in wanted]
+    if not any(values):
+        return [], 0
+    least = min(value for _, value in tokens)
+    sums = [_log_sum(row) if row else least for row in values]
+    missing = [option for option, row in zip(wanted, values, strict=True) if not row]
+    if missing and max(sums) <= least:
+        raise Unanswered(
+            f"{', '.join(missing)} is not among the likeliest first tokens of the reply, and "
+            "could be as likely as the likeliest option; give --read text"
+        )
+    return sums, len(missing)
 
 
 def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
@@ -183,6 +236,15 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return seconds if seconds > 0 else None
 
 
+def wait_in_words(texts: str) -> float | None:
+    """Read the seconds that a server's message asks to wait; None if it does not."""
+    asked = WAIT.search(texts)
+    if not asked:
+        return None
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?) ?(ms|[hms])", asked[1])
+    return sum(float(number) * SECONDS[unit] for number, unit in parts) or None
+
+
 def error_texts(body: object) -> Iterator[str]:
     """Yield the texts of an error: message first, then its codes and the fields that it names.
 
@@ -216,6 +278,12 @@ def clean(text: str, key: str) -> str:
 def first_line(message: str, key: str) -> str:
     """Return the first line of a server's message, cleaned, at most 200 characters."""
     return clean((message.strip().splitlines() or ["no reason given"])[0], key)[:200]
+
+
+def _log_sum(logprobs: Sequence[float]) -> float:
+    """Return the logarithm of the sum of probabilities."""
+    most = max(logprobs)
+    return most + math.log(sum(math.exp(value - most) for value in logprobs))
 
 
 def _part(part: object) -> str:

@@ -4,8 +4,10 @@ vLLM, llama.cpp, Ollama and hosted services have one. The key comes from an envi
 (see `bench.scorers.endpoint.keys`) and is sent to the endpoint's own host only.
 """
 
+import asyncio
 import json
 import os
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,10 +20,11 @@ from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.scorers.base import Answer, Decoding, Model, Options, Tally, each, option_matrix
 from bench.scorers.endpoint import keys, responses
-from bench.scorers.endpoint.chat import LIKELIEST, UNCHANGED, Chat
+from bench.scorers.endpoint.chat import LIKELIEST, UNCHANGED, Chat, thoughts_in
 from bench.scorers.endpoint.client import Client
 from bench.scorers.endpoint.responses import NO_LOGPROBS, Refusal, Retry, Unanswered, at
 from bench.scorers.options import GenerationOptions, Limits
+from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request, Turns
 
 # How to ask for the probabilities of a prompt's tokens: by vLLM's own field, or as in OpenAI's
@@ -30,10 +33,14 @@ OF_PROMPT: dict[str, dict[str, Any]] = {
     "prompt_logprobs": {**UNCHANGED, "seed": 0, "logprobs": 1, "prompt_logprobs": 0},
     "echo": {**UNCHANGED, "seed": 0, "logprobs": 1, "echo": True},
 }
+# How servers say that a key is wrong; with status 403 they also refuse models, fields and regions.
+KEY_WORDS = re.compile(r"key|credential|authenti|unauthori|signature|密钥|鉴权", re.IGNORECASE)
 # Statuses of servers for an unknown field or value, and where they have no completions.
 BAD_FIELD, NO_SUCH_PLACE = (400, 422, 500, 501), (404, 405)
 # A text whose next token is beyond doubt, and how far two probabilities of it may differ, in nats.
 COUNTING, TOLERANCE = "1 2 3 4 5 6 7 8 9", 0.1
+# A question that is quickly answered, and tokens that are enough for a thought before the answer.
+QUESTION, ROOM = f"{COUNTING}\nWhich number comes next? Answer with this number alone.", 2048
 
 
 class Endpoint(Model):
@@ -62,6 +69,7 @@ class Endpoint(Model):
         self._client = Client(self.url, self._key, limits)
         self.tally = Tally()  # nothing is computed here
         self.lacks: dict[str, str] = {}
+        self._chat.thoughts = self._find_thoughts()
         self._chat.likeliest = self._find_likeliest()
         self._of_prompt = self._find_of_prompt()
         self.verbs = tuple(verb for verb in ("nll", "choose", "generate") if verb not in self.lacks)
@@ -195,7 +203,8 @@ class Endpoint(Model):
     ) -> dict[str, Any]:
         """Send a request once, and return the body of the answer, which has a choice."""
         kind = "a chat endpoint" if "messages" in fields else place
-        not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does")
+        by_proxy = self._client.by_proxy
+        not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does{by_proxy}")
         try:
             raw = await connection.post(
                 f"/{place}", cast_to=bytes, body={"model": self.name, **fields}
@@ -207,7 +216,8 @@ class Endpoint(Model):
             raise Retry("no answer in time") from None
         except openai.APIConnectionError as error:
             cause = responses.first_line(_root_cause(error), self._key)
-            raise Retry(f"cannot be reached ({cause}); is the server running?") from None
+            reason = f"cannot be reached ({cause}); is the server running?{by_proxy}"
+            raise Retry(reason) from None
         except (openai.OpenAIError, ValueError, RecursionError):
             raise not_as_expected from None
         prompt, reply = "prompt_tokens", "completion_tokens"
@@ -229,12 +239,18 @@ class Endpoint(Model):
         status, texts = error.status_code, "\n".join(responses.error_texts(error.body))
         responses.check_refused_text(status, texts, self._key)
         reason = f"status {status}: {responses.first_line(texts or error.message, self._key)}"
+        # A page in place of JSON is often that of a proxy.
+        by_proxy = "" if isinstance(error.body, dict | list) else self._client.by_proxy
         transient = status in responses.TRANSIENT or status >= 500
-        if transient and not responses.UNPAID.search(texts):
-            return Retry(reason, status, responses.retry_after(error.response.headers))
-        if status not in (401, 403):
+        after = responses.retry_after(error.response.headers) or responses.wait_in_words(texts)
+        # Some services say of a limit per minute that the quota is exceeded.
+        unpaid = responses.UNPAID.search(texts) and not responses.RATE_WORDS.search(texts)
+        if transient and (after or not unpaid):
+            return Retry(reason + by_proxy, status, after)
+        about_key = status == 401 or (status == 403 and self._blames_key(texts))
+        if not about_key:
             message = f"{self.url}: answered with {reason.replace(': ', ' (', 1)})"
-            return Refusal(message, reason, status, texts)
+            return Refusal(message + by_proxy, reason, status, texts)
         # Some servers repeat part of the key in the message.
         reason = f"the environment variable {self._variable} is wrong"
         if not self._key:
@@ -244,22 +260,52 @@ class Endpoint(Model):
             )
         return Refusal(f"{self.url}: answered with status {status}; {reason}", reason, status)
 
+    def _blames_key(self, texts: str) -> bool:
+        """Tell whether the texts of status 403 are about the key, or do not say what else."""
+        repeats_key = bool(self._key) and (self._key[:4] in texts or self._key[-4:] in texts)
+        return not texts or repeats_key or bool(KEY_WORDS.search(texts))
+
+    def _find_thoughts(self) -> str:
+        """Find out where replies have their thoughts; "" if they have none, or if it is unknown."""
+
+        async def ask(connection: openai.AsyncOpenAI, body: Mapping[str, Any]) -> dict[str, Any]:
+            try:
+                async with asyncio.timeout(self._client.limits.timeout / 2):
+                    return await self._choice(connection, body)
+            except TimeoutError:  # a slow server; its answers may tell
+                return {}
+
+        try:
+            return thoughts_in(self._try(ask, self._chat.with_thought(QUESTION, ROOM)))
+        except Unanswered:
+            return ""
+        except Refusal as refusal:
+            if refusal.status not in BAD_FIELD:
+                raise
+            return ""
+
     def _find_likeliest(self) -> int:
         """Find out how many likeliest tokens the server reports; 0 for none, as `lacks` says."""
-        reason = NO_LOGPROBS
-        for n in LIKELIEST:
+        reason = THINKS if self._chat.thoughts else NO_LOGPROBS
+        for n in () if self._chat.thoughts else LIKELIEST:
             try:
                 choice = self._try(self._choice, self._chat.first_token(COUNTING, n))
-                if len(responses.first_tokens(choice)) > 1:
+                tokens = responses.first_tokens(choice)
+                if responses.begins_thought(choice, tokens):
+                    reason = THINKS
+                elif len(tokens) > 1:
                     return n
                 break
-            except Unanswered:
+            except Unanswered as failure:
+                reason = str(failure)
                 break
             except Refusal as refusal:
-                if refusal.status not in BAD_FIELD:
+                # Without a field; or with the key, but no permission for log-probabilities.
+                if refusal.status not in (*BAD_FIELD, 403):
                     raise
                 reason = refusal.reason
-        self.lacks["choose"] = f"the server tells no probabilities of letters ({reason})"
+        no_letters = f"the server tells no probabilities of letters ({reason})"
+        self.lacks["choose"] = THINKS if reason == THINKS else no_letters
         return 0
 
     def _find_of_prompt(self) -> str:

@@ -1,20 +1,32 @@
 """Causal language models: likelihood of texts, choice among options, generated replies."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from transformers import StopStringCriteria
 
 from bench.core.errors import BadInput
-from bench.scorers.base import Answer, Decoding, Options, digest, each, option_matrix
+from bench.scorers.base import (
+    Answer,
+    Decoding,
+    Options,
+    digest,
+    each,
+    not_finite,
+    option_matrix,
+)
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
 from bench.scorers.local.device import Placement
-from bench.scorers.local.generation import Generator, StopRule, take_sampling
+from bench.scorers.local.generation import Generator, StopRule, take_steps
 from bench.scorers.local.logprobs import LogprobReader, Row
+from bench.scorers.local.spelling import spell
 from bench.scorers.options import GenerationOptions
-from bench.tasks.replies import THOUGHT_TAGS, unfinished_thought
+from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
 from bench.tasks.request import Request, Turns
 
 
@@ -44,34 +56,61 @@ class Causal(LocalModel):
         # where they are not, which is nearly always: the tokenizer then leaves them out itself.
         special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
         special |= set(tokenizer.all_special_ids)
-        tags = {i for i in special if tokenizer.decode([i]).strip() in chain(*THOUGHT_TAGS)}
+        tags = {i for i in special if is_tag(tokenizer.decode([i]).strip())}
         self._hidden = special - tags if tags else set()
+        # The tokens by which a reply opens a thought.
+        names = [token.content for token in tokenizer.added_tokens_decoder.values()]
+        self._openings = [name for name in names if name and opened_tag(name) == name]
         options = self.generation
-        sampling = take_sampling(network.generation_config, options.temperature, options.top_p)
-        if options.top_p is not None and not sampling:
+        steps = take_steps(network, options.temperature, options.top_p)
+        if options.top_p is not None and not steps.sampling:
             raise BadInput(
                 f"--top-p {options.top_p}: {self.id} decodes greedily, without sampling; "
                 "give a --temperature above 0 too"
             )
+        self._ignored = steps.ignored
+        ends = network.generation_config
+        if tokenizer.chat_template and tokenizer.eos_token_id is not None:
+            # A model that was trained on chats can end turns by a token that only its tokenizer
+            # names.
+            named = ends.eos_token_id if ends.eos_token_id is not None else []
+            named = named if isinstance(named, list) else [named]
+            ends.eos_token_id = list(dict.fromkeys([*named, tokenizer.eos_token_id]))
         self._reader = LogprobReader(network, where, tokenizer.pad_token_id or 0)
-        self._generator = Generator(self._reader, sampling)
+        if self._sees_ahead():
+            raise BadInput(
+                f"{self.id}: is no causal language model, because each of its predictions depends "
+                "on the words behind it; if it was trained to fill in masked words, name the "
+                "architecture for that in its config.json (BertForMaskedLM, for example)"
+            )
+        stop = StopStringCriteria(tokenizer, steps.stop_strings) if steps.stop_strings else None
+        self._generator = Generator(self._reader, steps, stop)
+        if not self._generator.in_batches:
+            both = "its replies" if self._reader.in_batches else "its log-probabilities and replies"
+            self.batches = f"one text at a time, because {both} differ in a batch"
         self.tally = self._reader.tally
 
     def describe(self) -> dict[str, Any]:
         return {
             **super().describe(),
             "decoding": self._generator.sampling or "greedy",
+            **({"generation_config_ignored": self._ignored} if self._ignored else {}),
             **self.chat.describe(),
             **self.generation.describe(),
         }
 
-    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        counts = super().count_tokens(requests)
-        prompted = [k for k, request in enumerate(requests) if request.verb != "nll"]
-        texts = [self.chat.render(requests[k].turns) for k in prompted]
-        for k, ids in zip(prompted, self.chat.encode(texts), strict=True):
-            counts[k] = len(ids)
-        return counts
+    def resume(self, described: Mapping[str, Any]) -> None:
+        if "prompt_date" in described:
+            self.chat.date = date.fromisoformat(described["prompt_date"])
+
+    def _sees_ahead(self) -> bool:
+        try:
+            return self._reader.sees_ahead()
+        except Exception as error:  # a model's own code can raise anything
+            reason = f"{type(error).__name__} {error}".strip()
+            raise BadInput(
+                f"{self.id}: cannot be asked as a causal language model ({reason})"
+            ) from error
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token after the first, special tokens included.
@@ -92,34 +131,48 @@ class Causal(LocalModel):
         return self._reader.read([Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in encoded])
 
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
-        """Return the sum of log-probabilities of each option's tokens: float64 [n, k]."""
-        choices = each(options, len(prompts))
+        """Return the sum of log-probabilities of each option's tokens: float64 [n, k].
+
+        The probabilities of a letter's spellings are summed; see `bench.scorers.local.spelling`.
+        """
         # An option behind an open thought would be part of the thought.
         texts = [self.chat.render(prompt, close_thought=True) for prompt in prompts]
-        starts = self.chat.encode(texts)
-        both = [text + option for text, row in zip(texts, choices, strict=True) for option in row]
-        continued = iter(self.chat.encode(both))
-        wanted = [
-            [self._continuation(start, next(continued), option) for option in row]
-            for start, row in zip(starts, choices, strict=True)
+        choices = each(options, len(prompts))
+        items = [
+            [[_row(before, ids) for ids in spellings] for spellings in spelled]
+            for before, spelled in spell(self.id, self.tokenizer, self.chat.encode, texts, choices)
         ]
-        longest = [max((len(line.ids) for line in lines), default=0) for lines in wanted]
+        longest = [max((len(row.ids) for row in chain(*item)), default=0) for item in items]
         self.check_lengths(longest, "the text with its reply")
         # Options that differ in their last token only are read from the same row.
         reads: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
-        for line in chain.from_iterable(wanted):
-            reads.setdefault(line.ids, {}).update(dict.fromkeys(line.reads))
+        for row in chain(*chain(*items)):
+            reads.setdefault(row.ids, {}).update(dict.fromkeys(row.reads))
         rows = [Row(ids, tuple(unique)) for ids, unique in reads.items()]
         values = {
             (row.ids, read): value
             for row, row_values in zip(rows, self._reader.read(rows), strict=True)
             for read, value in zip(row.reads, row_values, strict=True)
         }
-        sums = [
-            [sum(values[line.ids, read] for read in line.reads) for line in lines]
-            for lines in wanted
-        ]
+
+        def logprob(spellings: Sequence[Row]) -> float:
+            sums = [sum(values[row.ids, read] for read in row.reads) for row in spellings]
+            with np.errstate(invalid="ignore"):  # NaN stays NaN
+                return float(np.logaddexp.reduce(sums))
+
+        sums = [[logprob(spellings) for spellings in item] for item in items]
         return option_matrix(sums, prompts, options)
+
+    def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
+        answers = super()._ask(requests)
+        by_letters = any(len(option) == 1 for request in requests for option in request.options)
+        if not (by_letters and self._openings) or self.generation.thinking_tokens == 0:
+            yield from answers
+            return
+        thoughts = self.choose([request.turns for request in requests], self._openings)
+        for answer, row in zip(answers, thoughts, strict=True):
+            thinks = row.max() > max(answer.logprobs or [np.inf])
+            yield Answer("", error=THINKS) if thinks else answer
 
     def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
         """Generate replies as the options or the model's configuration say, or greedily.
@@ -141,10 +194,12 @@ class Causal(LocalModel):
         unique = list(dict.fromkeys(keys))
         option = "--thinking-tokens" if self.generation.thinking_tokens else "--max-new-tokens"
         replies = {}
-        for key, (ids, cut) in zip(unique, self._generator.generate(unique, rule), strict=True):
-            text = self._decode(ids)
-            error = unfinished_thought(text, key[2], cut, option)
-            replies[key] = Answer(text, error=error, cut=cut)
+        for key, reply in zip(unique, self._generator.generate(unique, rule), strict=True):
+            text = self._decode(reply.ids[reply.start :])
+            error = unfinished_thought(text, key[2], reply.cut, option)
+            if reply.broken:
+                text, error = "", not_finite([math.nan], self.remedy)
+            replies[key] = Answer(text, error=error, cut=reply.cut)
         return [replies[key] for key in keys]
 
     def _decode(self, ids: Sequence[int]) -> str:
@@ -152,11 +207,8 @@ class Causal(LocalModel):
         shown = [i for i in ids if i not in self._hidden] if self._hidden else ids
         return str(self.tokenizer.decode(shown, skip_special_tokens=not self._hidden))
 
-    def _continuation(self, start: list[int], continued: list[int], option: str) -> Row:
-        """Return the text with the option, without the last token, and the option's tokens."""
-        n = len(start)
-        if continued[:n] != start or len(continued) == n:
-            # The tokenizer merged across the boundary, so the option is encoded by itself.
-            own: list[int] = self.tokenizer(option, add_special_tokens=False)["input_ids"]
-            continued = start + own
-        return Row(tuple(continued[:-1]), tuple(enumerate(continued[n:], n - 1)))
+
+def _row(before: tuple[int, ...], option: tuple[int, ...]) -> Row:
+    """Return a text with an option, without the last token, and the option's tokens to read."""
+    ids = before + option
+    return Row(ids[:-1], tuple(enumerate(option, len(before) - 1)))

@@ -7,8 +7,13 @@ own special tokens stay special.
 """
 
 import re
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
 from itertools import cycle
+from types import FrameType
 from typing import Any
 
 import jinja2
@@ -18,7 +23,7 @@ from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.scorers.base import messages
 from bench.scorers.options import GenerationOptions
-from bench.tasks.replies import THOUGHT_TAGS
+from bench.tasks.replies import closing_tag, opened_tag
 from bench.tasks.request import Turns
 
 # Put around the name of a special token in a message. Unicode assigns these to no character.
@@ -26,6 +31,12 @@ OPEN, CLOSE = "\ufdd0", "\ufdd1"
 MARKED = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")
 # The argument by which chat templates switch thinking off.
 SWITCH = "enable_thinking"
+# A question that has to be in the text that a chat template makes of it.
+PROBE = "Where is the book?"
+# Seconds that a chat template may take for a conversation; it takes less than a thousandth.
+SECONDS = 5.0
+# Parts of a date and time in the format of `strftime`.
+DATE_PARTS = "aAbBcdGHIjmMpSuUVwWxXyY"
 # What transformers has in templates beyond Jinja.
 GENERATION_TAG = re.compile(r"\{%-?\s*(end)?generation\s*-?%\}")
 # Arguments of chat templates that users cannot give.
@@ -46,6 +57,10 @@ class ChatFormatter:
         model: the tokenizer's model, for errors.
         n_trailing: how many special tokens the tokenizer puts after a text.
         generation: refused if the chat template cannot do what it asks for.
+
+    Attributes:
+        date: for chat templates that write today's date. It is that of the run's beginning, so
+            that a run that is continued later has the same prompts.
     """
 
     def __init__(
@@ -59,7 +74,9 @@ class ChatFormatter:
         self._special = re.compile("|".join(map(re.escape, longest_first))) if names else None
         self._system, self._arguments = generation.system, dict(generation.template_arguments)
         self._thinking_off = generation.thinking_tokens == 0
-        self._thoughts = ""
+        self._thoughts, self._in_parts = "", False
+        self.date = date.today()
+        self._is_dated = "strftime_now" in str(tokenizer.chat_template or "")
         generation.refuse(["request_fields"], f"{model} is no endpoint, and is sent no requests")
         if tokenizer.chat_template:
             self._check_template()
@@ -69,6 +86,8 @@ class ChatFormatter:
     def describe(self) -> dict[str, Any]:
         """Return the fields of `run.json` that differ from the usual ones."""
         about = {"thoughts": self._thoughts} if self._thoughts else {}
+        if self._is_dated:
+            about["prompt_date"] = self.date.isoformat()
         if self._system and not self.tokenizer.chat_template:
             about["prompted_as"] = (
                 "bare text behind the system message and a blank line "
@@ -88,16 +107,18 @@ class ChatFormatter:
         text = self._fill_template(turns)
         if (close_thought or self._thinking_off) and self.opens_thought(prompt, text):
             # As templates write an empty thought.
-            return f"{text.rstrip()}\n\n{dict(THOUGHT_TAGS)[_opening(text)]}\n\n"
+            return f"{text.rstrip()}\n\n{closing_tag(opened_tag(text))}\n\n"
         return text
 
     def opens_thought(self, prompt: Turns, text: str) -> bool:
         """Tell whether the chat template ended `text`, the rendered `prompt`, inside a thought."""
-        if not self.tokenizer.chat_template or not _opening(text):
+        if not self.tokenizer.chat_template or not opened_tag(text):
             return False
         turns = [prompt] if isinstance(prompt, str) else list(prompt)
-        # The prompt itself may end with the tag; then another prompt shows what the template does.
-        return not _opening(turns[-1]) or bool(_opening(self._fill_template([*turns[:-1], "?"])))
+        if not opened_tag(turns[-1]):
+            return True
+        # The prompt itself ends with a tag; another prompt shows what the template does.
+        return bool(opened_tag(self._fill_template([*turns[:-1], "?"])))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of texts that are to be continued."""
@@ -123,17 +144,38 @@ class ChatFormatter:
         return result
 
     def _fill_template(self, turns: Sequence[str]) -> str:
-        conversation = messages(tuple(map(self._mark, turns)), self._mark(self._system))
+        conversation: list[dict[str, Any]] = []
+        for message in messages(tuple(map(self._mark, turns)), self._mark(self._system)):
+            parts = [{"type": "text", "text": message["content"]}]
+            conversation.append({**message, "content": parts} if self._in_parts else message)
         try:
             # In Jinja's sandbox, so that a template can neither run code nor read files.
-            text = self.tokenizer.apply_chat_template(
-                conversation, tokenize=False, add_generation_prompt=True, **self._arguments
-            )
+            with _time_limit(SECONDS):
+                text = self.tokenizer.apply_chat_template(
+                    conversation,
+                    chat_template=self._template(),
+                    tokenize=False,
+                    add_generation_prompt=True,
+                    **self._arguments,
+                )
         except Exception as error:  # templates of others can be wrong in any way
             raise BadInput(
                 f"{self.model}: its chat template cannot be used ({type(error).__name__}: {error})"
             ) from error
         return str(text)
+
+    def _template(self) -> str | None:
+        """Return the chat template, with the run's date; None for the tokenizer's own."""
+        if not self._is_dated:
+            return None
+        values = {"%e": f"{self.date.day:2}"}
+        for part in DATE_PARTS:
+            value = self.date.strftime(f"%{part}")
+            values |= {f"%{part}": value, f"%-{part}": value.lstrip("0") or "0"}
+        parts = "".join(f" | replace({name!r}, {value!r})" for name, value in values.items())
+        # In place of the function of transformers that writes today's date.
+        today = f"{{% macro strftime_now(format) %}}{{{{ format{parts} }}}}{{% endmacro %}}\n"
+        return today + str(self.tokenizer.get_chat_template())
 
     def _mark(self, text: str) -> str:
         if not self._special:
@@ -161,14 +203,26 @@ class ChatFormatter:
             self._arguments.setdefault(SWITCH, False)
         problem = ""
         try:
-            text = self._fill_template(["?"])
+            text = self._fill_template([PROBE])
+            if PROBE not in text:
+                # Templates of models that see images expect a list of parts.
+                self._in_parts = True
+                text = self._fill_template([PROBE])
+            if PROBE not in text:
+                raise BadInput(
+                    f"{self.model}: its chat template leaves out the question; correct the "
+                    "template in its files"
+                )
             if self._mark(self._system).strip() not in text:
                 problem = "leaves out the system message"
-        except BadInput as error:  # without a system message, asking the model says so
+        except BadInput as error:
+            if not error.__cause__ or isinstance(error.__cause__, TimeoutError):
+                raise
+            # Without a system message, asking the model says so.
             text, problem = "", f"takes no system message ({error.__cause__})"
         if self._system and problem:
             raise BadInput(f"--system: the chat template of {self.model} {problem}; leave it out")
-        opening = _opening(text)
+        opening = opened_tag(text)
         closed = f"opens {opening}, which is closed at once" if opening else "has no switch"
         if self._thinking_off:
             switched = has_switch and not opening
@@ -183,9 +237,22 @@ class ChatFormatter:
             )
 
 
-def _opening(text: str) -> str:
-    """Return the tag of a thought that a text ends with, "" if it ends otherwise."""
-    return next((tag for tag, _ in THOUGHT_TAGS if text.rstrip().endswith(tag)), "")
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in a chat template that takes longer, in any thread."""
+    end, before = time.monotonic() + seconds, sys.gettrace()
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if time.monotonic() > end:
+            raise TimeoutError(f"it takes longer than {seconds:g} seconds")
+        # Only the template's own lines, because tracing is slow.
+        return trace if frame.f_code.co_filename == "<template>" else None
+
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 def _variables(template: str) -> list[str]:

@@ -1,11 +1,17 @@
 """What local models share: tokenizers, limits of length, and the frame of `LocalModel`."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+import numpy as np
+import torch
+from gguf import GGUFReader
+from tokenizers import Tokenizer, pre_tokenizers
+from transformers import AutoTokenizer, BatchEncoding, PreTrainedTokenizerFast
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.quantizers import AutoHfQuantizer
 from transformers.utils import logging as transformers_logging
@@ -13,7 +19,6 @@ from transformers.utils import logging as transformers_logging
 from bench.core.errors import BadInput
 from bench.scorers.base import Model, Tally, TooLong, digest
 from bench.scorers.local.device import Placement, batches
-from bench.tasks.request import Request
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -24,12 +29,33 @@ for backend in ("bitsandbytes", "torchao"):
 
 # What can be done with a checkpoint that transformers cannot load here.
 SERVE = "serve it, with vLLM for example, and give openai:NAME@URL"
+# Lines on which tokenizers differ: by digits, blanks, line breaks, punctuation, case and forms of
+# letters.
+LINES = (
+    "In 2024, 12345 people paid $3.50 for 7 books, didn't they?",
+    "  two  blanks,   three, a tab\tand\n\none  line break \r\n 4\n\n5\n  678 ",
+    "他有20本书，共1,250元。\n\n“真的吗？”她问……  第 3 天\n\n\n4 个人",
+    "The Nurse's CAFÉ isn't naïve; \u212be\u0301 \ufb01 ＡＢＣ１２３，：；（一）🙂",
+    "def f(x_1): return {'a': x_1**2}  # 注释",
+)
+# How GGUF files say that digits are split one by one, and that texts are split as by GPT-2.
+SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
+AS_GPT2 = ("default", "gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "mellum")
+
+
+# What to do about numbers that are not finite, by the dtype at hand.
+REMEDIES = {
+    torch.float16: "float16 overflows on this model; use --dtype bfloat16 or float32",
+    torch.bfloat16: "bfloat16 may be too coarse for this model; use --dtype float32",
+}
 
 
 class LocalModel(Model):
     """A network with its tokenizer on this machine."""
 
     kind: str
+    # Why texts are asked one at a time, for `run.json`.
+    batches = ""
 
     def __init__(
         self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]
@@ -39,6 +65,9 @@ class LocalModel(Model):
         self.id = str(identity["id"])  # for messages
         self.tally = Tally()
         self.tokenizer_identity = tokenizer_identity(tokenizer)
+        self.remedy = REMEDIES.get(
+            where.dtype, "its weights may be damaged; compare the files with the released ones"
+        )
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -47,15 +76,8 @@ class LocalModel(Model):
             **self.where.describe(),
             **self.tokenizer_identity,
             "parameters": self.network.num_parameters(),
+            **({"batches": self.batches} if self.batches else {}),
         }
-
-    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        """Count the tokens of each request as the model reads it."""
-        rows = [
-            (request.prompt, request.hypothesis) if request.verb == "classify" else (request.text,)
-            for request in requests
-        ]
-        return [len(self.tokenizer(*row)["input_ids"]) for row in rows]
 
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
         """Raise TooLong for texts beyond the model's positions or `at_most`; nothing is cut.
@@ -78,13 +100,32 @@ class LocalModel(Model):
             },
         )
 
+    def check_batches(self, ask: Callable[[Sequence[Any]], Any], texts: Sequence[Any]) -> None:
+        """Ask one text at a time from now on, if a batch of `texts` gives other numbers.
+
+        This happens without a pad token, for example, or with one that the model does not know.
+        """
+        tolerance = 1e-3 if self.where.dtype == torch.float32 else 0.1
+        try:
+            together = np.concatenate([np.ravel(row) for row in ask(texts)])
+            alone = np.concatenate([np.ravel(ask([text])[0]) for text in texts])
+            agree = np.allclose(together, alone, rtol=tolerance, atol=tolerance, equal_nan=True)
+        except Exception:  # a model's own code can raise anything
+            agree = False
+        if not agree:
+            self.where = replace(self.where, batch_tokens=1)
+            self.batches = "one text at a time, because its numbers differ in a batch"
+        self.tally = Tally()  # without the test
+
     def padded_batches(self, encoded: Mapping[str, Any]) -> Iterator[tuple[list[int], Any]]:
         """Yield positions of encoded texts of similar length, and their tensors on the device."""
         lengths = [len(ids) for ids in encoded["input_ids"]]
         self.tally.asked += sum(lengths)
         for numbers in batches(lengths, self.where.batch_tokens):
             rows = {name: [values[i] for i in numbers] for name, values in encoded.items()}
-            batch = self.tokenizer.pad(rows, return_tensors="pt").to(self.where.device)
+            if len(numbers) > 1:
+                rows = self.tokenizer.pad(rows)
+            batch = BatchEncoding(rows, tensor_type="pt").to(self.where.device)
             self.tally.computed += batch["input_ids"].numel()
             yield numbers, batch
 
@@ -98,36 +139,108 @@ def n_positions(network: Any) -> int | None:
     known: int | None = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
     unused = getattr(table, "padding_idx", None)
-    return known if known is None or unused is None else known - unused - 1
+    if known is None or known < 0:  # XLNet has -1, because its positions are relative
+        return None
+    return known if unused is None else known - unused - 1
 
 
-def tokenizer_of(path: str, options: dict[str, Any]) -> Any:
-    """Load the tokenizer in a folder or a GGUF file."""
-    declared = {} if "gguf_file" in options else get_tokenizer_config(path)
-    # Where a checkpoint declares that its tokenizer.json is complete, that is used as it is: for
-    # some architectures (such as Qwen2) AutoTokenizer takes the family's own splitting instead,
-    # and leaves nothing of a text in another vocabulary.
+def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
+    """Load the tokenizer in a folder or a GGUF file, and say which one it is.
+
+    Classes of transformers build parts of a tokenizer anew, such as how a text is split, whatever
+    tokenizer.json says of them. The model was trained on the tokens of the file, so its parts
+    are taken.
+
+    Raises:
+        BadInput: lines of text have other tokens than by the file nevertheless.
+    """
+    if "gguf_file" in options:
+        return gguf_tokenizer(path, options)
+    declared = get_tokenizer_config(path)
+    own_code = "auto_map" in declared
+    # A checkpoint that declares its tokenizer.json to be complete needs no class of a family, with
+    # special tokens of that family's own.
     complete = declared.get("tokenizer_class") in ("TokenizersBackend", "PreTrainedTokenizerFast")
-    factory = PreTrainedTokenizerFast if complete and "auto_map" not in declared else AutoTokenizer
-    return factory.from_pretrained(path, **options)
+    factory = PreTrainedTokenizerFast if complete and not own_code else AutoTokenizer
+    tokenizer = factory.from_pretrained(path, **options)
+    kind, file = type(tokenizer).__name__, Path(path) / "tokenizer.json"
+    if own_code and options.get("trust_remote_code"):
+        return tokenizer, f"{kind}, code that comes with the model"
+    if not file.is_file():
+        return tokenizer, f"{kind} (the model has no tokenizer.json)"
+    reference = Tokenizer.from_file(str(file))
+    reference.no_truncation()
+    reference.no_padding()
+    differs = not _agree(tokenizer, reference)
+    if backend := getattr(tokenizer, "backend_tokenizer", None):
+        for part in ("normalizer", "pre_tokenizer", "model", "decoder"):
+            setattr(backend, part, getattr(reference, part))
+    if not _agree(tokenizer, reference):
+        raise BadInput(
+            f"{file}: the class {kind} makes other tokens than this file; name "
+            "PreTrainedTokenizerFast as tokenizer_class in tokenizer_config.json"
+        )
+    return tokenizer, "tokenizer.json" + f", from which the class {kind} differs" * differs
+
+
+def _agree(tokenizer: Any, reference: Tokenizer) -> bool:
+    """Tell whether both make the same tokens of `LINES`."""
+    return all(
+        tokenizer(line, add_special_tokens=False)["input_ids"]
+        == reference.encode(line, add_special_tokens=False).ids
+        for line in LINES
+    )
+
+
+def gguf_tokenizer(path: str, options: dict[str, Any]) -> tuple[Any, str]:
+    """Load the tokenizer that transformers builds from a GGUF file, and say which one it is.
+
+    A GGUF file names how a text is split before bytes are merged, by llama.cpp's names. Where
+    transformers does not know a name, it splits as GPT-2 does.
+
+    Raises:
+        BadInput: a text is split in a way that is not known here.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(path, **options)
+    file = Path(path) / options["gguf_file"]
+    field = GGUFReader(file).get_field("tokenizer.ggml.pre")
+    name = str(field.contents()) if field else "default"
+    backend = tokenizer.backend_tokenizer
+    if isinstance(backend.pre_tokenizer, pre_tokenizers.ByteLevel):
+        if name in SINGLE_DIGITS:
+            digits = pre_tokenizers.Digits(individual_digits=True)
+            backend.pre_tokenizer = pre_tokenizers.Sequence([digits, backend.pre_tokenizer])
+        elif name not in AS_GPT2:
+            raise BadInput(
+                f"{file}: splits texts as {name} (tokenizer.ggml.pre), which is not known here, so "
+                f"the tokens would be others than in training; give the model's folder with its "
+                f"tokenizer.json, or {SERVE}"
+            )
+    return tokenizer, f"of the GGUF file (texts are split as {name})"
 
 
 def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:
     """Return what `run.json` keeps of a tokenizer."""
-    template, bos = getattr(tokenizer, "chat_template", None), tokenizer.bos_token_id
+    template = getattr(tokenizer, "chat_template", None)
     return {
         "tokenizer_hash": digest(sorted(tokenizer.get_vocab().items())),
         "chat_template_hash": digest(template) if template else None,
         "prompted_as": "chat turn" if template else "bare text (the model has no chat template)",
-        # Without a first special token, the first token of a text has no likelihood.
-        "adds_bos": bos is not None and bool(tokenizer("a")["input_ids"][:1] == [bos]),
+        # Without a first special token, the first token of a text has no likelihood. Some
+        # tokenizers put others there than their bos_token: [CLS], or [gMASK] and <sop>.
+        "adds_bos": _special_tokens_mask(tokenizer)[:1] == [1],
     }
 
 
 def n_trailing_special_tokens(tokenizer: Any) -> int:
     """Count the special tokens that the tokenizer puts after a text, such as BERT's [SEP]."""
-    special = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
-    return len(list(takewhile(bool, reversed(special))))
+    return len(list(takewhile(bool, reversed(_special_tokens_mask(tokenizer)))))
+
+
+def _special_tokens_mask(tokenizer: Any) -> list[int]:
+    """Return 1 for each token that the tokenizer adds to a text of one letter, 0 for its own."""
+    mask: list[int] = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
+    return mask
 
 
 def quantization(model: str, config: Any) -> str:

@@ -37,6 +37,7 @@ class Classifier(LocalModel):
     ) -> None:
         super().__init__(network, tokenizer, where, identity)
         self.columns = label_columns(network.config.id2label, self.id, label_names)
+        self.check_batches(self.classify, [("a", "a"), ("a, a, a.", "a")])
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "labels": dict(zip(LABELS, self.columns, strict=True))}
@@ -65,8 +66,11 @@ class Classifier(LocalModel):
         that it was not trained in. A language may have no pairs.
         """
         rows = [row for row in probe_pairs() if row["language"] in languages]
-        labels = self.classify([(row["premise"], row["hypothesis"]) for row in rows]).argmax(1)
-        return [{**row, "found": LABELS[k]} for row, k in zip(rows, labels, strict=True)]
+        probabilities = self.classify([(row["premise"], row["hypothesis"]) for row in rows])
+        labels = [
+            "nan" if np.isnan(row).any() else LABELS[int(row.argmax())] for row in probabilities
+        ]
+        return [{**row, "found": name} for row, name in zip(rows, labels, strict=True)]
 
 
 def probe_pairs() -> list[dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from bench.scorers.base import Options, each, option_matrix
 from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
 from bench.scorers.local.device import Placement, batches
 from bench.scorers.local.logprobs import padded
+from bench.scorers.local.spelling import spell
 from bench.tasks.request import Turns
 
 
@@ -36,16 +37,22 @@ class Masked(LocalModel):
             raise BadInput(
                 f"{self.id}: its tokenizer has no mask token, so it is not usable as a masked model"
             )
-        self._n_trailing = n_trailing_special_tokens(tokenizer)
+        # The special tokens after a text.
+        n_trailing = n_trailing_special_tokens(tokenizer)
+        self._end = tokenizer("a")["input_ids"][-n_trailing:] if n_trailing else []
+        self.check_batches(self.token_logprobs, ["a", "a, a, a."])
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token given all others, without special tokens.
+
+        The token for unknown words counts as any other: without it, two sentences that differ in a
+        word outside the vocabulary would be as likely as each other.
 
         `bos` changes nothing: the model has special tokens at both ends anyway.
         """
         encoded = [self.tokenizer(text)["input_ids"] for text in texts]
         self.check_lengths(list(map(len, encoded)), "the text", self.tokenizer.model_max_length)
-        special = set(self.tokenizer.all_special_ids)
+        special = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
         return self._masked(
             encoded, [[i for i, token in enumerate(ids) if token not in special] for ids in encoded]
         )
@@ -56,21 +63,31 @@ class Masked(LocalModel):
         Each token of the option is masked in turn, given the prompt and the option's other tokens.
         CrowS-Pairs (Nangia et al., EMNLP 2020) scores the tokens that two sentences share, given
         those in which they differ; here that would be the prompt's, given the option. Turns of a
-        conversation are joined by line breaks.
+        conversation are joined by line breaks. The probabilities of a letter's spellings are
+        summed; see `bench.scorers.local.spelling`.
         """
         choices = each(options, len(prompts))
+        texts = list(map(_joined, prompts))
+        items = spell(self.id, self.tokenizer, self._encode, texts, choices)
         encoded, positions, longest = [], [], []
-        for text, row in zip(map(_joined, prompts), choices, strict=True):
-            ids = self.tokenizer(text)["input_ids"]
-            end = len(ids) - self._n_trailing
-            for option in row:
-                tokens = self.tokenizer(option, add_special_tokens=False)["input_ids"]
-                encoded.append(ids[:end] + tokens + ids[end:])
-                positions.append(list(range(end, end + len(tokens))))
-            longest.append(max(map(len, encoded[len(encoded) - len(row) :]), default=0))
+        for before, spelled in items:
+            for ids in chain(*spelled):
+                encoded.append([*before, *ids, *self._end])
+                positions.append(list(range(len(before), len(before) + len(ids))))
+            most = max(map(len, chain(*spelled)), default=0)
+            longest.append(len(before) + most + len(self._end))
         self.check_lengths(longest, "the text with its reply", self.tokenizer.model_max_length)
         sums = iter([float(row.sum()) for row in self._masked(encoded, positions)])
-        return option_matrix([[next(sums) for _ in row] for row in choices], prompts, options)
+        values = [
+            [float(np.logaddexp.reduce([next(sums) for _ in option])) for option in item.options]
+            for item in items
+        ]
+        return option_matrix(values, prompts, options)
+
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of texts without the special tokens at their ends."""
+        encoded = self.tokenizer(list(texts))["input_ids"] if texts else []
+        return [ids[: len(ids) - len(self._end)] for ids in encoded]
 
     @torch.inference_mode()
     def _masked(
@@ -93,6 +110,7 @@ class Masked(LocalModel):
         for numbers in batches([len(ids) for ids, _ in texts], self.where.batch_tokens):
             batch = [texts[k] for k in numbers]
             padding = self.tokenizer.pad_token_id or 0
+            padding = padding if padding < self.network.config.get_text_config().vocab_size else 0
             ids, mask = padded([text for text, _ in batch], padding, self.where.device)
             self.tally.computed += ids.numel()
             with reading_at(self.network, [place for _, place in batch]):
@@ -122,6 +140,12 @@ class MultipleChoice(LocalModel):
     verbs = ("choose",)
     # The head never saw letters, but the options themselves.
     reads = ("options",)
+
+    def __init__(
+        self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]
+    ) -> None:
+        super().__init__(network, tokenizer, where, identity)
+        self.check_batches(lambda texts: self.choose(texts, ("a", "a, a")), ["a", "a, a, a."])
 
     @torch.inference_mode()
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:

@@ -6,13 +6,13 @@ rest.
 """
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from transformers import (
+    GenerationConfig,
     LogitsProcessor,
     LogitsProcessorList,
     StoppingCriteria,
@@ -21,9 +21,10 @@ from transformers import (
 from transformers import generation as steps_on_logits
 from transformers.cache_utils import Cache, DynamicLayer
 
+from bench.core.errors import BadInput
 from bench.scorers.local.device import batch_size, free_memory
-from bench.scorers.local.logprobs import LogprobReader, padded
-from bench.tasks.replies import THOUGHT_TAGS
+from bench.scorers.local.logprobs import LogprobReader, close, padded, trial_ids
+from bench.tasks.replies import LONGEST_TAG, is_thinking
 from bench.tasks.request import Until
 
 # Replies are generated in batches of so many times the tokens: each step has one token per text,
@@ -34,16 +35,54 @@ MEMORY_SHARE = 0.25
 # The share of a batch that has to end before it is rebuilt.
 REBUILD_SHARE = 0.5
 
-
-# How many last tokens hold a tag that was just completed, at one byte per token.
-WINDOW = 2 * max(len(tag.encode()) for pair in THOUGHT_TAGS for tag in pair)
-# Steps on the logits by their name in a generation configuration, and the values without effect.
+# Steps on the logits by their name in a generation configuration, and the values without effect, in
+# the order of transformers.
 SAMPLING: dict[str, tuple[Any, float]] = {
     "temperature": (steps_on_logits.TemperatureLogitsWarper, 1.0),
     "top_k": (steps_on_logits.TopKLogitsWarper, 0),
     "top_p": (steps_on_logits.TopPLogitsWarper, 1.0),
     "min_p": (steps_on_logits.MinPLogitsWarper, 0.0),
+    "typical_p": (steps_on_logits.TypicalLogitsWarper, 1.0),
+    "epsilon_cutoff": (steps_on_logits.EpsilonLogitsWarper, 0.0),
+    "eta_cutoff": (steps_on_logits.EtaLogitsWarper, 0.0),
 }
+# Those of SAMPLING that are always recorded.
+USUAL = ("temperature", "top_k", "top_p", "min_p")
+# Entries of a generation configuration that change the logits by the tokens before.
+PENALTIES = (
+    "repetition_penalty",
+    "encoder_repetition_penalty",
+    "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size",
+    "bad_words_ids",
+    "sequence_bias",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "min_length",
+    "min_new_tokens",
+    "exponential_decay_length_penalty",
+)
+# Entries that the workbench sets itself, or that change no reply.
+OTHERS = (
+    "do_sample",
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "max_length",
+    "max_new_tokens",
+    "renormalize_logits",
+    "use_cache",
+    "cache_implementation",
+    "cache_config",
+    "return_dict_in_generate",
+    "output_attentions",
+    "output_hidden_states",
+    "output_logits",
+    "output_scores",
+    "transformers_version",
+)
+# Prompts and steps of replies when a model is tested.
+TRIAL_PROMPTS, TRIAL_STEPS = (12, 3), 4
 
 
 @dataclass(slots=True)
@@ -58,6 +97,7 @@ class Reply:
         thinking: whether a thought is open.
         answer_start: tokens of the reply before its answer, those of a closed thought.
         cut: whether it ended at a limit of tokens.
+        broken: whether it ended at logits that are not finite.
     """
 
     ids: list[int]
@@ -67,6 +107,7 @@ class Reply:
     thinking: bool
     answer_start: int = 0
     cut: bool = False
+    broken: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,12 +136,11 @@ class StopRule:
         Notes in `reply` where its last token opened or closed a thought.
         """
         ids = reply.ids[reply.start :]
-        text = self.decode(ids[-WINDOW:])
-        opening, closing = (max(text.rfind(pair[k]) for pair in THOUGHT_TAGS) for k in (0, 1))
-        if reply.thinking and closing > opening:
-            reply.thinking, reply.answer_start = False, len(ids)
-        elif opening > closing:
-            reply.thinking = True
+        # A token has one byte at least, so these hold a tag that was just completed.
+        thinking = is_thinking(self.decode(ids[-LONGEST_TAG:]), reply.thinking)
+        if reply.thinking and not thinking:
+            reply.answer_start = len(ids)
+        reply.thinking = thinking
         enough = self.until is not None and not reply.thinking and self.until(self.decode(ids))
         if self.thought_tokens is None:
             return enough, len(ids) >= self.answer_tokens
@@ -112,12 +152,18 @@ class StopRule:
 class Generator:
     """Generates replies, and counts tokens in the tally of its `reader`.
 
-    `sampling` comes from `take_sampling`; empty for greedy decoding.
+    `sampling` is empty for greedy decoding. `in_batches` tells whether a batch of prompts has the
+    same replies as each alone; otherwise replies are generated one at a time.
     """
 
-    def __init__(self, reader: LogprobReader, sampling: dict[str, Any]) -> None:
+    def __init__(
+        self, reader: LogprobReader, steps: "Steps", stop: StoppingCriteria | None
+    ) -> None:
         self.reader, self.network, self.where = reader, reader.network, reader.where
-        self.sampling = sampling
+        self.sampling, self.stop = steps.sampling, stop
+        self._penalties = GenerationConfig(**steps.penalties) if steps.penalties else None
+        self._check_penalties()
+        self.in_batches = reader.in_batches and self._batches_agree()
         # Halved for good when a batch does not fit into memory.
         factor = ON_CPU if self.where.device.type == "cpu" else ON_ACCELERATOR
         self._tokens = self.where.batch_tokens * factor
@@ -126,8 +172,8 @@ class Generator:
     @torch.inference_mode()
     def generate(
         self, requests: Sequence[tuple[Sequence[int], str, bool]], rule: StopRule
-    ) -> list[tuple[list[int], bool]]:
-        """Generate replies: their token ids, and whether they were cut at a limit of tokens.
+    ) -> list[Reply]:
+        """Generate replies.
 
         A request is the token ids of a prompt, the seed ("" for greedy decoding), and whether the
         prompt has opened a thought.
@@ -137,13 +183,16 @@ class Generator:
         ]
         # Neighbours begin alike, and have similar lengths.
         waiting = sorted(replies, key=lambda reply: reply.ids)
-        shared = bool(replies) and self.reader.can_prefill([reply.start for reply in replies])
+        starts = [reply.start for reply in replies]
+        shared = min(starts, default=0) > 1 and self.reader.can_share(starts)
+        longest = [start + rule.limit for start in starts]
+        together = self.in_batches and self.reader.can_batch(longest)
         live: list[Reply] = []
         cache, rows = None, list[int]()
         memory = MEMORY_SHARE * min(free_memory(self.where.device) / self._token_bytes, 2**40)
         while waiting or live:
             lengths = [len(reply.ids) + reply.left for reply in live + waiting]
-            size = batch_size(lengths, min(self._tokens, int(memory)))
+            size = batch_size(lengths, min(self._tokens, int(memory)) if together else 1)
             new = max(size - len(live), 0)
             batch, rest = live + waiting[:new], waiting[new:]
             try:
@@ -159,7 +208,58 @@ class Generator:
             rows = [row for row, ended in enumerate(over) if not ended]
             live, waiting = [batch[row] for row in rows], rest
         self.reader.tally.asked += sum(len(reply.ids) for reply in replies)
-        return [(reply.ids[reply.start :], reply.cut) for reply in replies]
+        return replies
+
+    @torch.inference_mode()
+    def _batches_agree(self) -> bool:
+        """Tell whether prompts in a padded batch are continued as each one alone."""
+        ids = trial_ids(self.network, sum(TRIAL_PROMPTS)).tolist()
+        prompts = [ids[: TRIAL_PROMPTS[0]], ids[TRIAL_PROMPTS[0] :]]
+        padding, device = self.reader.padding, self.where.device
+        batch, mask = padded(prompts, padding, device, left=True)
+        try:
+            out = self.network.generate(
+                input_ids=batch,
+                attention_mask=mask,
+                max_new_tokens=TRIAL_STEPS,
+                do_sample=False,
+                output_logits=True,
+                return_dict_in_generate=True,
+                pad_token_id=padding,
+            )
+            written = out.sequences[:, batch.shape[1] :].tolist()
+            logits = torch.stack(out.logits, 1)
+            for prompt, tokens, together in zip(prompts, written, logits, strict=True):
+                text = torch.tensor([prompt + tokens], device=device)
+                alone = self.network(input_ids=text, use_cache=False).logits[
+                    0, len(prompt) - 1 : -1
+                ]
+                if not close(together, alone, self.network.dtype):
+                    return False
+        # A model's own code can raise anything.
+        except Exception:
+            return False
+        return True
+
+    def _check_penalties(self) -> None:
+        """Refuse penalties with values that are not allowed; forget those without effect."""
+        try:
+            if not self._penalties_of(Reply([0], 1, 1, "", False), torch.tensor([0])):
+                self._penalties = None
+        except (ValueError, TypeError) as error:
+            raise BadInput(
+                f"generation_config.json of the model: {error}; correct or remove the entry"
+            ) from error
+
+    def _penalties_of(self, reply: Reply, ends: torch.Tensor) -> LogitsProcessorList:
+        """Return the penalties on the logits of a reply's tokens."""
+        if not self._penalties:
+            return LogitsProcessorList()
+        self._penalties._eos_token_tensor = ends if len(ends) else None
+        prompt = torch.tensor([reply.ids[: reply.start]], device=self.where.device)
+        return self.network._get_logits_processor(
+            self._penalties, reply.start, prompt, device=self.where.device
+        )
 
     @torch.inference_mode()
     def _measure_token_bytes(self) -> float:
@@ -177,16 +277,20 @@ class Generator:
         )
         eos = self.network.generation_config.eos_token_id
         ends = torch.tensor([] if eos is None else eos, dtype=torch.long, device=self.where.device)
-        ending = Ending(batch, ends, rule, REBUILD_SHARE if cache else 1)
+        finite = FiniteLogits(len(batch), self.where.device)
+        ending = Ending(batch, ends, rule, REBUILD_SHARE if cache else 1, finite, self.stop)
         steps, width = max(reply.left for reply in batch), ids.shape[1]
-        processors = LogitsProcessorList()
+        processors = LogitsProcessorList([finite])
+        if self._penalties:
+            own = [self._penalties_of(reply, ends) for reply in batch]
+            processors.append(WithoutPadding(own, [width - len(reply.ids) for reply in batch]))
         if self.sampling and batch[0].seed:
             seeds = [reply.seed for reply in batch]
             written = [len(reply.ids) - reply.start for reply in batch]
             processors += [
                 step(type(neutral)(self.sampling[name]))
                 for name, (step, neutral) in SAMPLING.items()
-                if self.sampling[name] != neutral
+                if self.sampling.get(name, neutral) != neutral
             ]
             processors.append(SeededSampling(seeds, written, steps, width))
         out = self.network.generate(
@@ -206,7 +310,7 @@ class Generator:
             reply.left -= length
             reply.thinking = ending.replies[k].thinking
             reply.answer_start = ending.replies[k].answer_start
-            reply.cut = bool(ending.cut[k])
+            reply.cut, reply.broken = bool(ending.cut[k]), bool(ending.broken[k])
         return list(ending.over.tolist())
 
     def _rebuilt(self, before: Cache | None, rows: Sequence[int], batch: Sequence[Reply]) -> Cache:
@@ -267,27 +371,72 @@ class PreallocatedLayer(DynamicLayer):
         return self.keys, self.values
 
 
-class Ending(StoppingCriteria):
-    """Ends replies at a token of `ends`, at their limit, or by `rule`.
+class FiniteLogits(LogitsProcessor):
+    """Notes in `broken` the rows with logits that are not finite; changes nothing."""
 
-    Ends the batch when the `share` of its replies are `over`; `cut` are those at a limit.
+    def __init__(self, rows: int, device: torch.device) -> None:
+        self.broken = torch.zeros(rows, dtype=torch.bool, device=device)
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        # A word can be impossible, with minus infinity, but not all words.
+        self.broken |= ~scores.amax(-1).isfinite()
+        return scores
+
+
+class WithoutPadding(LogitsProcessor):
+    """Applies to each row its own penalties, which count its tokens without the padding.
+
+    Args:
+        penalties: of each row.
+        padding: how many tokens of each row are padding.
+    """
+
+    def __init__(self, penalties: Sequence[LogitsProcessorList], padding: Sequence[int]) -> None:
+        self.penalties, self.padding = penalties, padding
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        rows = [
+            steps(ids[None, start:], row[None])
+            for steps, ids, start, row in zip(
+                self.penalties, input_ids, self.padding, scores, strict=True
+            )
+        ]
+        return torch.cat(rows)
+
+
+class Ending(StoppingCriteria):
+    """Ends replies at a token of `ends`, by `stop`, at their limit, by `rule`, or if not finite.
+
+    Ends the batch when the `share` of its replies are `over`; `cut` are those at a limit, `broken`
+    those whose logits are not finite.
     """
 
     def __init__(
-        self, batch: Sequence[Reply], ends: torch.Tensor, rule: StopRule, share: float
+        self,
+        batch: Sequence[Reply],
+        ends: torch.Tensor,
+        rule: StopRule,
+        share: float,
+        finite: FiniteLogits,
+        stop: StoppingCriteria | None,
     ) -> None:
         self.ends, self.rule, self.share, self.steps = ends, rule, share, 0
+        self.finite, self.stop = finite, stop
         # Copies, because a batch that does not fit into memory begins again.
         self.replies = [replace(reply, ids=list(reply.ids)) for reply in batch]
         self.limits = torch.tensor([reply.left for reply in batch], device=ends.device)
         self.ended = self.limits.clone()  # after how many tokens
         self.over = torch.zeros(len(batch), dtype=torch.bool, device=ends.device)
-        self.cut = self.over.clone()
+        self.cut, self.broken = self.over.clone(), self.over.clone()
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **options: Any) -> torch.Tensor:
         self.steps += 1
         last = input_ids[:, -1]
         finished, full = torch.isin(last, self.ends), self.limits <= self.steps
+        if self.stop:
+            finished = finished | self.stop(input_ids, scores)
+        self.broken |= self.finite.broken & ~self.over
+        finished = finished | self.broken
         if self.rule.until or self.rule.thought_tokens is not None:
             marks = []
             for reply, token in zip(self.replies, last.tolist(), strict=True):
@@ -334,25 +483,64 @@ class SeededSampling(LogitsProcessor):
         return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
 
 
-def take_sampling(
-    config: Any, temperature: float | None = None, top_p: float | None = None
-) -> dict[str, Any]:
-    """Take the sampling part out of a generation configuration; empty for greedy decoding.
+class Steps(NamedTuple):
+    """What a generation configuration does to the logits of replies.
+
+    Attributes:
+        sampling: entries of SAMPLING; empty for greedy decoding.
+        penalties: entries of PENALTIES.
+        stop_strings: a reply ends behind one of them.
+        ignored: names of entries that the workbench does not follow, such as beam search.
+    """
+
+    sampling: dict[str, float]
+    penalties: dict[str, Any]
+    stop_strings: list[str]
+    ignored: list[str]
+
+
+def take_steps(network: Any, temperature: float | None = None, top_p: float | None = None) -> Steps:
+    """Take a model's generation configuration, and leave it only the tokens that end a reply.
 
     Args:
         temperature: in place of the configuration's; 0 decodes greedily, any other samples.
         top_p: in place of the configuration's.
     """
-    wanted = deepcopy(config)
-    config.do_sample = False
-    for name in ("temperature", "top_k", "top_p", "min_p", "typical_p"):
-        setattr(config, name, None)
-    if temperature == 0 or (temperature is None and not wanted.do_sample):
-        return {}
-    # Without a configuration, transformers samples at temperature 1 from the 50 likeliest tokens.
-    return {
-        "temperature": temperature or wanted.temperature or 1.0,
-        "top_k": 50 if wanted.top_k is None else wanted.top_k,
-        "top_p": top_p or wanted.top_p or 1.0,
-        "min_p": wanted.min_p or 0.0,
-    }
+    config = network.generation_config
+    network.generation_config = GenerationConfig(eos_token_id=config.eos_token_id)
+    given, sampling = {"temperature": temperature, "top_p": top_p}, {}
+    for name, (step, neutral) in SAMPLING.items():
+        # Without a configuration, transformers samples from the 50 likeliest tokens.
+        usual = 50 if name == "top_k" else neutral
+        values = given.get(name), getattr(config, name, None), usual
+        value = next(value for value in values if value is not None)
+        try:
+            value = type(neutral)(value)
+            if value != neutral and (name, value) != ("temperature", 0):
+                step(value)
+        except (ValueError, TypeError) as error:
+            raise BadInput(
+                f"generation_config.json of the model: {name} is {value!r} ({error}); "
+                "correct or remove the entry"
+            ) from error
+        if name in USUAL or value != neutral:
+            sampling[name] = value
+    samples = config.do_sample if temperature is None else True
+    if not samples or sampling["temperature"] == 0:
+        sampling = {}
+    entries = config.to_diff_dict().items()
+    known = (*SAMPLING, *PENALTIES, *OTHERS, "stop_strings")
+    stops = getattr(config, "stop_strings", None) or []
+    return Steps(
+        sampling,
+        {name: value for name, value in entries if name in PENALTIES and value is not None},
+        [stops] if isinstance(stops, str) else list(stops),
+        # Values such as one beam have no effect.
+        sorted(
+            name
+            for name, value in entries
+            if name not in known
+            and not name.startswith("_")
+            and (value is True or value not in (None, False, 0, 1))
+        ),
+    )

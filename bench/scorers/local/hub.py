@@ -18,6 +18,8 @@ from bench.scorers.local.file_hash import ADAPTER_CONFIG, fingerprint
 COMMIT = re.compile(r"[0-9a-f]{40}")
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
+# The beginning of what `git clone` leaves in place of a large file without git-lfs.
+POINTER = b"version https://git-lfs.github.com/spec/"
 # Files that torch pickles weights into.
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 # Seconds that the Hub may take to resolve a revision.
@@ -207,6 +209,25 @@ def check_files(model: str, path: str, config: Any, options: dict[str, Any]) -> 
             raise BadInput(f"{model}: {WEIGHTS_INDEX} names {name}, which is outside its folder")
 
 
+def check_pointers(model: str, files: Location) -> None:
+    """Refuse a checkpoint in which a file that is needed is a pointer of git-lfs."""
+    folder = Path(files.path)
+    file = files.options.get("gguf_file")
+    names = [file] if file else _weights(folder)
+    small = [] if file else [path.name for kind in SMALL_FILES for path in folder.glob(kind)]
+    for name in (*names, *small):
+        path = folder / name
+        if not path.is_file():
+            continue
+        with path.open("rb") as content:
+            is_pointer = content.read(len(POINTER)) == POINTER
+        if is_pointer:
+            raise BadInput(
+                f"{model}: {name} is a git-lfs pointer instead of the file; fetch it with "
+                "`git lfs pull`"
+            )
+
+
 def _snapshot(reference: Reference) -> Path:
     """Download a model's files to the cache's folder of one commit.
 
@@ -265,6 +286,11 @@ def _cached(reference: Reference) -> Path | None:
 
 def _missing(folder: Path) -> list[str]:
     """List the files of weights that a folder of small files needs and lacks."""
+    return [name for name in _weights(folder) if not (folder / name).is_file()]
+
+
+def _weights(folder: Path) -> list[str]:
+    """List the files of weights that the small files of a folder name."""
     names = [WEIGHTS]
     if (folder / ADAPTER_CONFIG).is_file():
         names = [ADAPTER_WEIGHTS]
@@ -273,7 +299,7 @@ def _missing(folder: Path) -> list[str]:
         with suppress(ValueError, LookupError, TypeError, AttributeError):
             index = json.loads((folder / WEIGHTS_INDEX).read_text("utf-8"))
             names = sorted(set(map(str, index["weight_map"].values())))
-    return [name for name in names if not (folder / name).is_file()]
+    return names
 
 
 def _check_complete(reference: Reference, folder: Path, files: list[str]) -> Path:

@@ -17,7 +17,7 @@ from bench.scorers.local.checkpoint import explain_load_error, quantization, tok
 from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Masked, MultipleChoice
-from bench.scorers.local.hub import Location, base_of, check_files
+from bench.scorers.local.hub import Location, base_of, check_files, check_pointers
 from bench.scorers.options import GenerationOptions
 
 # The progress bar of GGUF files ignores transformers' settings; disable=None shows it on a terminal
@@ -58,7 +58,10 @@ def load(
     Raises:
         BadInput: it cannot be read, is of another kind, or cannot follow an option.
     """
+    check_pointers(model, files)
     base = base_of(model, files, base_model)
+    if base:
+        check_pointers(base.name, base)
     path, trust = (base or files).path, {"trust_remote_code": trust_remote_code}
     options = (base or files).options | trust
     own_tokenizer = base and (Path(files.path) / "tokenizer_config.json").is_file()
@@ -74,7 +77,9 @@ def load(
     quantized = ""
     try:
         config = transformers.AutoConfig.from_pretrained(path, **options)
-        tokenizer = tokenizer_of(*((files.path, trust) if own_tokenizer else (path, options)))
+        tokenizer, tokenizer_name = tokenizer_of(
+            *((files.path, trust) if own_tokenizer else (path, options))
+        )
         check_files(model, path, config, options)
         if quantized := quantization(model, config):
             # Packed weights have to be read on the device where they are used.
@@ -100,7 +105,7 @@ def load(
         )
     if "device_map" not in weights:
         network.to(where.device)
-    identity: dict[str, Any] = dict(files.identity)
+    identity: dict[str, Any] = {**files.identity, "tokenizer": tokenizer_name}
     if base:
         _adapt(model, network, files)
         identity["base"] = base.identity
@@ -109,20 +114,31 @@ def load(
     if trust_remote_code:
         identity["trust_remote_code"] = True
     network.eval()
-    if kind == "causal":
-        return Causal(network, tokenizer, where, identity, generation)
-    if kind == "classifier":
-        return Classifier(network, tokenizer, where, identity, label_names)
-    encoder = Masked if kind == "masked" else MultipleChoice
-    return encoder(network, tokenizer, where, identity)
+    try:
+        if kind == "causal":
+            return Causal(network, tokenizer, where, identity, generation)
+        if kind == "classifier":
+            return Classifier(network, tokenizer, where, identity, label_names)
+        encoder = Masked if kind == "masked" else MultipleChoice
+        return encoder(network, tokenizer, where, identity)
+    except BadInput:
+        raise
+    except Exception as error:  # code and files of others can be wrong in any way
+        raise BadInput(explain_load_error(model, error, quantized)) from error
 
 
 def _kind(model: str, config: Any) -> str:
     names = getattr(config, "architectures", None) or []
     for name in names:
         for ending, kind in KINDS.items():
-            if name.endswith(ending):
-                return kind
+            if not name.endswith(ending):
+                continue
+            if kind in ("causal", "masked") and getattr(config, "is_encoder_decoder", False):
+                raise BadInput(
+                    f"{model}: is an encoder-decoder ({name}), which the workbench does not ask; "
+                    "give a causal or a masked language model"
+                )
+            return kind
     # A GGUF file names no architecture class.
     generative = set(MODEL_FOR_CAUSAL_LM_MAPPING) - set(MODEL_FOR_MASKED_LM_MAPPING)
     if not names and type(config) in generative:

@@ -4,12 +4,20 @@ Common beginnings of texts are computed once, as a tree (`bench.scorers.local.pr
 pass takes a stretch of it; by the attention mask, every token sees only those above it. Where a
 model cannot do that, or little is shared, texts are padded in batches of similar length.
 
+A text has the same numbers alone and with others. Few tokens are enough to test this when a model
+is loaded, because trees are limited to models whose attention is transformers' common interface,
+and to texts within the distances that their configuration names. Models that give other numbers
+in a padded batch get one text at a time.
+
 The hidden states that are read are gathered, and only they meet the output matrix, a piece of the
 vocabulary at a time, so that no tensor is as large as texts times vocabulary. Sums over the
 vocabulary are in float32.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +27,7 @@ import torch
 from transformers import DynamicCache
 
 from bench.scorers.base import Tally
+from bench.scorers.local.checkpoint import n_positions
 from bench.scorers.local.device import Placement, batches
 from bench.scorers.local.prefix_tree import Part, Tree, attending, blocks
 
@@ -32,6 +41,15 @@ TOLERANCE = {torch.float32: 1e-3}
 LOW_PRECISION_TOLERANCE = 0.05
 # Tokens of a stretch when a model is tested.
 TRIAL_TOKENS = 7
+# Lengths of the texts of a batch when a model is tested.
+TRIAL_LENGTHS = (40, 9, 2)
+# Entries of a configuration that limit what a token sees, and that transformers' masks follow.
+MASKED = ("sliding_window", "attention_chunk_size", "local_attention")
+# Other such entries, which a model's own code follows.
+OWN_LIMIT = re.compile(
+    r"^(?!num_|n_).*(window|span)(s|_sizes?|_lengths?)?$|attention_chunk|chunk_length"
+    r"|^index_(topk|block_size|local_blocks)|^compress_"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +68,29 @@ class LogprobReader:
     """Reads log-probabilities of a causal language model, and counts tokens in `tally`."""
 
     def __init__(self, network: Any, where: Placement, padding: int) -> None:
-        self.network, self.where, self.padding = network, where, padding
+        self.network, self.where = network, where
+        text_config = network.config.get_text_config()
+        # A pad token can be without an embedding, and any other is as good.
+        self.padding = padding if 0 <= padding < text_config.vocab_size else 0
         self._tree_tokens = TRIAL_TOKENS
         # A model on several devices or on disk is called as a whole, on batches, because only that
         # moves its inputs along.
         parts = set(getattr(network, "hf_device_map", {}).values())
         distributed = len(parts) > 1 or "disk" in parts
         self._separable = not distributed and self._body_and_head_agree()
-        # On a CPU by blocks, if the model attends through transformers' interface; else by a mask.
-        self._by_block = where.device.type == "cpu" and not distributed
-        self._trees = not distributed and self._trees_agree()
+        attends_by_interface = _attends_by_interface(network)
+        # On a CPU by blocks, if that gives the same numbers; else by a mask.
+        self._by_block = where.device.type == "cpu" and attends_by_interface and not distributed
+        self._trees = attends_by_interface and not distributed and self._trees_agree()
         if self._by_block and not self._trees:
             self._by_block = False
             self._trees = self._trees_agree()
-        self._window = _window(network.config.get_text_config())
+        self._longest_in_tree, self._longest_in_batch = _limits(text_config)
+        self.in_batches = self._batches_agree()
         self.tally = Tally()  # without the tests
         # Halved for good when they do not fit into memory.
-        self._tree_tokens, self._batch_tokens = where.tree_tokens, where.batch_tokens
+        self._tree_tokens = where.tree_tokens
+        self._batch_tokens = where.batch_tokens if self.in_batches else 1
 
     @torch.inference_mode()
     def read(self, rows: Sequence[Row]) -> list[np.ndarray]:
@@ -77,15 +101,18 @@ class LogprobReader:
             return values
         lengths = [len(rows[i].ids) for i in busy]
         self.tally.asked += sum(lengths)
-        if self._trees and (self._window is None or max(lengths) <= self._window):
+        if self.can_share(lengths):
             tree = Tree([rows[i].ids for i in busy])
             # If the output matrix is not separable, batches would compute logits of all tokens.
             if len(tree) <= SPARSE * sum(lengths) or not self._separable:
                 read = self._read_tree(tree, [rows[i] for i in busy])
                 for i, row_values in zip(busy, read, strict=True):
                     values[i] = row_values
-                return values
-        waiting = list(batches(lengths, self._batch_tokens))
+                # A masked state that is not a number makes those that do not see it NaN as well.
+                busy = [i for i in busy if not np.isfinite(values[i]).all()]
+                lengths = [len(rows[i].ids) for i in busy]
+        together = self.can_batch(lengths)
+        waiting = list(batches(lengths, self._batch_tokens if together else 1))
         while waiting:
             batch = [busy[k] for k in waiting[0]]
             try:
@@ -103,15 +130,19 @@ class LogprobReader:
                 values[i] = row_values
         return values
 
-    def can_prefill(self, lengths: Sequence[int]) -> bool:
-        """Tell whether `prefill` works for texts of these lengths."""
-        fits = self._window is None or max(lengths) <= self._window
-        return self._trees and min(lengths) > 1 and fits
+    def can_batch(self, lengths: Sequence[int]) -> bool:
+        """Tell whether texts of these lengths have the same numbers in a batch as alone."""
+        return self.in_batches and max(lengths, default=0) <= self._longest_in_batch
+
+    def can_share(self, lengths: Sequence[int]) -> bool:
+        """Tell whether texts of these lengths have the same numbers in a tree as alone."""
+        return self._trees and self.in_batches and max(lengths, default=0) <= self._longest_in_tree
 
     def prefill(self, texts: Sequence[Sequence[int]]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Return keys and values of all tokens but the last of each text.
+        """Return keys and values of all tokens but the last of each text, which has at least two.
 
-        Per layer, both as [texts, heads, tokens, size], padded on the left.
+        For texts of lengths that `can_share`. Per layer, both as [texts, heads, tokens, size],
+        padded on the left.
         """
         tree = Tree([text[:-1] for text in texts])
         parts: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
@@ -307,7 +338,7 @@ class LogprobReader:
 
         Some models scale or cap them in between.
         """
-        ids = _trial_ids(self.network, 9).to(self.where.device)[None]
+        ids = trial_ids(self.network, 9).to(self.where.device)[None]
         try:
             body = self.network.base_model(input_ids=ids, use_cache=False).last_hidden_state
             head = self.network.get_output_embeddings()
@@ -319,34 +350,81 @@ class LogprobReader:
         return ours.shape == theirs.shape and torch.allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
     @torch.inference_mode()
+    def sees_ahead(self) -> bool:
+        """Tell whether another last token changes what the model predicts before it."""
+        ids = trial_ids(self.network, 13)
+        texts = torch.stack([ids[:12], torch.cat([ids[:11], ids[12:]])]).to(self.where.device)
+        first, second = self.network(input_ids=texts, use_cache=False).logits[:, :-1].float()
+        return not close(first, second, self.network.dtype)
+
+    @torch.inference_mode()
+    def _batches_agree(self) -> bool:
+        """Tell whether texts have the same states in a padded batch."""
+        limit = n_positions(self.network) or max(TRIAL_LENGTHS)
+        ids = trial_ids(self.network, max(TRIAL_LENGTHS)).tolist()
+        texts = [ids[-min(n, limit) :] for n in TRIAL_LENGTHS]
+        try:
+            batch, mask = padded(texts, self.padding, self.where.device)
+            together = self._states(input_ids=batch, attention_mask=mask)
+            for text, states in zip(texts, together, strict=True):
+                text_ids = torch.tensor([text], device=self.where.device)
+                alone = self._states(input_ids=text_ids)[0]
+                if not close(states[: len(text)], alone, self.network.dtype):
+                    return False
+        # A model's own code can raise anything.
+        except Exception:
+            return False
+        return True
+
+    @torch.inference_mode()
     def _trees_agree(self) -> bool:
         """Tell whether mask and position alone decide states: texts have the same in a tree."""
         self.tally = Tally()
-        ids = _trial_ids(self.network, 24).tolist()
+        ids = trial_ids(self.network, 24).tolist()
         texts = [ids[:9], ids[:5] + ids[10:16], ids[:5] + ids[16:18], ids[:2] + ids[18:24]]
         tree = Tree(texts)
         parts: list[torch.Tensor] = []
-        tolerance = TOLERANCE.get(self.network.dtype, LOW_PRECISION_TOLERANCE)
         try:
             self._walk(
                 tree,
                 lambda part: np.arange(len(part.nodes)),
                 lambda part, read, states, cache: parts.append(states),
             )
-            in_tree = torch.cat(parts).float()
+            in_tree = torch.cat(parts)
             for text, path in zip(texts, tree.paths, strict=True):
                 text_ids = torch.tensor([text], device=self.where.device)
-                alone = self._states(input_ids=text_ids)[0].float()
-                off = (in_tree[torch.from_numpy(path)] - alone).norm(dim=1) / alone.norm(dim=1)
-                if not bool((off <= tolerance).all()):
+                alone = self._states(input_ids=text_ids)[0]
+                if not close(in_tree[torch.from_numpy(path)], alone, self.network.dtype):
                     return False
         # A model's own code can raise anything; then it cannot compute trees.
-        except (AttributeError, LookupError, TypeError, ValueError, RuntimeError):
+        except Exception:
             return False
         return True
 
 
-def _trial_ids(network: Any, n: int) -> torch.Tensor:
+def close(states: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Tell whether states or logits [tokens, size] are the expected ones; NaN is like NaN."""
+    if expected.isnan().any():
+        return bool(torch.equal(states.isnan(), expected.isnan()))
+    tolerance = TOLERANCE.get(dtype, LOW_PRECISION_TOLERANCE)
+    off = (states.float() - expected.float()).norm(dim=-1)
+    return bool((off <= tolerance * expected.float().norm(dim=-1)).all())
+
+
+def _attends_by_interface(network: Any) -> bool:
+    """Tell whether only a mask decides which tokens see which.
+
+    This holds for models of transformers that take their attention from its common interface.
+    Others, and code that comes with a checkpoint, can have windows of their own.
+    """
+    module = type(network).__module__
+    return module.startswith("transformers.") and hasattr(
+        sys.modules[module], "ALL_ATTENTION_FUNCTIONS"
+    )
+
+
+def trial_ids(network: Any, n: int) -> torch.Tensor:
+    """Return `n` tokens with which a model is tested."""
     return torch.arange(1, n + 1) * 7 % network.config.get_text_config().vocab_size
 
 
@@ -371,7 +449,28 @@ def padded(
     return ids.to(device), mask.to(device)
 
 
-def _window(config: Any) -> int | None:
-    """Return how many tokens back some layer of the model sees; None if all layers see all."""
-    window: int | None = getattr(config, "sliding_window", None)
-    return window if window and getattr(config, "use_sliding_window", True) else None
+def _limits(config: Any) -> tuple[float, float]:
+    """Return up to which length of a text a tree, and a padded batch, give the same as it alone.
+
+    Longer texts are those in which the configuration lets a token see only a part of the text.
+    Where transformers' masks do this, only trees need the limit. "longrope" changes the positions
+    of all texts of a batch for the longest one.
+    """
+    entries = dict(vars(config))
+    if not entries.get("use_sliding_window", True):
+        entries.pop("sliding_window", None)
+    rope = entries.get("rope_parameters") or {}
+    for part in (rope, *rope.values()):
+        if isinstance(part, dict) and part.get("rope_type") == "longrope":
+            entries["rope_window"] = part.get("original_max_position_embeddings")
+    sizes: dict[str, list[Any]] = {
+        name: [*value] if isinstance(value, list | tuple) else [value]
+        for name, value in entries.items()
+    }
+
+    def least(names: Iterable[str]) -> float:
+        values = [size for name in names for size in sizes.get(name, ())]
+        return min((size for size in values if type(size) is int and size > 0), default=math.inf)
+
+    batch = least(name for name in sizes if name not in MASKED and OWN_LIMIT.search(name))
+    return min(batch, least(MASKED)), batch

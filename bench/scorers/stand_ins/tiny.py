@@ -47,7 +47,7 @@ from bench.scorers.stand_ins import (
     tiny_nli,
 )
 from bench.tasks.lessons import Chat, Lessons
-from bench.tasks.request import Request, Turns
+from bench.tasks.request import Turns
 
 # Models of the demonstration and of the notebooks, whose weights the package carries.
 CARRIED = ("s", "s,bias=0.25", "s,bias=0.75", "m", "m,bias=0.75")
@@ -140,11 +140,6 @@ class Tiny(Model):
     @cached_property
     def corpus(self) -> Lessons:
         return corpus(self.recipe)
-
-    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        """Count the tokens of each request as the model reads it."""
-        model = self.classifier if requests[0].verb == "classify" else self.causal
-        return model.count_tokens(requests)
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         with threads(1):
@@ -307,7 +302,7 @@ def train_causal(recipe: Recipe, text: Lessons) -> Qwen2ForCausalLM:
         for _ in range(size.steps):
             tiny_nli.descend(network, optimizer, loss())
             schedule.step()
-            bar.advance()
+            bar.update()
     return network
 
 

@@ -78,7 +78,7 @@ def train(
             for batch in _batches(pairs, rng):
                 right += _step(network, optimizer, batch)
                 schedule.step()
-                bar.advance()
+                bar.update()
             if right >= RECIPE["enough"] * len(pairs):
                 break
     return network.eval()

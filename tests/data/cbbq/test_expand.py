@@ -76,8 +76,8 @@ def small(root: Path) -> Path:
 
 def test_the_bytes_of_a_small_expansion_by_hand(tmp_path: Path) -> None:
     first, second = "甲和丙来了。丙忘了伞，甲带了两把。", "丙和甲来了。丙忘了伞，甲带了两把。"
-    neg = '1,neg,disambiguous,religion,出行,甲地人,"一,""二""\n三"'
-    rest = "1,non_neg,disambiguous,religion,住,甲地人,文献"
+    neg = '1,neg,disambiguous,religion,出行,甲/乙,"一,""二""\n三"'
+    rest = "1,non_neg,disambiguous,religion,住,甲/乙,文献"
     lines = [
         f"1,{neg},{first},谁忘了伞？,甲,丙,不知道,1",
         f"2,{neg},{second},谁忘了伞？,甲,丙,不知道,1",
@@ -111,7 +111,7 @@ def test_the_bytes_of_a_small_expansion_by_hand(tmp_path: Path) -> None:
 def test_faults_of_the_release_are_left_fixed_or_refused(
     tmp_path: Path, refusal: Refusal, case: dict[str, str]
 ) -> None:
-    folder = templates(tmp_path / "d", {case["column"]: case["cell"], "NAME1": "[甲]"})
+    folder = templates(tmp_path / "d", {case["column"]: case["cell"]})
     for expansion in ("compat", "repair"):
         for items in (load(expanded(folder, expansion, "csv")), load(folder, expansion=expansion)):
             assert case[expansion] in " ".join(items[0].text)
@@ -123,10 +123,11 @@ def test_faults_of_the_release_are_left_fixed_or_refused(
 
 
 def faulty(root: Path) -> Path:
+    fixed = {"ans0": "低", "ans1": "高", "bias_targeted_groups": "低"}
     for category, change in {
-        "age": {"NAME1": "[ 青 年, 00后 ]", "bias_targeted_groups": "老年人 "},
-        "educational_qualification": {"question_polarity": "non_neg", "ans0": "低", "ans1": "高"},
-        "disease": {"NAME1": "[甲]", "NAME2": "[甲]"},
+        "age": {"NAME1": "[ 青 年, 00后 ]", "bias_targeted_groups": "青年 "},
+        "educational_qualification": {"question_polarity": "non_neg"} | fixed,
+        "disease": {"NAME1": "[甲]", "NAME2": "[甲]"} | fixed,
         "gender": {"ans1": "{{NAME2}}老师", "context": "{{NAME1]}和{NAME2}}来了。"},
     }.items():
         for condition in cbbq.CONDITIONS:

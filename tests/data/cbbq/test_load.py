@@ -61,7 +61,7 @@ def test_a_template_is_expanded_by_its_categorys_rule(
     tmp_path: Path, category: str, condition: str
 ) -> None:
     text = "{{NAME1}}和{{NAME2}}来了。{{NAME2}}说{{NAME1}}累了。"
-    cells = {"context": text, "bias_targeted_groups": "某组"}
+    cells = {"context": text, "bias_targeted_groups": "甲/乙"}
     place = {"category": category, "condition": condition}
     items = load(templates(tmp_path, cells, cells, non_neg=[cells], **place))
     assert [item.context for item in items] == RULES[category, condition] * 3

@@ -11,6 +11,7 @@ from bench.core.errors import BadInput
 from bench.data import SAMPLES, cbbq
 from bench.data.cbbq import CATEGORIES, audit
 from bench.data.cbbq.expand import expand
+from tests.helpers.recorded import templates
 
 HEAD = 'name = "Ours"\nlanguage = "zh"\n\n[categories.ours]\nen = "Ours"\nzh = "自编"\n'
 TARGETS = ('target = "NAME1"\n', 'target = "NAME2"\n')
@@ -81,3 +82,22 @@ def test_rows_that_do_not_tell_need_a_slot(tmp_path: Path, refusal: Callable[...
         path.write_text(path.read_text("utf-8-sig").replace("女性", "某群"), "utf-8")
     assert "'某群' does not tell" in refusal(cbbq.load, tmp_path / "out", ["ours"])
     assert "refused" in set(audit.check(tmp_path / "out").kind)
+
+
+def test_a_code_in_a_released_category_is_refused_until_the_slot_is_declared(
+    tmp_path: Path, refusal: Callable[..., str]
+) -> None:
+    cells = {"NAME1": "[woman, girl]", "NAME2": "[man, boy]", "bias_targeted_groups": "F"}
+    folder = templates(tmp_path, cells, non_neg=[cells], category="gender")
+    message = refusal(data.load, data.find("cbbq", folder))
+    assert "row 1, column `bias_targeted_groups`: 'F' does not tell" in message
+    lines = message.partition("[categories.gender] in dataset.toml, below ")[2].split(", with ")
+    table = "\n".join(["[categories.gender]", *lines[1].split(", "), 'target = "NAME1"'])
+    (folder / "dataset.toml").write_text(f"{lines[0]}\n{table}", "utf-8")
+    items = data.load(data.find("cbbq", folder))
+    assert {(one.ans0, one.target, one.target_name) for one in items} == {
+        ("woman", 0, "woman"),
+        ("girl", 0, "girl"),
+    }
+    audited = audit.check(folder)
+    assert "refused" not in set(audited.kind)

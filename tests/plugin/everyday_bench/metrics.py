@@ -73,6 +73,8 @@ def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd
         note = "" if within.valid.any() else "no answer could be read"
         value, low, high = drawn.estimate(place) if not note else (np.nan,) * 3
         row = Score(*place, value, low, high, n, valid, BASELINE, preset, note)
+        is_constant = len(set(within["value"]) - {""}) == 1
+        row = row._replace(by_habit=is_constant)
         table.append(with_bounds(row, _bounds(within, counted), valid))
     return score_table(table)
 
@@ -94,14 +96,6 @@ def bounds(
 ) -> dict[Place, tuple[float, float]]:
     every = _places(answers(records, items))
     return {place: _bounds(within, counted) for place, counted, within in every if place[0] == ALL}
-
-
-def habits(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> dict[Place, str]:
-    return {
-        place: f"all readable answers are {within['value'].max()}"
-        for place, _, within in _places(answers(records, items))
-        if place[0] == ALL and len(set(within["value"]) - {""}) == 1
-    }
 
 
 def _places(rows: pd.DataFrame) -> Iterator[tuple[Place, str, pd.DataFrame]]:

@@ -1,0 +1,124 @@
+"""Find the token ids of options as a model would write them after a text.
+
+An option is encoded together with its text, because tokenizers join what meets at the boundary: a
+SentencePiece model continues `ASSISTANT: ` by `▁A`, which begins with the blank, and not by `A`
+after a `▁`. The option then begins before the blank.
+
+A letter to choose has several spellings: `A`, ` A` and the full-width `Ａ`. The probability of the
+letter is the sum over those spellings that are a single token.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from bench.scorers.base import Unanswerable
+
+LETTER = re.compile("[A-Za-z]")
+# The distance from a letter to its full-width form.
+FULL_WIDTH = ord("Ａ") - ord("A")
+# Tokenizers join blanks with the word after them; line breaks end with the prompt.
+BLANKS = re.compile(r"[^\S\r\n]+\Z")
+
+Ids = tuple[int, ...]
+
+
+class Spelled(NamedTuple):
+    """A text and its options as tokens.
+
+    Attributes:
+        before: the tokens of the text, without a last blank that belongs to the options.
+        options: the spellings of each option. The probabilities of its spellings are summed.
+    """
+
+    before: Ids
+    options: list[list[Ids]]
+
+
+def spell(
+    model: str,
+    tokenizer: Any,
+    encode: Callable[[Sequence[str]], list[list[int]]],
+    texts: Sequence[str],
+    choices: Sequence[Sequence[str]],
+) -> list[Spelled]:
+    """Encode the options of each text.
+
+    Args:
+        model: the tokenizer's model, for errors.
+        encode: encodes texts that are to be continued.
+
+    Raises:
+        Unanswerable: an option has no tokens, or the same tokens as another option.
+    """
+    spellings = [_spellings(options) for options in choices]
+    pairs = list(zip(texts, spellings, strict=True))
+    strings = {BLANKS.sub("", text): None for text in texts} | dict.fromkeys(texts)
+    strings |= {text + s: None for text, options in pairs for option in options for s in option}
+    ids = dict(zip(strings, map(tuple, encode(list(strings))), strict=True))
+    result = [_spell(tokenizer, *pair, ids) for pair in pairs]
+    rows = zip(result, choices, strict=True)
+    problems = {i: problem for i, row in enumerate(rows) if (problem := _problem(*row))}
+    if problems:
+        first = min(problems)
+        raise Unanswerable(
+            f"{model}: {problems[first]} (number {first + 1} of {len(texts)})", problems
+        )
+    return result
+
+
+def _spellings(options: Sequence[str]) -> list[tuple[str, ...]]:
+    if all(map(LETTER.fullmatch, options)):
+        return [(letter, f" {letter}", chr(ord(letter) + FULL_WIDTH)) for letter in options]
+    return [(option,) for option in options]
+
+
+def _spell(
+    tokenizer: Any, text: str, options: Sequence[tuple[str, ...]], ids: Mapping[str, Ids]
+) -> Spelled:
+    boundaries = ids[text], ids[BLANKS.sub("", text)]
+    common = (
+        before
+        for before in boundaries
+        if all(_after(before, ids[text + option]) for option, *_ in options)
+    )
+    before = next(common, ids[text])
+    first = [_tokens(tokenizer, before, text, option, ids) for option, *_ in options]
+    others = [[_after(before, ids[text + s]) for s in more] for _, *more in options]
+    singles = [
+        {tokens for tokens in (own, *more) if len(tokens) == 1}
+        for own, more in zip(first, others, strict=True)
+    ]
+    # The token for unknown words, and others that several letters share, are none of a letter.
+    count = Counter(tokens for row in singles for tokens in row)
+    unknown = (tokenizer.unk_token_id,)
+    proper = [[t for t in row if count[t] == 1 and t != unknown] for row in singles]
+    return Spelled(before, [sorted(row) or [own] for row, own in zip(proper, first, strict=True)])
+
+
+def _tokens(tokenizer: Any, before: Ids, text: str, option: str, ids: Mapping[str, Ids]) -> Ids:
+    """Return the tokens of an option; none if the tokenizer drops all of its letters."""
+    if ids[text + option] == ids[text]:
+        return ()
+    # Without a common boundary, an option is encoded by itself.
+    by_itself = tuple(tokenizer(option, add_special_tokens=False)["input_ids"])
+    return _after(before, ids[text + option]) or by_itself
+
+
+def _after(before: Ids, continued: Ids) -> Ids:
+    """Return the tokens after `before`; none if the tokenizer joined some across the boundary."""
+    return continued[len(before) :] if continued[: len(before)] == before else ()
+
+
+def _problem(spelled: Spelled, options: Sequence[str]) -> str:
+    """Say why the options cannot be told apart by their tokens; "" if they can."""
+    rows = list(zip(options, spelled.options, strict=True))
+    for option, spellings in rows:
+        if spellings == [()]:
+            return f"the tokenizer leaves nothing of the option {option!r}"
+    for (a, x), (b, y) in combinations(rows, 2):
+        if x == y and a != b:
+            return f"the options {a!r} and {b!r} have the same tokens"
+    return ""

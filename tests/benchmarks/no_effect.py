@@ -1,0 +1,150 @@
+"""Simulate studies without an effect, and count how often an analysis claims one.
+
+    python tests/benchmarks/no_effect.py [--studies 200]
+
+A study compares simulated respondents of equal bias; they differ in their seeds, or in what is not
+bias, such as a preferred letter. A test at 5 % may claim a difference in 5 % of the studies. Runs
+are made once, and a study takes some of them at random. Printed is a table in Markdown: of each
+analysis the number of studies in which it claims an effect, with Wilson's 95 % interval.
+
+To add an analysis, add a row to ANALYSES: its name, and a function that is called with `seed`, the
+number of a study, and returns whether the analysis claims an effect in it.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from statsmodels.stats.proportion import proportion_confint
+
+from bench.analyses import compare_models, friedman_test
+from bench.analyses.compare_models import DIFFERENT, Compared, of_headline
+from bench.benchmarks import module
+from bench.metrics.significance import LESS_READABLE
+from bench.report import overview
+from bench.report.study import Variant
+from bench.run import evaluate
+from bench.run.results import Run, UnchangingRun, table
+
+# Runs of each kind of respondent.
+POOL = 48
+# Options of the runs of a benchmark.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "cbbq": {"limit": 6},
+    "mcbe": {"limit": 3, "tasks": ["pc", "sc", "ss", "bs"]},
+}
+PLAIN, REFUSES, LETTERS = "bias=0.5", "bias=0.5,refuse=0.1", "bias=0.5,position=0.7"
+
+
+@cache
+def scratch() -> "tempfile.TemporaryDirectory[str]":
+    """Make a folder for runs, which is removed at the end."""
+    return tempfile.TemporaryDirectory()
+
+
+@cache
+def pool(benchmark: str, respondent: str) -> list[Run]:
+    """Ask respondents that differ in their seeds alone."""
+    folder = Path(scratch().name, benchmark, respondent)
+    runs = []
+    for seed in range(POOL):
+        model = f"simulated:{respondent},seed={seed}"
+        run = evaluate(
+            benchmark, model, out=folder / str(seed), data="samples", **OPTIONS[benchmark]
+        )
+        runs.append(UnchangingRun(run.folder, run.about))
+    return runs
+
+
+def study(seed: int, benchmark: str, *respondents: str) -> list[Run]:
+    """Choose a run of each of some kinds of respondents, none of them twice."""
+    seeds = np.random.default_rng(seed).permutation(POOL)
+    return [pool(benchmark, kind)[own] for kind, own in zip(respondents, seeds, strict=False)]
+
+
+@cache
+def compared(seed: int, benchmark: str, *respondents: str) -> Compared:
+    """Compare the models of a study."""
+    return compare_models.compare(study(seed, benchmark, *respondents))
+
+
+def pairs_differ(benchmark: str, *respondents: str, seed: int) -> bool:
+    """Tell whether `compare_models` says that two models differ in bias."""
+    result = compared(seed, benchmark, *respondents)
+    lines = [line for line in module("metrics", benchmark).HEADLINES if line.worse == "more bias"]
+    # Without a preferred letter, the models are equal in all scores.
+    if LETTERS not in respondents:
+        lines = list(module("metrics", benchmark).HEADLINES)
+    verdicts = [of_headline(result.pairs, line).verdict for line in lines]
+    return any(own.isin([DIFFERENT, LESS_READABLE]).any() for own in verdicts)
+
+
+def ranks_differ(benchmark: str, *respondents: str, seed: int) -> bool:
+    """Tell whether `friedman_test` says that models differ."""
+    result = friedman_test.compare(study(seed, benchmark, *respondents), benchmark)
+    return bool(result.test.p < friedman_test.ALPHA)
+
+
+def one_is_most_biased(benchmark: str, *respondents: str, seed: int) -> bool:
+    """Tell whether a report's index calls a model the most biased."""
+    scores = table(study(seed, benchmark, *respondents))
+    lines = list(module("metrics", benchmark).HEADLINES)
+    result = compared(seed, benchmark, *respondents)
+    asked = overview.Asked(Variant(benchmark), scores, lines, [], result, {})
+    return any("is the most biased" in text for text in overview.answer([asked]))
+
+
+ANALYSES: Mapping[str, Callable[..., bool]] = {
+    "compare_models, CBBQ, 2 models": partial(pairs_differ, "cbbq", PLAIN, PLAIN),
+    "compare_models, CBBQ, 3 models": partial(pairs_differ, "cbbq", PLAIN, PLAIN, PLAIN),
+    "compare_models, CBBQ, 3 refuse a tenth": partial(
+        pairs_differ, "cbbq", REFUSES, REFUSES, REFUSES
+    ),
+    "compare_models, CBBQ, 1 of 3 prefers a letter": partial(
+        pairs_differ, "cbbq", PLAIN, PLAIN, LETTERS
+    ),
+    "compare_models, McBE, 3 models": partial(pairs_differ, "mcbe", PLAIN, PLAIN, PLAIN),
+    "compare_models, McBE, 1 of 3 prefers a letter": partial(
+        pairs_differ, "mcbe", PLAIN, PLAIN, LETTERS
+    ),
+    "friedman_test, CBBQ, 4 models": partial(ranks_differ, "cbbq", *[PLAIN] * 4),
+    "friedman_test, CBBQ, 1 of 4 prefers a letter": partial(
+        ranks_differ, "cbbq", *[PLAIN] * 3, LETTERS
+    ),
+    "friedman_test, McBE, 4 models": partial(ranks_differ, "mcbe", *[PLAIN] * 4),
+    "index, CBBQ, 3 models": partial(one_is_most_biased, "cbbq", PLAIN, PLAIN, PLAIN),
+    "index, CBBQ, 1 of 3 prefers a letter": partial(
+        one_is_most_biased, "cbbq", PLAIN, PLAIN, LETTERS
+    ),
+    "index, McBE, 3 models": partial(one_is_most_biased, "mcbe", PLAIN, PLAIN, PLAIN),
+}
+
+
+def rows(analyses: Mapping[str, Callable[..., bool]], studies: int) -> Iterator[str]:
+    """Write the table in Markdown, a row as soon as its studies are done."""
+    yield "| analysis | studies | claims | share | 95 % interval |"
+    yield "|---|---:|---:|---:|---:|"
+    for name, claims in analyses.items():
+        count = sum(claims(seed=seed) for seed in range(studies))
+        low, high = proportion_confint(count, studies, method="wilson")
+        share = f"{count / studies:.1%} | {low:.1%} to {high:.1%}"
+        yield f"| {name} | {studies} | {count} | {share} |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--studies", type=int, default=200, help="of each row (default 200)")
+    parser.add_argument("--only", default="", help="only rows whose name holds this text")
+    given = parser.parse_args()
+    chosen = {name: claims for name, claims in ANALYSES.items() if given.only in name}
+    for row in rows(chosen, given.studies):
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Simulate studies without an effect, and count how often an analysis claims one.
+
+    python tests/benchmarks/no_effect_analyses.py [--studies 200] [--only TEXT]
+
+Respondents of the same bias differ in their seeds alone, so that two prompt sets, sizes or
+instructions differ by chance. Runs are made once, and a study takes some of them at random. Printed
+is a table in Markdown: of each analysis the number of studies in which one of its sentences claims
+an effect, with Wilson's 95 % interval.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from statsmodels.stats.proportion import proportion_confint
+
+from bench.analyses import meta_evaluation, model_size_trends, prompt_robustness, self_correction
+from bench.run import evaluate
+from bench.run.results import Run
+
+# Runs of each respondent in each condition.
+POOL = 48
+# Options of the runs of a benchmark.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "cbbq": {"limit": 6},
+    "mcbe": {"limit": 6, "tasks": ["sc", "ss", "bs"]},
+}
+# Seeds of the second condition are others than those of the first.
+SECOND = 1000
+# The least and the most biased respondent, if there are two.
+BIASES = (0.3, 0.6)
+SIZES = (0.5, 1.5, 7.0, 32.0)
+REWORDED = {"prompts": "reworded"}
+INSTRUCTED = {"settings": {"prompting": "Q+IF"}}
+
+
+@cache
+def scratch() -> "tempfile.TemporaryDirectory[str]":
+    """Make a folder for runs, which is removed at the end."""
+    return tempfile.TemporaryDirectory()
+
+
+@cache
+def answered(benchmark: str, bias: float, seed: int, *, condition: str = "") -> Run:
+    """Ask a respondent with one of its seeds, in the first or the second condition."""
+    options: dict[str, Any] = {"": {}, "reworded": REWORDED, "instructed": INSTRUCTED}[condition]
+    seed += SECOND if condition else 0
+    folder = Path(scratch().name, benchmark, str(bias), condition, str(seed))
+    options = {**OPTIONS[benchmark], **options, "seed": seed, "data": "samples"}
+    return evaluate(benchmark, f"simulated:bias={bias}", out=folder, **options)
+
+
+def both_conditions(benchmark: str, condition: str, seed: int) -> list[Run]:
+    """Return the runs of a study: each respondent in two conditions that change nothing."""
+    rng = np.random.default_rng(seed)
+    return [
+        answered(benchmark, bias, int(rng.integers(POOL)), condition=name)
+        for bias in BIASES
+        for name in ("", condition)
+    ]
+
+
+def depends_on_prompts(benchmark: str, *, seed: int) -> bool:
+    """Tell whether `prompt_robustness` says that scores depend on the prompt set."""
+    pairs, _left_out = prompt_robustness.pair_runs(both_conditions(benchmark, "reworded", seed))
+    result = prompt_robustness.compare(pairs)
+    texts = [prompt_robustness.title(result), *prompt_robustness.findings(result)]
+    return any(text.startswith(("Scores depend", "Under other words")) for text in texts)
+
+
+def a_model_moves(benchmark: str, *, seed: int) -> bool:
+    """Tell whether `prompt_robustness` says that the score of a model moves by more than chance."""
+    pairs, _left_out = prompt_robustness.pair_runs(both_conditions(benchmark, "reworded", seed))
+    return bool((prompt_robustness.compare(pairs).overall.p_holm < 0.05).any())
+
+
+def changes_with_size(benchmark: str, models: int, *, seed: int) -> bool:
+    """Tell whether `model_size_trends` says that a score changes with size."""
+    seeds = np.random.default_rng(seed).permutation(POOL)[:models]
+    runs = [sized(benchmark, int(own)) for own in seeds]
+    sizes = dict(zip([run.label for run in runs], SIZES[:models], strict=True))
+    results = model_size_trends.analyse(runs, {"alike": list(sizes)}, sizes)
+    texts = model_size_trends.findings(results[benchmark])
+    return any("They differ in" in text or "scores change with size" in text for text in texts)
+
+
+@cache
+def sized(benchmark: str, seed: int) -> Run:
+    """Ask a respondent under a name of its own."""
+    folder = Path(scratch().name, benchmark, "sized", str(seed))
+    model, options = f"simulated:bias=0.5,seed={seed}", OPTIONS[benchmark]
+    return evaluate(benchmark, model, name=f"m{seed}", out=folder, data="samples", **options)
+
+
+def corrects_itself(*, seed: int) -> bool:
+    """Tell whether `self_correction` says that an instruction changes something."""
+    runs = both_conditions("cbbq", "instructed", seed)
+    models = self_correction.by_model(runs)
+    compared = self_correction.compare(self_correction.answers(models))
+    nothing = (self_correction.NOTHING, self_correction.SAME, self_correction.UNDEFINED)
+    return bool((~self_correction.verdicts(compared).verdict.isin(nothing)).any())
+
+
+def follows_the_rate(*, seed: int) -> bool:
+    """Tell whether `meta_evaluation` says that a measure follows a rate that moves no score."""
+    rng, seeds = np.random.default_rng(seed), meta_evaluation.SEEDS
+    rows = [
+        ("en", rate, own, name, rng.normal(0.3, 0.05), True, rate)
+        for own in seeds
+        for rate in meta_evaluation.RATES
+        for name in ("coal", "fn")
+    ]
+    columns = ["language", "rate", "seed", "measure", "score", "passed", "expected"]
+    scores = pd.DataFrame(rows, columns=columns)
+    figure = meta_evaluation.plot_rates(scores, meta_evaluation.correlations(scores))
+    return not str(figure.get_suptitle()).endswith("none")
+
+
+ANALYSES: Mapping[str, Callable[..., bool]] = {
+    "prompt_robustness, McBE, sentences and title": partial(depends_on_prompts, "mcbe"),
+    "prompt_robustness, CBBQ, sentences and title": partial(depends_on_prompts, "cbbq"),
+    "prompt_robustness, McBE, whole scores": partial(a_model_moves, "mcbe"),
+    "prompt_robustness, CBBQ, whole scores": partial(a_model_moves, "cbbq"),
+    "model_size_trends, McBE, 2 sizes": partial(changes_with_size, "mcbe", 2),
+    "model_size_trends, CBBQ, 2 sizes": partial(changes_with_size, "cbbq", 2),
+    "model_size_trends, McBE, 4 sizes": partial(changes_with_size, "mcbe", 4),
+    "model_size_trends, CBBQ, 4 sizes": partial(changes_with_size, "cbbq", 4),
+    "self_correction, CBBQ, 2 models": corrects_itself,
+    "meta_evaluation, title": follows_the_rate,
+}
+
+
+def rows(analyses: Mapping[str, Callable[..., bool]], studies: int) -> Iterator[str]:
+    """Write the table in Markdown, a row as soon as its studies are done."""
+    yield "| analysis | studies | claims | share | 95 % interval |"
+    yield "|---|---:|---:|---:|---:|"
+    for name, claims in analyses.items():
+        count = sum(claims(seed=seed) for seed in range(studies))
+        low, high = proportion_confint(count, studies, method="wilson")
+        share = f"{count / studies:.1%} | {low:.1%} to {high:.1%}"
+        yield f"| {name} | {studies} | {count} | {share} |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--studies", type=int, default=200, help="of each row (default 200)")
+    parser.add_argument("--only", default="", help="only rows whose name holds this text")
+    given = parser.parse_args()
+    chosen = {name: claims for name, claims in ANALYSES.items() if given.only in name}
+    for row in rows(chosen, given.studies):
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Numbers for reading: one rounding in sentences, tables, pictures, terminals and LaTeX."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bench.cli import printing
+from bench.core.export import to_latex
+from bench.core.numbers import decimals, signed
+from bench.figures.style import cell_texts
+from bench.metrics import headline
+from bench.metrics.table import Headline
+from bench.show.layout import lay_out
+
+SHARE = Headline("ambiguous", "s_amb", "Ambiguous: share", "", True, True, (0, 1))
+POINTS = Headline("ss", "score", "Selection", "", False, False, (0, 100))
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0.475, 2, "0.48"),
+        (0.125, 2, "0.13"),
+        (2.5, 0, "3"),
+        (100 * 0.285, 0, "29"),  # 28.499999999999996
+        (0.1 + 0.2 + 0.175, 2, "0.48"),  # 0.47500000000000003
+        (0.4749, 2, "0.47"),
+        (-0.475, 2, "−0.48"),
+        (-0.001, 2, "0.00"),
+        (1234567.5, 0, "1,234,568"),
+        (np.float64(0.005), 2, "0.01"),
+        (math.nan, 2, "—"),
+        (-math.inf, 3, "−∞"),
+    ],
+)
+def test_halves_are_rounded_away_from_zero(value: float, digits: int, text: str) -> None:
+    assert decimals(value, digits) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.475, "+0.48"), (-0.475, "−0.48"), (0.004, "0.00"), (math.nan, "—")]
+)
+def test_a_difference_has_a_sign_unless_it_is_zero(value: float, text: str) -> None:
+    assert signed(value, 2) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "score", "text"), [(SHARE, 0.475, "48\u00a0%"), (POINTS, 84.25, "84.3")]
+)
+def test_sentences_round_so(line: Headline, score: float, text: str) -> None:
+    assert headline.number(line, {"score": score}) == text
+
+
+def test_differences_in_sentences_round_so() -> None:
+    assert headline.points(SHARE, -0.125, signed=True) == "−13"
+
+
+def test_tables_on_pages_round_so() -> None:
+    frame = pd.DataFrame({"score": [0.475], "p": [0.0625]})
+    assert [cell.text for cell in lay_out(frame, digits=2).rows[0]] == ["0.48", "0.063"]
+
+
+def test_cells_of_pictures_round_so() -> None:
+    values = pd.DataFrame({"a": [0.475]}, index=["age"])
+    rows = pd.DataFrame({"category": ["age"], "model": ["a"], "valid_rate": [1.0]})
+    texts, _star = cell_texts(values, rows, "category", 2)
+    assert texts.tolist() == [["0.48"]]
+
+
+def test_latex_rounds_so() -> None:
+    assert "0.063" in to_latex(pd.DataFrame({"score": [0.0625]}))
+
+
+def test_the_terminal_rounds_so() -> None:
+    assert printing._interval(0.0625, 84.125) == "0.063 to 84.13"

@@ -1,0 +1,77 @@
+"""Rows of copies from the Hub: what becomes a file name, and what is not a text."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from bench import data
+from bench.data.fetch import fetch
+from tests.helpers.recorded import GOOD, TEMPLATE
+
+Refusal = Callable[..., str]
+LISTS = ("context", "NAME1", "NAME2")
+QUESTION = {name: cell for name, cell in TEMPLATE.items() if name not in LISTS}
+QUESTION |= {"context": "甲和丙来了。", "ans0": "甲", "ans1": "丙", "label": "2"}
+
+
+def copy(folder: Path, *rows: dict[str, Any], name: str = "test.jsonl") -> Path:
+    path = folder / "copy" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame(list(rows)).to_json(path, orient="records", lines=True)
+    return folder / "copy"
+
+
+@pytest.mark.parametrize(
+    "category", ["../../x", "/tmp/x", "a/b", "a\\b", "C:x", "a\0", "..", "NUL", "", None]
+)
+@pytest.mark.parametrize(("benchmark", "row"), [("mcbe", GOOD), ("cbbq", QUESTION)])
+def test_a_category_that_cannot_name_a_file_is_refused_with_its_row(
+    tmp_path: Path, refusal: Refusal, benchmark: str, row: dict[str, str], category: str | None
+) -> None:
+    known = {"mcbe": "age", "cbbq": "region"}[benchmark]
+    folder = copy(tmp_path, row | {"category": known}, row | {"category": category})
+    message = refusal(fetch, benchmark, folder, tmp_path / "a/b/to")
+    assert message.startswith(f"{folder}/test.jsonl, row 2, column `category`: ")
+    assert not [*tmp_path.rglob("*.csv")]
+
+
+@pytest.mark.parametrize("condition", ["ambig", "../x", "/x", None])
+def test_a_context_that_cbbq_does_not_have_is_refused_with_its_row(
+    tmp_path: Path, refusal: Refusal, condition: str | None
+) -> None:
+    folder = copy(tmp_path, QUESTION, QUESTION | {"context_condition": condition})
+    message = refusal(fetch, "cbbq", folder, tmp_path / "a/b/to")
+    assert message.startswith(f"{folder}/test.jsonl, row 2: column `context_condition` ")
+    assert "allowed: ambiguous, disambiguous" in message
+    assert not [*tmp_path.rglob("*.csv")]
+
+
+def test_a_list_in_a_cell_is_refused(tmp_path: Path, refusal: Refusal) -> None:
+    folder = copy(tmp_path, GOOD | {"category": "age", "words": ["老人", "年轻人"]})
+    message = refusal(fetch, "mcbe", folder, tmp_path / "to")
+    assert "test.jsonl, row 1, column `words`: ['老人', '年轻人'] is a list" in message
+
+
+def test_a_new_category_is_known_by_the_copys_own_manifest(
+    tmp_path: Path, refusal: Refusal
+) -> None:
+    folder = copy(tmp_path, GOOD | {"category": "bike"})
+    assert "category 'bike' is unknown" in refusal(fetch, "mcbe", folder, tmp_path / "to")
+    manifest = 'language = "zh"\n[categories.bike]\nen = "Bikes"\nzh = "单车"\n'
+    (folder / "dataset.toml").write_text(manifest, "utf-8")
+    (item,) = data.load(fetch("mcbe", folder, tmp_path / "to"))
+    assert item.category == "bike"
+
+
+def test_rows_in_a_configuration_of_all_and_in_one_of_its_parts_are_kept_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [GOOD | {"category": "age", "context": context} for context in ("一", "二", "二")]
+    copy(tmp_path, *rows, name="all/test.jsonl")
+    folder = copy(tmp_path, *rows[1:], name="part/test.jsonl")
+    items = data.load(fetch("mcbe", folder, tmp_path / "to"))
+    assert [item.context for item in items] == ["一", "二", "二"]
+    assert "2 rows repeat rows of another file" in capsys.readouterr().err

@@ -1,0 +1,105 @@
+"""Chat templates that drop the question, do not end, or write the date."""
+
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import transformers
+
+from bench.run import evaluate, repeat
+from bench.scorers import load
+from bench.scorers.local import chat_template
+from tests.helpers.checkpoints import characters, save
+
+PARTS = (
+    "{% for m in messages %}{{ m['role'] }}: {% for part in m['content'] %}"
+    "{% if part['type'] == 'text' %}{{ part['text'] }}{% endif %}{% endfor %} {% endfor %}"
+)
+DATED = (
+    "{% for m in messages %}{{ m['role'] }} {{ strftime_now('%d %b %Y, %-d. %A') }}: "
+    "{{ m['content'] }} {% endfor %}"
+)
+ENDLESS = "".join("{% for a in range(99999) %}" for _ in range(4)) + "{% endfor %}" * 4
+
+
+def saved(folder: Path, template: str) -> str:
+    kinds = transformers.LlamaForCausalLM, transformers.LlamaConfig
+    coder = characters("[CLS] $A")
+    coder.chat_template = template
+    return str(save(folder, *kinds, coder))
+
+
+class Later(date):
+    """A calendar that is 40 days ahead."""
+
+    @classmethod
+    def today(cls) -> "Later":
+        return cls.fromordinal(date.today().toordinal() + 40)
+
+
+@pytest.mark.parametrize(
+    "template", ["hello", "{% for m in messages %}{{ m['role'] }}{% endfor %}"]
+)
+def test_a_template_that_drops_the_question_is_refused(
+    tmp_path: Path, refusal: Any, template: str
+) -> None:
+    assert "leaves out the question" in refusal(load, saved(tmp_path, template))
+
+
+def test_a_template_of_parts_gets_parts(tmp_path: Path) -> None:
+    scorer: Any = load(saved(tmp_path, PARTS))
+    assert scorer.chat.render("who is it?") == "user: who is it? "
+    assert scorer.chat.render(("a", "b", "c")) == "user: a assistant: b user: c "
+
+
+@pytest.mark.parametrize("template", [ENDLESS, ENDLESS.replace("range(99999)", "'a' * 99999")])
+def test_a_template_without_end_is_refused(
+    tmp_path: Path, refusal: Any, monkeypatch: Any, template: str
+) -> None:
+    monkeypatch.setattr(chat_template, "SECONDS", 0.2)
+    folder, start = saved(tmp_path, template), time.monotonic()
+    assert "longer than 0.2 seconds" in refusal(load, folder)
+    assert time.monotonic() - start < 60
+
+
+def test_a_date_is_that_of_the_day_and_is_recorded(tmp_path: Path) -> None:
+    scorer: Any = load(saved(tmp_path, DATED))
+    today = date.today()
+    written = f"{today:%d %b %Y}, {today.day}. {today:%A}"
+    assert scorer.chat.render("who?") == f"user {written}: who? "
+    assert scorer.describe()["prompt_date"] == today.isoformat()
+
+
+def test_a_model_can_resume_the_date_of_a_run(tmp_path: Path, monkeypatch: Any) -> None:
+    folder = saved(tmp_path, DATED)
+    first: Any = load(folder)
+    monkeypatch.setattr(chat_template, "date", Later)
+    later: Any = load(folder)
+    assert first.describe()["prompt_date"] != later.describe()["prompt_date"]
+    options = ["a", "b"]
+    apart = first.choose(["who?"], options), later.choose(["who?"], options)
+    assert not np.allclose(*apart)
+    later.resume(first.describe())
+    assert later.describe() == first.describe()
+    np.testing.assert_array_equal(first.choose(["who?"], options), later.choose(["who?"], options))
+
+
+def test_a_run_is_continued_and_repeated_with_its_own_date(
+    own_folder: Path, monkeypatch: Any
+) -> None:
+    options: dict[str, Any] = {"categories": ["gender"], "limit": 4, "read": "letters"}
+    folder = saved(own_folder / "model", DATED)
+    first = evaluate("cbbq", folder, out="first", **options)
+    records = first.records.drop(columns="seconds")
+    for shard in Path("first", "records").iterdir():
+        shard.unlink()
+    monkeypatch.setattr(chat_template, "date", Later)
+    continued = evaluate("cbbq", folder, out="first", **options)
+    repeated = repeat("first", out="again")
+    for run in (continued, repeated):
+        assert run.about["model"]["prompt_date"] == date.today().isoformat()
+        pd.testing.assert_frame_equal(run.records.drop(columns="seconds"), records)
