@@ -39,6 +39,13 @@ FILLED = ("votes", "objections", "discuss", "subtype", "left_out", "merged", "ed
 FILLED += ("score", "lowest", "highest")
 
 
+def subcategories(project: Project) -> dict[str, list[str]]:
+    """Return the subcategories of each category that has two or more."""
+    tables = project.values.get("subcategories")
+    lists = tables.items() if isinstance(tables, dict) else ()
+    return {name: texts for name, texts in lists if isinstance(texts, list) and len(texts) > 1}
+
+
 def read_drafts(project: Project) -> tuple[pd.DataFrame, list[Problem]]:
     """Read the drafts, and list their mistakes by the rules of McBE's loader.
 
@@ -49,9 +56,7 @@ def read_drafts(project: Project) -> tuple[pd.DataFrame, list[Problem]]:
     groups = mcbe.categories_of(project.folder) | {
         name: category.groups for name, category in project.manifest.categories.items()
     }
-    # One subcategory alone is no choice.
-    lists = project.values.get("subcategories", {})
-    known = [name for name in lists if name in groups and len({*lists[name]} - {LEAVE_OUT}) > 1]
+    known = [name for name in subcategories(project) if name in groups]
     is_known = drafts.category.isin(known)
     allowed = f"{', '.join(known)}; others need two or more [subcategories] in {rounds.PROJECT}"
     is_double = drafts.duplicated(["category", "sentence", "words"])
@@ -160,7 +165,7 @@ def average(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 
 def plan(project: Project) -> list[Round]:
     """Return the rounds of a project."""
-    labels = project.values["subcategories"]
+    labels = subcategories(project)
 
     def choices(row: Row) -> list[str]:
         return labels[row["category"]]

@@ -8,8 +8,7 @@ A round is data: who is asked (`role`), which rows, which questions, and a rule 
 the answers into columns of the items. These files are the only state, so a project can wait for
 weeks: `advance` reads all sheets, lists mistakes, and writes the sheets that can be asked now.
 
-A model can take the place of a person in rounds with a `prompt`. Without one, a person fills in the
-sheet.
+A model can take the place of a person in rounds with a `prompt`.
 """
 
 import re

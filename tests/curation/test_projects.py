@@ -209,6 +209,16 @@ def test_nobody_is_asked_before_drafts_are_right(begun, old, new, sentence):
     assert not (work.folder / "sheets").exists()
 
 
+@pytest.mark.parametrize("lists", ['age = ["能力"]', 'age = "能力"', ""])
+def test_a_category_needs_subcategories_to_choose_from(begun, lists):
+    work = begun("mcbe")
+    work.change("project.toml", ('age = ["能力", "观念"]', lists))
+    assert work.sentences()[0] == (
+        "drafts.csv, row 9, column `category`: 'age' is no category of the project; allowed: diet; "
+        "others need two or more [subcategories] in project.toml"
+    )
+
+
 @pytest.mark.parametrize(
     ("benchmark", "file"),
     [("mcbe", "drafts.csv"), ("cbbq", "templates.csv"), ("cbbq", "biases.csv")],
