@@ -1,8 +1,8 @@
 """Builds the package by setuptools, and adds what does not lie in bench/.
 
-A wheel gets bench/shipped: the notebooks without their outputs, and the demo study. A source
-distribution gets all that its tests need. An editable install gets nothing: the package finds these
-files in the checkout.
+A wheel gets bench/shipped: the notebooks without their outputs, the files beside them, and the demo
+study. A source distribution gets all that its tests need. An editable install gets nothing: the
+package finds these files in the checkout.
 """
 
 import json
@@ -11,7 +11,12 @@ from pathlib import Path
 from setuptools.build_meta import *  # noqa: F403  the hooks that pip calls
 from setuptools.command.build_py import build_py
 
-SHIPPED = ("notebooks/*.ipynb", "reports/demo.yml")
+OF_NOTEBOOKS = ("ipynb", "py", "toml", "csv", "tsv", "txt")
+SHIPPED = (
+    "notebooks/*.ipynb",
+    *(f"notebooks/curation/**/*.{kind}" for kind in OF_NOTEBOOKS),
+    "reports/demo.yml",
+)
 KINDS = ("csv", "ipynb", "json", "jsonl", "parquet", "py", "toml", "tsv", "txt", "yml")
 OF_TESTS = (
     *(f"tests/**/*.{kind}" for kind in KINDS),

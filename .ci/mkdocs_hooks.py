@@ -45,7 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     added["site.css"] = (HOME / ".ci/site.css").read_text("utf-8")
     for path in sorted((HOME / ".github/pictures").iterdir()):
         added[f"pictures/{path.name}"] = path.read_bytes()
-    for path in sorted((HOME / "notebooks").glob("*.ipynb")):
+    for path in sorted([*HOME.glob("notebooks/*.ipynb"), *HOME.glob("notebooks/curation/*.ipynb")]):
         added |= notebook(path)
     for place, content in added.items():
         files.append(File.generated(config, place, content=content))
@@ -83,15 +83,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def page_of(path: Path) -> str:
     """Return where the site has a file of the checkout; "" if it has not."""
     name = path.as_posix()
-    if path.parts[0] == "docs" or path.match("notebooks/*.png"):
+    if path.parts[0] == "docs" or (path.parts[0] == "notebooks" and path.suffix == ".png"):
         return name.removeprefix("docs/")
-    if path.match("notebooks/*.ipynb"):
+    if path.parts[0] == "notebooks" and path.suffix == ".ipynb":
         return name.removesuffix(".ipynb") + ".md"
     return TOP.get(name) or (f"pictures/{path.name}" if path.match(".github/pictures/*") else "")
 
 
 def notebook(path: Path) -> dict[str, str | bytes]:
     """Write an executed notebook as Markdown, and its pictures."""
+    folder = path.parent.relative_to(HOME).as_posix()
     parts: list[str] = []
     pictures: dict[str, str | bytes] = {}
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
@@ -109,7 +110,7 @@ def notebook(path: Path) -> dict[str, str | bytes]:
             html, plain = "".join(data.get("text/html", "")), "".join(output.get("text", ""))
             if "image/png" in data:
                 name = f"{path.stem}-{len(pictures) + 1}.png"
-                pictures[f"notebooks/{name}"] = base64.b64decode(data["image/png"])
+                pictures[f"{folder}/{name}"] = base64.b64decode(data["image/png"])
                 alt = output["metadata"].get("image/png", {}).get("alt", "")
                 parts.append(f"![{' '.join(re.sub(r'[][]', '', alt).split())}]({name})")
             elif html:
@@ -117,7 +118,7 @@ def notebook(path: Path) -> dict[str, str | bytes]:
                 parts.append(html.replace("<table", "<table data-search-exclude"))
             elif plain.strip() and output["name"] == "stdout" and not plain.startswith("asking "):
                 parts.append(f"```text\n{plain.strip()}\n```")
-    return {f"notebooks/{path.stem}.md": "\n\n".join(parts) + "\n", **pictures}
+    return {f"{folder}/{path.stem}.md": "\n\n".join(parts) + "\n", **pictures}
 
 
 def options() -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
@@ -158,36 +157,6 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     monkeypatch.setattr(client.asyncio, "wait_for", at_once)
     return waited
-
-
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The example of curated CBBQ templates, worked on by simulated people who are always right."""
-    from bench.curate import cbbq, copy_example, simulated
-
-    folder = tmp_path_factory.mktemp("curated") / "done"
-    copy_example("cbbq", folder)
-    project = cbbq.open_project(folder)
-    simulated.work(project, reliability=1.0, seed=1)
-    return project
-
-
-@pytest.fixture
-def done(finished: Any, tmp_path: Path) -> Any:
-    """A copy of it, to be changed."""
-    from bench.curate import cbbq
-
-    shutil.copytree(finished.folder, tmp_path / "done")
-    return cbbq.open_project(tmp_path / "done")
-
-
-@pytest.fixture
-def begun(tmp_path: Path) -> Any:
-    """The example of curated CBBQ templates, on which nobody has worked yet."""
-    from bench.curate import cbbq, copy_example
-
-    copy_example("cbbq", tmp_path / "begun")
-    return cbbq.open_project(tmp_path / "begun")
 
 
 @pytest.fixture

@@ -22,10 +22,11 @@ from bench.report.downloads import TITLE
 
 HOME = Path(__file__).parents[1]
 MODULES = sorted((HOME / "bench").rglob("*.py"))
-NOTEBOOKS = sorted((HOME / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted([*HOME.glob("notebooks/*.ipynb"), *HOME.glob("notebooks/curation/*.ipynb")])
+BESIDE = sorted((HOME / "notebooks").rglob("*.py"))
 ROOMS = re.findall(
     r"\w+",
-    "core benchmarks data tasks scorers train records metrics figures config run export curate "
+    "core benchmarks data tasks scorers train records metrics figures config run export "
     "analyses show report cli",
 )
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]
@@ -59,9 +60,23 @@ def test_a_room_imports_only_rooms_to_its_left_and_torch_only_where_models_are()
             right = others & set(ROOMS[ROOMS.index(room) + 1 :])
             wrong += [f"{path.relative_to(HOME)} imports bench.{other}" for other in right]
             heavy = {name.partition(".")[0] for name in imported} & {"torch", "transformers"}
-            if room in ("data", "tasks", "records", "metrics", "figures", "curate") and heavy:
+            if room in ("data", "tasks", "records", "metrics", "figures") and heavy:
                 wrong.append(f"{path.relative_to(HOME)} imports {heavy}")
     assert not wrong
+
+
+def test_the_package_does_not_write_items_with_people():
+    """Notebooks do (notebooks/curation), and the package imports nothing from them."""
+    assert [path for path in MODULES if "curate" in str(path.relative_to(HOME))] == []
+    imported = {name.partition(".")[0] for path in MODULES for name in imports(path)}
+    assert imported.isdisjoint({"notebooks", *(path.stem for path in BESIDE)})
+
+
+@pytest.mark.parametrize("path", BESIDE, ids=lambda path: path.stem)
+def test_a_module_beside_notebooks_uses_public_names_of_the_package(path):
+    used = [name for name in imports(path) if name.startswith("bench")]
+    assert [name for name in used if "._" in name] == []
+    assert "bench._" not in path.read_text("utf-8")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

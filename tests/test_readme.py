@@ -118,8 +118,8 @@ def test_every_link_to_the_project_leads_somewhere(page):
 def test_the_manual_lists_every_page():
     order = (HOME / ".ci/mkdocs.yml").read_text("utf-8").partition("\nnav:")[2]
     listed = [Path(name) for name in re.findall(r"([\w./]+)\.md$", order, re.M)]
-    books = {path.stem for path in HOME.glob("notebooks/*.ipynb")}
-    assert {path.name for path in listed if path.parent.name} == books
+    books = {*HOME.glob("notebooks/*.ipynb"), *HOME.glob("notebooks/curation/*.ipynb")}
+    assert {HOME / f"{path}.ipynb" for path in listed if path.parent.name} == books
     made = {"index", "changelog"}
     pages = {path.name.removesuffix(".md") for path in HOME.glob("docs/*.md")} | made
     assert {path.name for path in listed if not path.parent.name} == pages

@@ -428,7 +428,6 @@ def mark(
 
 for command, *lines in (
     (make.new, "new cbbq my-questions", "new mcbe my-instances"),
-    (make.curate, "curate cbbq my-items", "curate nli-coal my-pairs"),
     (
         make.expand,
         "expand cbbq --out questions",

@@ -1,4 +1,4 @@
-"""Commands that make items and models: questions, sentence pairs, curated items, classifiers."""
+"""Commands that make items and models: questions, sentence pairs, classifiers."""
 
 import math
 from pathlib import Path
@@ -56,35 +56,16 @@ def new(
     folder: Annotated[str, Argument(metavar="DIR", help="Folder of the data; empty or new.")],
 ) -> None:
     """Begin data of your own: a folder with two items and a manifest that explains itself."""
-    from bench.curate import copy_start
+    from bench.data.starts import copy_start
 
     name = resolve(benchmark)
     for path in copy_start(name, folder):
         print(path)
     say(
         f"change the rows; dataset.toml says what each column is. Then: bench data {name} --check "
-        f"--data {folder}, and bench run {name} --data {folder} --model MODEL; `bench curate "
-        f"{name} DIR` begins items that several people write and review"
+        f"--data {folder}, and bench run {name} --data {folder} --model MODEL; the notebook "
+        f"curation/curate_{name}.ipynb (`bench notebooks DIR`) is for items of several people"
     )
-
-
-def curate(
-    benchmark: Annotated[str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal.")],
-    folder: Annotated[str, Argument(metavar="FOLDER", help="Folder of the project; empty or new.")],
-) -> None:
-    """Begin items that people write and review over weeks; `bench new` begins a few rows."""
-    from bench.core.places import NOTEBOOKS, SHIPPED
-    from bench.curate import NOTEBOOKS as CURATION_NOTEBOOKS
-    from bench.curate import copy_example
-
-    name = resolve(benchmark)
-    for path in copy_example(name, folder):
-        print(path)
-    notebook = f"{CURATION_NOTEBOOKS[name]}.ipynb"
-    following = f"{NOTEBOOKS / notebook} continues"
-    if NOTEBOOKS.is_relative_to(SHIPPED):
-        following = f"`bench notebooks DIR` copies the notebooks, and DIR/{notebook} continues"
-    say(f"change these files; then {following}, with this folder as its parameter")
 
 
 def notebooks(

@@ -11,6 +11,8 @@ PACKAGE = Path(__file__).parents[1]
 SHIPPED = PACKAGE / "shipped"
 _HOME = SHIPPED if SHIPPED.is_dir() else PACKAGE.parent
 NOTEBOOKS = _HOME / "notebooks"
+# Kinds of files in the folder of notebooks.
+KINDS = (".ipynb", ".py", ".toml", ".csv", ".tsv", ".txt")
 DEMO = _HOME / "reports" / "demo.yml"
 
 
@@ -21,17 +23,20 @@ def reports() -> Path:
 
 
 def copy_notebooks(folder: Path) -> list[Path]:
-    """Copy the package's notebooks to `folder`, to be opened in JupyterLab."""
-    sources = sorted(NOTEBOOKS.glob("*.ipynb"))
-    contents = {folder / source.name: source.read_text("utf-8") for source in sources}
+    """Copy the package's notebooks, and the files beside them, to be opened in JupyterLab."""
+    contents = {
+        folder / source.relative_to(NOTEBOOKS): source.read_text("utf-8")
+        for source in sorted(NOTEBOOKS.rglob("*"))
+        if source.suffix in KINDS and not source.parent.name.startswith(".")
+    }
     for path, content in contents.items():
         if path.exists() and (not path.is_file() or path.read_bytes() != content.encode()):
             raise BadInput(
                 f"{path}: is there already, and differs; give another folder, or move the file away"
             )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
             atomic_write(path, content)
     except OSError as error:
         why = error.strerror or error

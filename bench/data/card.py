@@ -82,13 +82,6 @@ bench run {benchmark} --data {folder.name} --model MODEL
     atomic_write(path, text)
 
 
-def remove(folder: Path) -> None:
-    """Remove the card from a folder that is no data set any more; one that is not ours stays."""
-    path = folder / CARD
-    if not _is_somebodys(path):
-        path.unlink(missing_ok=True)
-
-
 def _is_somebodys(path: Path) -> bool:
     """Tell whether somebody else wrote a card, or changed it and removed our line."""
     return path.exists() and MARK not in read_text(path)

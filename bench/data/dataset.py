@@ -224,12 +224,6 @@ def language_name(code: str) -> str:
     return cldr_name(code, "en") or code
 
 
-def both_language_names(code: str) -> str:
-    """Return the English name of a language, and its own if that differs."""
-    name, own = language_name(code), cldr_name(code, code)
-    return f"{name} ({own})" if own and own != name else name
-
-
 # Names of categories
 
 

@@ -61,40 +61,6 @@ class Kappa(NamedTuple):
     note: str
 
 
-class SimulatedAnnotators(NamedTuple):
-    """Annotators who give the right category with probability `reliability`.
-
-    Otherwise they give that of another item at random.
-    """
-
-    reliability: float = 0.9
-    raters: int = 3
-    seed: int = 0
-
-    @property
-    def kappa(self) -> float:
-        """Their kappa over infinitely many items: both of two annotators must be right."""
-        return self.reliability**2
-
-    def annotate(self, truth: pd.DataFrame) -> pd.DataFrame:
-        """Annotate items: `category`, `item_id`, `rater`, `rating`.
-
-        Args:
-            truth: `category`, `item_id` and `topic`, the right answer; a wrong one is the topic of
-                an item of the same category.
-        """
-        rng = np.random.default_rng(self.seed)
-        parts = []
-        for _category, items in truth.groupby("category", sort=False):
-            for k in range(self.raters):
-                wrong = rng.choice(items.topic.to_numpy(), len(items))
-                is_right = rng.random(len(items)) < self.reliability
-                rating = np.where(is_right, items.topic, wrong)
-                rater = f"simulated {k + 1}"
-                parts.append(items[["category", "item_id"]].assign(rater=rater, rating=rating))
-        return pd.concat(parts, ignore_index=True)
-
-
 def severity_level(scores: npt.ArrayLike) -> np.ndarray:
     """Return the level of severity, 0 to 4, of each bias score from 0 to 10.
 

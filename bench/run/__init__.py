@@ -265,8 +265,3 @@ def known_bias(
             values = {name: row[name] for name in ("ci_low", "ci_high", "n")}
             rows.append({"bias": rate, metric: row["score"], **values})
     return pd.DataFrame(rows, columns=["bias", metric, "ci_low", "ci_high", "n"])
-
-
-def curated(name: str) -> Path:
-    """Return the default folder of a curated data set: `reports/curated/NAME`, next to the runs."""
-    return places.reports() / "curated" / name

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from bench import data
-from bench.curate import copy_start
 from bench.data import SAMPLES, card
 from bench.data.cbbq.expand import expand
+from bench.data.starts import copy_start
 
 
 def front(folder: Path) -> dict[str, Any]:

@@ -148,8 +148,8 @@ def test_a_released_category_can_have_other_labels(tmp_path: Path) -> None:
     found = [dataset.native_name(*key) for key in (("mcbe", "age"), ("mcbe", "race"))]
     assert found == ["나이", "种族"]
     assert dataset.native_name("cbbq", "age") == "年龄"
-    assert dataset.both_language_names("ko") == "Korean (한국어)"
-    assert dataset.language_name("xxx") == "xxx" == dataset.both_language_names("xxx")
+    assert dataset.language_name("ko") == "Korean"
+    assert dataset.language_name("xxx") == "xxx"
 
 
 def test_data_sets_that_name_a_category_differently_are_reported(tmp_path: Path) -> None:

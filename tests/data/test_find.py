@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data
-from bench.curate import copy_start
+from bench.data.starts import copy_start
 from tests.helpers.recorded import table
 
 
@@ -116,7 +116,9 @@ def test_a_start_is_data_without_a_fault_whose_single_file_gives_the_same_items(
         assert kinds <= ({"count"} if benchmark == "cbbq" else {"count", "odd"})
     questions = data.load(data.find("cbbq", tmp_path / "cbbq"))
     assert {(one.target, one.target_name[0]) for one in questions} == {(1, "女")}
-    assert "allowed: cbbq, mcbe" in refusal(copy_start, "nli_coal", tmp_path / "nli")
+    message = refusal(copy_start, "nli_coal", tmp_path / "nli")
+    assert "allowed: cbbq, mcbe" in message
+    assert "curate_nli.ipynb" in message
 
 
 def test_a_table_of_templates_needs_no_manifest_and_says_what_it_lacks(

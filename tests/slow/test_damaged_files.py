@@ -32,7 +32,6 @@ from bench.scorers.stand_ins.recorded import Predictions, Replay
 from bench.tasks import prompts
 from tests.data.cbbq import test_official_wording as cbbq_scripts
 from tests.data.mcbe import test_official_wording as mcbe_scripts
-from tests.slow.helpers import hostile_curate
 from tests.slow.helpers.hostile import (
     Damages,
     Files,
@@ -165,7 +164,6 @@ READERS = {
     "CBBQ scripts": Reader(partial(scripts, "cbbq"), cbbq_prompts.read),
     "zip": Reader(partial(release, "zip"), read_archive),
     "tar.gz": Reader(partial(release, "gztar"), read_archive),
-    **hostile_curate.READERS,
 }
 
 

@@ -111,7 +111,7 @@ def test_what_a_user_needs_comes_along(bench: Run, installed: Path, tmp_path: Pa
     code = "from bench.core.places import DEMO; from bench.report import study; study.load(DEMO)"
     done = call(installed.parents[2] / "bin/python", "-c", f"{code}; print(DEMO)", cwd=tmp_path)
     assert done.stdout.strip() == str(installed / "bench/shipped/reports/demo.yml"), done.stderr
-    assert "`bench notebooks DIR`" in bench("curate", "mcbe", "project").stderr
+    assert "`bench notebooks DIR`" in bench("new", "mcbe", "mine").stderr
     weights = "bench/scorers/stand_ins/tiny_weights/*"
     assert names(weights, installed) == names(weights, HOME)
     (metadata,) = installed.glob("bias_workbench-*.dist-info/METADATA")
@@ -122,14 +122,15 @@ def test_what_a_user_needs_comes_along(bench: Run, installed: Path, tmp_path: Pa
 
 def test_notebooks_come_along(bench: Run, tmp_path: Path) -> None:
     bench("notebooks", "books")
-    books = sorted((tmp_path / "work/books").iterdir())
-    assert {path.name for path in books} == names("notebooks/*.ipynb", HOME)
+    books = sorted((tmp_path / "work/books").rglob("*.ipynb"))
+    assert {path.name for path in books} == names("notebooks/**/*.ipynb", HOME)
+    assert names("curation/**/*.*", tmp_path / "work/books") >= names("notebooks/**/*.py", HOME)
     cells = [cell for path in books for cell in json.loads(path.read_text("utf-8"))["cells"]]
     assert not any(cell.get("outputs") for cell in cells)
 
 
 def test_a_source_distribution_can_be_tested(unpacked: Path) -> None:
-    for pattern in ("tests/*.py", "notebooks/*.ipynb"):
+    for pattern in ("tests/*.py", "notebooks/**/*.ipynb", "notebooks/**/*.csv"):
         assert names(pattern, unpacked) == names(pattern, HOME)
     pytest_ = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     for words in (["--collect-only"], ["tests/report/test_study.py", "tests/test_layout.py"]):

@@ -8,9 +8,6 @@ import pytest
 
 from bench import data, records, run
 from bench.core.errors import BadInput
-from bench.curate import cbbq as curated
-from bench.curate.cbbq import release
-from bench.curate.cbbq.rounds import Rounds
 from bench.data import SAMPLES, cbbq
 from bench.data.cbbq import CATEGORIES, audit
 from bench.data.cbbq.expand import expand
@@ -85,18 +82,6 @@ def test_rows_that_do_not_tell_need_a_slot(tmp_path: Path, refusal: Callable[...
         path.write_text(path.read_text("utf-8-sig").replace("女性", "某群"), "utf-8")
     assert "'某群' does not tell" in refusal(cbbq.load, tmp_path / "out", ["ours"])
     assert "refused" in set(audit.check(tmp_path / "out").kind)
-
-
-def test_curation_writes_the_slot_and_asks_for_one_that_nothing_tells(
-    done: curated.Project,
-) -> None:
-    path = done.folder / "dataset.toml"
-    made = release.write(Rounds(done))
-    assert TARGETS[0] in (made.folder / "dataset.toml").read_text("utf-8")
-    assert {target for _, target in targets(made.folder, "accent")} == {0}
-    path.write_text(path.read_text("utf-8").replace(TARGETS[0], ""), "utf-8")
-    wrong = curated.faults(done)
-    assert set(wrong.column[wrong.file == "templates.csv"]) == {"NAME1"}
 
 
 def test_a_code_in_a_released_category_is_refused_until_the_slot_is_declared(

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data, run
-from bench.analyses import curate_nli
-from bench.curate import copy_example
 from bench.data import SAMPLES
+from bench.data.nli_coal.build import build
 from bench.data.nli_coal.frames import GENDERS, CaptionFilter
 from bench.data.nli_coal.language_pack import (
     FILES,
@@ -154,19 +153,24 @@ def test_numbers_and_what_is_odd_are_reported(tmp_path: Path) -> None:
 
 
 def test_a_new_language_is_made_runs_and_is_called_by_its_name(tmp_path: Path) -> None:
-    copy_example("nli_coal", tmp_path / "mine")
+    start = Path(__file__).parents[3] / "notebooks/curation/examples/nli_coal"
+    words = read_pack(start, frames=False)
+    captions = [start / "captions.txt"]
+    sifted = sift(words, captions)
+    assert ((sifted.frame != "").sum(), len(sifted)) == (22, 31)
+    pack = with_captions(words, captions)
+    folder = write_pack(pack, tmp_path / "pack")
+    assert not (check(folder).kind == "refused").any()
+    assert read_pack(folder) == pack
+    sets = tmp_path / "sets"
+    build([pack], sets)
     ours = (prompts.PROMPTS / "nli_coal.toml").read_text("utf-8")
     own = ours.replace('version = "bench-nli_coal-1"', 'version = "mine-1"').replace("[en]", "[ko]")
-    (tmp_path / "mine" / "prompts.toml").write_text(own, "utf-8")
-    made = curate_nli.make(str(tmp_path / "mine"))
-    assert not (made.checked.kind == "refused").any()
-    assert curate_nli.findings(made)[1].startswith("22 of 31 captions make a frame (71\u00a0%)")
-    assert prompts.load("nli_coal", data=made.out).version == "mine-1"
-    # It is read again as it was written by people: what was made is no part of it.
-    assert curate_nli.make(str(tmp_path / "mine")).pack == made.pack
-    source = data.find("nli_coal", made.out)
+    (sets / "prompts.toml").write_text(own, "utf-8")
+    assert prompts.load("nli_coal", data=sets).version == "mine-1"
+    source = data.find("nli_coal", sets)
     assert source.labels == {"ko": {"en": "Korean", "ko": "한국어"}}
-    asked = run.evaluate("nli_coal", "simulated:bias=1", data=made.out, out=tmp_path / "run")
+    asked = run.evaluate("nli_coal", "simulated:bias=1", data=sets, out=tmp_path / "run")
     scores = asked.scores().set_index(["category", "task", "metric"]).score
     assert scores["ko", "all", "coal"] == pytest.approx(2 / 3)
     assert style.label("nli_coal", "ko") == "한국어 (Korean)"

@@ -1,0 +1,186 @@
+"""Sheets: a mistake is named with file, row, column, value and what is allowed."""
+
+import shutil
+
+import pytest
+from openpyxl import load_workbook
+
+FILE = "sheets/3-severity/an.csv"
+RANGE = "allowed: a number from 0 to 10"
+
+
+def cell(row, column, value):
+    def change(sheet):
+        sheet.loc[row, column] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            cell(0, "severity", ""),
+            f"{FILE}, row 2, column `severity`: '' is empty; {RANGE}",
+        ),
+        (
+            cell(1, "severity", "11"),
+            f"{FILE}, row 3, column `severity`: '11' is not an answer; {RANGE}",
+        ),
+        (
+            cell(1, "severity", "high"),
+            f"{FILE}, row 3, column `severity`: 'high' is not an answer; {RANGE}",
+        ),
+        (
+            cell(1, "severity", "5%"),
+            f"{FILE}, row 3, column `severity`: '5%' is not an answer; {RANGE}",
+        ),
+        (
+            cell(2, "item_id", "d99"),
+            f"{FILE}, row 4, column `item_id`: 'd99' is no item of this round; allowed: d01, d02, "
+            "d03, d04, d05, d07, d08, d09, d10, d11",
+        ),
+        (
+            cell(2, "item_id", "d02"),
+            f"{FILE}, row 4, column `item_id`: 'd02' is there twice, first in row 3; allowed: each "
+            "item once",
+        ),
+        (
+            cell(2, "item_id", "d99"),
+            f"{FILE}, column `item_id`: 'd03' has no row; allowed: one row for each of the 10 "
+            "items",
+        ),
+        (
+            cell(0, "words", "爱吃辣的人"),
+            f"{FILE}, row 2, column `words`: '爱吃辣的人' is not what is asked now; allowed: "
+            "'爱吃辣的人，口味清淡的人，爱吃甜的人'",
+        ),
+        (
+            cell(0, "person", "bai"),
+            f"{FILE}, row 2, column `person`: 'bai' is not what is asked now; allowed: 'an'",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence(answered, change, sentence):
+    work = answered("mcbe")
+    sheet = work.sheet("3-severity/an")
+    change(sheet)
+    work.save("3-severity/an", sheet)
+    state = work.advance()
+    assert sentence in state.problems.sentence.tolist()
+    assert "3-severity" not in state.over
+
+
+def test_other_rows_of_a_sheet_with_a_mistake_are_kept(answered):
+    work = answered("mcbe")
+    sheet = work.sheet("3-severity/an")
+    sheet.loc[0, "severity"] = "11"
+    work.save("3-severity/an", sheet)
+    progress = work.advance().progress.set_index(["round", "person"]).answered
+    assert progress["3-severity", "an"] == 9
+    assert progress["3-severity", "bai"] == 10
+
+
+def test_a_renamed_sheet_is_nobodys_and_no_new_one_is_written(answered):
+    work = answered("mcbe")
+    folder = work.folder / "sheets/3-severity"
+    (folder / "an.csv").rename(folder / "an (1).csv")
+    assert work.sentences() == [
+        "sheets/3-severity/an (1).csv: 'an (1).csv' is nobody's sheet of this round; allowed: "
+        "an.xlsx, an.csv, bai.xlsx, bai.csv, ding.xlsx, ding.csv; rename it or move it away"
+    ]
+    assert not (folder / "an.xlsx").exists()
+
+
+def test_one_person_has_one_filled_sheet(answered):
+    work = answered("mcbe")
+    folder = work.folder / "sheets/3-severity"
+    shutil.copy(folder / "an.csv", work.folder / "an.csv")
+    (folder / "an.csv").unlink()
+    work.advance()  # writes an empty an.xlsx
+    shutil.copy(work.folder / "an.csv", folder / "an.csv")
+    assert work.sentences() == []
+    work.fill(lambda _round, _person, _row: {"severity": "5"})
+    assert work.sentences() == [
+        "sheets/3-severity/an.xlsx: 'an.xlsx' is filled in, and so is an.csv; allowed: one sheet a "
+        "person"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"person,item_id\nan,d01\n", "column `category` is missing"),
+        ("person,item_id,情境\n".encode("gb18030"), "UTF-8"),
+        (b"", "is empty"),
+    ],
+)
+def test_a_file_that_is_no_sheet_is_named_with_its_reason(answered, content, reason):
+    work = answered("mcbe")
+    (work.folder / FILE).write_bytes(content)
+    (sentence,) = work.sentences()
+    assert sentence.startswith(f"{FILE}: 'an.csv' cannot be read (")
+    assert reason in sentence
+
+
+def test_files_that_spreadsheet_programs_keep_are_no_sheets(answered):
+    work = answered("mcbe")
+    for name in ("~$an.xlsx", ".~lock.an.csv#"):
+        (work.folder / "sheets/3-severity" / name).write_text("x")
+    assert work.sentences() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"), [("５．５", "5.5"), (" 7 ", "7"), ("-1", None), ("1e1", "1e1")]
+)
+def test_numbers_may_be_of_full_width(engine, text, answer):
+    assert engine.Question("severity", limits=(0, 10)).read({}, text) == answer
+
+
+def test_a_sheet_offers_the_choices_of_its_rows_category(begun):
+    work = begun("mcbe")
+    work.advance()
+    book = load_workbook(work.folder / "sheets/1-subcategory/an.xlsx")
+    page, choices = book["answers"], book["choices"]
+    header = [one.value for one in page[1]]
+    column = "ABCDEFGHIJ"[header.index("subtype")]
+    for number in range(2, page.max_row + 1):
+        (rule,) = [
+            rule for rule in page.data_validations.dataValidation
+            if f"{column}{number}" in rule.sqref
+        ]  # fmt: skip
+        offered = [one.value for (one,) in choices[rule.formula1.partition("!")[2]]]
+        is_age = page.cell(number, header.index("category") + 1).value == "age"
+        assert offered == (
+            ["能力", "观念"] if is_age else ["口味与性情", "素食与荤食", "饮食习惯与教养"]
+        )
+
+
+def test_people_get_their_rows_in_orders_of_their_own(begun):
+    work = begun("mcbe")
+    work.advance()
+    orders = set()
+    for person in ("an", "bai", "chen"):
+        page = load_workbook(work.folder / f"sheets/1-subcategory/{person}.xlsx")["answers"]
+        orders.add(tuple(page.cell(number, 2).value for number in range(2, page.max_row + 1)))
+    assert len(orders) == 3
+
+
+def test_no_cell_of_a_sheet_is_a_formula(begun):
+    work = begun("mcbe")
+    work.change("drafts.csv", ("公司聚餐订在", "=HYPERLINK(1)公司聚餐订在"))
+    work.advance()
+    path = work.folder / "sheets/1-subcategory/an.xlsx"
+    cells = [one for row in load_workbook(path)["answers"].iter_rows() for one in row]
+    assert {one.data_type for one in cells} <= {"s", "n"}
+    # The text comes back as it was.
+    work.fill(lambda _round, _person, _row: {"subtype": _row["category"] and "能力"})
+    assert not [one for one in work.sentences() if "`context`" in one]
+
+
+def test_a_text_that_changes_upstream_no_longer_fits_its_sheets(answered):
+    work = answered("mcbe")
+    work.change("drafts.csv", ("公司聚餐订在一家湘菜馆", "公司聚餐订在一家川菜馆"))
+    (first, *_others) = work.sentences()
+    assert "column `context`: '公司聚餐订在一家湘菜馆" in first
+    assert "is not what is asked now; allowed: '公司聚餐订在一家川菜馆" in first
