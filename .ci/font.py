@@ -33,9 +33,14 @@ FIRST_WIDE = "\u2e80"  # East Asian characters begin here
 
 
 def characters() -> set[str]:
-    """Collect the East Asian characters in the package's samples, names, prompts and words."""
+    """Collect the East Asian characters in the package's samples, names and prompts.
+
+    The words by which replies are read are not drawn.
+    """
     texts = {"py", "toml", "csv", "tsv", "json", "txt"}
+    readers = {*(HOME / "bench/tasks").glob("*.*")}
     files = (path for path in (HOME / "bench").rglob("*") if path.suffix[1:] in texts)
+    files = (path for path in files if path not in readers)
     every = set().union(*(path.read_text("utf-8") for path in files))
     return {char for char in every if char >= FIRST_WIDE and char != "\ufeff"}
 

@@ -30,7 +30,7 @@ from bench.core.cells import as_csv, guarded, to_number, unguarded
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_path, atomic_write, file_name_error
 from bench.core.text import truncate
-from bench.data import card, dataset
+from bench.data import dataset
 from bench.data.dataset import MANIFEST, PROMPTS_FILE, Manifest
 from bench.data.readers import as_path, read_csv, read_text, read_toml, read_xlsx, to_toml
 
@@ -573,5 +573,4 @@ def write_release(
             )
     for name, text in files.items():
         atomic_write(place / name, text)
-    card.write(benchmark, place)
     return place

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_path, atomic_write
 from bench.core.progress import progress
-from bench.data import MANIFEST, Source, card, cbbq
+from bench.data import MANIFEST, Source, cbbq
 from bench.data.cbbq import KEPT
 from bench.data.cbbq.labels import target_slot
 from bench.data.cbbq.templates import CONDITIONS, EXPANSIONS, INSTANCE_COLUMNS
@@ -86,7 +86,6 @@ def expand(
             atomic_write(out / PROMPTS_FILE, read_text(prompts))
         tables = manifest_tables(read_manifest(source.folder))
         atomic_write(out / MANIFEST, to_toml(manifest | tables))
-        card.write("cbbq", out)
     except OSError as error:
         raise RunFailed(f"{out}: the questions could not be written there ({error})") from None
     return written

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
-from bench.data import card
 from bench.data.readers import as_path
 
 STARTS = Path(__file__).parent
@@ -30,5 +29,4 @@ def copy_start(benchmark: str, folder: str | Path) -> list[Path]:
     for path, source in zip(paths, sources, strict=True):
         with explain_write_errors(path):
             atomic_write(path, source.read_text("utf-8"))
-    card.write(benchmark, place)
-    return [*paths, place / card.CARD]
+    return paths
