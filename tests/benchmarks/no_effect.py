@@ -30,7 +30,7 @@ from bench.report.study import Variant
 from bench.run import evaluate
 from bench.run.results import Run, UnchangingRun, table
 
-# Runs of each kind of respondent; in a smaller pool the same chance findings return in many studies.
+# Runs of each kind of respondent. In a small pool, a chance finding returns in many studies.
 POOL = 150
 # Options of the runs of a benchmark.
 OPTIONS: dict[str, dict[str, Any]] = {
