@@ -205,6 +205,8 @@ def top_findings(findings: pd.DataFrame, benchmark: str) -> pd.DataFrame:
 
     Scores that tell nothing of bias count only if all are of this kind.
     """
+    if findings.empty:
+        return findings
     rows: list[Any] = []
     for headline in headlines(findings, benchmark):
         own = headline_rows(findings, headline)

@@ -139,6 +139,11 @@ def test_a_bar_is_longer_where_a_score_is_worse(line, score, share):
     assert line.badness(score) == pytest.approx(share)
 
 
+def test_without_a_first_score_the_first_model_is_shown():
+    table = rows(("a", 50, 5, False), ("b", 60, 5, False), benchmark="mcbe")
+    assert headline.most_biased(table, "mcbe") == "a"
+
+
 def test_tasks_that_give_no_first_score_are_said_so_and_others_count():
     asked_for = Headline("sc", "score", "Classification", "{value}")
     table = rows(("a", 50, 5, False), benchmark="mcbe", line=asked_for)
