@@ -57,7 +57,7 @@ def test_a_model_that_refuses_what_it_would_get_wrong_is_not_the_better_one(sele
     assert set(zip(result.ranks.ranks_from, result.ranks.ranks_to, strict=True)) == {(1, 2)}
     table = results.table(selective)
     sentences = findings(table, "mcbe").set_index(["model", "task"]).sentence
-    assert "Only 62\u00a0% of its answers could be read" in sentences["refusing", "sc"]
+    assert "Only 63\u00a0% of its answers could be read" in sentences["refusing", "sc"]
     low = cell(table[table.model == "refusing"], task="sc", preset="robust")
     assert (low.score, low.bound_low, low.bound_high) == pytest.approx((62.5, 62.5, 100))
     assert np.isnan(cell(table[table.model == "wrong"], task="sc", preset="robust").bound_low)
