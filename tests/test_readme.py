@@ -157,7 +157,7 @@ def test_files_have_the_described_formats(tmp_path):
     assert len(keys) > 10
     assert set(keys) <= set(about)
     *answers, printed = blocks("json")
-    assert {*json.loads(printed)} == {"run", "scores"}
+    assert {*json.loads(printed)} == {"run", "scores", "official"}
     for k, line in enumerate("".join(answers).splitlines()):
         path = tmp_path / f"{k}.jsonl"
         path.write_text(line, "utf-8")

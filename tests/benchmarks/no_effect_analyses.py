@@ -32,7 +32,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 # Seeds of the second condition are others than those of the first.
 SECOND = 1000
-# The least and the most biased respondent, if there are two.
+# Of the respondents of a study of two conditions.
 BIASES = (0.3, 0.6)
 SIZES = (0.5, 1.5, 7.0, 32.0)
 REWORDED = {"prompts": "reworded"}
@@ -65,18 +65,23 @@ def both_conditions(benchmark: str, condition: str, seed: int) -> list[Run]:
     ]
 
 
+@cache
+def two_prompt_sets(benchmark: str, seed: int) -> prompt_robustness.Result:
+    """Compare the prompt sets of a study."""
+    pairs, _left_out = prompt_robustness.pair_runs(both_conditions(benchmark, "reworded", seed))
+    return prompt_robustness.compare(pairs)
+
+
 def depends_on_prompts(benchmark: str, *, seed: int) -> bool:
     """Tell whether `prompt_robustness` says that scores depend on the prompt set."""
-    pairs, _left_out = prompt_robustness.pair_runs(both_conditions(benchmark, "reworded", seed))
-    result = prompt_robustness.compare(pairs)
+    result = two_prompt_sets(benchmark, seed)
     texts = [prompt_robustness.title(result), *prompt_robustness.findings(result)]
     return any(text.startswith(("Scores depend", "Under other words")) for text in texts)
 
 
 def a_model_moves(benchmark: str, *, seed: int) -> bool:
     """Tell whether `prompt_robustness` says that the score of a model moves by more than chance."""
-    pairs, _left_out = prompt_robustness.pair_runs(both_conditions(benchmark, "reworded", seed))
-    return bool((prompt_robustness.compare(pairs).overall.p_holm < 0.05).any())
+    return bool((two_prompt_sets(benchmark, seed).overall.p_holm < 0.05).any())
 
 
 def changes_with_size(benchmark: str, models: int, *, seed: int) -> bool:

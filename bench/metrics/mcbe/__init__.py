@@ -105,7 +105,8 @@ def score_records(
 
     `robust` has the released code's constants and reads answers with care. `official` prints what
     the released code prints (`bench.metrics.mcbe.official`), quirks included. `paper` has the
-    paper's decay and weights. How unreadable answers count is on each card.
+    paper's decay and weights, and the mean of the repeats' scores. How unreadable answers count is
+    on each card.
 
     Args:
         common: the tasks of `score_common`.
