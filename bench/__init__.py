@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     open = Run.open
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 __all__ = [
     "Run",
     "analyses",

@@ -112,6 +112,32 @@ def test_the_top_level_holds_what_was_agreed():
     assert {name for name in tops if not name.startswith(".")} <= allowed
 
 
+# What was taken out of the package, and what its users have instead (see CHANGELOG.md), by module.
+GONE = re.findall(
+    r"\w+",
+    "i18n locale curate judge_injection meta_respondents planning readings convergence equivalence "
+    "influence card kernels",
+)
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_what_was_taken_out_of_the_package_stays_out(name):
+    places = {part.removesuffix(".py") for path in MODULES for part in path.relative_to(HOME).parts}
+    assert name not in places
+
+
+def test_no_text_is_marked_for_translation():
+    calls = [
+        f"{path.name}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("_", "N_", "note")
+    ]
+    assert calls == []
+    templates = [*(HOME / "bench").rglob("*.j2")]
+    assert [path.name for path in templates if "_(" in path.read_text("utf-8")] == []
+
+
 # Packages and their versions.
 
 
