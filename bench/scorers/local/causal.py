@@ -133,18 +133,31 @@ class Causal(LocalModel):
 
         The probabilities of a letter's spellings are summed; see `bench.scorers.local.spelling`.
         """
+        return self._choose(prompts, [options])[0]
+
+    def _choose(self, prompts: Sequence[Turns], groups: Sequence[Options]) -> list[np.ndarray]:
+        """Return log-probabilities as `choose` does, of several groups of options read together."""
         # An option behind an open thought would be part of the thought.
         texts = [self.chat.render(prompt, close_thought=True) for prompt in prompts]
-        choices = each(options, len(prompts))
-        items = [
-            [[_row(before, ids) for ids in spellings] for spellings in spelled]
-            for before, spelled in spell(self.id, self.tokenizer, self.chat.encode, texts, choices)
+        spelled = [
+            spell(self.id, self.tokenizer, self.chat.encode, texts, each(options, len(prompts)))
+            for options in groups
         ]
-        longest = [max((len(row.ids) for row in chain(*item)), default=0) for item in items]
+        items = [
+            [
+                [[_row(before, ids) for ids in spellings] for spellings in row]
+                for before, row in part
+            ]
+            for part in spelled
+        ]
+        longest = [
+            max((len(row.ids) for item in of_text for row in chain(*item)), default=0)
+            for of_text in zip(*items, strict=True)
+        ]
         self.check_lengths(longest, "the text with its reply")
         # Options that differ in their last token only are read from the same row.
         reads: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
-        for row in chain(*chain(*items)):
+        for row in chain(*chain(*chain(*items))):
             reads.setdefault(row.ids, {}).update(dict.fromkeys(row.reads))
         rows = [Row(ids, tuple(unique)) for ids, unique in reads.items()]
         values = {
@@ -158,19 +171,26 @@ class Causal(LocalModel):
             with np.errstate(invalid="ignore"):  # NaN stays NaN
                 return float(np.logaddexp.reduce(sums))
 
-        sums = [[logprob(spellings) for spellings in item] for item in items]
-        return option_matrix(sums, prompts, options)
+        return [
+            option_matrix([[logprob(row) for row in item] for item in part], prompts, options)
+            for part, options in zip(items, groups, strict=True)
+        ]
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
-        answers = super()._ask(requests)
-        by_letters = any(len(option) == 1 for request in requests for option in request.options)
+        by_letters = any(
+            request.verb == "choose" and len(option) == 1
+            for request in requests
+            for option in request.options
+        )
         if not (by_letters and self._openings) or self.generation.thinking_tokens == 0:
-            yield from answers
+            yield from super()._ask(requests)
             return
-        thoughts = self.choose([request.turns for request in requests], self._openings)
-        for answer, row in zip(answers, thoughts, strict=True):
-            thinks = row.max() > max(answer.logprobs or [np.inf])
-            yield Answer("", error=THINKS) if thinks else answer
+        # A letter that is less likely than the beginning of a thought is no answer.
+        names = [request.options for request in requests]
+        letters, thoughts = self._choose([r.turns for r in requests], [names, self._openings])
+        for options, row, thought in zip(names, letters, thoughts, strict=True):
+            answer = Answer(options[int(row.argmax())], tuple(map(float, row)))
+            yield Answer("", error=THINKS) if thought.max() > row.max() else answer
 
     def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
         """Generate replies as the options or the model's configuration say, or greedily.
