@@ -173,7 +173,7 @@ COMMANDS: dict[str, Callable[[str], list[str]]] = {
     "report": lambda _: ["report", "study.yml", "--out", "out", "--dry-run", "--format", "json"],
 }
 OF_RUN = ["score", "continue", "dry run", "repeat", "mark", "export"] * 9
-OF_RUN += ["table", "plan", "table", "plan", "page"]
+OF_RUN += ["table", "table", "page"]
 # Of each file: how often it is changed, where it is, by what, and the commands that read it.
 FILES: dict[str, tuple[int, str, Callable[[Path, random.Random], str], list[str]]] = {
     "run.json": (8, "run/run.json", change_value, OF_RUN),

@@ -84,7 +84,7 @@ def replicates(
 ) -> Replicates:
     rows = answers(records, items)
     totals = draw(rows, "category", "cluster", SUMS, part="part")
-    values = Replicates(totals.left_out)
+    values = Replicates()
     for place, counted, within in _places(rows):
         share = _share(totals, set(within.part), counted)
         values.add(place, replicate(totals, share), sample(totals, share))
