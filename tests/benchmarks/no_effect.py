@@ -1,6 +1,6 @@
 """Simulate studies without an effect, and count how often an analysis claims one.
 
-    python tests/benchmarks/no_effect.py [--studies 200]
+    python -m tests.benchmarks.no_effect [--studies 200] [--only TEXT]
 
 A study compares simulated respondents of equal bias; they differ in their seeds, or in what is not
 bias, such as a preferred letter. A test at 5 % may claim a difference in 5 % of the studies. Runs
@@ -29,6 +29,7 @@ from bench.report import overview
 from bench.report.study import Variant
 from bench.run import evaluate
 from bench.run.results import Run, UnchangingRun, table
+from tests.benchmarks import no_effect_analyses
 
 # Runs of each kind of respondent. In a small pool, a chance finding returns in many studies.
 POOL = 150
@@ -121,6 +122,7 @@ ANALYSES: Mapping[str, Callable[..., bool]] = {
         one_is_most_biased, "cbbq", PLAIN, PLAIN, LETTERS
     ),
     "index, McBE, 3 models": partial(one_is_most_biased, "mcbe", PLAIN, PLAIN, PLAIN),
+    **no_effect_analyses.ANALYSES,
 }
 
 

@@ -1,23 +1,17 @@
-"""Simulate studies without an effect, and count how often an analysis claims one.
-
-    python tests/benchmarks/no_effect_analyses.py [--studies 200] [--only TEXT]
+"""Studies without an effect of two prompt sets, sizes or instructions, for `no_effect.py`.
 
 Respondents of the same bias differ in their seeds alone, so that two prompt sets, sizes or
-instructions differ by chance. Runs are made once, and a study takes some of them at random. Printed
-is a table in Markdown: of each analysis the number of studies in which one of its sentences claims
-an effect, with Wilson's 95 % interval.
+instructions differ by chance. Runs are made once, and a study takes some of them at random.
 """
 
-import argparse
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from statsmodels.stats.proportion import proportion_confint
 
 from bench.analyses import meta_evaluation, model_size_trends, prompt_robustness, self_correction
 from bench.run import evaluate
@@ -138,29 +132,3 @@ ANALYSES: Mapping[str, Callable[..., bool]] = {
     "self_correction, CBBQ, 2 models": corrects_itself,
     "meta_evaluation, title": follows_the_rate,
 }
-
-
-def rows(analyses: Mapping[str, Callable[..., bool]], studies: int) -> Iterator[str]:
-    """Write the table in Markdown, a row as soon as its studies are done."""
-    yield "| analysis | studies | claims | share | 95 % interval |"
-    yield "|---|---:|---:|---:|---:|"
-    for name, claims in analyses.items():
-        count = sum(claims(seed=seed) for seed in range(studies))
-        low, high = proportion_confint(count, studies, method="wilson")
-        share = f"{count / studies:.1%} | {low:.1%} to {high:.1%}"
-        yield f"| {name} | {studies} | {count} | {share} |"
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--studies", type=int, default=200, help="of each row (default 200)")
-    parser.add_argument("--only", default="", help="only rows whose name holds this text")
-    given = parser.parse_args()
-    chosen = {name: claims for name, claims in ANALYSES.items() if given.only in name}
-    for row in rows(chosen, given.studies):
-        print(row, flush=True)
-
-
-if __name__ == "__main__":
-    main()
