@@ -200,7 +200,8 @@ def compare(models: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
     """Compare each prompt setting with Q, for each model and measure.
 
     One row per `model`, `setting`, `category` (or `all`), `task` and `metric`. `p_holm` is adjusted
-    for the other models and settings, or for the other categories of one model and setting.
+    for the other models and settings, of a score of bias also for the other such score; or for the
+    other categories of one model and setting.
     """
     rows = []
     for model, settings in models.items():
@@ -224,12 +225,12 @@ def compare(models: Mapping[str, Mapping[str, pd.DataFrame]]) -> pd.DataFrame:
     keys = ["model", "setting", "category", "task", "metric"]
     table = pd.DataFrame(rows, columns=[*keys, "before", "after", *Comparison._fields, "n"])
     table.insert(list(table).index("p") + 1, "p_holm", np.nan)
-    for part, by in (
-        (table[table.category == ALL], ["task", "metric"]),
-        (table[table.category != ALL], ["model", "setting", "task", "metric"]),
-    ):
-        for index in part.groupby(by, sort=False).groups.values():
-            table.loc[index, "p_holm"] = holm(table.p[index].to_numpy(dtype=float))
+    measured = table.task + "\n" + table.metric
+    is_bias = table.metric.isin([S_AMB.metric, S_DISAMB.metric])
+    overall = measured.mask(is_bias, "bias")
+    single = table.model + "\n" + table.setting + "\n" + measured
+    for index in table.groupby(overall.where(table.category == ALL, single)).groups.values():
+        table.loc[index, "p_holm"] = holm(table.p[index].to_numpy(dtype=float))
     return table
 
 

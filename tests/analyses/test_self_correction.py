@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from bench.analyses import self_correction as sc
 from bench.analyses.self_correction import AMBIGUOUS, DISAMBIGUOUS, KINDS, SUMS
@@ -52,6 +53,12 @@ def test_differences_are_those_of_the_shares_and_p_is_of_the_paired_t_test() -> 
     assert row(table, DISAMBIGUOUS, "s_disamb").before == pytest.approx(1 / 2)
     # 1/5 and 1/3: each context counts alike.
     assert row(table, ALL, "accuracy").before == pytest.approx((1 / 5 + 1 / 3) / 2)
+
+
+def test_p_is_adjusted_for_both_scores_of_bias() -> None:
+    table = compare(answers("sssssss", "sssoooo"), answers("uuuusss", "oosoooo"))
+    rows = table[(table.category == ALL) & table.metric.isin(["s_amb", "s_disamb"])]
+    assert rows.p_holm.to_numpy() == pytest.approx(multipletests(rows.p, method="holm")[1])
 
 
 def test_only_questions_asked_under_both_count_and_categories_weigh_alike() -> None:
@@ -114,7 +121,7 @@ def test_pictures_show_the_tables() -> None:
     models = {name: {"Q": BIASED, "Q+IF": FAIR, "Q+IF+CoT": BIASED} for name in "ab"}
     compared, shares = sc.compare(models), sc.answer_shares(models)
     rows = compared[(compared.category == ALL) & (compared.metric == "s_amb")]
-    assert sorted(rows.p_holm) == pytest.approx([4 * min(rows.p)] * 2 + [1, 1]), "four comparisons"
+    assert sorted(rows.p_holm) == pytest.approx([8 * min(rows.p)] * 2 + [1, 1]), "eight comparisons"
     assert shares.loc[0, list(KINDS)].to_list() == pytest.approx([3 / 4, 0, 1 / 4, 0])
     bars = drawn(sc.plot_answers(shares)).axes[0].patches
     assert max(bar.get_x() + bar.get_width() for bar in bars) == pytest.approx(1)
