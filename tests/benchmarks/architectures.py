@@ -29,6 +29,8 @@ from tokenizers import (
 
 from bench.scorers import load
 from tests.helpers.checkpoints import SHAPE, save_gguf
+from tests.scorers import test_company
+from tests.scorers.test_logprobs import reference
 
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "[CLS]", "[SEP]", "[MASK]", "[gMASK]", "<sop>"]
 TEXTS = [
@@ -315,13 +317,27 @@ def differences(name: str, folder: Path) -> tuple[float, float]:
     return float(max(likelihoods)), float(max(choices))
 
 
+def in_company(quirk: str, folder: Path) -> float:
+    """Score texts together, and return the largest difference to each text alone."""
+    test_company.network(quirk).save_pretrained(folder)
+    test_company.CODER.save_pretrained(folder)
+    scorer: Any = load(str(folder))
+    texts = test_company.texts()
+    alone = [reference(scorer.network, test_company.CODER(text)["input_ids"]) for text in texts]
+    together = scorer.token_logprobs(texts)
+    return max(float(np.abs(a - b).max()) for a, b in zip(together, alone, strict=True))
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the table: tokens and options, then texts in company."""
     print("| architecture | tokenizer | quirk | token_logprobs | choose |\n|---|---|---|---|---|")
     for name, row in ROWS.items():
         with tempfile.TemporaryDirectory() as folder:
             values = differences(name, Path(folder))
         print(f"| {name} | {row.form} | {row.quirk} | {values[0]:.1e} | {values[1]:.1e} |")
+    for quirk, (name, _shape) in test_company.LIMITED.items():
+        with tempfile.TemporaryDirectory() as folder:
+            print(f"| {name} | characters | {quirk} | {in_company(quirk, Path(folder)):.1e} | |")
 
 
 if __name__ == "__main__":
