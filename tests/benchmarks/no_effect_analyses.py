@@ -17,8 +17,8 @@ from bench.analyses import meta_evaluation, model_size_trends, prompt_robustness
 from bench.run import evaluate
 from bench.run.results import Run
 
-# Runs of each respondent in each condition.
-POOL = 48
+# Runs of each respondent in each condition. In a small pool, a chance finding returns often.
+POOL = 150
 # Options of the runs of a benchmark.
 OPTIONS: dict[str, dict[str, Any]] = {
     "cbbq": {"limit": 6},
