@@ -189,7 +189,7 @@ def execute_requests(
 
 def _is_endpoint(about: Mapping[str, Any]) -> bool:
     """Tell whether a run's model or judge is a service, whose answers can come back broken."""
-    return any("answered_by" in (about[role] or {}) for role in ("model", "judge"))
+    return any("url" in (about[role] or {}) for role in ("model", "judge"))
 
 
 def _beside_broken(folder: Path) -> tuple[dict[Position, Answer], set[Position]]:

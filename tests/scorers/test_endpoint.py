@@ -348,6 +348,7 @@ AGAIN = "2 requests failed each time (status 503: overloaded); 0 of 2"
         (None, "cannot be reached (Connection refused"),
         (fault(503, "overloaded", **{"Retry-After": "0.01"}), AGAIN),
         ((200, {}, "[" * 5_000), PROTOCOL),
+        ((503, {}, '{"error":' + "[" * 980 + "]" * 980 + "}"), "status 503"),
         ((200, {"Content-Type": "text/html"}, "<html>welcome</html>"), PROTOCOL),
         *(((200, {}, {"choices": choices}), PROTOCOL) for choices in ([], ["A"])),
     ],

@@ -41,6 +41,8 @@ LONGEST_ASKED = 3600.0
 SILENCE = 5.0
 # The longest body of an answer, packed or not.
 MOST_BYTES = 32 << 20
+# How a body can be packed; we ask for gzip.
+PACKED = ("gzip", "x-gzip", "deflate", "compress", "br", "zstd")
 # A server that has answered nothing for so many seconds is given up.
 PATIENCE = 300.0
 # The headers of a request besides its key.
@@ -234,10 +236,11 @@ async def _read(response: Any) -> None:
 
     httpx unpacks whatever it gets, and a short body can unpack to more than the memory.
     """
-    packed = response.headers.get("content-encoding", "identity").strip().lower()
-    if packed not in ("identity", "gzip", "x-gzip"):
-        raise Broken(f"{BROKEN_ANSWER} a body packed as {packed[:40]!r}, not as asked")
-    unpacker = None if packed == "identity" else zlib.decompressobj(31)
+    named = response.headers.get("content-encoding", "").lower().split(",")
+    packed = [name.strip() for name in named if name.strip() in PACKED]
+    if packed not in ([], ["gzip"]):
+        raise Broken(f"{BROKEN_ANSWER} a body packed as {', '.join(packed)[:40]}, not as asked")
+    unpacker = zlib.decompressobj(31) if packed else None
     parts: list[bytes] = []
     size = read = 0
     async for chunk in response.aiter_raw():

@@ -3,7 +3,7 @@
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -123,7 +123,7 @@ def keeps_thought_apart(choice: dict[str, Any]) -> bool:
     parts = content if isinstance(content, list) else []
     thoughts = [at(message, name) for name in THOUGHT_FIELDS]
     thoughts += [part for part in parts if at(part, "type") in ("thinking", "reasoning")]
-    return any(str(thought or "").strip() for thought in thoughts)
+    return any(one.strip() if isinstance(one, str) else one for one in thoughts)
 
 
 def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
@@ -275,19 +275,23 @@ def wait_in_words(texts: str) -> float | None:
     return sum(float(number) * SECONDS[unit] for number, unit in parts) or None
 
 
-def error_texts(body: object) -> Iterator[str]:
+def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
     """Yield the texts of an error: message first, then its codes and the fields that it names.
 
     Other fields may repeat the prompt, whose words mean nothing here.
     """
     if isinstance(body, str) and body.strip():
         yield body
-    elif isinstance(body, list):
-        for part in body:
-            yield from error_texts(part)
+    parts: Iterable[object] = ()
+    if isinstance(body, list):
+        parts = body
     elif isinstance(body, dict):
-        for name in ("error", "message", "detail", "msg", "code", "type", "param", "loc"):
-            yield from error_texts(body.get(name))
+        parts = [
+            body.get(name)
+            for name in ("error", "message", "detail", "msg", "code", "type", "param", "loc")
+        ]
+    for part in parts if deepest else ():
+        yield from error_texts(part, deepest - 1)
 
 
 def check_refused_text(status: int, texts: str, key: str) -> None:
