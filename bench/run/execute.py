@@ -5,7 +5,7 @@ was killed between the two continues like one that was not.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -21,7 +21,7 @@ from bench.records import Journal
 from bench.run.plan import Plan, Requests
 from bench.run.results import short_name
 from bench.run.run_json import check_same_scorer
-from bench.scorers.base import Answer, Model, Scorer, checked, digest
+from bench.scorers.base import Answer, Model, Scorer, checked, digest, is_broken
 from bench.tasks.request import Request
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ ANSWER = ("response", "logprobs", "error", "seconds", "cut")
 NOT_ASKED = "not asked: the reply that it is about did not come"
 # Replies by task, item, request and repeat; None for one that did not come.
 Replies = dict[tuple[Any, ...], str | None]
+# Task, item, request and repeat.
+Position = tuple[str, str, str, int]
 # A request that has to be asked: its shard, its position there, and the request.
 Asked = tuple[int, int, Request]
 
@@ -66,9 +68,14 @@ class Shard(NamedTuple):
 
     @classmethod
     def of(
-        cls, number: int, planned: Sequence[Request], replies: Replies, journal: Journal | None
+        cls,
+        number: int,
+        planned: Sequence[Request],
+        replies: Replies,
+        journal: Journal | None,
+        recorded: Mapping[Position, Answer],
     ) -> "Shard":
-        """Finish requests by `replies`, and take the answers that are in the journal."""
+        """Finish requests by `replies`, and take the answers on record and in the journal."""
         finished: list[Request | None] = []
         answers = {}
         for position, request in enumerate(planned):
@@ -79,6 +86,8 @@ class Shard(NamedTuple):
             finished.append(complete)
             if complete is None:
                 answers[position] = Answer("", error=NOT_ASKED)
+            elif known := recorded.get(position_of(request)):
+                answers[position] = known
             elif journal and (values := journal.get(number, position, digest(complete.text))):
                 response, logprobs, *others = values
                 logprobs = None if logprobs is None else tuple(logprobs)
@@ -127,15 +136,29 @@ def execute_requests(
     stages = requests.shards(about["shard"])
     sizes = {number: len(shard) for stage in stages for number, shard in stage}
     missing = records.missing_shards(folder, sizes)
-    stages = [[(k, shard) for k, shard in stage if k in missing] for stage in stages]
-    left = [request for stage in stages for _, shard in stage for request in shard]
-    if refusal and left:
+    if refusal and missing:
         raise BadInput(refusal)
     for number, reason in missing.items():
         if reason:
             records.set_aside(folder, number, reason)
+    recorded: dict[Position, Answer] = {}
+    again: set[Position] = set()
+    if not refusal and len(missing) < len(sizes) and _is_endpoint(about):
+        recorded, again = _beside_broken(folder)
+    stages = [
+        [
+            (k, shard)
+            for k, shard in stage
+            if k in missing or any(position_of(request) in again for request in shard)
+        ]
+        for stage in stages
+    ]
+    left = [request for stage in stages for _, shard in stage for request in shard]
     for role, scorer in (("model", model), ("judge", judge)):
-        is_needed = any(request.of_judge == (role == "judge") for request in left)
+        is_needed = any(
+            request.of_judge == (role == "judge") and position_of(request) not in recorded
+            for request in left
+        )
         if is_needed and about[role] and not scorer.loaded:
             check_same_scorer(folder, role, about[role], scorer.load())
     if refusal:
@@ -147,7 +170,9 @@ def execute_requests(
         for stage in filter(None, stages):
             needs_replies = any(request.after for _, shard in stage for request in shard)
             replies = replies_of(records.read(folder, prompts=False)) if needs_replies else {}
-            shards = [Shard.of(number, planned, replies, journal) for number, planned in stage]
+            shards = [
+                Shard.of(number, planned, replies, journal, recorded) for number, planned in stage
+            ]
             for shard in _answered(shards, model, judge, journal, bar):
                 rows = shard.rows(plan)
                 for request, row in zip(shard.planned, rows, strict=True):
@@ -162,6 +187,41 @@ def execute_requests(
         )
 
 
+def _is_endpoint(about: Mapping[str, Any]) -> bool:
+    """Tell whether a run's model or judge is a service, whose answers can come back broken."""
+    return any("url" in (about[role] or {}) for role in ("model", "judge"))
+
+
+def _beside_broken(folder: Path) -> tuple[dict[Position, Answer], set[Position]]:
+    """Return the answers on record, and what is asked again; both are empty if no answer is broken.
+
+    Requests about a reply that did not come are among the latter.
+    """
+    rows = records.read(folder, prompts=False)
+    broken = rows.error.map(is_broken).astype(bool)
+    if not broken.any():
+        return {}, set()
+    say(f"{folder}: {broken.sum():,} answers came back broken; they are asked again")
+    recorded: dict[Position, Answer] = {}
+    again: set[Position] = set()
+    columns = ("task", "item_id", "request", "repeat", *ANSWER)
+    for *names, response, logprobs, error, seconds, cut in zip(
+        *(rows[name].tolist() for name in columns), strict=True
+    ):
+        position: Any = tuple(names)
+        if is_broken(error) or error == NOT_ASKED:
+            again.add(position)
+        else:
+            values = None if logprobs is None else tuple(logprobs)
+            recorded[position] = Answer(response, values, error, seconds, cut)
+    return recorded, again
+
+
+def position_of(request: Request) -> Position:
+    """Return what tells a request from the others of its run."""
+    return request.task, request.item_id, request.request, request.repeat
+
+
 def answers(
     plan: Plan, requests: Requests, model: Scorer, judge: Scorer | None = None
 ) -> pd.DataFrame:
@@ -172,7 +232,7 @@ def answers(
     rows: list[dict[str, Any]] = []
     scorers = Lazy(lambda: model), Lazy(lambda: judge or model)
     for number, stage in enumerate(requests.stages):
-        shards = [Shard.of(number, stage, replies_of(pd.DataFrame(rows)), None)]
+        shards = [Shard.of(number, stage, replies_of(pd.DataFrame(rows)), None, {})]
         for shard in _answered(shards, *scorers):
             rows += shard.rows(plan)
     return pd.DataFrame(rows)
@@ -215,7 +275,7 @@ def _answered(
         for batch in _explain_failures(role, _ask(scorer, todo)):
             for (number, position, request), new in batch:
                 answer = checked(new, request.verb)
-                if journal and streamed:
+                if journal and streamed and not is_broken(answer.error):
                     values = [getattr(answer, name) for name in ANSWER]
                     journal.add(number, position, digest(request.text), values)
                 missing[number].answers[position] = answer

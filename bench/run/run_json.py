@@ -1,5 +1,6 @@
 """Write `run.json` when a run begins, and compare it with the call when the run continues."""
 
+import copy
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -171,16 +172,19 @@ def add_conditions(
     """Add to `run.json` what only asking showed.
 
     Args:
-        described: by role, where an endpoint can have needed fields in another form.
+        described: by role, where an endpoint can have needed fields in another form, and says who
+            answered.
         workers: what the workers of a cluster run on.
     """
-    before = dict(about)
+    before = copy.deepcopy(about)
     for role, description in described.items():
         asked_with = {**about[role].get("asked_with", {}), **description.get("asked_with", {})}
         if asked_with != about[role].get("asked_with", {}):
             about[role] = {**about[role], "asked_with": asked_with}
             if role == "judge" and "temperature=0" in asked_with:
                 about[role]["decoding"] = "the server's own"
+        who_answered = ("answered_as", "answered_by")
+        about[role] |= {name: description[name] for name in who_answered if name in description}
     known = about.get("workers", [])
     if new := [worker for worker in workers if worker not in known]:
         about["workers"] = [*known, *new]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
 # The same options for all prompts, or as many for each prompt.
 Options = Sequence[str] | Sequence[Sequence[str]]
+# How errors begin that are of an answer that came back broken.
+BROKEN_ANSWER = "the server answered with"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,11 @@ class Model:
             pairs = [(request.prompt, request.hypothesis) for request in requests]
             for row in self.classify(pairs):
                 yield Answer.of_probabilities(row, LABELS)
+
+
+def is_broken(error: str) -> bool:
+    """Tell whether an error is of an answer that came back broken, and may come whole next time."""
+    return error.startswith(BROKEN_ANSWER)
 
 
 def checked(answer: Answer, verb: str, remedy: str = "") -> Answer:

@@ -103,7 +103,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         reply = BROKEN.get(kind) or (self.server.answer(asked) if known else (404, {}, {}))
         status, headers, content = reply
-        body = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+        text = content if isinstance(content, str | bytes) else json.dumps(content)
+        body = text.encode() if isinstance(text, str) else text
         body = body[: len(body) // 2] if kind == "cut" else body
         self.send_response(status)
         usual = {"Content-Type": "application/json", "Content-Length": str(len(body))}

@@ -1,20 +1,23 @@
 """The endpoint against a real HTTP server: what is sent, retries, refusals, and odd answers."""
 
+import gzip
 import json
 import socket
+import threading
 import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from bench import run
 from bench.core.errors import RunFailed
 from bench.scorers import load
-from bench.scorers.endpoint import client
+from bench.scorers.endpoint import client, responses
 from tests.helpers.answering import BROKEN, Reply, Server, fault, prompt, request, said
 
 SECRET = "sk-planted-0123456789"
@@ -125,6 +128,209 @@ def test_a_request_is_sent_again_where_the_server_broke_off_or_asks_to_wait(
     assert waits[3:] == [3600, 0.2]
 
 
+# Answers that cannot be read, though another may be.
+BROKEN_ANSWERS: list[Reply] = [
+    said(None),
+    (200, {}, {"choices": [{"message": None, "finish_reason": "stop"}]}),
+    (200, {}, '{"choices": [{"message": {"content": NaN}, "finish_reason": "stop"}]}'),
+    (200, {}, {"choices": [{"message": {"content": {"text": "A"}}}]}),
+    (200, {"Content-Encoding": "gzip, gzip"}, "x"),
+    (200, {"Content-Encoding": "gzip"}, "no gzip"),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN_ANSWERS)
+def test_a_broken_answer_is_asked_for_again(serve: Serve, broken: Reply) -> None:
+    server = serve(lambda asked: broken if len(server.seen) < 3 else said("C"))
+    (answer,) = load(server.model).answer([request()])
+    assert (answer.response, answer.error, len(server.seen)) == ("C", "", 3)
+
+
+@pytest.mark.parametrize("broken", BROKEN_ANSWERS)
+def test_an_answer_that_stays_broken_is_an_error_of_its_request(
+    serve: Serve, broken: Reply
+) -> None:
+    server = serve(lambda asked: broken if prompt(asked) == "x" else said("C"))
+    answers = load(server.model).answer([request("x"), request("y")])
+    assert answers[0].error.startswith("the server answered with")
+    assert (answers[0].response, answers[1].response) == ("", "C")
+
+
+def test_broken_answers_on_record_are_asked_for_again_and_no_others(serve: Serve) -> None:
+    is_broken = True
+
+    def behave(asked: dict[str, Any]) -> Reply:
+        few = len(prompt(asked)) % 3 == 0
+        return said(None) if few and is_broken else said("ABC"[len(prompt(asked)) % 3])
+
+    server = serve(behave)
+    given = {"tasks": ["ambiguous"], "categories": ["gender"], "limit": 12}
+    first = run.evaluate("cbbq", server.model, out="out", **given).records
+    broken = first.error.eq("the server answered without a text")
+    assert 0 < broken.sum() < len(first)
+    is_broken, before = False, len(server.seen)
+    again = run.evaluate("cbbq", server.model, out="out", **given).records
+    assert len(server.seen) - before == broken.sum()
+    assert not again.error.any()
+    undisturbed = run.evaluate("cbbq", server.model, out="undisturbed", **given).records
+    pd.testing.assert_frame_equal(
+        again.drop(columns="seconds"), undisturbed.drop(columns="seconds")
+    )
+
+
+def test_what_followed_a_broken_answer_is_asked_when_it_came(serve: Serve) -> None:
+    is_broken = True
+    server = serve(lambda asked: said(None if is_broken else "C，因为是他。"))
+    options = {"tasks": ["ambiguous"], "categories": ["gender"], "limit": 2}
+    given: dict[str, Any] = {**options, "settings": {"explanation": "yes"}, "judge": "simulated:"}
+    first = run.evaluate("cbbq", server.model, out="out", **given).records
+    assert first.error.all()
+    is_broken = False
+    again = run.evaluate("cbbq", server.model, out="out", **given).records
+    assert not again.error.any()
+    assert len(again) == len(first)
+
+
+def packed(n: int) -> bytes:
+    return gzip.compress(json.dumps(said("A" + " " * n)[2]).encode())
+
+
+def test_a_packed_body_is_unpacked(serve: Serve) -> None:
+    server = serve(lambda asked: (200, {"Content-Encoding": "gzip"}, packed(9)))
+    (answer,) = load(server.model).answer([request()])
+    assert (answer.response.strip(), answer.error) == ("A", "")
+
+
+@pytest.mark.parametrize("body", [packed(5000), b" " * 5000], ids=["packed", "plain"])
+def test_a_body_beyond_the_limit_is_an_error(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    monkeypatch.setattr(client, "MOST_BYTES", 4096)
+    how = {"Content-Encoding": "gzip"} if body[0] == 31 else {}
+    server = serve(lambda asked: (200, how, body))
+    (answer,) = load(server.model).answer([request()])
+    assert answer.error.startswith("the server answered with more than")
+
+
+def test_a_reply_far_longer_than_asked_for_is_cut_and_marked(serve: Serve) -> None:
+    server = serve(lambda asked: said("A" * 10_000))
+    (answer,) = load(server.model).answer([request(max_new_tokens=16)])
+    assert (answer.response, answer.cut, answer.error) == ("A" * 16 * 128, True, "")
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "Wed, 21 Oct 2015 07:28:00 +99999999999999999999",
+        "Wed, 99 Oct 99999 99:99:99 GMT",
+        "Mon, 01 Jan 0001 00:00:00 +2359",
+        "inf",
+        "-inf",
+        "nan",
+        "1e999",
+        "-5",
+        "",
+        ",",
+        "٣",
+    ],
+)
+def test_a_date_without_sense_is_as_if_it_were_not_there(serve: Serve, date: str) -> None:
+    assert responses.retry_after({"retry-after": date}) in (None, 3)
+
+
+@pytest.mark.parametrize("n", [10**4000, -1, 1e300, True, "9", None])
+def test_a_count_without_sense_is_not_counted(serve: Serve, n: Any) -> None:
+    server = serve(lambda asked: said("A", usage=(n, n)))
+    scorer: Any = load(server.model)
+    assert scorer.answer([request()])[0].response == "A"
+    assert scorer.spent.endswith("requests sent")
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (fault(429, "later"), "status 429: later"),
+        (fault(429, "later", **{"Retry-After": "0.6"}), "asks to wait 1 s (status 429: later)"),
+        (
+            (200, {}, "<html>log in</html>"),
+            "did not answer as a chat endpoint of OpenAI's protocol",
+        ),
+        (None, "each request may take 120 s"),
+    ],
+)
+def test_it_is_said_why_no_answer_comes(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: Any, reply: Reply | None, reason: str
+) -> None:
+    monkeypatch.setattr(client, "SILENCE", 0.1)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.5)
+    is_well = threading.Event()
+
+    def behave(asked: dict[str, Any]) -> Reply:
+        if not reply:
+            is_well.wait(9)
+        return said("A") if is_well.is_set() or not reply else reply
+
+    scorer = load(serve(behave).model)
+    threading.Timer(0.4, is_well.set).start()
+    scorer.answer([request()])
+    assert f"no answer for 0 s ({reason}" in capsys.readouterr().err
+
+
+def named(name: str) -> Reply:
+    status, headers, body = said("A")
+    return status, headers, {**body, "model": name}
+
+
+def test_who_answers_is_recorded(serve: Serve) -> None:
+    server = serve(lambda asked: named("model-2026"), lambda asked: named("model-2026"))
+    done = run.evaluate("cbbq", server.model, out="out", tasks=["ambiguous"], limit=1)
+    about = json.loads(Path("out/run.json").read_text("utf-8"))["model"]
+    assert about["answered_as"] == done.about["model"]["answered_as"] == ["model-2026"]
+    assert about["answered_by"] == [f"127.0.0.1:{server.server_port}"]
+
+
+def test_another_model_in_the_middle_of_a_run_ends_it_until_the_first_is_back(
+    serve: Serve,
+) -> None:
+    names = ["one", "one", "two"]
+    server = serve(
+        lambda asked: named(names[min(len(server.seen), len(names)) - 1]),
+        lambda asked: named("one"),
+    )
+    given: dict[str, Any] = {"tasks": ["ambiguous"], "limit": 4, "limits": {"concurrency": 1}}
+    with pytest.raises(RunFailed, match="the model that answers is two, and was one before"):
+        run.evaluate("cbbq", server.model, out="out", **given)
+    server.able = lambda asked: named("two")
+    with pytest.raises(RunFailed, match="the model that answers is two, and was one before"):
+        run.evaluate("cbbq", server.model, out="out", **given)
+    about = json.loads(Path("out/run.json").read_text("utf-8"))["model"]
+    assert about["answered_as"] == ["one", "two"]
+    names[:] = ["one"]
+    server.able = lambda asked: named("one")
+    assert not run.evaluate("cbbq", server.model, out="out", **given).records.error.any()
+
+
+def test_a_redirection_is_said_and_recorded_and_another_one_ends_the_run(
+    serve: Serve, capsys: Any
+) -> None:
+    target = serve(lambda asked: said("A"))
+    there = f"http://127.0.0.1:{target.server_port}/v1/chat/completions"
+    redirects = True
+
+    def behave(asked: dict[str, Any]) -> Reply:
+        return (307, {"Location": there}, "") if redirects else said("A")
+
+    server = serve(behave, behave)
+    scorer = load(server.model)
+    assert scorer.answer([request()])[0].response == "A"
+    host = f"127.0.0.1:{target.server_port}"
+    assert scorer.describe()["answered_by"] == [host]
+    assert capsys.readouterr().err.count(f"requests are redirected to {host}") == 1
+    redirects = False
+    with pytest.raises(RunFailed, match=f"the host that answers is .*, and was {host} before"):
+        scorer.answer([request()])
+
+
 WRONG_KEY = f"Incorrect API key provided: {SECRET[:-4]}****."
 IS_WRONG = "the environment variable OPENAI_API_KEY is wrong"
 REQUIRED = {"type": "missing", "msg": "Field required", "input": "sensitive content"}
@@ -142,6 +348,7 @@ AGAIN = "2 requests failed each time (status 503: overloaded); 0 of 2"
         (None, "cannot be reached (Connection refused"),
         (fault(503, "overloaded", **{"Retry-After": "0.01"}), AGAIN),
         ((200, {}, "[" * 5_000), PROTOCOL),
+        ((503, {}, '{"error":' + "[" * 980 + "]" * 980 + "}"), "status 503"),
         ((200, {"Content-Type": "text/html"}, "<html>welcome</html>"), PROTOCOL),
         *(((200, {}, {"choices": choices}), PROTOCOL) for choices in ([], ["A"])),
     ],

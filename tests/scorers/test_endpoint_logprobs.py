@@ -215,11 +215,54 @@ def test_a_letter_that_is_left_out_is_an_error_where_it_could_be_the_likeliest(
     assert answer.error.startswith("B, C is not among the likeliest first tokens of the reply")
 
 
-@pytest.mark.parametrize("value", [None, math.nan, 0.5, math.inf, -math.inf, "x"])
+@pytest.mark.parametrize(
+    "value", [None, math.nan, 0.5, math.inf, -math.inf, "x", 10**400, -(10**400)]
+)
 def test_a_log_probability_that_is_no_number_is_an_error(serve: Serve, value: Any) -> None:
     answer = choose_letter(serve, {"A": -0.3, "B": value, "C": -2.0})
     assert answer.error.endswith("a log-probability that is not a number of at most 0")
     assert answer.logprobs is None
+
+
+def test_more_log_probabilities_than_the_reply_has_tokens_are_an_error(serve: Serve) -> None:
+    status, headers, body = first_token({"A": -0.3, "B": -2.0, "C": -3.0})
+    body["choices"][0]["logprobs"]["content"] *= 2
+    answer = choose_letter(serve, (status, headers, body))
+    assert answer.error.endswith("the log-probabilities of 2 tokens of a reply of 1")
+    assert answer.logprobs is None
+
+
+def test_more_likeliest_tokens_than_asked_for_are_an_error(serve: Serve) -> None:
+    answer = choose_letter(serve, dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", -4.0))
+    assert answer.error.endswith("26 likeliest tokens in place of 20")
+
+
+def resized(reply: Reply, how: str, n: int) -> Reply:
+    """Report n log-probabilities of a prompt, or one for n below 0 too few."""
+    choice = reply[2]["choices"][0]
+    place, name = (
+        (choice, how) if how == "prompt_logprobs" else (choice["logprobs"], "token_logprobs")
+    )
+    place[name] = [None, *place[name][1:] * 2][:n] if n >= 0 else place[name][:n]
+    return reply
+
+
+@pytest.mark.parametrize("how", ["prompt_logprobs", "echo"])
+@pytest.mark.parametrize("n", [-1, 1, 3, 9])
+def test_probabilities_of_more_or_fewer_tokens_than_the_prompt_has_are_an_error(
+    serve: Serve, how: str, n: int
+) -> None:
+    served = Served(how)
+
+    def behave(asked: dict[str, Any]) -> Reply:
+        reply = served(asked)
+        return resized(reply, how, n) if asked.get("prompt") == "he is" else reply
+
+    scorer: Any = load(serve(behave).model)
+    (wrong, right) = scorer.answer([request(text, verb="nll") for text in ("he is", "she is")])
+    assert wrong.error.startswith("the server answered with")
+    assert (wrong.response, wrong.logprobs) == ("", None)
+    assert right.error == ""
 
 
 TAIL = {"A": -14.0, "B": -15.0, "C": -16.0}

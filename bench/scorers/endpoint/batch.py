@@ -20,7 +20,7 @@ from bench.data.readers import open_file, read_json_lines
 from bench.scorers.base import Answer, digest
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import OPENED, Chat, thoughts_in
-from bench.scorers.endpoint.responses import Refusal, Unanswered, at
+from bench.scorers.endpoint.responses import Broken, Refusal, Unanswered, at
 from bench.scorers.options import GenerationOptions
 from bench.tasks.request import Request
 
@@ -115,7 +115,11 @@ class Batch:
             self.chat.learn(self.chat.accepted(body), failure)
         result = self._results.get(key)
         if isinstance(result, dict):
-            return Found(key, self.chat.read(request, result))
+            try:
+                return Found(key, self.chat.read(request, result))
+            except Broken as broken:
+                reason = str(broken)
+                return Found(key, Answer("", error=reason), Refusal(reason, reason, 0))
         if isinstance(result, Refusal):
             return Found(key, Answer("", error=result.reason), result)
         return Found(key, None if result is None else Answer("", error=result))

@@ -7,13 +7,13 @@ from typing import Any
 from bench.core.errors import BadInput
 from bench.scorers.base import Answer, messages
 from bench.scorers.endpoint import responses
-from bench.scorers.endpoint.responses import NO_LOGPROBS, Refusal, Unanswered
+from bench.scorers.endpoint.responses import LIKELIEST, NO_LOGPROBS, Broken, Refusal, Unanswered
 from bench.scorers.options import GenerationOptions
 from bench.tasks.replies import THINKS, closes_unopened, split_thought, unfinished_thought
 from bench.tasks.request import Request, Turns
 
-# How many likeliest tokens to ask for: as many as OpenAI's protocol allows, or as some servers do.
-LIKELIEST = (20, 5)
+# No token is longer than so many characters; a longer reply than of such tokens is cut.
+LONGEST_TOKEN = 128
 # The model's own probabilities: no temperature, nothing cut away.
 UNCHANGED: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
 # How servers say that they never accept a field or a value.
@@ -94,13 +94,14 @@ class Chat:
                 request.turns, self.likeliest, self.options.system, seed=request.seed
             )
         options = self.options
+        max_tokens = self._most_tokens(request)
         if request.of_judge:  # decodes greedily, and does not see the model's system message
             options = GenerationOptions(temperature=0.0, thinking_tokens=options.thinking_tokens)
         return {
             "model": self.name,
             "messages": messages(request.turns, options.system),
             "seed": request.seed,
-            "max_tokens": request.max_new_tokens + (options.thinking_tokens or 0),
+            "max_tokens": max_tokens,
             **_sampling(options),
             **_of_every_request(options),
         }
@@ -160,23 +161,38 @@ class Chat:
         return ""
 
     def read(self, request: Request, choice: dict[str, Any]) -> Answer:
-        """Read the answer to a request; one that is refused or holds no text has an error."""
+        """Read the answer to a request; one that is refused has an error.
+
+        A text that is longer than what was asked for is cut.
+
+        Raises:
+            Broken: it cannot be read.
+        """
         if request.verb == "choose":
             try:
                 return self._letter(choice, request.options)
+            except Broken:
+                raise
             except Unanswered as failure:
                 return Answer("", error=str(failure))
         reason = choice.get("finish_reason")
         cut = reason == "length" if isinstance(reason, str) else None
         try:
             text = responses.text_of(choice)
+        except Broken:
+            raise
         except Unanswered as failure:
             return Answer("", error=str(failure), cut=cut)
+        if len(text) > (most := LONGEST_TOKEN * self._most_tokens(request)):
+            text, cut = text[:most], True
         # Where a server keeps the thought apart, a reply that ended in it is empty.
         in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
         opened = in_thought or self.thoughts == OPENED
         error = unfinished_thought(text, opened, cut, responses.MORE_TOKENS)
         return Answer(responses.clean(text, self._key), error=error, cut=cut)
+
+    def _most_tokens(self, request: Request) -> int:
+        return request.max_new_tokens + (self.options.thinking_tokens or 0)
 
     def _letter(self, choice: dict[str, Any], options: Sequence[str]) -> Answer:
         responses.text_of(choice)  # a refused one has no letter
@@ -184,7 +200,7 @@ class Chat:
         if self.thoughts or responses.begins_thought(choice, tokens):
             raise Unanswered(THINKS)
         if not tokens:
-            raise Unanswered(NO_LOGPROBS)
+            raise Broken(NO_LOGPROBS)
         values, bounded = responses.options(tokens, options)
         if not values:
             raise Unanswered(

@@ -14,6 +14,7 @@ import random
 import ssl
 import threading
 import time
+import zlib
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -27,14 +28,21 @@ import openai
 
 from bench.core.errors import BadInput, BudgetSpent, RunFailed
 from bench.core.progress import say
-from bench.scorers.endpoint.responses import Refusal, Retry
+from bench.scorers.base import BROKEN_ANSWER
+from bench.scorers.endpoint.responses import Broken, Refusal, Retry
 from bench.scorers.options import Limits
 
 # Seconds before the second try. They double from try to try, and begin anew after TRIES; after
 # ROUNDS of them a request is given up. A busy server's request to come later is no failure.
 FIRST_WAIT, TRIES, ROUNDS = 0.5, 6, 3
-# A server may ask for up to an hour, as where a quota is renewed; so many seconds are reported.
-LONGEST_ASKED, REPORTED_WAIT = 3600.0, 30.0
+# A server may ask for up to an hour, as where a quota is renewed.
+LONGEST_ASKED = 3600.0
+# Seconds without an answer after which we say why; twice as many before the same is said again.
+SILENCE = 5.0
+# The longest body of an answer, packed or not.
+MOST_BYTES = 32 << 20
+# How a body can be packed; we ask for gzip.
+PACKED = ("gzip", "x-gzip", "deflate", "compress", "br", "zstd")
 # A server that has answered nothing for so many seconds is given up.
 PATIENCE = 300.0
 # The headers of a request besides its key.
@@ -107,6 +115,7 @@ class Client:
         async def keep_headers(request: Any) -> None:
             # Redirected requests come through here too; httpx has removed the key from those to
             # another origin.
+            request.headers["accept-encoding"] = "gzip"  # which `_read` unpacks
             to_own_host = "authorization" in request.headers
             for name in set(request.headers) - set(HEADERS.split()):
                 del request.headers[name]
@@ -119,7 +128,7 @@ class Client:
             options = {"trust_env": False, "verify": ssl.create_default_context()}
         try:
             http_client = openai.DefaultAsyncHttpxClient(
-                event_hooks={"request": [keep_headers]}, **options
+                event_hooks={"request": [keep_headers], "response": [_read]}, **options
             )
         except Exception:  # whose kind depends on the proxy, and whose message may hold a password
             if not (variable := _unusable_proxy()):
@@ -222,6 +231,31 @@ def _set_variables(*names: str) -> list[str]:
     return [name for pair in names for name in (pair, pair.upper()) if os.environ.get(name)]
 
 
+async def _read(response: Any) -> None:
+    """Read the body of an answer, and unpack it; raise Broken if it exceeds `MOST_BYTES`.
+
+    httpx unpacks whatever it gets, and a short body can unpack to more than the memory.
+    """
+    named = response.headers.get("content-encoding", "").lower().split(",")
+    packed = [name.strip() for name in named if name.strip() in PACKED]
+    if packed not in ([], ["gzip"]):
+        raise Broken(f"{BROKEN_ANSWER} a body packed as {', '.join(packed)[:40]}, not as asked")
+    unpacker = zlib.decompressobj(31) if packed else None
+    parts: list[bytes] = []
+    size = read = 0
+    async for chunk in response.aiter_raw():
+        read += len(chunk)
+        try:
+            part = unpacker.decompress(chunk, MOST_BYTES - size + 1) if unpacker else chunk
+        except zlib.error:
+            raise Broken(f"{BROKEN_ANSWER} a body that cannot be unpacked") from None
+        size += len(part)
+        if max(size, read) > MOST_BYTES:
+            raise Broken(f"{BROKEN_ANSWER} more than {MOST_BYTES >> 20} MiB")
+        parts.append(part)
+    response._content = b"".join(parts)  # which `aread` would make without a limit
+
+
 class _Call(Generic[T]):
     """One call of `Client.stream`; all but `results` and `cancel` belongs to its thread."""
 
@@ -231,6 +265,8 @@ class _Call(Generic[T]):
         self._n, self._waiting = n, deque(range(n))
         self._tries, self._failures = Counter[int](), Counter[int]()
         self._given_up: list[Retry] = []
+        # Why requests have to be sent again, the latest reason last.
+        self._reasons: dict[int, str] = {}
         self._end: RunFailed | None = None
         self._last_answer, self._longest_asked = time.monotonic(), 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -263,7 +299,24 @@ class _Call(Generic[T]):
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         async with self.client.connect() as connection:
             workers = min(self.client.limits.concurrency, self._n)
-            await asyncio.gather(*(self._work(connection) for _ in range(workers)))
+            watch = asyncio.create_task(self._say_why())
+            try:
+                await asyncio.gather(*(self._work(connection) for _ in range(workers)))
+            finally:
+                watch.cancel()
+
+    async def _say_why(self) -> None:
+        """Say why no answer comes, if none does for some seconds."""
+        waiting = f"each request may take {self.timeout:g} s"
+        seconds: dict[str, float] = {}
+        said = 0.0
+        while True:
+            await asyncio.sleep(SILENCE / 5)
+            now = time.monotonic()
+            reason = next(reversed(self._reasons.values()), waiting)
+            if now - max(said, self._last_answer) >= seconds.get(reason, SILENCE):
+                say(f"{self.client.url}: no answer for {now - self._last_answer:.0f} s ({reason})")
+                said, seconds[reason] = now, 2 * seconds.get(reason, SILENCE)
 
     async def _work(self, connection: openai.AsyncOpenAI) -> None:
         """Send waiting requests, one after the other."""
@@ -274,6 +327,7 @@ class _Call(Generic[T]):
                 async with asyncio.timeout(self.timeout):
                     answer = await self.send(connection, k)
                 self._last_answer, self._longest_asked = time.monotonic(), 0.0
+                self._reasons.pop(k, None)
                 self.results.put((k, answer))
             except TimeoutError:
                 late = Retry(f"no complete answer within {self.timeout:g} s")
@@ -286,6 +340,7 @@ class _Call(Generic[T]):
     async def _put_back(self, k: int, failure: Retry) -> None:
         """Wait before a failed request is sent again, after the others; or give it up."""
         self._failures[k] += failure.status != 429
+        self._reasons.pop(k, None)
         # A slow or busy server could need so long for an answer.
         patience = max(PATIENCE, 2 * self.timeout) + 2 * self._longest_asked
         if time.monotonic() - self._last_answer > patience:
@@ -295,14 +350,14 @@ class _Call(Generic[T]):
         elif not self._end:
             seconds = FIRST_WAIT * 2 ** (self._tries[k] % TRIES) * random.uniform(0.75, 1)
             self._tries[k] += 1
+            reason = str(failure)
             if failure.after is not None:
                 seconds = failure.after
-                message = f"{self.client.url}: asks to wait {seconds:,.0f} s ({failure})"
+                reason = f"asks to wait {seconds:,.0f} s ({failure})"
                 if seconds > LONGEST_ASKED:
-                    self._stop(RunFailed(message))
-                if seconds > max(REPORTED_WAIT, self._longest_asked):
-                    say(message)
+                    self._stop(RunFailed(f"{self.client.url}: {reason}"))
                 self._longest_asked = max(self._longest_asked, seconds)
+            self._reasons[k] = reason
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), seconds)
             self._waiting.append(k)

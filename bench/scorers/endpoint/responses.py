@@ -2,24 +2,28 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from bench.core.errors import RunFailed
+from bench.scorers.base import BROKEN_ANSWER
 from bench.scorers.endpoint.keys import redacted
 from bench.tasks.replies import is_tag, plain, unfinished_thought
 
-NO_TEXT = "the server answered without a text"
-NO_LOGPROBS = "the server answered without log-probabilities"
-NO_NUMBER = "the server answered with a log-probability that is not a number of at most 0"
+NO_TEXT = f"{BROKEN_ANSWER}out a text"
+NO_LOGPROBS = f"{BROKEN_ANSWER}out log-probabilities"
+NO_NUMBER = f"{BROKEN_ANSWER} a log-probability that is not a number of at most 0"
 REFUSED = "refused by the content filter"
 DECLINED = "refused by the model, in a field of its own"
 MORE_TOKENS = "--thinking-tokens or --max-new-tokens"
 # Why a server ended a reply early: vLLM and SGLang; Zhipu; DeepSeek; OpenRouter.
 BROKEN_OFF = ("abort", "network_error", "insufficient_system_resource", "error")
 FILTER_REASONS = ("content_filter", "sensitive")
+# How many likeliest tokens to ask for: as many as OpenAI's protocol allows, or as some servers do.
+LIKELIEST = (20, 5)
 # Spaces before a word, as tokens have them.
 SPACES = " \n▁Ġ"
 # Where servers and relays put a thought that they keep apart from the reply.
@@ -52,6 +56,8 @@ RATE_WORDS = re.compile(
 # When to come again: "Please retry in 1.2s", "try again in 6m0s", "retry after 20 seconds".
 WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[0-9.]{1,9} ?[hms][a-z]{0,6} ?)+)", re.I)
 SECONDS = {"ms": 0.001, "h": 3600.0, "m": 60.0, "s": 1.0}
+# Numbers of tokens that a service cannot have counted are no numbers.
+MOST_TOKENS = 10**9
 # Timeout, conflict, too early, too many; every 5xx is transient too.
 TRANSIENT = (408, 409, 425, 429)
 SURROGATES = re.compile("[\ud800-\udfff]")
@@ -59,6 +65,14 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 class Unanswered(Exception):
     """Why a server does not answer this one request, though it answers others."""
+
+
+class Broken(Unanswered):
+    """Why an answer that came cannot be read; the next one may be whole.
+
+    Args:
+        message: begins with `BROKEN_ANSWER`, by which such errors are found on record.
+    """
 
 
 class Retry(Exception):
@@ -93,10 +107,12 @@ def text_of(choice: dict[str, Any]) -> str:
         raise Unanswered(DECLINED)
     if isinstance(content, list):
         content = "".join(map(_part, content))
-    if content is None:  # as where all tokens went into thoughts
+    if content is None and (
+        choice.get("finish_reason") == "length" or keeps_thought_apart(choice)
+    ):  # all tokens went into a thought
         return ""
     if not isinstance(content, str):
-        raise Unanswered(NO_TEXT)
+        raise Broken(NO_TEXT)
     return content
 
 
@@ -107,7 +123,7 @@ def keeps_thought_apart(choice: dict[str, Any]) -> bool:
     parts = content if isinstance(content, list) else []
     thoughts = [at(message, name) for name in THOUGHT_FIELDS]
     thoughts += [part for part in parts if at(part, "type") in ("thinking", "reasoning")]
-    return any(str(thought or "").strip() for thought in thoughts)
+    return any(one.strip() if isinstance(one, str) else one for one in thoughts)
 
 
 def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
@@ -116,11 +132,13 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
     A token can be there twice: servers write different tokens of a vocabulary alike.
 
     Raises:
-        Unanswered: a log-probability is not a number of at most 0.
+        Broken: a log-probability is not a number of at most 0, or there are more than asked for.
     """
     first = at(choice, "logprobs", "content", 0)
     top = at(first, "top_logprobs")
     top = top if isinstance(top, list) else []
+    if len(top) > LIKELIEST[0] + 1:  # servers may add the token that was generated
+        raise Broken(f"{BROKEN_ANSWER} {len(top):,} likeliest tokens in place of {LIKELIEST[0]}")
     if at(first, "token") not in [at(entry, "token") for entry in top]:
         top = [*top, first]
     tokens: dict[tuple[str, float], None] = {}
@@ -128,7 +146,7 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
         token, value = at(entry, "token"), _logprob(at(entry, "logprob"))
         if isinstance(token, str):
             if value is None:
-                raise Unanswered(NO_NUMBER)
+                raise Broken(NO_NUMBER)
             tokens[token, value] = None
     return list(tokens)
 
@@ -174,6 +192,9 @@ def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
 
     They are in vLLM's own field, or where `how` is `echo` in front of the reply's, of which there
     are as many as the server counts.
+
+    Raises:
+        Broken: there are more or fewer than the server counts tokens.
     """
     if how == "echo":
         reported = at(body, "choices", 0, "logprobs", "token_logprobs")
@@ -191,6 +212,12 @@ def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
             else None
             for entry in entries
         ]
+    counted = token_count(body, "prompt_tokens")
+    if reported and counted and len(reported) != counted:
+        raise Broken(
+            f"{BROKEN_ANSWER} the log-probabilities of {len(reported):,} tokens of a prompt of "
+            f"{counted:,}"
+        )
     values = [_logprob(value) for value in reported[1:]] if reported else [None]
     return [value for value in values if value is not None] if None not in values else None
 
@@ -207,9 +234,9 @@ def last_token(body: dict[str, Any]) -> tuple[str, float] | None:
 
 
 def token_count(body: Any, name: str) -> int:
-    """Return a number of tokens as the server counts them; 0 where it does not."""
+    """Return a number of tokens as the server counts them; 0 where it gives none that can be."""
     n = at(body, "usage", name)
-    return n if isinstance(n, int) and n > 0 else 0
+    return n if type(n) is int and 0 < n <= MOST_TOKENS else 0
 
 
 def at(value: Any, *path: str | int) -> Any:
@@ -223,17 +250,20 @@ def at(value: Any, *path: str | int) -> Any:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read the seconds that a server asks to wait, or a date (RFC 9110); None if it does not."""
+    """Read the seconds that a server asks to wait, or a date (RFC 9110); None if it does not.
+
+    What is no such number or date is as if it were not there.
+    """
     value = headers.get("retry-after", "").strip()
     try:
         seconds = float(value)
     except ValueError:
         try:
             date = parsedate_to_datetime(value)
-        except ValueError:
+            seconds = (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+        except (ValueError, OverflowError, TypeError, IndexError):
             return None
-        seconds = (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
-    return seconds if seconds > 0 else None
+    return seconds if 0 < seconds < math.inf else None
 
 
 def wait_in_words(texts: str) -> float | None:
@@ -245,19 +275,23 @@ def wait_in_words(texts: str) -> float | None:
     return sum(float(number) * SECONDS[unit] for number, unit in parts) or None
 
 
-def error_texts(body: object) -> Iterator[str]:
+def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
     """Yield the texts of an error: message first, then its codes and the fields that it names.
 
     Other fields may repeat the prompt, whose words mean nothing here.
     """
     if isinstance(body, str) and body.strip():
         yield body
-    elif isinstance(body, list):
-        for part in body:
-            yield from error_texts(part)
+    parts: Iterable[object] = ()
+    if isinstance(body, list):
+        parts = body
     elif isinstance(body, dict):
-        for name in ("error", "message", "detail", "msg", "code", "type", "param", "loc"):
-            yield from error_texts(body.get(name))
+        parts = [
+            body.get(name)
+            for name in ("error", "message", "detail", "msg", "code", "type", "param", "loc")
+        ]
+    for part in parts if deepest else ():
+        yield from error_texts(part, deepest - 1)
 
 
 def check_refused_text(status: int, texts: str, key: str) -> None:
@@ -296,4 +330,5 @@ def _part(part: object) -> str:
 def _logprob(value: object) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    return float(value) if math.isfinite(value) and value <= 1e-3 else None
+    # The first comparison also holds for whole numbers that no float can be.
+    return float(value) if -sys.float_info.max <= value <= 1e-3 else None

@@ -9,20 +9,39 @@ import json
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import openai
+from openai import HttpxBinaryResponseContent
 
-from bench.core.errors import BadInput
+from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
-from bench.scorers.base import Answer, Decoding, Model, Options, Tally, each, option_matrix
+from bench.scorers.base import (
+    BROKEN_ANSWER,
+    Answer,
+    Decoding,
+    Model,
+    Options,
+    Tally,
+    each,
+    option_matrix,
+)
 from bench.scorers.endpoint import keys, responses
-from bench.scorers.endpoint.chat import LIKELIEST, UNCHANGED, Chat, thoughts_in
+from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
 from bench.scorers.endpoint.client import Client
-from bench.scorers.endpoint.responses import NO_LOGPROBS, Refusal, Retry, Unanswered, at
+from bench.scorers.endpoint.responses import (
+    LIKELIEST,
+    NO_LOGPROBS,
+    Broken,
+    Refusal,
+    Retry,
+    Unanswered,
+    at,
+)
 from bench.scorers.options import GenerationOptions, Limits
 from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request, Turns
@@ -37,6 +56,8 @@ OF_PROMPT: dict[str, dict[str, Any]] = {
 KEY_WORDS = re.compile(r"key|credential|authenti|unauthori|signature|密钥|鉴权", re.IGNORECASE)
 # Statuses of servers for an unknown field or value, and where they have no completions.
 BAD_FIELD, NO_SUCH_PLACE = (400, 422, 500, 501), (404, 405)
+# How often a request is sent whose answers come back broken.
+TRIES_OF_BROKEN = 3
 # A text whose next token is beyond doubt, and how far two probabilities of it may differ, in nats.
 COUNTING, TOLERANCE = "1 2 3 4 5 6 7 8 9", 0.1
 # A question that is quickly answered, and tokens that are enough for a thought before the answer.
@@ -69,6 +90,7 @@ class Endpoint(Model):
         self._client = Client(self.url, self._key, limits)
         self.tally = Tally()  # nothing is computed here
         self.lacks: dict[str, str] = {}
+        self._answered: dict[str, list[str]] = {"model": [], "host": []}
         self._chat.thoughts = self._find_thoughts()
         self._chat.likeliest = self._find_likeliest()
         self._of_prompt = self._find_of_prompt()
@@ -81,12 +103,21 @@ class Endpoint(Model):
             "id": f"openai:{self.name}@{self.url}",
             "url": self.url,
             "host": self.host,
+            # What the service calls the model, and who answers, after redirections.
+            "answered_as": list(self._answered["model"]),
+            "answered_by": list(self._answered["host"]),
             # The name of the environment variable, never the key.
             "key": self._variable if self._key else None,
             **self._chat.describe(),
             "nll_from": f"{self._of_prompt} of its completions" if self._of_prompt else None,
             "lacks": self.lacks,
         }
+
+    def resume(self, described: Mapping[str, Any]) -> None:
+        """Have the model and the host of the run's beginning answer to its end."""
+        for what, field in (("model", "answered_as"), ("host", "answered_by")):
+            known = self._answered[what]
+            self._answered[what] = list(dict.fromkeys([*described.get(field, []), *known]))
 
     @property
     def spent(self) -> str:
@@ -104,10 +135,17 @@ class Endpoint(Model):
         for request in requests:
             self._check(request)
 
+        broken = Counter[int]()
+
         async def send(connection: openai.AsyncOpenAI, k: int) -> Answer:
             start = time.perf_counter()
             try:
                 answer = await self._answer(connection, requests[k])
+            except Broken as failure:
+                broken[k] += 1
+                if broken[k] < TRIES_OF_BROKEN:
+                    raise Retry(str(failure)) from None
+                answer = Answer("", error=str(failure))
             except Unanswered as failure:
                 answer = Answer("", error=str(failure))
             self._client.usage.refused += answer.error == responses.REFUSED
@@ -173,7 +211,7 @@ class Endpoint(Model):
             body = await self._send(connection, "completions", fields)
             values = responses.prompt_logprobs(body, self._of_prompt)
             if values is None:
-                raise Unanswered(NO_LOGPROBS)
+                raise Broken(NO_LOGPROBS)
             return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
         return self._chat.read(request, await self._choice(connection, self._chat.body(request)))
 
@@ -206,15 +244,17 @@ class Endpoint(Model):
         by_proxy = self._client.by_proxy
         not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does{by_proxy}")
         try:
-            raw = await connection.post(
-                f"/{place}", cast_to=bytes, body={"model": self.name, **fields}
+            response = await connection.post(
+                f"/{place}", cast_to=HttpxBinaryResponseContent, body={"model": self.name, **fields}
             )
-            body = json.loads(raw.decode(errors="replace"))
+            body = json.loads(response.content.decode(errors="replace"))
         except openai.APIStatusError as error:
             raise self._failure(error) from None  # the original may hold the key
         except openai.APITimeoutError:
             raise Retry("no answer in time") from None
         except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, Broken):
+                raise error.__cause__ from None
             cause = responses.first_line(_root_cause(error), self._key)
             reason = f"cannot be reached ({cause}); is the server running?{by_proxy}"
             raise Retry(reason) from None
@@ -224,7 +264,9 @@ class Endpoint(Model):
         self._client.count_tokens(
             responses.token_count(body, prompt), responses.token_count(body, reply)
         )
-        choice = at(body, "choices", 0)
+        choices = at(body, "choices")
+        choices = choices if isinstance(choices, list) else []
+        choice = next((one for one in choices if at(one, "index") == 0), at(choices, 0))
         if not isinstance(choice, dict):
             # Some servers and relays send an error with the status of an answer.
             texts = "\n".join(responses.error_texts(at(body, "error")))
@@ -232,7 +274,30 @@ class Endpoint(Model):
             raise not_as_expected
         if choice.get("finish_reason") in responses.BROKEN_OFF:
             raise Retry(f"broke off its reply ({choice['finish_reason']})")
-        return dict(body)
+        host = response.response.url.netloc.decode()
+        if response.response.history and host not in self._answered["host"]:
+            say(f"{self.url}: requests are redirected to {host}, which answers them")
+        self._check_same("host", host)
+        if isinstance(name := body.get("model"), str) and name:
+            self._check_same("model", responses.first_line(name, self._key))
+        tokens, written = at(choice, "logprobs", "content"), responses.token_count(body, reply)
+        if isinstance(tokens, list) and 0 < written < len(tokens):
+            raise Broken(
+                f"{BROKEN_ANSWER} the log-probabilities of {len(tokens):,} tokens of a reply of "
+                f"{written:,}"
+            )
+        return {**body, "choices": [choice]}
+
+    def _check_same(self, what: str, answered: str) -> None:
+        """Record who answers; raise RunFailed if somebody else did before."""
+        known = self._answered[what]
+        if answered not in known:
+            known.append(answered)
+        if answered != known[0]:
+            raise RunFailed(
+                f"{self.url}: the {what} that answers is {answered}, and was {known[0]} before; a "
+                "run has one: give another --out, or ask when that is back"
+            )
 
     def _failure(self, error: openai.APIStatusError) -> Retry | Refusal:
         """Turn a status into an exception whose message does not hold the key."""
