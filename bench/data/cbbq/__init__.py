@@ -22,7 +22,7 @@ from bench.data.cbbq.labels import LEFT_OUT, check_labels, required_target, targ
 from bench.data.cbbq.templates import CATEGORIES, CONDITIONS, FILES, INSTANCE_COLUMNS, Template
 from bench.data.cbbq.templates import CATEGORY_LABELS as CATEGORY_LABELS
 from bench.data.dataset import unknown_category
-from bench.data.readers import Row, read_csv, read_json_array
+from bench.data.readers import Row, read_table
 from bench.data.texts import FIRST, SECOND, Text, language
 
 if TYPE_CHECKING:
@@ -339,8 +339,7 @@ def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iter
     """Read the questions of expanded files; consecutive rows with equal `COMMON` are a template."""
     for path in paths:
         declared = templates.declared_option(path, category)
-        read = read_csv if path.suffix == ".csv" else read_json_array
-        rows = read(path, INSTANCE_COLUMNS, MORE)
+        rows = read_table(path, INSTANCE_COLUMNS, MORE)
         names = _template_names(rows)
         options: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
         for name, row in zip(names, rows, strict=True):

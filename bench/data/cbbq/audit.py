@@ -31,7 +31,7 @@ from bench.data.cbbq.templates import (
     TEXTS,
     Template,
 )
-from bench.data.readers import Row, read_csv, read_json_array
+from bench.data.readers import Row, read_table
 
 # Each fault and what it means, in the order of a summary.
 FAULTS: dict[str, str] = dict(
@@ -519,4 +519,4 @@ def _refused(path: Path, folder: Path, error: Exception) -> Finding:
 
 
 def _rows(path: Path) -> list[Row]:
-    return (read_csv if path.suffix == ".csv" else read_json_array)(path, INSTANCE_COLUMNS)
+    return read_table(path, INSTANCE_COLUMNS)

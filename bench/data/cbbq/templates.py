@@ -23,7 +23,7 @@ from pathlib import Path
 
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import dataset
-from bench.data.readers import Row, read_csv
+from bench.data.readers import Row, read_table
 
 CATEGORY_LABELS = {
     "SES": "社会经济地位",
@@ -168,7 +168,7 @@ def read(
     declared = declared_option(path, category)
     columns = COLUMNS
     questions = characters = 0
-    for record, cells in enumerate(read_csv(path, columns), start=1):
+    for record, cells in enumerate(read_table(path, columns), start=1):
         if not in_folder and [cells[name] for name in PLACE] != [category, condition]:
             continue
         place = f"{path}, row {record}"
@@ -216,7 +216,7 @@ def categories(path: Path) -> tuple[str, ...]:
         BadInput: a wrong category or condition, or one polarity without the other.
     """
     present: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for record, row in enumerate(read_csv(path, COLUMNS), start=1):
+    for record, row in enumerate(read_table(path, COLUMNS), start=1):
         place, category, condition = f"{path}, row {record}", *(row[name] for name in PLACE)
         if error := dataset.category_name_error(category):
             raise BadInput(f"{place}, column `category`: {quoted(category)}: {error}")

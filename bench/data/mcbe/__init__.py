@@ -20,7 +20,7 @@ from bench.core.errors import BadInput
 from bench.data import Paper, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import unknown_category
-from bench.data.readers import Row, csv_rows, read_xlsx
+from bench.data.readers import Row, table_rows
 from bench.data.texts import Text, language
 
 if TYPE_CHECKING:
@@ -289,11 +289,9 @@ def read(
 
 
 def table(path: Path, encoding: str = "utf-8") -> list[Row | str]:
-    """Read the rows of an xlsx or CSV file; a row with a wrong number of cells is a sentence."""
-    if path.suffix == ".xlsx":
-        return list(read_xlsx(path, COLUMNS))
+    """Read the rows of a table; a row with a wrong number of cells is a sentence."""
     advice = "read it with `--set encoding=gb18030`, or "
-    return csv_rows(path, COLUMNS, encoding=encoding, advice=advice)
+    return table_rows(path, COLUMNS, encoding=encoding, advice=advice)
 
 
 def split(cell: str, separators: str = "comma") -> list[str]:
