@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 MAX_BYTES, MAX_MEMBERS, MAX_HEADER = 2**30, 100_000, 2**25
 # Seconds to wait for a connection, and for the Hub to say which commit is the newest.
 TIMEOUT, HUB_TIMEOUT = 60.0, 10.0
-TABLES = (".csv", ".json", ".jsonl", ".parquet", ".tsv", ".xlsx", ".txt", ".toml")
+TABLES = (".arrow", ".csv", ".json", ".jsonl", ".parquet", ".tsv", ".xlsx", ".txt", ".toml")
 TEXTS = ("LICENSE", "LICENCE", "README")
 # The disk or its permissions are at fault, not the archive.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
@@ -173,10 +173,16 @@ def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
             folder.mkdir()
             unpack(copy.path, folder, lambda name: _is_wanted(prompts, name))
         inside = sorted(path for path in folder.iterdir() if path.is_dir())
-        root = next((path for path in (folder, *inside) if room.files(path)), None)
+        root, unknown = None, None
+        try:
+            root = next((path for path in (folder, *inside) if room.files(path)), None)
+        except BadInput as error:  # a table of any name, which may have a column `category`
+            unknown = error
         is_rewritten = root is None and hub_tables.rewrite(benchmark, folder, work / "rewritten")
         if is_rewritten:
             root = work / "rewritten"
+        elif unknown:
+            raise unknown
         if root is None:
             _install_prompts_alone(benchmark, copy, folder, target, work)
             return

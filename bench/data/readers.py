@@ -110,7 +110,7 @@ def _decode(
         place, problem = line + text.count("\n", 0, at), "holds a NUL character, so it is no text"
     except UnicodeDecodeError as error:
         place = line + raw.count(b"\n", 0, error.start)
-        problem = f"is not {encoding.upper()} (byte {raw[error.start]:#04x})"
+        problem = f"not {encoding.upper()} (byte {raw[error.start]:#04x})"
     for start, kind in KINDS.items():
         if line == 1 and raw.startswith(start):
             return _refuse(f"{path}: is {kind}; save it again as text or CSV in UTF-8")

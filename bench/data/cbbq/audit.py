@@ -31,6 +31,7 @@ from bench.data.cbbq.templates import (
     TEXTS,
     Template,
 )
+from bench.data.dataset import composed
 from bench.data.readers import Row, read_table
 
 # Each fault and what it means, in the order of a summary.
@@ -273,7 +274,7 @@ def _in_templates(
 
 
 def _in_instances(path: Path, folder: Path, questions: list[Row]) -> Iterator[Finding]:
-    file, category = audit.file_name(path, folder), path.parents[1].name
+    file, category = audit.file_name(path, folder), composed(path.parents[1].name)
     try:
         rows, audited = _rows(path), list(cbbq.from_instances([path], category, path.stem))
     except (BadInput, OSError) as error:
