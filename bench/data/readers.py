@@ -240,13 +240,16 @@ def check_header(
 def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[list[str]]:
     """Split CSV into records, by the delimiter with which its header has the columns."""
     csv.field_size_limit(MAX_BYTES)  # Python has one limit for all its readers
-    first = text.lstrip("\r\n").partition("\n")[0]
-    headers = {mark: next(csv.reader([first], delimiter=mark), []) for mark in DELIMITERS}
+
+    def reader_with(mark: str, strict: bool = False) -> Any:
+        return csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=strict)
+
+    headers = {mark: next(filter(None, reader_with(mark)), []) for mark in DELIMITERS}
     names = {mark: {name.strip() for name in header} for mark, header in headers.items()}
     found = [mark for mark in DELIMITERS if len(names[mark]) > 1 and names[mark] >= {*columns}]
     # Where columns are missing, the message shows those that are there.
     mark = found[0] if found else max(DELIMITERS, key=lambda mark: len(headers[mark]))
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
+    reader = reader_with(mark, strict=True)
     records: list[list[str]] = []
     begin = 1
     try:

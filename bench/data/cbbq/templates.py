@@ -76,7 +76,7 @@ PLACEHOLDER = re.compile(r"[{\[]{0,9}(?:NAME?|NMAE)([12])[}\]]{0,9}")
 INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 HAN_AND_KANA = "\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 NO_BLANKS = re.compile(f"(?<=[{HAN_AND_KANA}]) | (?=[{HAN_AND_KANA}])")
-NAME = re.compile(r"\w(?:[\w .·・&()+'’ʼ\u2010-\u2013\u200c\u200d-]*[\w.)+'’])?")
+NAME = re.compile(r"\w(?:[\w .·・&+'’ʼ\u2010-\u2013\u200c\u200d-]*[\w.+'’])?")
 BRACES = re.compile(r"[{}]")
 # The largest template of the release yields 666 questions, its largest file 6,764.
 MAX_QUESTIONS, MAX_IN_ALL, MAX_CHARACTERS = 10_000, 200_000, 2**27
