@@ -12,11 +12,11 @@ from bench.core.cells import as_csv
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_write
 from bench.core.progress import say
-from bench.data.dataset import MANIFEST, category_name_error, category_of, composed
+from bench.data.dataset import MANIFEST, category_name_error, category_of, composed, read_manifest
 from bench.data.readers import read_table
 
 # `Dataset.save_to_disk` writes Arrow.
-SUFFIXES = (".parquet", ".arrow", ".jsonl", ".json", ".csv")
+SUFFIXES = (".parquet", ".arrow", ".jsonl", ".json", ".csv", ".tsv", ".xlsx")
 # What follows the name of a configuration or split: `test-00000-of-00002`.
 PART = re.compile(r"-\d{5}-of-\d{5}$")
 
@@ -46,7 +46,7 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
     paths = [path for path in sorted(folder.rglob("*")) if is_table(str(path.relative_to(folder)))]
     # The same rows may be there in several formats.
     kind = next((kind for kind in SUFFIXES if any(path.suffix == kind for path in paths)), "")
-    known = room.categories_of(folder)
+    known = [*room.CATEGORIES, *read_manifest(folder).categories]
     files: dict[str, list[pd.DataFrame]] = {}
     faults: list[str] = []
     for path in [path for path in paths if path.suffix == kind]:

@@ -94,32 +94,25 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number, from 1, and the text of each line of a UTF-8 file, without its end."""
     with open_file(path) as stream:
         for number, line in enumerate(stream, start=1):
-            text = _decode(path, line.removesuffix(b"\n"), line=number)
-            yield number, text
+            yield number, _decode(path, line.removesuffix(b"\n"), line=number)
 
 
 def _decode(
     path: Path, raw: bytes, encoding: str = "utf-8", advice: str = "", line: int = 1
 ) -> str:
     """Decode what begins at a line of a file; an error names the line of the first wrong byte."""
-    try:
-        text = raw.decode(encoding)
-        at = text.find("\0")
-        if at < 0:
-            return text.removeprefix("\ufeff") if line == 1 else text
-        place, problem = line + text.count("\n", 0, at), "holds a NUL character, so it is no text"
-    except UnicodeDecodeError as error:
-        place = line + raw.count(b"\n", 0, error.start)
-        problem = f"not {encoding.upper()} (byte {raw[error.start]:#04x})"
+    at, problem = raw.find(b"\0"), "holds a NUL character, so it is no text"
+    if at < 0:
+        try:
+            return raw.decode(encoding).removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            at, problem = error.start, f"not {encoding.upper()} (byte {raw[error.start]:#04x})"
     for start, kind in KINDS.items():
-        if line == 1 and raw.startswith(start):
-            return _refuse(f"{path}: is {kind}; save it again as text or CSV in UTF-8")
+        if raw.startswith(start):
+            raise BadInput(f"{path}: is {kind}; save it again as text or CSV in UTF-8")
+    line += raw.count(b"\n", 0, at)
     remedy = f"if it is GBK, {advice}" if encoding == "utf-8" else ""
-    return _refuse(f"{path}, line {place}: {problem}; {remedy}save it again in UTF-8")
-
-
-def _refuse(message: str) -> Any:
-    raise BadInput(message)
+    raise BadInput(f"{path}, line {line}: {problem}; {remedy}save it again in UTF-8")
 
 
 # Tables
@@ -161,9 +154,9 @@ def table_rows(
         advice: how the caller reads GBK, for the message about a file that is not UTF-8.
     """
     raw = read_bytes(path)
-    if raw.startswith(b"PK\x03\x04") or path.suffix == ".xlsx":
+    if raw.startswith(b"PK\x03\x04"):
         header, *records = _sheet(path, raw) or [[]]
-    elif raw.startswith(b"PAR1") or path.suffix in (".parquet", ".arrow"):
+    elif raw.startswith(b"PAR1") or path.suffix == ".arrow":
         header, *records = _arrow(path, raw)
     else:
         # Much UTF-8 decodes as GB18030 too, into other characters; the reverse hardly ever does.
@@ -173,8 +166,9 @@ def table_rows(
                 problem = f"is UTF-8, not {encoding.upper()}; read it as UTF-8, the default"
                 raise BadInput(f"{path}: {problem}")
         text = _decode(path, raw, encoding, advice)
-        if text.lstrip()[:1] in ("[", "{"):
-            objects = list(_objects(path, text))
+        if (first := text.lstrip()[:1]) in ("[", "{"):
+            lines = first == "{"
+            objects = [row for _, row in read_json_lines(path)] if lines else _array(path, text)
             header = list(dict.fromkeys(name for value in objects for name in value))
             records = [[value.get(name) for name in header] for value in objects]
         else:
@@ -244,11 +238,11 @@ def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[l
     def reader_with(mark: str, strict: bool = False) -> Any:
         return csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=strict)
 
-    headers = {mark: next(filter(None, reader_with(mark)), []) for mark in DELIMITERS}
-    names = {mark: {name.strip() for name in header} for mark, header in headers.items()}
-    found = [mark for mark in DELIMITERS if len(names[mark]) > 1 and names[mark] >= {*columns}]
-    # Where columns are missing, the message shows those that are there.
-    mark = found[0] if found else max(DELIMITERS, key=lambda mark: len(headers[mark]))
+    def fit(mark: str) -> tuple[bool, int]:
+        header = [name.strip() for name in next(filter(None, reader_with(mark)), [])]
+        return len(header) > 1 and {*columns} <= {*header}, len(header)
+
+    mark = max(DELIMITERS, key=fit)  # of equals the comma
     reader = reader_with(mark, strict=True)
     records: list[list[str]] = []
     begin = 1
@@ -276,9 +270,6 @@ def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
     """Read the first sheet of a workbook; a formula counts as its stored value, an error as ""."""
     from openpyxl import load_workbook
 
-    if raw.startswith(b"\xd0\xcf\x11\xe0"):
-        problem = "has a password, or is an old .xls file; save it as .xlsx without a password"
-        raise BadInput(f"{path}: {problem}")
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             size = sum(part.file_size for part in archive.infolist())
@@ -321,20 +312,22 @@ def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
 # JSON
 
 
-def _objects(path: Path, text: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a JSON array or of JSON Lines."""
-    if text.lstrip().startswith("["):
-        values = enumerate(_parse_json(path, text), start=1)
-        word = "row"
-    else:
-        lines = enumerate(text.split("\n"), start=1)
-        values = ((k, _parse_json(path, line, k)) for k, line in lines if line.strip())
-        word = "line"
-    for number, value in values:
-        if not isinstance(value, dict):
-            kind = type(value).__name__
-            raise BadInput(f"{path}, {word} {number}: expected a JSON object, found {kind}")
-        yield value
+def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number, from 1, and the object of each line of JSON Lines that is not blank."""
+    for number, line in read_lines(path):
+        if line.strip():
+            yield number, _object(f"{path}, line {number}", _parse_json(path, line, number))
+
+
+def _array(path: Path, text: str) -> list[dict[str, Any]]:
+    values = enumerate(_parse_json(path, text), start=1)
+    return [_object(f"{path}, row {number}", value) for number, value in values]
+
+
+def _object(place: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadInput(f"{place}: expected a JSON object, found {type(value).__name__}")
+    return value
 
 
 def _parse_json(path: Path, text: str, line: int = 0) -> Any:
@@ -365,17 +358,6 @@ def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"field {quoted(name)} occurs more than once in an object")
     return value
-
-
-def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number, from 1, and the object of each line of JSON Lines that is not blank."""
-    for number, line in read_lines(path):
-        value = _parse_json(path, line, number) if line.strip() else {}
-        if not isinstance(value, dict):
-            kind = type(value).__name__
-            raise BadInput(f"{path}, line {number}: expected a JSON object, found {kind}")
-        if line.strip():
-            yield number, value
 
 
 # TOML and YAML
