@@ -1,9 +1,9 @@
 """Read tables, JSON, TOML and YAML of users, and write TOML.
 
-Tables are CSV (cells set apart by commas, semicolons or tabs), JSON, JSON Lines, xlsx, Parquet or
-Arrow, known by their content; every cell is read as a text. Each function raises `BadInput` for a
-file that cannot be read or is wrong, with the file and the line, or the row and column, and what is
-allowed.
+Tables are CSV (with commas, semicolons, tabs or bars between cells), JSON, JSON Lines, xlsx,
+Parquet or Arrow, known by their content; every cell is read as a text. Each function raises
+`BadInput` for a file that cannot be read or is wrong, with the file and the line, or the row and
+column, and what is allowed.
 """
 
 import csv
@@ -30,7 +30,7 @@ Row = dict[str, str]
 
 # Bytes of a file that is read at once, and of an xlsx file when it is unpacked.
 MAX_BYTES = 2**26
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # How files begin that are not text in UTF-8, UTF-32 before UTF-16, which begins alike.
 KINDS = {
     b"PAR1": "Parquet",
@@ -42,7 +42,7 @@ KINDS = {
     b"\xfe\xff": "text in UTF-16",
 }
 # Commas between cells, not those of a sentence, which a blank follows.
-CELL_END = {delimiter: re.compile(rf"{delimiter}(?=\S)") for delimiter in DELIMITERS}
+CELL_END = {mark: re.compile(rf"{re.escape(mark)}(?=\S)") for mark in DELIMITERS}
 
 
 # Files and text
@@ -101,17 +101,17 @@ def _decode(
     path: Path, raw: bytes, encoding: str = "utf-8", advice: str = "", line: int = 1
 ) -> str:
     """Decode what begins at a line of a file; an error names the line of the first wrong byte."""
-    at, problem = raw.find(b"\0"), "holds a NUL character, so it is no text"
+    at, problem, remedy = raw.find(b"\0"), "holds a NUL character, so it is no text", ""
     if at < 0:
         try:
             return raw.decode(encoding).removeprefix("\ufeff")
         except UnicodeDecodeError as error:
             at, problem = error.start, f"not {encoding.upper()} (byte {raw[error.start]:#04x})"
+            remedy = f"if it is GBK, {advice}" if encoding == "utf-8" else ""
     for start, kind in KINDS.items():
         if raw.startswith(start):
             raise BadInput(f"{path}: is {kind}; save it again as text or CSV in UTF-8")
     line += raw.count(b"\n", 0, at)
-    remedy = f"if it is GBK, {advice}" if encoding == "utf-8" else ""
     raise BadInput(f"{path}, line {line}: {problem}; {remedy}save it again in UTF-8")
 
 

@@ -56,6 +56,7 @@ def test_line_ends_marks_and_quotes_are_no_part_of_cells(tmp_path: Path, text: s
     [
         "a;b\n甲,乙;2\n",
         "a\tb\n甲,乙\t2\n",
+        "a|b\n甲,乙|2\n",
         '[{"a": "甲,乙", "b": 2, "c": null}]',
         '{"a": "甲,乙", "b": 2}\n\n{"b": null}\n',
         '\na,b,,\n,,,\n"甲,乙",2,,\n  ,,,\n,,,,,,\n',
