@@ -29,7 +29,7 @@ from bench.core.errors import BadInput, closest, plain, quoted
 Row = dict[str, str]
 
 # Bytes of a file that is read at once, and of an xlsx file when it is unpacked.
-MAX_BYTES = 2**26
+MAX_BYTES = 2**28
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # How files begin that are not text in UTF-8, UTF-32 before UTF-16, which begins alike.
 KINDS = {
