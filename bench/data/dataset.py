@@ -26,6 +26,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from bench.benchmarks import module
 from bench.core.errors import LONGEST, BadInput, plain, quoted
@@ -40,7 +41,7 @@ GLOSSES = "glosses.jsonl"
 FETCHED = "wording"
 TEXTS = ("name", "version", "licence", "note")
 # Names of categories become parts of file names, of ids and of lists with commas.
-NAME = re.compile(r"[^\W_][\w+-]{0,39}")
+NAME, MAX_NAME = re.compile(r"[^\W_][\w+-]*"), 40
 # What tables call all categories together, and the demonstration file of McBE's release.
 RESERVED = ("all", "test")
 MAX_LABEL = 60
@@ -82,7 +83,7 @@ def home(data: Path) -> Path:
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a data folder or file; it is empty if there is none."""
     path = home(folder) / MANIFEST
-    return parse_manifest(path, read_toml(path)) if path.is_file() else Manifest({}, (), {})
+    return parse_manifest(path, read_toml(path)) if path.exists() else Manifest({}, (), {})
 
 
 def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
@@ -182,9 +183,23 @@ def category_name_error(name: str) -> str:
     """Say why a category cannot have this name; "" if it can."""
     if name in RESERVED:
         return f"{' and '.join(RESERVED)} mean something else"
-    if not NAME.fullmatch(name) or unicodedata.normalize("NFC", name) != name:
+    if composed(name) != name:
+        return "its letters and their accents stand apart (NFD); write it in NFC"
+    # Vowel signs and accents are no letters of their own.
+    bare = "".join(char for char in name if unicodedata.category(char)[0] != "M")
+    if len(name) > MAX_NAME or not NAME.fullmatch(bare):
         return "expected up to 40 letters, digits, `_`, `-` and `+`, a letter or a digit first"
-    return file_name_error(name)
+    return file_name_error(bare)
+
+
+def composed(name: str) -> str:
+    """Return a name with each letter and its accents as one (NFC); files of a Mac may have NFD."""
+    return unicodedata.normalize("NFC", name)
+
+
+def category_of(path: Path) -> str:
+    """Return the category that a file or folder is called after."""
+    return composed(unquote(path.stem))  # a browser may keep the `%2B` of a link for `+`
 
 
 def is_label(value: Any) -> bool:

@@ -1,12 +1,14 @@
-"""Read files that nobody vouches for: text, CSV, JSON, xlsx, TOML and YAML, and write TOML.
+"""Read tables, JSON, TOML and YAML of users, and write TOML.
 
-Every cell is a string. Each function raises `BadInput` for a file that cannot be read or is wrong,
-with the file and the line, or the row and column, and what is allowed. The limits are far beyond
-what a benchmark has; no content of a file hangs the process or fills its memory.
+Tables are CSV (with commas, semicolons, tabs or bars between cells), JSON, JSON Lines, xlsx,
+Parquet or Arrow, known by their content; every cell is read as a text. Each function raises
+`BadInput` for a file that cannot be read or is wrong, with the file and the line, or the row and
+column, and what is allowed.
 """
 
-import codecs
 import csv
+import datetime
+import errno
 import io
 import json
 import re
@@ -15,57 +17,32 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from itertools import zip_longest
+from numbers import Number
 from pathlib import Path
 from typing import Any
-from xml.parsers import expat
 
 from bench.core.errors import BadInput, closest, plain, quoted
 
 Row = dict[str, str]
 
-# Bytes of a file that is read at once, of an xlsx file when it is unpacked, of each of its parts
-# that is no table, and of TOML or YAML.
-MAX_BYTES, MAX_UNPACKED, MAX_PART, MAX_CONFIG_BYTES = 2**24, 2**24, 2**20, 2**16
-# XML elements in a row of a sheet or in a text, which openpyxl keeps as a whole.
-MAX_ELEMENTS = 2**16
-# Characters of a line or of a CSV record.
-MAX_LINE = 2**22
-# Cells of a table, where a row counts as four more; characters of one that is no reply of a model.
-MAX_CELLS, MAX_CELL = 5_000_000, 2**17
-# Parts of a TOML key, and aliases of a YAML file.
-MAX_KEY_PARTS, MAX_ALIASES = 16, 20
-# A path, and one name in it.
-MAX_PATH, MAX_NAME = 4096, 255
-
-BOM = "\ufeff"
-BOM_INSIDE = "begins with a byte order mark, as where two files were joined; remove it"
-# The longer marks first, because UTF-32's begins like UTF-16's.
-WIDE_ENCODINGS = {
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
+# Bytes of a file that is read at once, and of an xlsx file when it is unpacked.
+MAX_BYTES = 2**28
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+# How files begin that are not text in UTF-8, UTF-32 before UTF-16, which begins alike.
+KINDS = {
+    b"PAR1": "Parquet",
+    b"PK\x03\x04": "a zip archive or an xlsx workbook",
+    b"\xd0\xcf\x11\xe0": "an old .xls workbook, or has a password",
+    b"\x1f\x8b": "packed by gzip",
+    b"\xff\xfe\0\0": "text in UTF-32",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
 }
-PARQUET = b"PAR1"
-# How old .xls files begin, and xlsx files with a password.
-COMPOUND_FILE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-# The parts of an xlsx file that hold its rows and texts, and the names of those as XML.
-TABLE_PARTS = ("xl/worksheets/", "xl/sharedStrings")
-ROWS = {
-    f"http://schemas.openxmlformats.org/spreadsheetml/2006/main {name}" for name in ("row", "si")
-}
-XLSX_ADVICE = "save the rows alone in a new workbook, or as CSV in UTF-8"
-# Reading a key of many parts takes time and memory by the square of their number.
-LONG_TOML_KEY = re.compile(
-    rf"""^[ \t\[]*(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*\.[ \t]*){{{MAX_KEY_PARTS}}}""",
-    re.MULTILINE,
-)
-
-# Python has one limit for all its CSV readers, and a model's reply can be longer than the default.
-csv.field_size_limit(MAX_LINE + 1)
+# Commas between cells, not those of a sentence, which a blank follows.
+CELL_END = {mark: re.compile(rf"{re.escape(mark)}(?=\S)") for mark in DELIMITERS}
 
 
 # Files and text
@@ -73,28 +50,32 @@ csv.field_size_limit(MAX_LINE + 1)
 
 def as_path(text: str | Path) -> Path:
     """Return the path that `text` names, with `~` expanded."""
-    name = str(text)
     try:
-        parts = name.encode("utf-8", "surrogateescape").split(b"/")
-        if "\0" in name or len(name) > MAX_PATH or max(map(len, parts)) > MAX_NAME:
-            raise ValueError("it holds a NUL character or is too long")
-        return Path(name).expanduser()
+        path = Path(text).expanduser()
+        path.lstat()
     except (ValueError, RuntimeError) as error:  # half a character, or a user that does not exist
-        raise BadInput(f"{name[:200]}: is not a path ({error})") from None
+        raise BadInput(f"{str(text)[:200]}: is not a path ({error})") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise BadInput(f"{str(text)[:200]}: is not a path (it is too long)") from None
+    return path
 
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BufferedReader]:
-    """Open a file to read its bytes."""
+    """Open a file to read its bytes; a pipe, a device or a folder is refused."""
     try:
+        if path.exists() and not path.is_file():
+            raise BadInput(f"{path}: is not a file; give a file, not a pipe, a device or a folder")
         with path.open("rb") as stream:
             yield stream
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
-def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
-    """Read a file of at most `limit` bytes."""
+def read_bytes(path: Path, limit: int = 0) -> bytes:
+    """Read a file of at most `limit` bytes, or of `MAX_BYTES`."""
+    limit = limit or MAX_BYTES
     with open_file(path) as stream:
         raw = stream.read(limit + 1)
     if len(raw) > limit:
@@ -104,162 +85,136 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
     return raw
 
 
-def read_text(path: Path, limit: int = MAX_BYTES) -> str:
+def read_text(path: Path) -> str:
     """Read a UTF-8 file, with or without a byte order mark."""
-    try:
-        return read_bytes(path, limit).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise _encoding_error(path) from None
+    return _decode(path, read_bytes(path))
 
 
-def read_lines(
-    path: Path, ends: str = "\n", encoding: str = "utf-8", advice: str = ""
-) -> Iterator[tuple[int, str]]:
-    """Yield the number, from 1, and the text of each line of a file.
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number, from 1, and the text of each line of a UTF-8 file, without its end."""
+    with open_file(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            yield number, _decode(path, line.removesuffix(b"\n"), line=number)
+
+
+def _decode(
+    path: Path, raw: bytes, encoding: str = "utf-8", advice: str = "", line: int = 1
+) -> str:
+    """Decode what begins at a line of a file; an error names the line of the first wrong byte."""
+    at, problem, remedy = raw.find(b"\0"), "holds a NUL character, so it is no text", ""
+    if at < 0:
+        try:
+            return raw.decode(encoding).removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            at, problem = error.start, f"not {encoding.upper()} (byte {raw[error.start]:#04x})"
+            remedy = f"if it is GBK, {advice}" if encoding == "utf-8" else ""
+    for start, kind in KINDS.items():
+        if raw.startswith(start):
+            raise BadInput(f"{path}: is {kind}; save it again as text or CSV in UTF-8")
+    line += raw.count(b"\n", 0, at)
+    raise BadInput(f"{path}, line {line}: {problem}; {remedy}save it again in UTF-8")
+
+
+# Tables
+
+
+def read_table(
+    path: Path, columns: Sequence[str], more: Sequence[str] = (), *, replies: bool = False
+) -> list[Row]:
+    """Read the rows of a table; blank rows are left out.
 
     Args:
         path: the file.
-        ends: `"\\n"`, which is left out of the text; or "", by which a carriage return ends a line
-            too, and ends are kept.
-        encoding, advice: as for `csv_rows`.
-    """
-    try:
-        with open_file(path) as raw, io.TextIOWrapper(raw, encoding, newline=ends) as stream:
-            lines = iter(lambda: stream.readline(MAX_LINE + 1), "")
-            for number, line in enumerate(lines, start=1):
-                place = f"{path}, line {number}"
-                text = line.removeprefix(BOM) if number == 1 else line
-                if len(line) > MAX_LINE:
-                    raise BadInput(f"{place}: is longer than {MAX_LINE:,} characters; split it")
-                if text.startswith(BOM):
-                    raise BadInput(f"{place}: {BOM_INSIDE}")
-                if "\0" in text:
-                    problem = "holds a NUL character, so it is not a text"
-                    raise BadInput(f"{place}: {problem}; save it again in UTF-8")
-                yield number, text.removesuffix(ends)
-    except UnicodeDecodeError:
-        raise _encoding_error(path, encoding, advice) from None
-
-
-def _encoding_error(path: Path, encoding: str = "utf-8", advice: str = "") -> BadInput:
-    """Return the error of a file that cannot be decoded, with the line of the first wrong byte."""
-    place = str(path)
-    with open_file(path) as stream:
-        for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE), b""), start=1):
-            if number == 1 and line.startswith(PARQUET):
-                return BadInput(f"{path}: is a Parquet file; save its rows as CSV in UTF-8")
-            wide = [name for mark, name in WIDE_ENCODINGS.items() if line.startswith(mark)]
-            if number == 1 and wide:
-                remedy = f"save it again in UTF-8: iconv -f {wide[0]} -t UTF-8 '{path.name}'"
-                return BadInput(f"{path}: is {wide[0]}; {remedy}")
-            try:
-                line.decode(encoding)
-            except UnicodeDecodeError as error:
-                byte = f"byte {line[error.start]:#04x}"
-                place = f"{path}, line {number}: not {encoding.upper()} ({byte})"
-                break
-    if encoding != "utf-8":
-        return BadInput(f"{place}; save it again as CSV in UTF-8")
-    return BadInput(
-        f"{place}; if it is GBK, {advice}"
-        f"convert it: iconv -f GB18030 -t UTF-8 '{path.name}' > '{path.stem}-utf8{path.suffix}'"
-    )
-
-
-# CSV
-
-
-def read_csv(
-    path: Path, columns: Sequence[str], more: Sequence[str] = (), longest: int = MAX_CELL
-) -> list[Row]:
-    """Read the rows of a CSV file.
-
-    Args:
-        path: the file, in UTF-8.
-        columns: those that its header must have.
+        columns: those that its header must have, each once; others are read too.
         more: those that it can have; each at most once.
-        longest: characters that a cell can have.
+        replies: whether cells may hold anything, as replies of models do.
     """
     rows: list[Row] = []
-    for number, row in enumerate(csv_rows(path, columns, more=more, longest=longest), start=1):
+    for number, row in enumerate(table_rows(path, columns, more, replies=replies), start=1):
         if isinstance(row, str):
             raise BadInput(f"{path}, row {number}: {row}")
         rows.append(row)
     return rows
 
 
-def csv_rows(
+def table_rows(
     path: Path,
     columns: Sequence[str],
-    *,
     more: Sequence[str] = (),
-    longest: int = MAX_CELL,
+    *,
+    replies: bool = False,
     encoding: str = "utf-8",
     advice: str = "",
 ) -> list[Row | str]:
-    """Read the rows of a CSV file, with a sentence in place of one with a wrong number of cells.
+    """Read the rows of a table, with a sentence in place of one with too many or too few cells.
 
     Args:
-        path, columns, more, longest: as for `read_csv`.
-        encoding: `utf-8`, or `gb18030`, which GBK is a part of.
+        path, columns, more, replies: as for `read_table`.
+        encoding: of CSV and JSON: `utf-8`, or `gb18030`, which GBK is a part of.
         advice: how the caller reads GBK, for the message about a file that is not UTF-8.
     """
-    # Much UTF-8 decodes as GB18030 too, into other characters; the reverse hardly ever happens.
-    if encoding != "utf-8":
-        with suppress(UnicodeDecodeError):
-            if not read_bytes(path).decode().isascii():
-                name = encoding.upper()
-                raise BadInput(f"{path}: is UTF-8, not {name}; read it as UTF-8, the default")
-    record_lines: list[str] = []
+    raw = read_bytes(path)
+    if raw.startswith(b"PK\x03\x04"):
+        header, *records = _sheet(path, raw) or [[]]
+    elif raw.startswith(b"PAR1") or path.suffix == ".arrow":
+        header, *records = _arrow(path, raw)
+    else:
+        # Much UTF-8 decodes as GB18030 too, into other characters; the reverse hardly ever does.
+        if encoding != "utf-8" and not raw.isascii():
+            with suppress(UnicodeDecodeError):
+                raw.decode()
+                problem = f"is UTF-8, not {encoding.upper()}; read it as UTF-8, the default"
+                raise BadInput(f"{path}: {problem}")
+        text = _decode(path, raw, encoding, advice)
+        if (first := text.lstrip()[:1]) in ("[", "{"):
+            lines = first == "{"
+            objects = [row for _, row in read_json_lines(path)] if lines else _array(path, text)
+            header = list(dict.fromkeys(name for value in objects for name in value))
+            records = [[value.get(name) for name in header] for value in objects]
+        else:
+            header, *records = _csv(path, text, columns, replies) or [[]]
+    header = [str(name or "").strip() for name in header]
+    if not any(header):
+        wanted = f"expected a header with the columns {', '.join(columns)}"
+        raise BadInput(f"{path}: is empty; {wanted}")
+    check_header(path, header, columns, more)
+    filled = [record for record in records if any(str(cell or "").strip() for cell in record)]
+    needed = {*columns, *more}
+    return [
+        _row(f"{path}, row {number}", header, record, needed)
+        for number, record in enumerate(filled, start=1)
+    ]
 
-    def lines() -> Iterator[str]:
-        size = 0
-        for number, line in read_lines(path, "", encoding, advice):
-            size = len(line) + (size if record_lines else 0)
-            if size > MAX_LINE:
-                problem = f"its record is longer than {MAX_LINE:,} characters"
-                raise BadInput(f"{path}, line {number}: {problem}; a quote may be missing")
-            record_lines.append(line)
-            yield line
 
-    rows: list[Row | str] = []
-    header: list[str] = []
-    last: list[str] = []
-    cells = 0
-    reader = csv.reader(lines())
-    try:
-        for record in reader:
-            last = record_lines.copy()
-            record_lines.clear()
-            if not record:
-                continue
-            cells += len(record) + 4  # a row takes memory too
-            if max(map(len, record)) > longest:
-                raise csv.Error(f"a cell is longer than {longest:,} characters")
-            if cells > MAX_CELLS:
-                raise csv.Error(f"more than {MAX_CELLS:,} cells; split it")
-            if not header:
-                header = [name.strip() for name in record]
-                check_header(path, header, columns, more)
-            elif len(record) == len(header):
-                rows.append(dict(zip(header, record, strict=True)))
-            else:
-                rows.append(f"has {len(record)} cells, the header has {len(header)}")
-        # A message about a record with too few cells is enough.
-        if rows and isinstance(rows[-1], dict):
-            list(csv.reader(last, strict=True))
-    except csv.Error as error:
-        line = reader.line_num
-        if "end of data" in str(error):
-            raise BadInput(
-                f"{path}, line {line}: the file ends within a quoted cell, which begins at most "
-                f"{len(last)} lines earlier; close its quote"
-            ) from None
-        if "expected after" not in str(error):  # a quote within a cell
-            raise BadInput(f"{path}, line {line}: cannot be read as CSV ({error})") from None
-    if not header:
-        raise BadInput(f"{path}: is empty; expected a header with the columns {', '.join(columns)}")
-    return rows
+def _row(place: str, header: list[str], record: Sequence[Any], needed: set[str]) -> Row | str:
+    """Return the cells of a row as texts, by column; a sentence where their number is wrong."""
+    if len(record) < len(header) or any(map(_text, record[len(header) :])):
+        return f"has {len(record)} cells, the header has {len(header)}"
+    row: Row = {}
+    for name, value in zip(header, record, strict=False):
+        if name in needed and (problem := _not_a_text(value)):
+            raise BadInput(f"{place}, column `{name}`: {problem}")
+        row[name] = _text(value)
+    return row
+
+
+def _not_a_text(value: Any) -> str:
+    """Say why a value does not stand for one text, or return ""."""
+    if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
+        shown = str(value).removesuffix(" 00:00:00")
+        advice = "which a spreadsheet program may have made of a text such as 3-5; write it as text"
+        return f"{shown} is a date or a time, {advice}"
+    if value is None or isinstance(value, str | Number):
+        return ""
+    advice = "write a text, with the separator of that column between its parts"
+    return f"{quoted(value)} is a {'list' if isinstance(value, list) else 'table'}; {advice}"
+
+
+def _text(value: Any) -> str:
+    """Return a value as a text: "" for a missing one, 3 for 3.0."""
+    if value is None or value != value:  # NaN
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def check_header(
@@ -276,7 +231,103 @@ def check_header(
         raise BadInput(f"{place}: column `{doubled[0]}` occurs more than once")
 
 
+def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[list[str]]:
+    """Split CSV into records, by the delimiter with which its header has the columns."""
+    csv.field_size_limit(MAX_BYTES)  # Python has one limit for all its readers
+
+    def reader_with(mark: str, strict: bool = False) -> Any:
+        return csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=strict)
+
+    def fit(mark: str) -> tuple[bool, int]:
+        header = [name.strip() for name in next(filter(None, reader_with(mark)), [])]
+        return len(header) > 1 and {*columns} <= {*header}, len(header)
+
+    mark = max(DELIMITERS, key=fit)  # of equals the comma
+    reader = reader_with(mark, strict=True)
+    records: list[list[str]] = []
+    begin = 1
+    try:
+        for record in reader:
+            joined = "".join(f"{mark}{cell}" for cell in record if "\n" in cell)
+            ends = len(CELL_END[mark].findall(joined))
+            # As many cells as the header has, in cells of several lines: they are rows.
+            if not replies and records and ends >= max(len(records[0]), 5):
+                raise csv.Error("a cell holds other rows")
+            if record:
+                records.append(record)
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        reason = "a quote is not closed" if "end of data" in str(error) else str(error)
+        raise BadInput(
+            f"{path}, line {reader.line_num}: cannot be read as CSV with {DELIMITERS[mark]} "
+            f"({reason}); the row begins in line {begin}: write each quote within a cell twice, "
+            "and one at both ends of that cell"
+        ) from None
+    return records
+
+
+def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
+    """Read the first sheet of a workbook; a formula counts as its stored value, an error as ""."""
+    from openpyxl import load_workbook
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+        if size > MAX_BYTES:
+            problem = f"unpacks to more than {MAX_BYTES:,} bytes"
+            raise BadInput(f"{path}: {problem}; save the rows alone, or as CSV in UTF-8")
+        with warnings.catch_warnings(action="ignore"):  # about styles and lists of allowed values
+            book = load_workbook(io.BytesIO(raw), read_only=True, data_only=True)
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # a sheet can claim any size
+            rows = [
+                ["" if cell.data_type == "e" else cell.value for cell in row]
+                for row in sheet.iter_rows()
+            ]
+    except BadInput:
+        raise
+    except Exception as error:  # whatever a broken archive or XML provokes in the libraries
+        reason = plain(f"{type(error).__name__}: {error}")[:300]
+        raise BadInput(f"{path}: cannot be read as xlsx ({reason}); save it again") from None
+    # Rows end at their last cell, and blank columns may stand beside the table.
+    columns = list(zip_longest(*rows))
+    while columns and not any(columns[-1]):
+        columns.pop()
+    return list(map(list, zip(*columns, strict=True)))
+
+
+def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
+    """Read Parquet, or Arrow as `Dataset.save_to_disk` writes it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        is_stream = path.suffix == ".arrow"
+        table = pa.ipc.open_stream(raw).read_all() if is_stream else pq.read_table(io.BytesIO(raw))
+    except (pa.ArrowException, OSError) as error:
+        raise BadInput(f"{path}: cannot be read as a table ({_reason(error)})") from None
+    return [table.column_names, *map(list, zip(*table.to_pydict().values(), strict=True))]
+
+
 # JSON
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number, from 1, and the object of each line of JSON Lines that is not blank."""
+    for number, line in read_lines(path):
+        if line.strip():
+            yield number, _object(f"{path}, line {number}", _parse_json(path, line, number))
+
+
+def _array(path: Path, text: str) -> list[dict[str, Any]]:
+    values = enumerate(_parse_json(path, text), start=1)
+    return [_object(f"{path}, row {number}", value) for number, value in values]
+
+
+def _object(place: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadInput(f"{place}: expected a JSON object, found {type(value).__name__}")
+    return value
 
 
 def _parse_json(path: Path, text: str, line: int = 0) -> Any:
@@ -309,189 +360,16 @@ def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number, from 1, and the object of each line of JSON Lines that is not blank."""
-    for number, line in read_lines(path):
-        value = _parse_json(path, line, number) if line.strip() else {}
-        if not isinstance(value, dict):
-            kind = type(value).__name__
-            raise BadInput(f"{path}, line {number}: expected a JSON object, found {kind}")
-        if line.strip():
-            yield number, value
-
-
-def read_json_array(path: Path, columns: Sequence[str], more: Sequence[str] = ()) -> list[Row]:
-    """Read a file with one JSON array of objects whose values are texts or whole numbers.
-
-    Args:
-        path: the file, in UTF-8.
-        columns: the fields that each object must have.
-        more: the fields that it can have; all others are left out.
-    """
-    text = read_text(path)
-    if not text.lstrip().startswith("["):
-        raise BadInput(f"{path}: expected a JSON array of objects")
-    rows: list[Row] = []
-    for number, value in enumerate(_parse_json(path, text), start=1):
-        place = f"{path}, row {number}"
-        if not isinstance(value, dict):
-            kind = type(value).__name__
-            raise BadInput(f"{place}: expected a JSON array of objects, found {kind}")
-        if missing := [name for name in columns if name not in value]:
-            raise BadInput(f"{place}: field `{missing[0]}` is missing")
-        row = {name: value[name] for name in (*columns, *more) if name in value}
-        for name, cell in row.items():
-            if not isinstance(cell, str | int) or isinstance(cell, bool):
-                raise BadInput(f"{place}, field `{name}`: {quoted(cell)} is not a text")
-        rows.append({name: str(cell) for name, cell in row.items()})
-    return rows
-
-
-# xlsx
-
-
-def read_xlsx(path: Path, columns: Sequence[str]) -> list[Row]:
-    """Read the rows of the first sheet of an xlsx file; a formula counts as its stored value."""
-    from openpyxl import load_workbook
-
-    check_xlsx(path)
-    # Lists of allowed values and styles are of no interest here, and openpyxl would not close a
-    # broken file that it opened itself.
-    with open_file(path) as file, _explained(path), warnings.catch_warnings(action="ignore"):
-        with closing(load_workbook(file, read_only=True, data_only=True)) as book:
-            rows = [list(map(_cell_text, row)) for row in xlsx_rows(path, book.worksheets[0])]
-        while rows and not any(rows[-1]):
-            rows.pop()
-        if not rows:
-            problem = f"is empty; expected a header with the columns {', '.join(columns)}"
-            raise BadInput(f"{path}: {problem}")
-        width = max(map(len, rows))
-        header = [(name or "").strip() for name in rows[0]] + [""] * (width - len(rows[0]))
-        with closing(load_workbook(file, read_only=True)) as book:
-            formulas = xlsx_rows(path, book.worksheets[0])
-            for number, (row, written) in enumerate(zip(rows, formulas, strict=False)):
-                for name, text, cell in zip(header, row, written, strict=False):
-                    if name in columns and text is None and cell.data_type == "f":
-                        raise BadInput(
-                            f"{path}, row {number}, column `{name}`: holds a formula without a "
-                            "value; open the file in a spreadsheet program and save it, or write "
-                            "the value in"
-                        )
-    check_header(path, header, columns)
-    return [{name: text or "" for name, text in zip_longest(header, row)} for row in rows[1:]]
-
-
-def check_xlsx(path: Path) -> None:
-    """Check the size of an xlsx file before a library reads it."""
-    if read_bytes(path).startswith(COMPOUND_FILE):
-        raise BadInput(
-            f"{path}: has a password, or is an old .xls file; save it as .xlsx without a password"
-        )
-    with _explained(path), zipfile.ZipFile(path) as archive:
-        parts = archive.infolist()
-        # Of these, zipfile unpacks no more than their size in the archive's directory.
-        if not {part.compress_type for part in parts} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            raise BadInput(f"{path}: is packed in a way that xlsx does not have; {XLSX_ADVICE}")
-        if sum(part.file_size for part in parts) > MAX_UNPACKED:
-            problem = f"unpacks to more than {MAX_UNPACKED:,} bytes"
-            raise BadInput(f"{path}: {problem}; split it, or {XLSX_ADVICE}")
-        for part in parts:
-            if not part.filename.startswith(TABLE_PARTS) and part.file_size > MAX_PART:
-                raise BadInput(
-                    f"{path}: its part {quoted(part.filename)} unpacks to more than "
-                    f"{MAX_PART >> 20} MiB; {XLSX_ADVICE}"
-                )
-            if part.filename.startswith(TABLE_PARTS):
-                _check_elements(path, archive, part)
-
-
-def _check_elements(path: Path, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
-    """Check how many elements a sheet or a list of texts has, and how many in a row or text."""
-    held = begun = every = 0
-
-    def begin(name: str, _attributes: Mapping[str, str]) -> None:
-        nonlocal held, begun, every
-        held, every = held + 1, every + 1
-        if held > MAX_ELEMENTS:
-            raise BadInput(f"{path}: a row has more than {MAX_ELEMENTS:,} parts; {XLSX_ADVICE}")
-        if every > MAX_CELLS:
-            problem = f"has more than {MAX_CELLS:,} cells and parts of cells"
-            raise BadInput(f"{path}: {problem}; split it, or {XLSX_ADVICE}")
-        if name in ROWS:
-            begun = held
-
-    def end(name: str) -> None:
-        nonlocal held
-        if name in ROWS:
-            held = begun - 1
-
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartElementHandler, parser.EndElementHandler = begin, end
-    with archive.open(part) as stream:
-        parser.ParseFile(stream)
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Explain whatever a broken zip archive or XML provokes in a library, a password among it."""
-    try:
-        yield
-    except BadInput:
-        raise
-    except Exception as error:
-        reason = plain(f"{type(error).__name__}: {error}")[:300]
-        raise BadInput(f"{path}: cannot be read as xlsx ({reason})") from None
-
-
-def xlsx_rows(path: Path, sheet: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of cells of a sheet that openpyxl opened with `read_only=True`."""
-    # A sheet can claim any size.
-    sheet.reset_dimensions()
-    cells = 0
-    for row in sheet.iter_rows():
-        cells += len(row) + 4
-        if cells > MAX_CELLS:
-            raise BadInput(f"{path}: has more than {MAX_CELLS:,} cells; {XLSX_ADVICE}")
-        yield row
-
-
-def _cell_text(cell: Any) -> str | None:
-    """Return what a cell shows: None for an empty one, "" for an error such as #N/A."""
-    if cell.value is None or cell.data_type == "e":
-        return None if cell.value is None else ""
-    if isinstance(cell.value, float) and cell.value.is_integer():
-        return str(int(cell.value))
-    return str(cell.value)
-
-
 # TOML and YAML
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file."""
-    text = read_text(path, MAX_CONFIG_BYTES)
-    if long := LONG_TOML_KEY.search(text):
-        line = text.count("\n", 0, long.end()) + 1
-        problem = f"a key of more than {MAX_KEY_PARTS} parts; expected few tables in tables"
-        raise BadInput(f"{path}, line {line}: {problem}")
+    text = read_text(path)
     try:
-        values = tomllib.loads(text)
-        _check_values(values, set())
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: not TOML ({_reason(error)})") from None
-    return values
-
-
-def _check_values(value: Any, seen: set[int]) -> None:
-    """Raise a ValueError for half of a character, and for a number of more than 64 bits."""
-    if isinstance(value, str):
-        value.encode()
-    elif isinstance(value, int) and abs(value) >= 2**63:
-        raise ValueError("a number of too many digits")
-    elif isinstance(value, dict | list) and id(value) not in seen:
-        seen.add(id(value))
-        for inner in [*value, *value.values()] if isinstance(value, dict) else value:
-            _check_values(inner, seen)
 
 
 def to_toml(values: Mapping[str, Any]) -> str:
@@ -537,43 +415,23 @@ def read_yaml(path: Path) -> Any:
     """Read a YAML file; nothing in it is run."""
     import yaml
 
-    unnamed: Any = None
-
     class Loader(yaml.SafeLoader):
-        """Has few aliases, knows each only after what it stands for, and each key once."""
-
-        aliases = 0
-
-        def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-            self.aliases += self.check_event(yaml.AliasEvent)
-            if self.aliases > MAX_ALIASES:
-                raise BadInput(f"{path}: has more than {MAX_ALIASES} aliases; write less")
-            return super().compose_node(parent, index)
-
-        def compose_sequence_node(self, anchor: Any) -> yaml.SequenceNode:
-            node = self.anchors[anchor] = super().compose_sequence_node(unnamed)
-            return node
+        """Takes each key of a mapping once, as the last of two would hide the first."""
 
         def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-            node = self.anchors[anchor] = super().compose_mapping_node(unnamed)
-            keys: set[str] = set()
+            node = super().compose_mapping_node(anchor)
+            names: list[Any] = []
             for key, _ in node.value:
-                if key.value in keys:
+                if key.value in names and isinstance(key.value, str) and key.value != "<<":
                     place = f"{path}, line {key.start_mark.line + 1}"
                     raise BadInput(f"{place}: key {quoted(key.value)} is there twice; keep one")
-                keys |= {key.value} if isinstance(key.value, str) and key.value != "<<" else set()
+                names.append(key.value)
             return node
 
-        def flatten_mapping(self, node: yaml.MappingNode) -> None:
-            super().flatten_mapping(node)
-            # What is merged many times is kept once, the last time.
-            node.value = [*dict.fromkeys(reversed(node.value))][::-1]
-
+    text = read_text(path)
     try:
-        value = yaml.load(read_text(path, MAX_CONFIG_BYTES), Loader)
-        _check_values(value, set())
+        return yaml.load(text, Loader)
     except BadInput:
         raise
     except Exception as error:  # whatever a wrong date, or a tag on another kind, provokes
         raise BadInput(f"{path}: not YAML ({_reason(error)})") from None
-    return value

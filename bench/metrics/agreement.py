@@ -17,7 +17,7 @@ from statsmodels.stats import inter_rater  # type: ignore[import-untyped]
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected
 from bench.core.numbers import decimals
-from bench.data.readers import read_csv
+from bench.data.readers import read_table
 from bench.metrics.bootstrap import estimate, resample
 from bench.metrics.table import ALL
 
@@ -114,7 +114,7 @@ def read_annotations(path: Path, *, levels: bool = False) -> pd.DataFrame:
 def _read_rows(path: Path, columns: Sequence[str], highest: float) -> list[dict[str, object]]:
     """Read filled cells of `columns`, the last one a number up to `highest` if that is above 0."""
     rows = []
-    for line, row in enumerate(read_csv(path, columns), start=1):
+    for line, row in enumerate(read_table(path, columns), start=1):
         cells: dict[str, object] = {**row, **{name: row[name].strip() for name in columns}}
         for name in columns:
             if not cells[name]:

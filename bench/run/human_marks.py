@@ -18,7 +18,7 @@ from bench.core.cells import as_csv, guarded, to_number
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_path, explain_write_errors
 from bench.core.text import reveal_invisible
-from bench.data.readers import MAX_LINE, read_csv
+from bench.data.readers import read_table
 from bench.run.results import KEYS, Run, all_items
 from bench.tasks.mcbe import CRITERIA
 from bench.tasks.replies import final
@@ -149,7 +149,7 @@ def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
         again = "and open the notebook judge_agreement again"
         raise BadInput(f"{path}, row {place}, column `{name}`: {quoted(value)} {reason}, {again}")
 
-    for place, row in enumerate(read_csv(path, ANALYSIS_COLUMNS, longest=MAX_LINE), start=1):
+    for place, row in enumerate(read_table(path, ANALYSIS_COLUMNS, replies=True), start=1):
         key, given = row["key"].strip(), row[MARK].strip()
         points = to_number(given)
         if given and not 0 <= points <= HIGHEST_POINTS:

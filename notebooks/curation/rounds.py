@@ -30,9 +30,9 @@ from bench.core.cells import as_csv, guarded, to_number, unguarded
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_path, atomic_write, file_name_error
 from bench.core.text import truncate
-from bench.data import dataset
+from bench.data import dataset, readers
 from bench.data.dataset import MANIFEST, PROMPTS_FILE, Manifest
-from bench.data.readers import as_path, read_csv, read_text, read_toml, read_xlsx, to_toml
+from bench.data.readers import as_path, read_text, read_toml, to_toml
 
 EXAMPLES = Path(__file__).with_name("examples")
 PROJECT, WORDING, SHEETS = "project.toml", "wording.toml", "sheets"
@@ -237,7 +237,7 @@ def plain_text(text: object) -> str:
 
 def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """Read a CSV file in which people write; its index is the row as a spreadsheet counts it."""
-    table = pd.DataFrame(read_csv(path, columns), columns=list(columns), dtype=str)
+    table = pd.DataFrame(readers.read_table(path, columns), columns=list(columns), dtype=str)
     if table.empty:
         raise BadInput(f"{path}: has a header, but no rows; write one or more")
     table.index += 2
@@ -397,7 +397,7 @@ def _files(project: Project, round_: Round) -> list[Path]:
 def _lines(path: Path, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]] | str:
     """Return the numbers and cells of the rows that are not empty, or why there are none."""
     try:
-        rows = (read_xlsx if path.suffix == ".xlsx" else read_csv)(path, columns)
+        rows = readers.read_table(path, columns)
     except BadInput as error:
         return str(error).removeprefix(str(path)).lstrip(":, ")
     texts = [{name: plain_text(unguarded(row[name])) for name in columns} for row in rows]

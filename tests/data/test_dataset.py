@@ -1,8 +1,10 @@
 """Categories that only a data set's manifest names run, are audited and are shown like others."""
 
 import shutil
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -20,6 +22,7 @@ from bench.metrics.headline import category_name_warnings
 from bench.run.results import Run
 from tests.helpers.recorded import GOOD
 
+Refusal = Callable[..., str]
 HEAD = 'name = "Ours"\nversion = "3"\nlicence = "CC0-1.0"\nlanguage = "zh"\n'
 SPORT = '\n[categories.sport]\nen = "Sports clubs"\nzh = "体育"\n'
 CITY = '\n[categories.city_life]\nen = "City life"\nzh = "城市"\ntarget = "NAME2"\n'
@@ -164,3 +167,28 @@ def test_data_sets_that_name_a_category_differently_are_reported(tmp_path: Path)
     for text in ("Sports clubs (体育)", "Ours", "Sport (体育)", "Theirs"):
         assert text in warning
     assert dataset.differing_names([sets[0], ("cbbq", sets[1][1])]) == []
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("name", ["género", "धर्म", "ブラジル"])
+def test_a_file_name_is_composed(tmp_path: Path, name: str, form: Any) -> None:
+    manifest = f'{HEAD}[categories."{name}"]\nen = "A"\nzh = "甲"\n'
+    folder = mcbe_folder(tmp_path, manifest, unicodedata.normalize(form, name))
+    for place in (folder, folder / f"{unicodedata.normalize(form, name)}.csv"):
+        items = data.load(data.find("mcbe", place))
+        assert name in {item.category for item in items}
+
+
+def test_a_decomposed_name_in_a_manifest_is_named(tmp_path: Path, refusal: Refusal) -> None:
+    name = unicodedata.normalize("NFD", "género")
+    folder = mcbe_folder(tmp_path, f'{HEAD}[categories."{name}"]\nen = "A"\nzh = "甲"\n')
+    assert "write it in NFC" in refusal(data.find, "mcbe", folder)
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "nowhere", "region.csv"])
+def test_a_link_to_no_file_is_refused_with_its_name(
+    tmp_path: Path, refusal: Refusal, target: str
+) -> None:
+    folder = mcbe_folder(tmp_path)
+    (folder / "region.csv").symlink_to(target)
+    assert refusal(data.find, "mcbe", folder).startswith(f"{folder / 'region.csv'}: is not a file")

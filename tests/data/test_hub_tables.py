@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from bench import data
@@ -75,3 +76,32 @@ def test_rows_in_a_configuration_of_all_and_in_one_of_its_parts_are_kept_once(
     items = data.load(fetch("mcbe", folder, tmp_path / "to"))
     assert [item.context for item in items] == ["一", "二", "二"]
     assert "2 rows repeat rows of another file" in capsys.readouterr().err
+
+
+def test_a_table_of_any_name_is_taken_by_its_column_category(tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    rows = [GOOD | {"category": name} for name in ("age", "region")]
+    pd.DataFrame(rows).to_csv(folder / "train.csv", index=False)
+    items = data.load(fetch("mcbe", folder, tmp_path / "to"))
+    assert {item.category for item in items} == {"age", "region"}
+
+
+def test_a_folder_of_save_to_disk_is_taken(tmp_path: Path) -> None:
+    folder = tmp_path / "copy/test"
+    folder.mkdir(parents=True)
+    table = pa.Table.from_pylist([GOOD | {"category": "age"}])
+    with pa.ipc.new_stream(folder / "data-00000-of-00001.arrow", table.schema) as stream:
+        stream.write_table(table)
+    (folder / "state.json").write_text("{}", "utf-8")
+    (item,) = data.load(fetch("mcbe", tmp_path / "copy", tmp_path / "to"))
+    assert item.category == "age"
+
+
+def test_no_file_of_a_copy_is_left_out_without_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy(tmp_path, GOOD, name="data/other.jsonl")
+    folder = copy(tmp_path, GOOD | {"category": "age"}, name="data/train.jsonl")
+    assert len(data.load(fetch("mcbe", folder, tmp_path / "to"))) == 1
+    assert "left out: other.jsonl has no column `category`" in capsys.readouterr().err

@@ -126,3 +126,15 @@ def test_scores_of_the_released_sets_are_exact(shared: Path, own_folder: Path) -
         scores = scores.query("category == 'zh' and task == 'all'").set_index("metric")
         assert scores.score["coal"] == pytest.approx(2 / 3)
         assert scores.score["fn"] == pytest.approx(expected, abs=5e-5)
+
+
+@pytest.mark.parametrize("spelt", [1, "1", 1.0, "1.0", "LABEL_1", "label_1"])
+def test_a_whole_number_is_a_label_by_its_place_among_the_names(
+    tmp_path: Path, refusal: Any, spelt: object
+) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text(json.dumps({"id": 1, "label": spelt}), "utf-8")
+    names = ("entailment", "neutral", "contradiction")
+    assert answers(path, "en:1", label_names=names) == [("neutral", None)]
+    assert "is unknown" in (message := refusal(answers, path, "en:1"))
+    assert "give their meaning with --label-names" in message

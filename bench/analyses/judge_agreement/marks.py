@@ -12,7 +12,7 @@ from rapidfuzz.distance import LCSseq
 from bench.analyses import opened
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, NoRuns, quoted
-from bench.data.readers import MAX_LINE, read_csv
+from bench.data.readers import read_table
 from bench.metrics import mcbe
 from bench.metrics.agreement import read_human
 from bench.run.human_marks import cell, read_analyses
@@ -126,7 +126,7 @@ def points(people: str, runs: Sequence[Run]) -> pd.DataFrame:
     analysed = [run for run in runs if run.benchmark == "mcbe"]
     parts = []
     for path in map(Path, sorted(glob.glob(place)) or [place]):
-        first = next(iter(read_csv(path, ["human"], longest=MAX_LINE)), {})
+        first = next(iter(read_table(path, ["human"], replies=True)), {})
         table = read_analyses(analysed, path) if "key" in first else read_human(path)
         parts.append(table.assign(person=path.name))
     return pd.concat(parts, ignore_index=True)
@@ -196,7 +196,7 @@ def read_verdicts(path: Path) -> pd.DataFrame:
     """
     columns = ["task", "item_id", "request", "repeat", "reply", "response"]
     rows = []
-    for place, row in enumerate(read_csv(path, columns, longest=MAX_LINE), start=1):
+    for place, row in enumerate(read_table(path, columns, replies=True), start=1):
         if not row["response"].strip():
             continue
         given, repeat = verdict(row["response"]), to_whole_number(row["repeat"])

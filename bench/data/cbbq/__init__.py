@@ -6,6 +6,7 @@ third option (unknown) is right. A disambiguous one adds facts against the stere
 without templates may hold expanded files. `bench.data.cbbq.audit` lists what is wrong or odd.
 """
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +22,8 @@ from bench.data.cbbq import labels, templates
 from bench.data.cbbq.labels import LEFT_OUT, check_labels, required_target, target_slot
 from bench.data.cbbq.templates import CATEGORIES, CONDITIONS, FILES, INSTANCE_COLUMNS, Template
 from bench.data.cbbq.templates import CATEGORY_LABELS as CATEGORY_LABELS
-from bench.data.dataset import unknown_category
-from bench.data.readers import Row, read_csv, read_json_array
+from bench.data.dataset import composed, unknown_category
+from bench.data.readers import Row, read_table
 from bench.data.texts import FIRST, SECOND, Text, language
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
     by_category: dict[str, list[Path]] = {}
     for place in sorted(root(folder, known).iterdir()):
         for inside in (place / condition for condition in CONDITIONS):
-            paths = [inside / name for name in FILES.values() if (inside / name).is_file()]
+            paths = [inside / name for name in FILES.values() if os.path.lexists(inside / name)]
             if len(paths) == 1:
                 (missing,) = set(FILES.values()) - {paths[0].name}
                 raise BadInput(
@@ -166,11 +167,12 @@ def files(folder: Path) -> dict[str, list[Path]]:
                     "needed"
                 )
             expanded = [inside / f"{inside.name}{suffix}" for suffix in (".csv", ".json")]
-            paths = paths or [path for path in expanded if path.is_file()][:1]
-            if paths and place.name not in known:
-                raise BadInput(unknown_category(place, place.name, folder, known))
+            paths = paths or [path for path in expanded if os.path.lexists(path)][:1]
+            category = composed(place.name)
+            if paths and category not in known:
+                raise BadInput(unknown_category(place, category, folder, known))
             if paths:
-                by_category.setdefault(place.name, []).extend(paths)
+                by_category.setdefault(category, []).extend(paths)
     return by_category
 
 
@@ -339,8 +341,7 @@ def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iter
     """Read the questions of expanded files; consecutive rows with equal `COMMON` are a template."""
     for path in paths:
         declared = templates.declared_option(path, category)
-        read = read_csv if path.suffix == ".csv" else read_json_array
-        rows = read(path, INSTANCE_COLUMNS, MORE)
+        rows = read_table(path, INSTANCE_COLUMNS, MORE)
         names = _template_names(rows)
         options: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
         for name, row in zip(names, rows, strict=True):

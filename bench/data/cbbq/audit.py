@@ -31,7 +31,8 @@ from bench.data.cbbq.templates import (
     TEXTS,
     Template,
 )
-from bench.data.readers import Row, read_csv, read_json_array
+from bench.data.dataset import composed
+from bench.data.readers import Row, read_table
 
 # Each fault and what it means, in the order of a summary.
 FAULTS: dict[str, str] = dict(
@@ -273,7 +274,7 @@ def _in_templates(
 
 
 def _in_instances(path: Path, folder: Path, questions: list[Row]) -> Iterator[Finding]:
-    file, category = audit.file_name(path, folder), path.parents[1].name
+    file, category = audit.file_name(path, folder), composed(path.parents[1].name)
     try:
         rows, audited = _rows(path), list(cbbq.from_instances([path], category, path.stem))
     except (BadInput, OSError) as error:
@@ -519,4 +520,4 @@ def _refused(path: Path, folder: Path, error: Exception) -> Finding:
 
 
 def _rows(path: Path) -> list[Row]:
-    return (read_csv if path.suffix == ".csv" else read_json_array)(path, INSTANCE_COLUMNS)
+    return read_table(path, INSTANCE_COLUMNS)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import dataset
-from bench.data.readers import Row, read_csv
+from bench.data.readers import Row, read_table
 
 CATEGORY_LABELS = {
     "SES": "社会经济地位",
@@ -72,6 +72,11 @@ EXPANSIONS = ("compat", "repair", "strict")
 # A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}},
 # {{NMAE1}} and {{NAM1}}.
 PLACEHOLDER = re.compile(r"[{\[]{0,9}(?:NAME?|NMAE)([12])[}\]]{0,9}")
+# Marks of direction and places for line breaks, but not the joiners of Persian and Hindi.
+INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+HAN_AND_KANA = "\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+NO_BLANKS = re.compile(f"(?<=[{HAN_AND_KANA}]) | (?=[{HAN_AND_KANA}])")
+NAME = re.compile(r"\w(?:[\w .·・&+'’ʼ\u2010-\u2013\u200c\u200d-]*[\w.+'’])?")
 BRACES = re.compile(r"[{}]")
 # The largest template of the release yields 666 questions, its largest file 6,764.
 MAX_QUESTIONS, MAX_IN_ALL, MAX_CHARACTERS = 10_000, 200_000, 2**27
@@ -168,7 +173,7 @@ def read(
     declared = declared_option(path, category)
     columns = COLUMNS
     questions = characters = 0
-    for record, cells in enumerate(read_csv(path, columns), start=1):
+    for record, cells in enumerate(read_table(path, columns), start=1):
         if not in_folder and [cells[name] for name in PLACE] != [category, condition]:
             continue
         place = f"{path}, row {record}"
@@ -216,7 +221,7 @@ def categories(path: Path) -> tuple[str, ...]:
         BadInput: a wrong category or condition, or one polarity without the other.
     """
     present: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for record, row in enumerate(read_csv(path, COLUMNS), start=1):
+    for record, row in enumerate(read_table(path, COLUMNS), start=1):
         place, category, condition = f"{path}, row {record}", *(row[name] for name in PLACE)
         if error := dataset.category_name_error(category):
             raise BadInput(f"{place}, column `category`: {quoted(category)}: {error}")
@@ -255,17 +260,30 @@ def checked(place: str, row: Row, condition: str, columns: Sequence[str], catego
 
 
 def names(cell: str) -> list[str]:
-    """Read the names of a cell `[a, b, c]`, without the white space inside a name.
+    """Read the names of a cell `[a, b, c]`, composed and without invisible characters.
+
+    Chinese and Japanese set no blanks, so white space beside their characters goes, as in the
+    release's scripts; any other stays as one blank.
 
     Raises:
-        ValueError: no brackets, an empty list, or a name with other than letters, digits and `_`.
+        ValueError: no brackets, an empty list, or a name of other than letters, marks, digits and
+            what stands in words.
     """
     cell = cell.strip()
     if not (cell.startswith("[") and cell.endswith("]")):
         raise ValueError("expected names in square brackets, like [甲, 乙]")
-    listed = [re.sub(r"\s", "", name) for name in cell[1:-1].split(",")]
-    if wrong := [name for name in listed if not re.fullmatch(r"\w+", name)]:
-        raise ValueError(f"{wrong[0]!r} is not a name of letters and digits")
+    listed = [
+        NO_BLANKS.sub("", " ".join(INVISIBLE.sub("", dataset.composed(name)).split()))
+        for name in cell[1:-1].split(",")
+    ]
+    for name in listed:
+        # Vowel signs and accents are no letters of their own.
+        bare = "".join(char for char in name if unicodedata.category(char)[0] != "M")
+        if not NAME.fullmatch(bare):
+            raise ValueError(
+                f"{name!r} is not a name: write letters, digits, blanks, hyphens and apostrophes, "
+                "and a comma (,) between names"
+            )
     return listed
 
 

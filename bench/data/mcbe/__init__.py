@@ -19,8 +19,8 @@ from bench.core.cells import to_number
 from bench.core.errors import BadInput
 from bench.data import Paper, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
-from bench.data.dataset import unknown_category
-from bench.data.readers import Row, csv_rows, read_xlsx
+from bench.data.dataset import category_of, unknown_category
+from bench.data.readers import Row, table_rows
 from bench.data.texts import Text, language
 
 if TYPE_CHECKING:
@@ -169,8 +169,8 @@ def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "p
 def categories_of(folder: Path) -> dict[str, bool]:
     """Tell of each category that a folder may have, by its manifest too, if it compares groups."""
     own = dataset.read_manifest(folder).categories
-    if folder.is_file() and not dataset.category_name_error(folder.stem):
-        own = {folder.stem: dataset.Category({}), **own}
+    if folder.is_file() and not dataset.category_name_error(name := category_of(folder)):
+        own = {name: dataset.Category({}), **own}
     groups = {name: name not in WITHOUT_GROUPS for name in CATEGORIES}
     return groups | {name: groups.get(name, True) and own[name].groups for name in own}
 
@@ -185,7 +185,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
     paths, unknown = scan(folder, known)
     for path in unknown:
         remedy = "; or move the file out of the folder"
-        raise BadInput(unknown_category(path, path.stem, folder, known, remedy))
+        raise BadInput(unknown_category(path, category_of(path), folder, known, remedy))
     return {name: [path] for name, path in paths.items()}
 
 
@@ -197,17 +197,19 @@ def scan(folder: Path, known: Iterable[str]) -> tuple[dict[str, Path], list[Path
     the data card asks; `test` is no category.
     """
     if folder.is_file():
-        name = unquote(folder.stem)
+        name = category_of(folder)
         return ({name: folder}, []) if name in known else ({}, [folder])
     kinds = [
         {
-            unquote(path.stem): path  # a browser may keep the `%2B` of a link for `+`
+            category_of(path): path
             for path in sorted((folder / place).glob(f"*{suffix}"))
-            if path.is_file() and not path.name.startswith((".", "~$"))
+            if not path.name.startswith((".", "~$"))
         }
         for place, suffix in product(FOLDERS, SUFFIXES)
     ]
     names = list(known)
+    for path in [path for kind in kinds for path in kind.values() if not path.is_file()]:
+        raise BadInput(f"{path}: is not a file; put the file itself there, or remove it")
     everything = {name: path for kind in reversed(kinds) for name, path in kind.items()}
     tables = next((kind for kind in kinds if kind.keys() & names), everything)
     unknown = []
@@ -289,11 +291,9 @@ def read(
 
 
 def table(path: Path, encoding: str = "utf-8") -> list[Row | str]:
-    """Read the rows of an xlsx or CSV file; a row with a wrong number of cells is a sentence."""
-    if path.suffix == ".xlsx":
-        return list(read_xlsx(path, COLUMNS))
+    """Read the rows of a table; a row with a wrong number of cells is a sentence."""
     advice = "read it with `--set encoding=gb18030`, or "
-    return csv_rows(path, COLUMNS, encoding=encoding, advice=advice)
+    return table_rows(path, COLUMNS, encoding=encoding, advice=advice)
 
 
 def split(cell: str, separators: str = "comma") -> list[str]:

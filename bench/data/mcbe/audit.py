@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 from pathlib import Path
-from urllib.parse import unquote
 
 import pandas as pd
 
@@ -18,7 +17,7 @@ from bench.core.cells import FORMULA, to_number
 from bench.core.errors import BadInput, plain
 from bench.data import audit, mcbe, with_defaults
 from bench.data.audit import Finding, show_cell
-from bench.data.dataset import GLOSSES, MANIFEST, unknown_category
+from bench.data.dataset import GLOSSES, MANIFEST, category_of, unknown_category
 from bench.data.mcbe import SLOT, Instance, RowError
 from bench.data.readers import Row
 
@@ -221,9 +220,9 @@ def _other_files(
             continue
         if path.name == GLOSSES:
             continue
-        kind, value, category = "odd", path.stem, unquote(path.stem)
+        kind, value, category = "odd", path.stem, category_of(path)
         if path in unknown:
-            error = BadInput(unknown_category(path, path.stem, folder, known))
+            error = BadInput(unknown_category(path, category, folder, known))
             kind, what = "refused", audit.error_reason(path, error)
         elif category in known and path.suffix in mcbe.SUFFIXES:
             try:

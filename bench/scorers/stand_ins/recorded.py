@@ -33,7 +33,7 @@ import numpy as np
 
 from bench.core.cells import to_number, to_whole_number, unguarded
 from bench.core.errors import BadInput, plain, quoted
-from bench.data.readers import MAX_LINE, open_file, read_csv, read_json_lines, read_text
+from bench.data.readers import open_file, read_json_lines, read_table, read_text
 from bench.scorers.base import VERBS, Answer
 from bench.tasks import READ
 from bench.tasks.nli_labels import LABELS, label
@@ -69,8 +69,8 @@ class _Recorded:
             for line, row in read_json_lines(self.path):
                 yield _Row(f"{self.path}, line {line}", "field", row)
             return
-        # Tables of `bench mark` also hold replies, which may be long.
-        for number, cells in enumerate(read_csv(self.path, columns, more, MAX_LINE), start=1):
+        rows = read_table(self.path, columns, more, replies=True)
+        for number, cells in enumerate(rows, start=1):
             yield _Row(f"{self.path}, row {number}", "column", dict(cells))
 
 
@@ -351,10 +351,13 @@ class Predictions(_Recorded):
         return self._label(row, names)
 
     def _label(self, row: _Row, name: object) -> str:
-        known = isinstance(name, str) and (self._meaning.get(name.strip().lower()) or label(name))
-        if known:
-            return str(known)
-        nameless = str(name).lower().startswith("label_")
+        spelt = str(name).strip().lower()
+        number = to_number(spelt)
+        if number.is_integer():  # as data sets of the Hub have labels
+            spelt = f"label_{number:.0f}"
+        if known := self._meaning.get(spelt) or label(spelt):
+            return known
+        nameless = spelt.startswith("label_")
         hint = "; give their meaning with --label-names" if nameless else ""
         raise BadInput(
             f"{row.place}, field `label`: {quoted(name)[:40]} is unknown; "

@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.core.errors import BadInput, expected
 from bench.data import Paper, SettingEffect, Source
 from bench.data import load as load_items
-from bench.data.readers import read_csv
+from bench.data.readers import read_table
 from bench.data.texts import Text
 
 TITLE = "Everyday"
@@ -61,7 +61,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
 def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Question]:
     path = folder / "questions.csv"
     questions = []
-    for number, row in enumerate(read_csv(path, COLUMNS), start=2):
+    for number, row in enumerate(read_table(path, COLUMNS), start=2):
         for column, allowed in (("condition", CONDITIONS), ("answer", ANSWERS)):
             if row[column] not in allowed:
                 raise BadInput(f"{path}, row {number}: {expected(row[column], allowed, column)}")
