@@ -107,7 +107,7 @@ def test_a_redirect_to_another_port_carries_nothing(serve: Serve) -> None:
         place = f"http://127.0.0.1:{other.server_port}/v1/chat/completions"
         return 307, {"Location": place, "Set-Cookie": "a=planted"}, {}
 
-    server = serve(redirect)
+    server = serve(redirect, redirect)
     assert load(server.model).generate(["x"]) == ["B"]  # type: ignore[attr-defined]
     check_headers(server, OF_MODEL)
     check_headers(other, None)
