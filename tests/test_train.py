@@ -108,14 +108,14 @@ def test_a_killed_training_ends_as_one_that_was_not(
     fit: Train, tmp_path: Path, monkeypatch: Any, capsys: Any, refusal: Any, step: int
 ) -> None:
     def advance(bar: Any, n: int = 1) -> None:
-        bar.done += n
-        if bar.done == step:
+        bar.n += n
+        if bar.desc.startswith("training") and bar.n == step:
             raise Killed
 
     options: dict[str, Any] = {"epochs": 3, "save_every": 2, "seed": 3}
     uninterrupted = fit("whole", **options)
     with monkeypatch.context() as patched:
-        patched.setattr("bench.core.progress.Progress.advance", advance)
+        patched.setattr("tqdm.tqdm.update", advance)
         with pytest.raises(Killed):
             fit(**options)
     assert not (tmp_path / "out").exists()
