@@ -434,7 +434,7 @@ def findings(
             name = LANGUAGES.get(language) or english_name("nli_coal", language)
             title = f"{NAMES.get(measure, measure)}, {name}"
             text = _r_text(correlated, language, measure, p=True)
-            texts.append("{title}: {sentence}".format(title=title, sentence=f"{text}."))
+            texts.append(f"{title}: {text}.")
     return texts
 
 

@@ -224,11 +224,6 @@ def markers(models: Sequence[str]) -> dict[str, str]:
     return {model: MARKS[(k + k // COLOURS) % len(MARKS)] for model, k in _places(models).items()}
 
 
-def line_styles(models: Sequence[str]) -> dict[str, str]:
-    """Return the kind of line of each model: another one for every ten."""
-    return {model: DASHES[k // COLOURS % len(DASHES)] for k, model in enumerate(models)}
-
-
 def white_at(centre: float, limits: tuple[float, float]) -> mpl.colors.TwoSlopeNorm:
     """Return a scale of colours that is white at `centre`, be it the lowest or highest score."""
     low, high = limits

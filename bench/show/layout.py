@@ -40,9 +40,6 @@ CODES: dict[str, Callable[[str], str]] = {
     "measure": measure_words,
     "category": category_words,
     "block": category_words,
-    # A source of variance can be several: items x models.
-    "source": lambda source: source.replace(" x ", " × "),
-    "nuisance": column,
 }
 # Columns of counts, of which pandas makes floats where one is missing.
 COUNTS = {"n", "of", "answers", "blocks", "categories", "instances", "items", "models", "pairs"}

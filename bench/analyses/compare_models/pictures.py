@@ -122,7 +122,7 @@ def ranks_by_model(pairs: pd.DataFrame, ranks: pd.DataFrame, benchmark: str) -> 
     _below(fig, explained)
     # Of the first score with the most models.
     _count, text = max(described, key=lambda pair: pair[0])
-    fig.set_label("{text}.".format(text=f"Ranks that the tests leave open; {text}"))
+    fig.set_label(f"Ranks that the tests leave open; {text}.")
     return fig
 
 
