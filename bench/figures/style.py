@@ -50,14 +50,13 @@ SYSTEM_FONTS = (
 WIDTH = 6.5  # inches: the width of a text column
 DPI = 150
 LABEL = 24  # characters of a model's name in one line
-# As many colours as the colour-blind can tell apart; further models get darker ones, other marks
-# and other dashes.
+# As many colours as the colour-blind can tell apart; further models get darker ones and other
+# marks.
 COLOURS = 10
 DARKER = 0.55
 MARKS = "osD^vP"
 # The models of a study, in JSON, for its notebooks.
 ENVIRONMENT = "BENCH_MODELS"
-DASHES = ("-", "--", ":", "-.")
 # Red is the more biased side; blue and red are told apart by the colour-blind. In the second, low
 # values are the biased ones.
 BIAS_PALETTE, BIAS_IS_LOW_PALETTE = "RdBu_r", "RdBu"
