@@ -281,8 +281,9 @@ class _Reader:
             raise BadInput(
                 f"{quoted(spec)} is not a model; put quotes around it if it holds a colon"
             )
+        key_names.check_no_secret(spec)
         kind, rest = scorers.split_kind(spec)
-        if kind in scorers.FILES:
+        if scorers.backend_of(spec).from_file:
             spec = f"{kind}:{self.relative(rest)}"
         elif not kind and (spec.startswith((".", "~")) or spec.endswith(".gguf")):
             spec = self.relative(spec)

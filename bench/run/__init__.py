@@ -25,7 +25,7 @@ from bench.run import batch, repeating, run_json
 from bench.run.cluster import Cluster
 from bench.run.costs import Estimate, estimate, money, summed
 from bench.run.execute import execute_requests
-from bench.run.prepare import models, prepare
+from bench.run.prepare import models, options_of, prepare
 from bench.run.results import (
     PRESETS,
     Run,
@@ -37,7 +37,7 @@ from bench.run.results import (
     short_name,
     table,
 )
-from bench.scorers.base import Model
+from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
 
 __all__ = [
@@ -70,7 +70,13 @@ def __dir__() -> list[str]:
 
 
 def evaluate(
-    benchmark: str, model: str, *, partial: bool = False, like: Run | None = None, **options: Any
+    benchmark: str,
+    model: str | Model,
+    *,
+    partial: bool = False,
+    like: Run | None = None,
+    loaded: Loaded | None = None,
+    **options: Any,
 ) -> Run:
     """Ask `model` the requests of a benchmark that the run's folder does not answer yet.
 
@@ -78,9 +84,10 @@ def evaluate(
 
     Args:
         benchmark: `mcbe`, `cbbq` or `nli_coal`.
-        model: see `bench.scorers`.
+        model: see `bench.scorers`; or a model that `bench.load` loaded, with its options.
         partial: leave out the tasks that the model cannot be asked, instead of refusing.
         like: a run that this one has to repeat exactly; see `repeat`.
+        loaded: keeps the model and the judge for the next run.
         options: see `bench.config.RunConfig`; None means the default.
 
     Raises:
@@ -88,10 +95,13 @@ def evaluate(
         BadInput: an option, the data or the model is wrong, or not as in `like`.
         RunFailed: the model did not answer.
     """
+    if isinstance(model, Model):
+        loaded = Loaded(model)
+        model, options = options_of(model, options)
     config = RunConfig.of(benchmark=benchmark, model=model, **options)
     config, plan, folder = ready = prepare(config, like)
     cluster = Cluster(config.scheduler, config.resources) if config.scheduler else None
-    asked, judge = models(config, plan.asked["judge"], cluster)
+    asked, judge = models(config, plan.asked["judge"], cluster, loaded)
     title = ready.title
     with records.run_lock(folder) as refusal, cluster or nullcontext():
         about = run_json.existing_run(folder, plan, config, refusal)
@@ -114,9 +124,8 @@ def evaluate(
             shard = cluster.shard_size(SHARD, requests.total) if cluster else SHARD
             if like:
                 for role, scorer in (("model", new_model), ("judge", new_judge)):
-                    if isinstance(scorer, Model):
-                        scorer.resume(like.about[role] or {})
                     if scorer:
+                        scorer.resume(like.about[role] or {})
                         repeating.check_scorer(like.about, role, scorer.describe())
                 # What is computed together moves the last digits of numbers.
                 shard = like.about["shard"]

@@ -14,7 +14,7 @@ from bench.data.readers import as_path
 from bench.run.execute import Replies
 from bench.run.plan import Plan, Requests
 from bench.run.results import check_preset
-from bench.scorers.base import Scorer
+from bench.scorers.base import Model
 from bench.scorers.endpoint.batch import Batch, listed
 from bench.scorers.options import GenerationOptions
 from bench.tasks.request import Request
@@ -49,7 +49,7 @@ class Written(NamedTuple):
 
 
 def compare(
-    requests: Requests, model: Scorer | None, judge: Scorer | None, again: bool = False
+    requests: Requests, model: Model | None, judge: Model | None, again: bool = False
 ) -> Progress:
     """Compare results with requests; nothing is known of a scorer that holds no results.
 
@@ -87,7 +87,7 @@ def compare(
     return Progress(missing, waiting, sorted(known - asked))
 
 
-def check(requests: Requests, model: Scorer | None, judge: Scorer | None) -> None:
+def check(requests: Requests, model: Model | None, judge: Model | None) -> None:
     """Refuse results that lack answers, or that answer something else."""
     given = [scorer for scorer in (model, judge) if isinstance(scorer, Batch)]
     if not given:

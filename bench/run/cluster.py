@@ -24,7 +24,7 @@ from bench import __version__, scorers
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import say
 from bench.run.run_json import first_difference, packages
-from bench.scorers.base import Answer, Model, Scorer, Tally
+from bench.scorers.base import Answer, Model, Tally
 from bench.scorers.local import file_hash
 from bench.tasks.request import Request
 
@@ -75,7 +75,7 @@ class ShardResult(NamedTuple):
 
 
 # What a worker process has loaded, by model and options, and the lock of its one task at a time.
-LOADED: dict[tuple[str, str], Scorer] = {}
+LOADED: dict[tuple[str, str], Model] = {}
 _LOCK = threading.Lock()
 
 
@@ -109,14 +109,12 @@ def _work(task: ShardTask, address: str) -> ShardResult:
             torch.cuda.empty_cache()
     key = task.model, task.options
     scorer = LOADED.get(key) or scorers.load(task.model, **json.loads(task.options))
-    model = scorer if isinstance(scorer, Model) else None
-    if model:
-        model.resume(task.described)
+    scorer.resume(task.described)
     if key not in LOADED:
         if task.described and (other := first_difference(task.described, scorer.describe())):
             raise BadInput(f"{task.model}: is not what the first worker has ({other})")
         LOADED[key] = scorer
-    before = replace(model.tally) if model else Tally()
+    before = replace(scorer.tally)
     answers = scorer.answer(task.requests) if task.requests else []
     described, torch = scorer.describe(), sys.modules.get("torch")
     has_gpu = torch is not None and torch.cuda.is_available()
@@ -126,8 +124,8 @@ def _work(task: ShardTask, address: str) -> ShardResult:
         "hardware": torch.cuda.get_device_name() if torch and has_gpu else platform.machine(),
         "packages": packages(),
     }
-    probe = model.probe(task.probe) if model and task.probe else []
-    after = model.tally if model else before
+    probe = scorer.probe(task.probe) if task.probe else []
+    after = scorer.tally
     tally = Tally(*(getattr(after, name) - getattr(before, name) for name in Tally.__slots__))
     return ShardResult(scorer.verbs, scorer.reads, described, worker, answers, probe, tally)
 
@@ -167,8 +165,8 @@ class Cluster:
                 self._client.close(timeout=EVERY)
 
     def asks(self, model: str) -> bool:
-        """Return whether workers ask `model`; files and endpoints are asked from here."""
-        if scorers.split_kind(model)[0] in (*scorers.FILES, "openai"):
+        """Return whether workers ask `model`, or this process, as with files and endpoints."""
+        if scorers.backend_of(model).stays_here:
             return False
         path = Path(model).expanduser()
         if not path.is_absolute() and (model.startswith(".") or path.exists()):

@@ -22,9 +22,8 @@ from bench.run.execute import Replies, replies_of
 from bench.run.plan import Plan, Requests
 from bench.run.prepare import models, prepare
 from bench.run.results import short_name
-from bench.scorers.base import VERBS, Scorer, digest
+from bench.scorers.base import Model, digest
 from bench.scorers.local import hub
-from bench.tasks import READ
 from bench.tasks.request import Request
 
 # Characters as wide as Chinese and Japanese ones.
@@ -37,8 +36,6 @@ AROUND = (4, 30)
 SAMPLE = 500
 # Stands for a reply that is not there yet.
 REPLY = "。"
-# What an endpoint may be able to do; nobody asks it before the run.
-OF_ENDPOINT = ("nll", "choose", "generate"), ("text", "letters")
 PRICE_OPTIONS = {"model": "price", "judge": "judge_price"}
 
 Range = tuple[float, float]
@@ -176,9 +173,9 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     about = run_json.existing_run(folder, plan, config, "nothing is written") or {}
     specs = {"model": config.model, "judge": plan.asked["judge"]}
     # Formulas and files, which read no tokens.
-    free: dict[str, Scorer] = {}
+    free: dict[str, Model] = {}
     for role, lazy in zip(specs, models(config, specs["judge"]), strict=True):
-        if lazy and scorers.split_kind(specs[role])[0] in ("simulated", *scorers.FILES):
+        if lazy and scorers.backend_of(specs[role]).is_free:
             free[role] = lazy.load()
     requests = _requests(plan, about, free, specs, partial)
     replies = _recorded_replies(folder, about, requests)
@@ -225,7 +222,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
 def _requests(
     plan: Plan,
     about: Mapping[str, Any],
-    free: Mapping[str, Scorer],
+    free: Mapping[str, Model],
     specs: Mapping[str, str | None],
     partial: bool,
 ) -> Requests:
@@ -236,8 +233,8 @@ def _requests(
     elif known := free.get("model"):
         verbs, reads, lacks = known.verbs, known.reads, known.describe().get("lacks", {})
     else:
-        is_endpoint = scorers.split_kind(specs["model"] or "")[0] == "openai"
-        verbs, reads = OF_ENDPOINT if is_endpoint else (VERBS, tuple(READ))
+        kind = scorers.backend_of(specs["model"] or "")
+        verbs, reads = kind.verbs, kind.reads
     judge = free.get("judge")
     judge_verbs = judge.verbs if judge else ("generate",) if specs["judge"] else ()
     return plan.requests(verbs, reads, judge_verbs, partial, lacks)

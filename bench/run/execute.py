@@ -21,7 +21,7 @@ from bench.records import Journal
 from bench.run.plan import Plan, Requests
 from bench.run.results import short_name
 from bench.run.run_json import check_same_scorer
-from bench.scorers.base import Answer, Model, Scorer, checked, digest, is_broken
+from bench.scorers.base import Answer, Model, checked, digest, is_broken
 from bench.tasks.request import Request
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ Asked = tuple[int, int, Request]
 class Lazy:
     """A scorer that is loaded when it is first needed; a complete run needs none."""
 
-    def __init__(self, make: Callable[[], Scorer]) -> None:
+    def __init__(self, make: Callable[[], Model]) -> None:
         self._make = make
         self.loaded = False
 
-    def load(self) -> Scorer:
+    def load(self) -> Model:
         if not self.loaded:
             self._scorer = self._make()
             self.loaded = True
@@ -223,7 +223,7 @@ def position_of(request: Request) -> Position:
 
 
 def answers(
-    plan: Plan, requests: Requests, model: Scorer, judge: Scorer | None = None
+    plan: Plan, requests: Requests, model: Model, judge: Model | None = None
 ) -> pd.DataFrame:
     """Ask all requests and return rows as records have them; nothing is written.
 
@@ -336,7 +336,7 @@ def _report_tokens(title: str, scorers: Sequence[Lazy], seconds: float) -> None:
     for spent in (getattr(scorer, "spent", "") for scorer in loaded):
         if spent:
             say(f"{title}: {spent}")
-    tallies = [scorer.tally for scorer in loaded if isinstance(scorer, Model)]
+    tallies = [scorer.tally for scorer in loaded]
     asked, computed = sum(t.asked for t in tallies), sum(t.computed for t in tallies)
     if asked:
         say(

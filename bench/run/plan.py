@@ -87,7 +87,8 @@ class Plan:
             # The workers of a cluster have models of their own.
             if given:
                 scorers.check(given, elsewhere=bool(config.scheduler))
-            if getattr(config, f"as_{role}") and scorers.split_kind(given or "")[0] != "replay":
+            takes = scorers.backend_of(given or "").takes
+            if getattr(config, f"as_{role}") and "as_model" not in takes:
                 raise BadInput(
                     f"--as-{role}: names whose answers --{role} replay:FILE holds; leave it out"
                 )

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from bench.run.cluster import Cluster, RemoteScorer
 from bench.run.execute import Lazy
 from bench.run.plan import Plan
 from bench.run.results import Run, check_preset, path_slug
-from bench.scorers.base import Scorer
+from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.local import hub
 from bench.scorers.options import GenerationOptions, Limits
@@ -82,14 +83,37 @@ def _check_names(*paths: object) -> None:
             ) from None
 
 
+def options_of(model: Model, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the MODEL of a loaded model, and the options of its run.
+
+    Those with which it was loaded are the defaults of `options`. Others load it again.
+    """
+    spec, given = model.loaded_as
+    if not spec:
+        raise BadInput(
+            f"model {type(model).__name__}: was not loaded by bench.load; give its name, such as "
+            "KIND:REST of an entry point in the group bench.models"
+        )
+    own = {**given, **given["generation"].changed()}
+    del own["generation"]
+    return spec, own | {name: value for name, value in options.items() if value is not None}
+
+
 def models(
-    config: RunConfig, judge: str | None, cluster: Cluster | None = None
+    config: RunConfig,
+    judge: str | None,
+    cluster: Cluster | None = None,
+    loaded: Loaded | None = None,
 ) -> tuple[Lazy, Lazy | None]:
-    """Return the model, and the judge if some task needs one, both to be loaded when needed."""
+    """Return the model, and the judge if some task needs one, both to be loaded when needed.
+
+    `loaded` keeps models of earlier runs.
+    """
+    kept = loaded or Loaded()
     keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
     limits = Limits.of(config.limits)._asdict()  # the judge shares the budgets
 
-    def lazy(model: str, generation: GenerationOptions, **of_model: Any) -> Lazy:
+    def lazy(role: str, model: str, generation: GenerationOptions, **of_model: Any) -> Lazy:
         options: dict[str, Any] = {
             **{option: getattr(config, option) for option in config.fields_with("loads")},
             **of_model,
@@ -99,15 +123,15 @@ def models(
             registered = cluster.register(model, options)
             return Lazy(lambda: RemoteScorer(cluster, registered))
 
-        def load() -> Scorer:
+        def load() -> Model:
             key_names.check_set(keys)  # the judge's too, before anything is asked
-            return scorers.load(model, **options, limits=limits, keys=keys)
+            return kept.load(role, model, **options, limits=limits, keys=keys)
 
         return Lazy(load)
 
     label_names = list(config.labels_of(config.model) or ())
     own = {"label_names": label_names, "base": config.base, "as_model": config.as_model}
-    model = lazy(config.model, config.generation, **own)
+    model = lazy("model", config.model, config.generation, **own)
     if judge is None:
         return model, None
     # A judge needs room for its thoughts too, and otherwise grades as it is.
@@ -116,4 +140,4 @@ def models(
     # A model that judges itself is loaded once.
     is_same = (judge, config.as_judge) == (config.model, config.as_model)
     is_same = is_same and generation == config.generation
-    return model, model if is_same else lazy(judge, generation, as_model=config.as_judge)
+    return model, model if is_same else lazy("judge", judge, generation, as_model=config.as_judge)

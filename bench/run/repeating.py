@@ -53,7 +53,8 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
             return None
         kind, rest = scorers.split_kind(model)
         if kind:
-            return f"{kind}:{from_start(rest)}" if kind in scorers.FILES else model
+            from_file = scorers.backend_of(model).from_file
+            return f"{kind}:{from_start(rest)}" if from_file else model
         return from_start(hub.at_commit(model, roles[role].get("revision")))
 
     # The base of an adapter, at the commit that was found if it is of the Hub.
@@ -97,7 +98,7 @@ def check_plan(about: Mapping[str, Any], plan: Plan, preset: str) -> None:
             continue
         if name in ("model", "base", "judge") and None not in (old, new):
             kinds = {scorers.split_kind(str(model))[0] for model in (old, new)}
-            if len(kinds) == 1 and kinds <= {"", *scorers.FILES}:
+            if len(kinds) == 1 and (kinds == {""} or scorers.backend_of(str(new)).from_file):
                 continue  # perhaps the same files, which are compared by their hash
         reason, fix = "", "ask anew without --from"
         if doubt := file_hash.incomparable(old, new):

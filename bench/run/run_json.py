@@ -18,9 +18,8 @@ from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.run.plan import Plan, Requests
 from bench.run.results import short_name
-from bench.scorers.base import Model, Scorer
+from bench.scorers.base import Model
 from bench.scorers.local import file_hash, hub
-from bench.scorers.stand_ins.recorded import HarnessSamples, Predictions
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 # What tells two scorers apart.
@@ -95,18 +94,17 @@ def begin_run(
     folder: Path,
     plan: Plan,
     config: RunConfig,
-    model: Scorer,
-    judge: Scorer | None,
+    model: Model,
+    judge: Model | None,
     requests: Requests,
     shard: int,
 ) -> dict[str, Any]:
     """Write `items.parquet` and `run.json` of a new run, and return the content of the latter."""
     asked = [request for stage in requests.stages for request in stage if not request.of_judge]
-    if isinstance(model, Predictions):
-        model.cover(asked, plan.known)
+    model.cover(asked, lambda: plan.known)
     languages = dict.fromkeys(request.category for request in asked if request.verb == "classify")
     prompt_set = plan.prompt_set
-    name = config.name or (short_name(model.name) if isinstance(model, HarnessSamples) else "")
+    name = config.name or short_name(model.display_name)
     about = {
         "benchmark": plan.benchmark,
         "asked": plan.asked,
@@ -119,7 +117,7 @@ def begin_run(
         "left_out": requests.left_out,
         "unfit": plan.unfit,
         "touched": plan.touched,
-        "probe": model.probe(list(languages)) if isinstance(model, Model) and languages else [],
+        "probe": model.probe(list(languages)) if languages else [],
         "requests": requests.total,
         "shard": shard,
         "order": "prompt",
@@ -145,13 +143,13 @@ def begin_run(
     return about
 
 
-def _of_judge(judge: Scorer | None) -> dict[str, Any]:
+def _of_judge(judge: Model | None) -> dict[str, Any]:
     described = {**judge.describe(), "decoding": "greedy"} if judge else None
     return {"judge": described, "judge_verbs": list(judge.verbs) if judge else []}
 
 
 def add_judge(
-    folder: Path, about: dict[str, Any], plan: Plan, judge: Scorer, requests: Requests
+    folder: Path, about: dict[str, Any], plan: Plan, judge: Model, requests: Requests
 ) -> None:
     """Add to `run.json` a judge for replies that are on record already."""
     about |= {
@@ -192,13 +190,12 @@ def add_conditions(
         records.write_run_json(folder, about)
 
 
-def check_same_scorer(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:
+def check_same_scorer(folder: Path, role: str, before: dict[str, Any], scorer: Model) -> None:
     """Refuse to continue with another model or judge than the run was begun with.
 
     Its prompts get the date of the run's beginning.
     """
-    if isinstance(scorer, Model):
-        scorer.resume(before)
+    scorer.resume(before)
     if other := first_difference(before, scorer.describe()):
         parts = {role: before, **({"base": before.get("base")} if role == "model" else {})}
         same = [

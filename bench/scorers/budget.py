@@ -6,8 +6,6 @@ from typing import Self
 
 from bench.core.errors import BudgetSpent
 
-COUNTED = ("requests", "tokens")
-
 
 class Budget:
     """Counts what endpoints are sent and what they read and write, up to a limit of each.
@@ -25,8 +23,9 @@ class Budget:
     def __init__(
         self, requests: int | None, tokens: int | None, owner: str = "", places: int = 1
     ) -> None:
-        self.most, self.owner = (requests, tokens), owner
-        self._counts, self._place = RawArray("q", len(COUNTED) * places), 0
+        self.most, self.owner = {"requests": requests, "tokens": tokens}, owner
+        self._counts = {name: RawArray("q", places) for name in self.most}
+        self._place = 0
 
     def at(self, place: int) -> Self:
         """Return the same budget, counted at another place."""
@@ -40,22 +39,17 @@ class Budget:
         Raises:
             BudgetSpent: it would be one too many, or the tokens are used up.
         """
-        self._add("requests", 1)
-        requests, tokens = (sum(self._counts[k :: len(COUNTED)]) for k in range(len(COUNTED)))
-        most_requests, most_tokens = self.most
-        if most_requests is not None and requests > most_requests:
-            self._add("requests", -1)
-            raise BudgetSpent(self._is_spent(most_requests, "requests"))
-        if most_tokens is not None and tokens >= most_tokens:
-            self._add("requests", -1)
-            raise BudgetSpent(self._is_spent(most_tokens, "tokens"))
+        self._counts["requests"][self._place] += 1
+        sent, used = sum(self._counts["requests"]), sum(self._counts["tokens"])
+        for name, count in (("requests", sent), ("tokens", used + 1)):
+            most = self.most[name]
+            if most is not None and count > most:
+                self._counts["requests"][self._place] -= 1
+                raise BudgetSpent(self._is_spent(most, name))
 
     def add_tokens(self, n: int) -> None:
         """Count tokens that a server read or wrote; they may exceed the budget."""
-        self._add("tokens", n)
-
-    def _add(self, name: str, n: int) -> None:
-        self._counts[len(COUNTED) * self._place + COUNTED.index(name)] += n
+        self._counts["tokens"][self._place] += n
 
     def _is_spent(self, most: int, name: str) -> str:
         if self.owner:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput
 from bench.data.readers import open_file, read_json_lines
-from bench.scorers.base import Answer, digest
+from bench.scorers.base import Answer, Model, digest
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import OPENED, Chat, thoughts_in
 from bench.scorers.endpoint.responses import Broken, Refusal, Unanswered, at
@@ -44,7 +44,7 @@ class Found(NamedTuple):
     failure: Refusal | None = None
 
 
-class Batch:
+class Batch(Model):
     """A model whose answers are in result files, or not there yet.
 
     Attributes:
@@ -59,8 +59,8 @@ class Batch:
         BadInput: a line is no result, or two answer the same request.
     """
 
-    verbs: tuple[str, ...] = ("choose", "generate")
-    reads: tuple[str, ...] = ("text", "letters")
+    verbs = ("choose", "generate")
+    reads = ("text", "letters")
 
     def __init__(self, source: Path | None, name: str, generation: GenerationOptions) -> None:
         self.source, self.chat = source, Chat(name, generation)

@@ -30,7 +30,8 @@ from bench.scorers.base import (
     each,
     option_matrix,
 )
-from bench.scorers.endpoint import keys, responses
+from bench.scorers.endpoint import keys as key_names
+from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
 from bench.scorers.endpoint.client import Client
 from bench.scorers.endpoint.responses import (
@@ -77,17 +78,17 @@ class Endpoint(Model):
     def __init__(
         self,
         rest: str,
-        limits: Limits,
-        key_variables: Mapping[str, str],
         generation: GenerationOptions,
+        limits: Limits | Mapping[str, Any] | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
-        self.name, self.url = keys.parse(rest)
-        self.host = keys.host_of(f"openai:{rest}")
-        keys.check_set(key_variables)
-        self._variable = keys.variable(self.host, key_variables)
-        self._key = keys.key_in(self._variable)
+        self.name, self.url = key_names.parse(rest)
+        self.host = key_names.host_of(f"openai:{rest}")
+        key_names.check_set(keys or {})
+        self._variable = key_names.variable(self.host, keys or {})
+        self._key = key_names.key_in(self._variable)
         self._chat = Chat(self.name, generation, self._key)
-        self._client = Client(self.url, self._key, limits)
+        self._client = Client(self.url, self._key, Limits.of(limits))
         self.tally = Tally()  # nothing is computed here
         self.lacks: dict[str, str] = {}
         self._answered: dict[str, list[str]] = {"model": [], "host": []}

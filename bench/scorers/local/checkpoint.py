@@ -1,5 +1,6 @@
 """What local models share: tokenizers, limits of length, and the frame of `LocalModel`."""
 
+import copy
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from transformers.utils import logging as transformers_logging
 from bench.core.errors import BadInput
 from bench.scorers.base import Model, Tally, TooLong, digest
 from bench.scorers.local.device import Placement, batches
+from bench.scorers.options import GenerationOptions
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -78,6 +80,12 @@ class LocalModel(Model):
             "parameters": self.network.num_parameters(),
             **({"batches": self.batches} if self.batches else {}),
         }
+
+    def again(self, generation: GenerationOptions) -> Model:
+        generation.refuse(generation.changed(), f"{self.id} is no model that writes replies")
+        other = copy.copy(self)
+        other.tally = Tally()
+        return other
 
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
         """Raise TooLong for texts beyond the model's positions or `at_most`; nothing is cut.

@@ -69,13 +69,13 @@ class Tiny(Model):
     They run on one thread, because their matrices are too small to gain from several.
     """
 
-    verbs: tuple[str, ...] = VERBS
-    reads: tuple[str, ...] = Causal.reads
+    verbs = VERBS
+    reads = Causal.reads
 
     def __init__(
         self, spec: str, where: Placement, generation: GenerationOptions | None = None
     ) -> None:
-        self.recipe, self.where = parse_recipe(spec), where
+        self.spec, self.recipe, self.where = spec, parse_recipe(spec), where
         self.generation = generation or GenerationOptions()
 
     def describe(self) -> dict[str, Any]:
@@ -96,6 +96,14 @@ class Tiny(Model):
             about |= self.generation.describe()
             about["decoding"] = self.causal.describe()["decoding"]
         return about
+
+    def again(self, generation: GenerationOptions) -> Model:
+        other = Tiny(self.spec, self.where, generation)
+        if "causal" in vars(self):
+            vars(other)["causal"] = self.causal.again(generation)
+        if "classifier" in vars(self):
+            vars(other)["classifier"] = self.classifier.again(GenerationOptions())
+        return other
 
     @property
     def tally(self) -> Tally:  # type: ignore[override]
