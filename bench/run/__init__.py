@@ -98,7 +98,7 @@ def evaluate(
     if isinstance(model, Model):
         loaded = Loaded(model)
         model, options = options_of(model, options)
-    config = RunConfig.of(benchmark=benchmark, model=model, **options)
+    config = RunConfig.of({"benchmark": benchmark, "model": model, **options})
     config, plan, folder = ready = prepare(config, like)
     cluster = Cluster(config.scheduler, config.resources) if config.scheduler else None
     asked, judge = models(config, plan.asked["judge"], cluster, loaded)

@@ -14,11 +14,11 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
+from bench.config import Generation
 from bench.core.errors import BadInput, expected
 from bench.scorers.base import Answer, Backend, Model
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.local import hub
-from bench.scorers.options import GenerationOptions
 from bench.tasks.nli_labels import label_order
 
 __all__ = [
@@ -102,7 +102,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
         raise BadInput(expected(name, OPTIONS, "option"))
     given = {name: value for name, value in options.items() if value is not None}
     given["label_names"] = label_order(given.get("label_names"))
-    given["generation"] = GenerationOptions.of(given.get("generation"))
+    given["generation"] = Generation.of(given.get("generation"))
     return given
 
 

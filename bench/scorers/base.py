@@ -21,7 +21,7 @@ from bench.tasks.request import Request, Turns, Until
 if TYPE_CHECKING:
     import numpy as np
 
-    from bench.scorers.options import GenerationOptions as Generation
+    from bench.config import Generation
 
 VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
 # The same options for all prompts, or as many for each prompt.

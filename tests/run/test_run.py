@@ -16,7 +16,7 @@ from bench import data, records, run, scorers
 from bench.core.errors import RunFailed
 from bench.run import execute
 from bench.run.results import short_name
-from bench.scorers.base import Answer
+from bench.scorers.base import Answer, Model
 from bench.tasks.request import Request
 from tests.helpers.recorded import cell, columns
 
@@ -148,7 +148,7 @@ def test_without_out_a_run_goes_to_the_reports_of_the_checkout_or_working_folder
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"limit": 0}, "--limit 0: has to be at least 1"),
+        ({"limit": 0}, "limit 0: has to be at least 1"),
         ({"preset": "strict"}, "preset 'strict' is unknown"),
         ({"settings": {"bos": "yes"}}, "value of bos 'yes' is unknown; allowed: tokenizer, forced"),
         ({"tasks": ["ba"]}, "(it needs a judge; give --judge MODEL); tasks that remain: none"),
@@ -175,7 +175,7 @@ def judged(out: str = "out", model: str = MODEL, **options) -> run.Run:
     return run.evaluate("mcbe", model, out=out, **{**given, **options})
 
 
-class Stub:
+class Stub(Model):
     """A respondent that keeps what it was asked, and refuses the item in `refuses`."""
 
     verbs = ("generate",)

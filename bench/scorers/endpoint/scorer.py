@@ -18,6 +18,7 @@ import numpy as np
 import openai
 from openai import HttpxBinaryResponseContent
 
+from bench.config import Generation, Limits
 from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
 from bench.scorers.base import (
@@ -43,7 +44,6 @@ from bench.scorers.endpoint.responses import (
     Unanswered,
     at,
 )
-from bench.scorers.options import GenerationOptions, Limits
 from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request, Turns
 
@@ -78,7 +78,7 @@ class Endpoint(Model):
     def __init__(
         self,
         rest: str,
-        generation: GenerationOptions,
+        generation: Generation,
         limits: Limits | Mapping[str, Any] | None = None,
         keys: Mapping[str, str] | None = None,
     ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from transformers import StopStringCriteria
 
+from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.base import (
     Answer,
@@ -26,7 +27,6 @@ from bench.scorers.local.device import Placement
 from bench.scorers.local.generation import Generator, StopRule, take_steps
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.spelling import spell
-from bench.scorers.options import GenerationOptions
 from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
 from bench.tasks.request import Request, Turns
 
@@ -48,7 +48,7 @@ class Causal(LocalModel):
         tokenizer: Any,
         where: Placement,
         identity: dict[str, Any],
-        generation: GenerationOptions,
+        generation: Generation,
         configuration: Any = None,
     ) -> None:
         super().__init__(network, tokenizer, where, identity)
@@ -104,7 +104,7 @@ class Causal(LocalModel):
             **self.generation.describe(),
         }
 
-    def again(self, generation: GenerationOptions) -> Model:
+    def again(self, generation: Generation) -> Model:
         return Causal(
             self.network,
             self.tokenizer,

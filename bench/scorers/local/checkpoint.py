@@ -17,10 +17,10 @@ from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.quantizers import AutoHfQuantizer
 from transformers.utils import logging as transformers_logging
 
+from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.base import Model, Tally, TooLong, digest
 from bench.scorers.local.device import Placement, batches
-from bench.scorers.options import GenerationOptions
 
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
@@ -81,7 +81,7 @@ class LocalModel(Model):
             **({"batches": self.batches} if self.batches else {}),
         }
 
-    def again(self, generation: GenerationOptions) -> Model:
+    def again(self, generation: Generation) -> Model:
         generation.refuse(generation.changed(), f"{self.id} is no model that writes replies")
         other = copy.copy(self)
         other.tally = Tally()

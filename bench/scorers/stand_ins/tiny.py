@@ -27,6 +27,7 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from bench.config import Generation
 from bench.core.errors import RunFailed
 from bench.core.files import atomic_path
 from bench.core.locks import lock
@@ -36,7 +37,6 @@ from bench.scorers.local.causal import Causal
 from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement, threads
 from bench.scorers.local.logprobs import padded
-from bench.scorers.options import GenerationOptions
 from bench.scorers.stand_ins import (
     SIZES,
     VERSION,
@@ -72,11 +72,9 @@ class Tiny(Model):
     verbs = VERBS
     reads = Causal.reads
 
-    def __init__(
-        self, spec: str, where: Placement, generation: GenerationOptions | None = None
-    ) -> None:
+    def __init__(self, spec: str, where: Placement, generation: Generation | None = None) -> None:
         self.spec, self.recipe, self.where = spec, parse_recipe(spec), where
-        self.generation = generation or GenerationOptions()
+        self.generation = generation or Generation()
 
     def describe(self) -> dict[str, Any]:
         # The revision is of the names of the weight files, and the content of carried ones.
@@ -97,12 +95,12 @@ class Tiny(Model):
             about["decoding"] = self.causal.describe()["decoding"]
         return about
 
-    def again(self, generation: GenerationOptions) -> Model:
+    def again(self, generation: Generation) -> Model:
         other = Tiny(self.spec, self.where, generation)
         if "causal" in vars(self):
             vars(other)["causal"] = self.causal.again(generation)
         if "classifier" in vars(self):
-            vars(other)["classifier"] = self.classifier.again(GenerationOptions())
+            vars(other)["classifier"] = self.classifier.again(Generation())
         return other
 
     @property
