@@ -182,8 +182,9 @@ class RunConfig(Generation, Where):
     """mcbe, cbbq or nli_coal; not with --from."""
 
     model: str = option("", metavar="MODEL")
-    """A Hub id (NAME or NAME@REVISION), a folder, a .gguf file, openai:NAME@URL, replay:FILE,
-    predictions:FILE, lm-eval:SAMPLES, simulated:..., tiny:SIZE."""
+    """A Hub id (NAME or NAME@REVISION), a folder, a .gguf file, openai:NAME@URL,
+    python:MODULE:FUNCTION, replay:FILE, predictions:FILE, lm-eval:SAMPLES, simulated:...,
+    tiny:SIZE."""
 
     as_model: str | None = option(None, metavar="NAME")
     """Name of the model whose answers replay:FILE holds, as its service spells it; needed for

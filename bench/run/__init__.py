@@ -118,8 +118,8 @@ def evaluate(
         lacks = described.get("lacks", {})
         requests = plan.requests(verbs, reads, judge_verbs, partial, lacks)
         if about is None or new_judge:
-            loaded = [model.load() if model and model.loaded else None for model in (asked, judge)]
-            batch.check(requests, *loaded)
+            known = [role.load() if role and role.loaded else None for role in (asked, judge)]
+            batch.check(requests, *known)
         if about is None:
             shard = cluster.shard_size(SHARD, requests.total) if cluster else SHARD
             if like:

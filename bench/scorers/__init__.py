@@ -9,12 +9,12 @@ adds one by an entry point of the group `bench.models`; see docs/models.md.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
-from bench.config import Generation
+from bench.config import Generation, Limits
 from bench.core.errors import BadInput, expected
 from bench.scorers.base import Answer, Backend, Model
 from bench.scorers.endpoint import keys as key_names
@@ -47,18 +47,6 @@ BACKENDS = {
     "openai": "bench.scorers.endpoint:Service",
     "python": "bench.scorers.python:Function",
 }
-OPTIONS = (
-    "device",
-    "dtype",
-    "batch_tokens",
-    "trust_remote_code",
-    "label_names",
-    "base",
-    "as_model",
-    "generation",
-    "limits",
-    "keys",
-)
 # Options that change answers, and why kinds that do not take them refuse them.
 REFUSALS = {
     "base": "is no adapter; leave out --base",
@@ -69,14 +57,28 @@ REFUSALS = {
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
-def load(model: str, *, revision: str | None = None, **options: Any) -> Model:
+class LoadOptions(TypedDict, total=False):
+    """The options of `load`; see `bench.config.RunConfig`. None stands for the default."""
+
+    device: str | None
+    dtype: str | None
+    batch_tokens: int | None
+    trust_remote_code: bool
+    label_names: Sequence[str] | None
+    base: str | None
+    as_model: str | None
+    generation: Generation | Mapping[str, Any] | None
+    limits: Limits | Mapping[str, Any] | None
+    keys: Mapping[str, str] | None
+
+
+def load(model: str, *, revision: str | None = None, **options: Unpack[LoadOptions]) -> Model:
     """Load a model.
 
     Args:
         model: see the module's docstring.
         revision: branch, tag or commit of a Hub model, as in NAME@REVISION. Default: `main`.
-        options: some of `OPTIONS`; see `bench.config.RunConfig`. `generation` is like
-            `{"temperature": 0}`, `limits` like `{"concurrency": 16}`.
+        options: see `LoadOptions`; for example `device="cuda"`, `generation={"temperature": 0}`.
 
     Raises:
         BadInput: the model does not exist or is not supported, or cannot follow an option.
@@ -98,8 +100,8 @@ def load(model: str, *, revision: str | None = None, **options: Any) -> Model:
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that are not None, checked; `label_names` and `generation` always."""
-    for name in options.keys() - OPTIONS:
-        raise BadInput(expected(name, OPTIONS, "option"))
+    for name in options.keys() - LoadOptions.__annotations__:
+        raise BadInput(expected(name, LoadOptions.__annotations__, "option"))
     given = {name: value for name, value in options.items() if value is not None}
     given["label_names"] = label_order(given.get("label_names"))
     given["generation"] = Generation.of(given.get("generation"))
@@ -142,15 +144,15 @@ def check(model: str, elsewhere: bool = False) -> None:
     """Refuse a MODEL that cannot be one, before anything heavy is loaded.
 
     Args:
-        elsewhere: the workers of a cluster load it.
+        elsewhere: the folder or file of a checkpoint need not be on this machine.
 
     Raises:
         BadInput: a path that does not exist, wrong parameters, or a name that holds a key.
     """
     key_names.check_no_secret(model)
-    backend = backend_of(model)
-    if backend.stays_here or not elsewhere:
-        backend.check(split_kind(model)[1])
+    kind, rest = split_kind(model)
+    if kind or not elsewhere:
+        backend_of(model).check(rest)
 
 
 def content(model: str) -> str | None:

@@ -113,7 +113,7 @@ def _import(rest: str) -> Callable[..., Any]:
     if not callable(function):
         functions = [known for known, value in vars(module).items() if inspect.isfunction(value)]
         raise BadInput(f"model python:{rest}: " + expected(name, functions, "function"))
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 def _in_a_line(error: Exception) -> str:

@@ -1,6 +1,5 @@
 """Models that run in this process: loading, likelihoods, generation and classification."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from bench.core.errors import BadInput
@@ -46,9 +45,6 @@ class Checkpoint(Backend):
         device: str | None = None,
         dtype: str | None = None,
         batch_tokens: int | None = None,
-        trust_remote_code: bool = False,
-        label_names: Sequence[str] = (),
-        base: str | None = None,
         **options: Any,
     ) -> Model:
         # A model that does not exist is refused before torch is loaded, which takes seconds; a
@@ -58,5 +54,4 @@ class Checkpoint(Backend):
         from bench.scorers.local.load import load
 
         where = placement(device, dtype, batch_tokens)
-        files = files or hub.locate(rest)
-        return load(rest, files, where, trust_remote_code, label_names, options["generation"], base)
+        return load(rest, files or hub.locate(rest), where, **options)

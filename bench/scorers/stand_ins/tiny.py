@@ -104,7 +104,7 @@ class Tiny(Model):
         return other
 
     @property
-    def tally(self) -> Tally:  # type: ignore[override]
+    def tally(self) -> Tally:
         loaded = [vars(self)[name].tally for name in ("causal", "classifier") if name in vars(self)]
         return Tally(sum(part.asked for part in loaded), sum(part.computed for part in loaded))
 
