@@ -19,7 +19,7 @@ MODULES = ["bench.metrics.statistics", "bench.run.outcomes"]
 @pytest.fixture(autouse=True)
 def wide(own_folder: Path) -> Iterator[None]:
     """Print frames as a wide terminal does, in a folder of the test's own."""
-    with pd.option_context("display.width", 120):
+    with pd.option_context("display.width", 120, "display.max_columns", 20):
         yield
 
 

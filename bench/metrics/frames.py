@@ -121,8 +121,7 @@ class Table:
             if not averages.all():
                 kept &= ~averages
         rows = self.rows[kept]
-        table = Table(rows.set_axis([self._labels[k] for k in rows.index]), self.name)
-        return table
+        return Table(rows.set_axis([self._labels[k] for k in rows.index]), self.name)
 
 
 def as_list(columns: str | Sequence[str] | None) -> list[str]:

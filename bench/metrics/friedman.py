@@ -118,9 +118,7 @@ def blocks(
     return Blocks(by, wide, ranks, left_out, [line for line in chosen if line.task in set(tasks)])
 
 
-def complete_blocks(
-    rows: pd.DataFrame, models: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def complete_blocks(rows: pd.DataFrame, models: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Arrange scores by block and model, without blocks that lack a score of a model.
 
     Args:

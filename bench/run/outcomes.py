@@ -36,9 +36,9 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
         >>> outcomes = bench.outcomes(run)
         >>> outcomes.groupby("task")[["stereotyped", "correct", "says_unknown"]].mean().round(2)
                       stereotyped  correct  says_unknown
-        task                                            
-        ambiguous            0.70     0.20          0.20
-        disambiguous         0.35     0.65          0.00
+        task
+        ambiguous            0.72     0.28          0.28
+        disambiguous         0.70     0.30          0.00
     """
     opened = open_runs(runs)
     parts = []
@@ -71,7 +71,7 @@ def answers(*runs: Run | str | Path) -> pd.DataFrame:
         >>> import bench
         >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
         >>> bench.answers(run).verdict.value_counts().to_dict()
-        {}
+        {'stereotyped': 199, 'right': 81}
     """
     opened = open_runs(runs)
     names: Sequence[str] = labels(opened)

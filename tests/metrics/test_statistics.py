@@ -95,7 +95,9 @@ def test_the_trend_of_figure_7_is_that_of_the_published_sizes() -> None:
 
 
 def test_models_without_a_score_are_left_out_of_a_trend_and_counted() -> None:
-    rows = pd.DataFrame({"model": list("abcd"), "billions": [1, 2, 4, 8], "score": [1, 2, np.nan, 4]})
+    rows = pd.DataFrame(
+        {"model": list("abcd"), "billions": [1, 2, 4, 8], "score": [1, 2, np.nan, 4]}
+    )
     rows["note"] = ["", "", "no answer could be read", ""]
     (row,) = bench.trend(rows).to_dict("records")
     assert (row["n"], row["note"]) == (3, "1 of 4 models without a score are left out")

@@ -131,9 +131,7 @@ def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.Data
         reply count, and `names_person` is 2 if both people's stand there.
     """
     rows = answers(records, items, preset)
-    numbers = pd.DataFrame(
-        {name: rows[column].astype(float) for name, column in OUTCOMES.items()}
-    )
+    numbers = pd.DataFrame({name: rows[column].astype(float) for name, column in OUTCOMES.items()})
     cells = [rows.category, rows.task]
     unread = numbers.parsed.groupby(cells).transform("sum") == 0
     silent = numbers.replied.groupby(cells).transform("sum") == 0

@@ -120,8 +120,8 @@ def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.Data
         - `answered`: the questions asked about the instance, such as two for each pair of groups.
         - `parsed`: how many of their replies could be read.
         - `scored`: 1 if the instance counts in the score of its task, else 0.
-        - `score`: its points, 0 to 100. The score of a task is the sum of `score` divided by that of
-          `scored`.
+        - `score`: its points, 0 to 100. The score of a category and task is the sum of `score`
+          divided by the sum of `scored`.
         - `score_lowest`, `score_highest`: the least and the most that `score` could have been, had
           all replies been readable.
         - `pairs_in_both_orders`, `same_letter` (`ss`): pairs of groups with a readable answer in
