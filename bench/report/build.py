@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from bench import records
-from bench.analyses import OVER_VARIANTS, run_folders
+from bench.analyses import OVER_VARIANTS
 from bench.benchmarks import get
 from bench.core import places
 from bench.core.errors import BadInput, NoRuns
@@ -32,7 +32,7 @@ from bench.report.site import Page
 from bench.report.study import Study
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
 from bench.run import Estimate, processes, summed
-from bench.run.results import UnchangingRun
+from bench.run.results import UnchangingRun, run_folders
 from bench.scorers.endpoint import keys
 
 # Options of where a model runs; notebooks read records, so they do not need them.
