@@ -19,7 +19,7 @@ from transformers.utils import logging as transformers_logging
 
 from bench.config import Generation
 from bench.core.errors import BadInput
-from bench.scorers.base import Model, Tally, TooLong, digest
+from bench.scorers.base import Model, Tally, Unanswerable, digest
 from bench.scorers.local.device import Placement, batches
 
 transformers_logging.set_verbosity_error()
@@ -88,7 +88,7 @@ class LocalModel(Model):
         return other
 
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
-        """Raise TooLong for texts beyond the model's positions or `at_most`; nothing is cut.
+        """Raise Unanswerable for texts beyond the model's positions or `at_most`; nothing is cut.
 
         Args:
             lengths: tokens of each text of the call.
@@ -99,7 +99,7 @@ class LocalModel(Model):
             return
         too_long = {i: length for i, length in enumerate(lengths) if length > limit}
         first = min(too_long)
-        raise TooLong(
+        raise Unanswerable(
             f"{self.id}: reads at most {limit} tokens, and {text} has {too_long[first]} "
             f"(number {first + 1} of {len(lengths)}); shorten it",
             {
