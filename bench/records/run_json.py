@@ -55,8 +55,6 @@ class _Data(_Part):
     found: str
     name: str
     version: str
-    licence: str
-    note: str
     language: str
     labels: dict[str, dict[str, str]]
     sha256: str

@@ -37,7 +37,6 @@ from bench.run.results import (
     short_name,
     table,
 )
-from bench.scorers.base import Scorer
 from bench.scorers.endpoint import keys as key_names
 
 __all__ = [
@@ -100,10 +99,10 @@ def evaluate(
         if refusal and (is_new or new_judge):
             raise BadInput(refusal)
         if is_new:
-            about = run_json.of_model(_loaded("model", asked, like))
+            about = _describe("model", asked, like)
         if new_judge:
-            about |= run_json.of_judge(_loaded("judge", new_judge, like))
-        verbs, reads, judge_verbs = about["verbs"], about["reads"], about["judge_verbs"]
+            about |= _describe("judge", new_judge, like)
+        verbs, reads, judge_verbs = (about[name] for name in ("verbs", "reads", "judge_verbs"))
         lacks = about["model"].get("lacks")
         requests = plan.requests(verbs, reads, judge_verbs, partial, lacks)
         notes = [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
@@ -135,12 +134,16 @@ def evaluate(
     return Run(plan.folder, about)
 
 
-def _loaded(role: str, lazy: Lazy, like: Run | None) -> Scorer:
-    """Load the model or the judge of a new run, which has to be the one of the run `like`."""
+def _describe(role: str, lazy: Lazy, like: Run | None) -> dict[str, Any]:
+    """Load a model or a judge, that of the run `like` if there is one; return its description."""
     scorer = lazy.load()
     if like:
         repeating.check_scorer(like.about, role, scorer)
-    return scorer
+    described, verbs = scorer.describe(), list(scorer.verbs)
+    if role == "judge":
+        return {"judge": {**described, "decoding": "greedy"}, "judge_verbs": verbs}
+    reads = list(scorer.reads)
+    return {"model": described, "verbs": verbs, "reads": reads, "judge": None, "judge_verbs": []}
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
@@ -168,8 +171,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
         )
     given = {name: value for name, value in options.items() if value is not None}
     recorded = repeating.options(run.about)
-    settings = {**(recorded["settings"] or {}), **given.get("settings", {})}
-    given = {**recorded, **given, "settings": settings}
+    given = {**recorded, **given}
     if resolve(given["benchmark"]) != run.benchmark:
         raise BadInput(
             f"--from: {run.folder} is a run of {run.benchmark}, not of {given['benchmark']}"

@@ -159,15 +159,13 @@ class Difference(NamedTuple):
     Attributes:
         answers: requests that both have.
         differ: replies, choices and labels among them that differ; likelihoods are not counted.
-        logprob, nll: largest difference of a log-probability, and of a mean negative
-            log-likelihood, in nats; 0 without any.
+        logprob: largest difference of a log-probability, in nats; 0 without any.
         same: whether both have the same requests, and all columns but `seconds` are equal.
     """
 
     answers: int
     differ: int
     logprob: float
-    nll: float
     same: bool
 
     def __str__(self) -> str:
@@ -180,25 +178,24 @@ class Difference(NamedTuple):
 def difference(before: pd.DataFrame, after: pd.DataFrame) -> Difference:
     """Compare the records of two runs over the requests that both have."""
     both = before.merge(after, on=KEYS, suffixes=("", "_after"))
-    logprob = nll = 0.0
-    differ = 0
+    logprob, differ = 0.0, 0
     for row in both.to_dict("records"):
         old, new = row["logprobs"], row["logprobs_after"]
-        response, response_after = row["response"], row["response_after"]
         is_comparable = old is not None and new is not None and len(old) == len(new)
         if is_comparable:
             with np.errstate(invalid="ignore"):  # impossible options have -inf in both
                 gaps = np.abs(np.asarray(old, float) - np.asarray(new, float))
             logprob = max(logprob, float(np.nanmax(gaps, initial=0.0, where=~np.isnan(gaps))))
-        if is_comparable and _is_nll(response, old) and _is_nll(response_after, new):
-            nll = max(nll, abs(float(response) - float(response_after)))
-        else:
-            differ += response != response_after or row["error"] != row["error_after"]
+        if not (is_comparable and _is_nll(row["response"], old)):
+            is_same = (
+                row["response"] == row["response_after"] and row["error"] == row["error_after"]
+            )
+            differ += not is_same
     first, second = (
         frame.drop(columns="seconds").sort_values(KEYS, ignore_index=True)
         for frame in (before, after)
     )
-    return Difference(len(both), differ, logprob, nll, first.equals(second))
+    return Difference(len(both), differ, logprob, first.equals(second))
 
 
 def _is_nll(response: str, logprobs: Any) -> bool:

@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 # What tells two scorers apart.
 IDENTITY = (
-    *("id", "revision", "base", "dtype", "tokenizer_hash", "chat_template_hash", "prompt_date"),
+    "id",
+    "revision",
+    "base",
+    "dtype",
+    "tokenizer_hash",
+    "chat_template_hash",
+    "prompt_date",
 )
 
 
@@ -98,25 +104,6 @@ def options_of(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return what identifies a run by name, each setting by itself."""
     others = {name: value for name, value in asked.items() if name != "settings"}
     return {"benchmark": benchmark, **others, **asked["settings"]}
-
-
-def of_model(model: Scorer) -> dict[str, Any]:
-    """Return the entries on the model; the run has no judge yet."""
-    return {
-        "model": model.describe(),
-        "verbs": list(model.verbs),
-        "reads": list(model.reads),
-        "judge": None,
-        "judge_verbs": [],
-    }
-
-
-def of_judge(judge: Scorer) -> dict[str, Any]:
-    """Return the entries on the judge."""
-    return {
-        "judge": {**judge.describe(), "decoding": "greedy"},
-        "judge_verbs": list(judge.verbs),
-    }
 
 
 def begin_run(
