@@ -31,6 +31,7 @@ from bench.core.errors import BadInput
 from bench.core.numbers import decimals, signed
 from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, resample, sample
+from bench.metrics.table import ALL
 
 # How often a difference that is called detectable would be found.
 POWER = 0.8
@@ -135,19 +136,24 @@ def apart(first: tuple[float, float], second: tuple[float, float]) -> bool:
     return bool(known and (first[1] < second[0] or second[1] < first[0]))
 
 
-def compare_totals(drawn: Totals, statistic: OfStrata, length: float = 1.0) -> Comparison:
+def compare_totals(
+    drawn: Totals, statistic: OfStrata, length: float = 1.0, sizes: Sequence[str] = ("",)
+) -> Comparison:
     """Compare a statistic of resampled sums between two models.
 
     Args:
         drawn: sums of the first model's columns, then of the second's.
         length: see `compare_resamples`. Default: that of shares.
+        sizes: columns that say how much a cluster weighs, one or one a model; the smaller sample
+            counts. Default: all weigh alike.
     """
     of_sums, k = statistic(drawn.strata), len(drawn.columns) // 2
 
     def less(sums: np.ndarray) -> np.ndarray:
         return of_sums(sums[..., :k]) - of_sums(sums[..., k:])
 
-    return compare_resamples(replicate(drawn, less), sample(drawn, less), length)
+    rests_on = min(sample(drawn, less, size) for size in sizes)
+    return compare_resamples(replicate(drawn, less), rests_on, length)
 
 
 def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math.nan) -> Comparison:
@@ -208,6 +214,21 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     order = defined[np.argsort(adjusted[defined], kind="stable")]
     steps = adjusted[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+def holm_by_score(rows: pd.DataFrame, p: pd.Series, score: Sequence[str]) -> np.ndarray:
+    """Adjust p values of scores: averages over categories together, categories by their score.
+
+    Args:
+        rows: with a column `category`.
+        score: the columns that name a score.
+    """
+    adjusted = np.full(len(rows), np.nan)
+    families = rows[score[0]].str.cat([rows[name] for name in score[1:]], sep="\n")
+    families = families.where(rows.category != ALL, ALL)
+    for positions in rows.groupby(families.to_numpy()).indices.values():
+        adjusted[positions] = holm(p.to_numpy(dtype=float)[positions])
     return adjusted
 
 

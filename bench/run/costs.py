@@ -172,7 +172,9 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         BadInput: an option, the data or the model is wrong.
         NotApplicable: the model cannot be asked the tasks.
     """
-    config, plan, folder = prepare(RunConfig.of(benchmark=benchmark, model=model, **options))
+    config, plan, folder = prepare(
+        RunConfig.of({"benchmark": benchmark, "model": model, **options})
+    )
     about = run_json.existing_run(folder, plan, config, "nothing is written") or {}
     specs = {"model": config.model, "judge": plan.asked["judge"]}
     # Formulas and files, which read no tokens.
@@ -275,15 +277,15 @@ def _add(count: _Count, shown: Request, config: RunConfig) -> None:
 
 def _tokens_per_character(model: str, base: str | None, texts: Sequence[str]) -> float | None:
     """Measure a tokenizer on some texts; None if it is not on this machine."""
-    if scorers.split_kind(model)[0] or not hub.is_here(model, base):
+    if scorers.split_kind(model)[0]:
         return None
     from bench.scorers.local.checkpoint import tokenizer_of
 
     try:
-        files = hub.locate(model)
-        files = hub.base_of(model, files, base) or files
+        files = hub.locate(model, local_files_only=True)
+        files = hub.base_of(model, files, base, local_files_only=True) or files
         tokenizer, _ = tokenizer_of(files.path, files.options)
-    except Exception:  # files of others can be wrong in any way, as the run will say
+    except Exception:  # not here, or wrong in any way, as the run will say
         return None
     sample = spread_evenly(texts, SAMPLE)
     tokens = sum(map(len, tokenizer(sample, add_special_tokens=False)["input_ids"]))

@@ -19,7 +19,7 @@ from bench.core.files import DRAFT
 from bench.run.plan import Plan, Requests
 from bench.run.results import short_name
 from bench.scorers.base import Model, Scorer
-from bench.scorers.local import file_hash, hub
+from bench.scorers.local import hub
 from bench.scorers.stand_ins.recorded import HarnessSamples, Predictions
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
@@ -65,9 +65,7 @@ def existing_run(
         was |= {name: now[name] for name in ("base", "base_content")}
     if change := first_change(was, now):
         name, old, new = change
-        doubt = file_hash.incomparable(old, new)
-        reason = f"{name} was {old}, now {new}" + (f": {doubt}" if doubt else "")
-        message = f"{folder}: holds another run ({reason}); give another --out"
+        message = f"{folder}: holds another run ({name} was {old}, now {new}); give another --out"
         raise AnotherRun(message, plan.identity)
     # The default preset and the model's name do not identify a run.
     shown = {"preset": config.preset, **({"name": config.name} if config.name else {})}
