@@ -64,6 +64,11 @@ class Comparison(NamedTuple):
     freedom: float = np.nan
 
 
+def undefined(note: str, units: int = 0) -> Comparison:
+    """Return a comparison that could not be made, with the reason."""
+    return Comparison(np.nan, np.nan, np.nan, np.nan, units, np.nan, note)
+
+
 def difference(
     first: Sequence[float] | np.ndarray,
     second: Sequence[float] | np.ndarray,
@@ -225,7 +230,9 @@ def holm_by_score(rows: pd.DataFrame, p: pd.Series, score: Sequence[str]) -> np.
         score: the columns that name a score.
     """
     adjusted = np.full(len(rows), np.nan)
-    families = rows[score[0]].str.cat([rows[name] for name in score[1:]], sep="\n")
+    families = rows[score[0]]
+    for name in score[1:]:
+        families = families + "\n" + rows[name]
     families = families.where(rows.category != ALL, ALL)
     for positions in rows.groupby(families.to_numpy()).indices.values():
         adjusted[positions] = holm(p.to_numpy(dtype=float)[positions])

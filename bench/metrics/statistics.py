@@ -23,7 +23,7 @@ from bench.metrics import friedman as ranking
 from bench.metrics.bootstrap import Limits, Statistic, Totals, estimate, resample
 from bench.metrics.correlation import COEFFICIENTS, correlations
 from bench.metrics.frames import Frame, Table, as_list
-from bench.metrics.significance import Comparison, compare_totals, holm
+from bench.metrics.significance import Comparison, compare_totals, holm, undefined
 from bench.metrics.table import ALL, join_notes
 from bench.metrics.trend import slope_test
 
@@ -182,8 +182,7 @@ def _compare_pair(
     second_sums = sides[1][["top", "bottom", "missing"]].add_suffix("_second")
     both = sides[0].join(second_sums, how="inner")
     if both.empty:
-        nothing = (math.nan,) * 4
-        return Comparison(*nothing, 0, math.nan, "no item in common"), 0, ""
+        return undefined("no item in common"), 0, ""
     # A unit without a value of one of the two does not count for the other.
     both["missing"] |= both.missing_second
     sums = ["top", "bottom", "top_second", "bottom_second"]
@@ -250,7 +249,7 @@ def trend(
     for keys, index in table.groups(groups):
         known = index[values[index].notna()]
         at = np.log2(sizes[known]) if per_doubling else sizes[known]
-        tested = Comparison(*[math.nan] * 4, len(known), math.nan, f"fewer than two values of {x}")
+        tested = undefined(f"fewer than two values of {x}")
         if len(known) and np.ptp(at) > 0:
             tested = slope_test(at.to_numpy(), values[known].to_numpy())
         missing = len(index) - len(known)
@@ -409,14 +408,17 @@ def correlate(
     both = sides[0].merge(sides[1], on=keys, suffixes=("_a", "_b"))
     if both.empty:
         raise BadInput(
-            f"{tables[0].name} and {tables[1].name}: no two rows have the same {', '.join(keys)}"
+            f"{tables[0].name} and {tables[1].name}: no two rows have the same {', '.join(keys)}; "
+            "name fewer columns in on=[...]"
         )
+    alone = len(sides[0]) + len(sides[1]) - 2 * len(both)
+    lost = f"{alone} rows without a partner are left out" if alone else ""
     rows = []
     for values, index in Table(both).groups(groups):
         part = both.loc[index]
         names = ("the first score", "the second score")
         for result in correlations(part.score_a.to_numpy(), part.score_b.to_numpy(), names):
-            rows.append((*values, *result))
+            rows.append((*values, *result[:-1], join_notes(result.reason, lost)))
     columns = [*groups, "coefficient", *INTERVAL, "p", "n", "note"]
     results = pd.DataFrame(rows, columns=columns)
     results.insert(list(results).index("p") + 1, "p_adjusted", np.nan)
