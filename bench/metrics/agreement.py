@@ -114,16 +114,16 @@ def read_annotations(path: Path, *, levels: bool = False) -> pd.DataFrame:
 def _read_rows(path: Path, columns: Sequence[str], highest: float) -> list[dict[str, object]]:
     """Read filled cells of `columns`, the last one a number up to `highest` if that is above 0."""
     rows = []
-    for line, row in enumerate(read_table(path, columns), start=1):
+    for row in read_table(path, columns):
         cells: dict[str, object] = {**row, **{name: row[name].strip() for name in columns}}
         for name in columns:
             if not cells[name]:
-                raise BadInput(f"{path}, row {line}, column `{name}`: is empty")
+                raise BadInput(f"{path}, row {row.number}, column `{name}`: is empty")
         if highest:
             text = str(cells[columns[-1]])
             cells[columns[-1]] = value = to_number(text)
             if not 0 <= value <= highest:
-                where = f"{path}, row {line}, column `{columns[-1]}`"
+                where = f"{path}, row {row.number}, column `{columns[-1]}`"
                 raise BadInput(f"{where}: {text!r} is no number from 0 to {highest}")
         rows.append(cells)
     if not rows:

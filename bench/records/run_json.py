@@ -62,7 +62,6 @@ class _Asked(_Part):
     seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
     read: Way | None
     dtype: str | None
-    max_new_tokens: Positive | None
     prompts: str
     wording_hash: str
     data_sha256: str
@@ -164,8 +163,6 @@ class RunJson(_Part):
     touched: list[_Concerned]
     probe: list[_Probed]
     requests: Count
-    shard: Positive
-    order: Literal["prompt"]
     folder: str
     data: _Data
     wording: _Wording
@@ -175,6 +172,7 @@ class RunJson(_Part):
     git_commit: str | None
     when: Annotated[str, AfterValidator(_with_zone)]
     workers: list[dict[str, Any]] = []
+    files: dict[str, str] = {}
 
     @model_validator(mode="after")
     def _is_as_asked(self) -> Self:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import as_completed
 from contextlib import ExitStack
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from bench import records
@@ -26,7 +27,7 @@ from bench.core.progress import progress, say
 from bench.core.text import notebook_title
 from bench.figures.style import use_models
 from bench.report import execute, site, study, study_runs
-from bench.report.execute import Trouble, check_parameters, types_of_parameters
+from bench.report.execute import OwnKernel, Trouble, check_parameters, types_of_parameters
 from bench.report.site import Page
 from bench.report.study import Study
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
@@ -151,12 +152,16 @@ def _make_pages(
     """
     pages, left_out = [], {}
     # Kernels are processes, so threads are enough.
+    at_a_time = os.cpu_count() or 1
+    kernels: SimpleQueue[OwnKernel] = SimpleQueue()
+    for _ in range(at_a_time):
+        kernels.put(OwnKernel())
     with (
-        processes.waiting(os.cpu_count() or 1, execute.end_kernels) as pool,
+        processes.waiting(at_a_time, execute.end_kernels) as pool,
         progress(len(given), "making", "pages") as bar,
     ):
         futures = {
-            pool.submit(_make_page, plan, folder, name, parameters, cells): name
+            pool.submit(_make_page, plan, folder, name, parameters, cells, kernels): name
             for name, parameters in given.items()
         }
         made = {}
@@ -170,6 +175,7 @@ def _make_pages(
                 became = f"left out: {page.trouble.why}"
             say(f"page {len(made)} of {len(given)}: {page.shown_as}, {became}")
             bar.update()
+        execute.end_kernels()
     for name in given:
         page = made[name]
         if page.is_left_out and page.trouble:
@@ -183,9 +189,14 @@ def _make_pages(
 
 
 def _make_page(
-    plan: Study, folder: Path, name: str, given: Mapping[str, Any], cells: Sequence[Cell]
+    plan: Study,
+    folder: Path,
+    name: str,
+    given: Mapping[str, Any],
+    cells: Sequence[Cell],
+    kernels: "SimpleQueue[OwnKernel]",
 ) -> Page:
-    """Make the page of a notebook."""
+    """Make the page of a notebook, with one of the kernels."""
     parameters, is_analysis = dict(given), name in plan.analyses
     variants = [name]
     if is_analysis:
@@ -205,7 +216,11 @@ def _make_page(
     if not folders and (not is_analysis or "runs" in parameters):
         trouble = Trouble(NoRuns.__name__, "it has no runs")
         return Page(name, _shown_as(plan, name), "", "", [], [], trouble)
-    return _page(plan, folder, name, parameters, folders)
+    kernel = kernels.get()
+    try:
+        return _page(plan, folder, name, parameters, folders, kernel)
+    finally:
+        kernels.put(kernel)
 
 
 def _notebooks(plan: Study) -> dict[str, dict[str, Any]]:
@@ -269,7 +284,12 @@ def analysed(plan: Study, name: str) -> list[str]:
 
 
 def _page(
-    plan: Study, folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Path]
+    plan: Study,
+    folder: Path,
+    name: str,
+    parameters: dict[str, Any],
+    runs: Sequence[Path],
+    kernel: OwnKernel,
 ) -> Page:
     source, shown_as = _notebook(plan, name), _shown_as(plan, name)
     target = folder / "notebooks" / f"{name}.ipynb"
@@ -282,7 +302,7 @@ def _page(
     # Files of an earlier run may be of models that are no longer in the study.
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
-    trouble = execute.run_notebook(source, target, parameters)
+    trouble = execute.run_notebook(source, target, parameters, kernel)
     if trouble:
         execute.forget(target)
     else:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any, NamedTuple
 
 from bench import data, scorers, tasks
@@ -26,23 +25,6 @@ class Requests(NamedTuple):
     stages: list[list[Request]]
     ways: dict[str, Way]
     left_out: dict[str, str]
-
-    def shards(self, size: int) -> list[list[tuple[int, list[Request]]]]:
-        """Split each stage into numbered shards, which are recorded together.
-
-        Requests whose texts begin alike, which are computed together, stand together.
-        """
-
-        def by_prompt(request: Request) -> tuple[Any, ...]:
-            """Sort what is asked in one call together, and in it texts that begin alike."""
-            return request.of_judge, request.verb, len(request.options), request.text
-
-        numbers = count()
-        stages = [sorted(stage, key=by_prompt) for stage in self.stages]
-        return [
-            [(next(numbers), stage[k : k + size]) for k in range(0, len(stage), size)]
-            for stage in stages
-        ]
 
     @property
     def total(self) -> int:
@@ -75,9 +57,6 @@ class Plan:
     @classmethod
     def make(cls, config: RunConfig, recorded: Mapping[str, Any] | None = None) -> "Plan":
         """Plan a run; `recorded` is what was asked in the run that it continues or repeats."""
-        for name in ("limit", "repeats", "max_new_tokens"):
-            if (value := getattr(config, name)) is not None and value < 1:
-                raise BadInput(f"--{name.replace('_', '-')} {value}: has to be at least 1")
         benchmark, model, judge = resolve(config.benchmark), config.model, config.judge
         base = config.base
         names = tasks.chosen(benchmark, config.tasks)
@@ -145,7 +124,11 @@ class Plan:
             "categories": list(config.categories) if config.categories else None,
             "tasks": names,
             "settings": settings,
-            **{name: getattr(config, name) for name in config.fields_with("asked")},
+            "limit": config.limit,
+            "repeats": config.repeats,
+            "seed": config.seed,
+            "read": config.read,
+            "dtype": config.dtype,
             "max_new_tokens": max_new_tokens,
             "prompts": prompt_set.label,
             "wording_hash": digest(prompt_set.tables),

@@ -19,7 +19,7 @@ from bench.data import FOUND_SAMPLES, OWN_SAMPLES
 from bench.run.plan import Plan
 from bench.run.results import KEYS
 from bench.run.run_json import IDENTITY, first_change
-from bench.scorers.local import file_hash, hub
+from bench.scorers.local import hub
 
 # Hashes among what was asked: what they are of, and the option that gives it.
 HASHES = {
@@ -100,9 +100,7 @@ def check_plan(about: Mapping[str, Any], plan: Plan, preset: str) -> None:
             if len(kinds) == 1 and kinds <= {"", *scorers.FILES}:
                 continue  # perhaps the same files, which are compared by their hash
         reason, fix = "", "ask anew without --from"
-        if doubt := file_hash.incomparable(old, new):
-            reason = f"{doubt} ({name} was {old}, now {new})"
-        elif name in HASHES and None not in (old, new):
+        if name in HASHES and None not in (old, new):
             part, option = HASHES[name]
             reason = f"the {part} is another one (hash was {old}, now {new})"
             fix = f"give the same by {option}"

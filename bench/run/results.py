@@ -20,6 +20,7 @@ import pandas as pd
 
 from bench import records
 from bench.benchmarks import module
+from bench.config import PRESETS
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
 from bench.core.numbers import decimals
@@ -38,7 +39,6 @@ LEAST_LETTER_MASS = 0.1
 NOISE = 1e-9
 # The source of the package's own prompts.
 OUR_WORDING = "bias-workbench"
-PRESETS = ("robust", "official", "paper")
 
 
 class Note(NamedTuple):

@@ -19,7 +19,7 @@ from bench.core.files import DRAFT
 from bench.run.plan import Plan, Requests
 from bench.run.results import short_name
 from bench.scorers.base import Model, Scorer
-from bench.scorers.local import file_hash, hub
+from bench.scorers.local import hub
 from bench.scorers.stand_ins.recorded import HarnessSamples, Predictions
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
@@ -54,7 +54,6 @@ def existing_run(
     judged = [module("tasks", plan.benchmark).judged(k, now["settings"]) for k in plan.tasks]
     # Without a judge, a task that needs one is asked otherwise.
     if "needed" not in judged and now["judge"] and was.get("judge", "") is None:
-        # The judge's requests come after all others, so the shards stay as they are.
         was |= {name: value for name, value in now.items() if "judge" in name}
     for role in ("model", "judge"):
         # A model of the Hub may be named by the commit that was found before.
@@ -66,9 +65,7 @@ def existing_run(
         was |= {name: now[name] for name in ("base", "base_content")}
     if change := first_change(was, now):
         name, old, new = change
-        doubt = file_hash.incomparable(old, new)
-        reason = f"{name} was {old}, now {new}" + (f": {doubt}" if doubt else "")
-        message = f"{folder}: holds another run ({reason}); give another --out"
+        message = f"{folder}: holds another run ({name} was {old}, now {new}); give another --out"
         raise AnotherRun(message, plan.identity)
     # The default preset and the model's name do not identify a run.
     shown = {"preset": config.preset, **({"name": config.name} if config.name else {})}
@@ -98,7 +95,6 @@ def begin_run(
     model: Scorer,
     judge: Scorer | None,
     requests: Requests,
-    shard: int,
 ) -> dict[str, Any]:
     """Write `items.parquet` and `run.json` of a new run, and return the content of the latter."""
     asked = [request for stage in requests.stages for request in stage if not request.of_judge]
@@ -121,8 +117,6 @@ def begin_run(
         "touched": plan.touched,
         "probe": model.probe(list(languages)) if isinstance(model, Model) and languages else [],
         "requests": requests.total,
-        "shard": shard,
-        "order": "prompt",
         "folder": str(Path.cwd()),  # what relative paths start from
         "data": plan.source.describe(),
         "wording": {
@@ -141,7 +135,6 @@ def begin_run(
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     records.write_items(folder, about, data.frame(list(plan.by_id.values())))
-    records.write_run_json(folder, about)
     return about
 
 

@@ -10,6 +10,7 @@ from tqdm.auto import tqdm
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 from transformers import modeling_gguf_pytorch_utils as gguf_utils
 
+from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.base import Model
 from bench.scorers.local.causal import Causal
@@ -17,8 +18,7 @@ from bench.scorers.local.checkpoint import explain_load_error, quantization, tok
 from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Masked, MultipleChoice
-from bench.scorers.local.hub import Location, base_of, check_files, check_pointers
-from bench.scorers.options import GenerationOptions
+from bench.scorers.local.hub import Location, base_of, check_files
 
 # The progress bar of GGUF files ignores transformers' settings; disable=None shows it on a terminal
 # only.
@@ -48,7 +48,7 @@ def load(
     where: Placement,
     trust_remote_code: bool,
     label_names: Sequence[str],
-    generation: GenerationOptions,
+    generation: Generation,
     base_model: str | None = None,
 ) -> Model:
     """Load the causal, masked, multiple-choice or classification model at `files`.
@@ -58,10 +58,10 @@ def load(
     Raises:
         BadInput: it cannot be read, is of another kind, or cannot follow an option.
     """
-    check_pointers(model, files)
+    check_files(model, files)
     base = base_of(model, files, base_model)
     if base:
-        check_pointers(base.name, base)
+        check_files(base.name, base)
     path, trust = (base or files).path, {"trust_remote_code": trust_remote_code}
     options = (base or files).options | trust
     own_tokenizer = base and (Path(files.path) / "tokenizer_config.json").is_file()
@@ -80,7 +80,6 @@ def load(
         tokenizer, tokenizer_name = tokenizer_of(
             *((files.path, trust) if own_tokenizer else (path, options))
         )
-        check_files(model, path, config, options)
         if quantized := quantization(model, config):
             # Packed weights have to be read on the device where they are used.
             weights.setdefault("device_map", {"": where.device})
