@@ -191,22 +191,6 @@ def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math
     return Comparison(value, value - arm, value + arm, p, units, detectable, "", error, freedom)
 
 
-def detectable(sd: float, units: int, strata: int = 1, power: float = POWER) -> float:
-    """Compute the difference that this many units show with this power; NaN with too few units.
-
-    Of n units in some strata, whose values (or differences between two models, paired) have a
-    standard deviation s within strata, a two-sided test at 5 % shows (t_.975 + t_power) s / sqrt(n)
-    with that power; t has n - strata degrees of freedom (Cohen, Statistical Power Analysis for the
-    Behavioral Sciences, 1988, chapter 2; `detectable` of a comparison is the same for its data).
-    """
-    freedom = units - strata
-    return _steps(freedom, power) * sd / math.sqrt(units) if freedom >= 1 else np.nan
-
-
-def _steps(freedom: float, power: float) -> float:
-    return float(stdtrit(freedom, (1 + LEVEL) / 2) + stdtrit(freedom, power))
-
-
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """Adjust p values so that all comparisons together err in at most 5 % (Holm, 1979).
 
