@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from bench.scorers.options import GenerationOptions
 
 
-def option(default: Any, help: str, *uses: str, flag: str = "", metavar: str = "") -> Any:
+def option(
+    default: Any, help: str, *uses: str, flag: str = "", metavar: str = "", **constraints: Any
+) -> Any:
     """Describe an option.
 
     Args:
@@ -22,7 +24,45 @@ def option(default: Any, help: str, *uses: str, flag: str = "", metavar: str = "
         metavar: what the help calls its value.
     """
     extra: Any = {"uses": uses, "flag": flag, "metavar": metavar}
-    return Field(default, description=help, json_schema_extra=extra)
+    return Field(default, description=help, json_schema_extra=extra, **constraints)
+
+
+BOUNDS = {
+    "greater_than": "above {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than_equal": "at most {le:g}",
+    "finite_number": "finite",
+}
+
+
+class Options(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def of(cls, given: Any = None, *, command: bool = False, **more: Any) -> Any:
+        values = {n: v for n, v in {**(given or {}), **more}.items() if v is not None}
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            if first["type"] in BOUNDS:
+                name = flag_of(first["loc"][0], cls.model_fields[first["loc"][0]])
+                raise BadInput(
+                    f"{name} {first['input']}: has to be "
+                    f"{BOUNDS[first['type']].format(**first.get('ctx', {}))}"
+                ) from None
+            raise BadInput(explain(error, "option", cls.model_fields)) from None
+
+    def changed(self) -> dict[str, Any]:
+        return self.model_dump(exclude_defaults=True)
+
+
+def flag_of(name: str, field: Any) -> str:
+    return (field.json_schema_extra or {}).get("flag") or f"--{name.replace('_', '-')}"
+
+
+def metavar_of(field: Any) -> str:
+    return (field.json_schema_extra or {}).get("metavar") or ""
 
 
 def _off(value: Any) -> Any:
@@ -30,7 +70,7 @@ def _off(value: Any) -> Any:
     return 0 if value is False or value == "off" else value
 
 
-class RunConfig(BaseModel):
+class RunConfig(Options):
     """The options of a run. A description here is the option's help text and its documentation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -232,15 +272,6 @@ class RunConfig(BaseModel):
         """Return the label names of `model`, given for one or for several models by name."""
         names = self.label_names
         return names.get(model) if isinstance(names, Mapping) else names
-
-    @classmethod
-    def of(cls, **options: Any) -> "RunConfig":
-        """Build a configuration from options by name; those that are None keep their default."""
-        given = {name: value for name, value in options.items() if value is not None}
-        try:
-            return cls(**given)
-        except ValidationError as error:
-            raise BadInput(explain(error, "option", cls.model_fields)) from None
 
 
 def explain(error: ValidationError, kind: str, allowed: Iterable[str]) -> str:

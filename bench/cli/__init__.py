@@ -21,15 +21,18 @@ from bench.benchmarks import module, names
 from bench.cli import make
 from bench.cli.make import Data
 from bench.cli.options import (
+    GROUPS,
     OF_QUESTIONS,
     OF_REQUESTS,
     examples,
     flag,
+    pairs,
     read_options,
-    read_settings,
-    with_run_options,
+    with_options,
 )
-from bench.config import RunConfig
+from bench.config import Options, RunConfig
+from bench.data.nli_coal.build import BuildOptions
+from bench.train import TrainOptions
 from bench.core import process
 from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
 from bench.core.progress import say
@@ -73,6 +76,27 @@ DryRun = Annotated[
 ]
 
 
+def command(
+    *calls: str, options: type[Options] | None = None, names: Sequence[str] = (), panel: str = ""
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function, with calls as examples in its help.
+
+    Args:
+        options: the model whose options take the place of the function's `**given`.
+        names: only these of them.
+        panel: the group of commands in the help.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        if options:
+            groups = GROUPS if options is RunConfig else {}
+            function = with_options(function, options, names, groups)
+        register_command = app.command(epilog=examples(*calls), rich_help_panel=panel or None)
+        return register_command(function)
+
+    return register
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         print(__version__)
@@ -91,6 +115,11 @@ def _without_command(
         raise typer.Exit(2)
 
 
+@command(
+    "run cbbq --model simulated:bias=0.7 --limit 20",
+    "run mcbe --model Qwen/Qwen2.5-0.5B-Instruct --read letters --categories gender,age",
+    options=RunConfig,
+)
 def run(
     benchmark: Annotated[
         str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal; not with --from.")
@@ -115,7 +144,7 @@ def run(
     from bench.run.results import UnchangingRun
 
     _check_format(format)
-    options = read_options(given)
+    options = read_options(RunConfig, given)
     if dry_run and source:
         raise BadInput("--dry-run: is for a run of its own; leave out --from")
     if source:
@@ -137,14 +166,13 @@ def run(
     printing.scores([scored], None, format, full)
 
 
-app.command(
-    epilog=examples(
-        "run cbbq --model simulated:bias=0.7 --limit 20",
-        "run mcbe --model Qwen/Qwen2.5-0.5B-Instruct --read letters --categories gender,age",
-    )
-)(with_run_options(run))
-
-
+@command(
+    "requests cbbq --as-model qwen-plus --out ask.jsonl",
+    "requests cbbq --as-model qwen-plus --out next.jsonl --results results",
+    options=RunConfig,
+    names=OF_REQUESTS,
+    panel=PLAN,
+)
 def requests(
     benchmark: Benchmark,
     *,
@@ -175,7 +203,7 @@ def requests(
     """
     from bench.run import batch
 
-    options = read_options(given)
+    options = read_options(RunConfig, given)
     if not options.get("as_model"):
         raise BadInput("Missing option '--as-model': the model's name at the service")
     config = RunConfig.of(benchmark=benchmark, **options)
@@ -207,20 +235,7 @@ def _without(words: Sequence[str], *options: str) -> list[str]:
     return kept
 
 
-app.command(
-    rich_help_panel=PLAN,
-    epilog=examples(
-        "requests cbbq --as-model qwen-plus --out ask.jsonl",
-        "requests cbbq --as-model qwen-plus --out next.jsonl --results results",
-    ),
-)(with_run_options(requests, *OF_REQUESTS))
-
-
-@app.command(
-    epilog=examples(
-        "score reports/runs/*/*", "score reports/runs/MODEL/CBBQ-ID --preset official --full"
-    )
-)
+@command("score reports/runs/*/*", "score reports/runs/MODEL/CBBQ-ID --preset official --full")
 def score(
     runs: Annotated[list[str], Argument(metavar="RUN_DIR", help="Folders that `bench run` wrote.")],
     preset: Annotated[
@@ -237,6 +252,12 @@ def score(
     printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
 
 
+@command(
+    "export reports/runs/*/* --as eee --out results",
+    "export cbbq --as lm-eval harness-tasks --categories gender,age",
+    options=RunConfig,
+    names=OF_QUESTIONS,
+)
 def export(
     sources: Annotated[
         list[str],
@@ -265,7 +286,7 @@ def export(
     """
     from bench.export import write_runs, write_tasks
 
-    chosen = {name: value for name, value in read_options(given).items() if value}
+    chosen = read_options(RunConfig, given)
     if form == "lm-eval":
         benchmark, *folder = sources
         if len(folder) > 1 or (folder and out):
@@ -280,7 +301,7 @@ def export(
         print(path)
 
 
-@app.command(epilog=examples("report", "report mine.yml --out reports/mine"))
+@command("report", "report mine.yml --out reports/mine")
 def report(
     study: Annotated[
         str, Argument(metavar="STUDY.yml", help="What to run; default: the demo study.")
@@ -314,10 +335,10 @@ def report(
         raise RunFailed(f"{parts}; the index says why, and {CONTINUES}")
 
 
-app.command(epilog=examples("notebooks work", "notebooks ."))(make.notebooks)
+command("notebooks work", "notebooks .")(make.notebooks)
 
 
-@app.command(epilog=examples("data", "data cbbq --check"))
+@command("data", "data cbbq --check")
 def data(
     benchmark: Annotated[
         str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal; default: all of them.")
@@ -347,7 +368,7 @@ def data(
             )
     of_data: dict[str, str] = {}
     if benchmark:
-        chosen = tasks.settings(benchmark, read_settings(settings or []), "robust")
+        chosen = tasks.settings(benchmark, pairs(settings or [], "--set"), "robust")
         of_data = tasks.of_data(benchmark, chosen)
     if check:
         printing.check(benchmark, room.check(room.find(benchmark, data), **of_data), format)
@@ -372,7 +393,7 @@ def data(
     printing.data(sources, format)
 
 
-@app.command(epilog=examples("fetch mcbe", "fetch cbbq --from CBBQ.zip"))
+@command("fetch mcbe", "fetch cbbq --from CBBQ.zip")
 def fetch(
     benchmark: Benchmark,
     source: Annotated[
@@ -390,20 +411,10 @@ def fetch(
     print(room.fetch(benchmark, source or None).folder)
 
 
-app.command(
-    epilog=examples(
-        "export reports/runs/*/* --as eee --out results",
-        "export cbbq --as lm-eval harness-tasks --categories gender,age",
-    )
-)(with_run_options(export, *OF_QUESTIONS))
-
-
-@app.command(
-    rich_help_panel=PLAN,
-    epilog=examples(
-        "mark reports/runs/MODEL/CBBQ-ID --out marks.csv",
-        "mark reports/runs/FIRST/MCBE-ID reports/runs/SECOND/MCBE-ID --out marks.csv",
-    ),
+@command(
+    "mark reports/runs/MODEL/CBBQ-ID --out marks.csv",
+    "mark reports/runs/FIRST/MCBE-ID reports/runs/SECOND/MCBE-ID --out marks.csv",
+    panel=PLAN,
 )
 def mark(
     runs: Annotated[
@@ -426,25 +437,24 @@ def mark(
     print(f"{out}: {human_marks.write_sheet(given, Path(out).expanduser())}")
 
 
-for command, *lines in (
-    (make.new, "new cbbq my-questions", "new mcbe my-instances"),
-    (
-        make.expand,
-        "expand cbbq --out questions",
-        "expand cbbq --data CBBQ --out questions --as csv --repair",
-    ),
-    (
-        make.build,
-        "build nli-coal --pack my-language --out sets",
-        "build nli-coal --pack my-language --check",
-    ),
-    (
-        make.train,
-        "train nli train.jsonl --model bert-base-chinese --out my-classifier",
-        "train nli controlled.jsonl --model ./my-classifier --out less-biased --epochs 1",
-    ),
-):
-    app.command(rich_help_panel=MAKE, epilog=examples(*lines))(command)
+command("new cbbq my-questions", "new mcbe my-instances", panel=MAKE)(make.new)
+command(
+    "expand cbbq --out questions",
+    "expand cbbq --data CBBQ --out questions --as csv --repair",
+    panel=MAKE,
+)(make.expand)
+command(
+    "build nli-coal --pack my-language --out sets",
+    "build nli-coal --pack my-language --check",
+    options=BuildOptions,
+    panel=MAKE,
+)(make.build)
+command(
+    "train nli train.jsonl --model bert-base-chinese --out my-classifier",
+    "train nli controlled.jsonl --model ./my-classifier --out less-biased --epochs 1",
+    options=TrainOptions,
+    panel=MAKE,
+)(make.train)
 
 
 def main(output: process.Stream) -> int:
