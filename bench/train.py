@@ -134,7 +134,7 @@ def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) 
     from bench.scorers.local.classifier import label_columns
 
     named = {"model": model, "files": files, "out": out}
-    options = TrainOptions.of({**given, **named}, command=True)
+    options = TrainOptions.of({**given, **named})
     model, out = hub.at_revision(options.model, options.revision), Path(out).expanduser()
     scorers.check(model)
     precision = _precision(options.device, options.dtype)

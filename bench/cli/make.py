@@ -199,6 +199,6 @@ def train(
         raise BadInput(expected(kind, ["nli"], "train"))
     from bench.train import nli
 
-    done = nli(files=files, **read_options(TrainOptions, given))
+    done = nli(**read_options(TrainOptions, {"files": files, **given}))
     shares = (f"{decimals(share, 3)} of {part} right" for part, share in done.accuracy.items())
     print(f"{done.folder}: {', '.join(shares)}")

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from bench.config import Options, flag_of, metavar_of
+from bench.config import Options, group_of, of_command
 from bench.core.errors import BadInput
 
 # The options of `bench run` by the heading that they have in the help, in its order.
@@ -74,8 +74,8 @@ def with_options(
     declared = {parameter.name for parameter in own}
     headings = {name: title for title, group in (groups or {}).items() for name in group}
     options = [
-        _parameter(name, field, headings.get(name))
-        for name, field in _fields(model)
+        _parameter(model, name, headings.get(name))
+        for name in model.described()
         if name not in declared and (not names or name in names)
     ]
     order = {name: place for place, name in enumerate(headings)}
@@ -86,36 +86,25 @@ def with_options(
 
 
 def read_options(model: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read options from the values that typer has parsed; those not given are left out."""
-    options = {}
-    for name, field in model.model_fields.items():
-        if group := _group(field):
-            value: Any = read_options(group, given)
-        else:
-            value = given.get(name)
-        if value is None or value is False or value in ("", [], {}):
-            continue
-        options[name] = value if group else _value(name, field, value)
+    """Read and check options from the values that typer has parsed; others are left out."""
+    options = _values(model, given)
+    model.of(options, command=True)
     return options
 
 
-def _fields(model: type[Options]) -> Iterator[tuple[str, FieldInfo]]:
-    """Yield the options of a model by name, with those of the models in it."""
+def _values(model: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
+    options = {}
     for name, field in model.model_fields.items():
-        if group := _group(field):
-            yield from _fields(group)
-        elif field.description:
-            yield name, field
+        group = group_of(field)
+        value: Any = _values(group, given) if group else given.get(name)
+        if value is not None and value is not False and value not in ("", [], {}):
+            options[name] = value if group else _value(model, name, value)
+    return options
 
 
-def _group(field: FieldInfo) -> type[Options] | None:
-    """Return the model that is the type of a field."""
-    kind = field.annotation
-    return kind if isinstance(kind, type) and issubclass(kind, Options) else None
-
-
-def _parameter(name: str, field: FieldInfo, heading: str | None) -> inspect.Parameter:
+def _parameter(model: type[Options], name: str, heading: str | None) -> inspect.Parameter:
     """Return an option as a parameter for typer; one that is not given is None, a flag False."""
+    field = model.described()[name]
     kind, help = _kind(name, field), field.description or ""
     default = False if kind is bool else None
     if field.is_required():
@@ -124,8 +113,8 @@ def _parameter(name: str, field: FieldInfo, heading: str | None) -> inspect.Para
         default = field.default
     usual = {bool: "", int: "N", float: "N"}.get(kind, "TEXT")
     option = typer.Option(
-        flag_of(name, field),
-        metavar=metavar_of(field) or usual,
+        model.flag(name),
+        metavar=of_command(field).get("metavar") or usual,
         help=help,
         show_default=default is not None and default is not False,
         rich_help_panel=heading,
@@ -154,13 +143,14 @@ def _type(field: FieldInfo) -> tuple[Any, tuple[Any, ...]]:
     return get_origin(kind) or kind, get_args(kind)
 
 
-def _value(name: str, field: FieldInfo, given: Any) -> Any:
+def _value(model: type[Options], name: str, given: Any) -> Any:
     """Read the value of an option by its type."""
+    field = model.model_fields[name]
     kind, parameters = _type(field)
     if name in READERS:
         return READERS[name](given)
     if kind is Mapping:
-        values = pairs(given, flag_of(name, field), metavar_of(field))
+        values = pairs(given, model.flag(name), of_command(field).get("metavar", ""))
         read = str if parameters[1] is str else _json
         return {key: read(value) for key, value in values.items()}
     if kind is Sequence and Path not in get_args(parameters[0]):  # a path can hold commas

@@ -298,8 +298,12 @@ def load(path: Path) -> Study:
         study = Study.model_validate(content, context={"folder": path.parent})
     except ValidationError as error:
         first = error.errors()[0]
-        with _at(path, *_keys(content, first["loc"])):
-            raise BadInput(explain(first, Study.model_fields)) from None
+        keys = [*_keys(content, first["loc"])]
+        if first["type"] == "extra_forbidden":
+            known = "title question models benchmarks analyses options keys".split()
+            raise BadInput(f"{path}: {expected(keys[-1], known, 'key in study')}") from None
+        with _at(path, *keys):
+            raise BadInput(explain(first)) from None
     study._name = path.stem
     _check_keys(path, study)
     names = [variant.name or variant.benchmark for variant in study.variants]

@@ -6,17 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.config import RunConfig
+from bench.config import Generation, RunConfig
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.core.progress import say
 from bench.data.readers import as_path
 from bench.run.execute import Replies
 from bench.run.plan import Plan, Requests
-from bench.run.results import check_preset
 from bench.scorers.base import Scorer
 from bench.scorers.endpoint.batch import Batch, listed
-from bench.scorers.options import GenerationOptions
 from bench.tasks.request import Request
 
 # Services take up to so many requests in a file, all for one model.
@@ -125,7 +123,6 @@ def write(
         BadInput: an option or a result is wrong; nothing is written.
         NotApplicable: a batch cannot do a task.
     """
-    check_preset(config.preset)
     name = config.as_model or ""
     judged = {"judge": ANYBODY} if config.as_judge else {}
     nobody = {"model": ANYBODY, **judged, "as_model": None, "as_judge": None}
@@ -138,7 +135,7 @@ def write(
     model = Batch(source, name, config.generation)
     judge = None
     if config.as_judge and plan.asked["judge"]:
-        thinking = GenerationOptions(thinking_tokens=config.thinking_tokens)
+        thinking = Generation(thinking_tokens=config.thinking_tokens)
         judge = Batch(source, config.as_judge, thinking)
     plan = replace(plan, asked={**plan.asked, "model": name, "judge": config.as_judge})
     verbs = Batch.verbs if judge else ()

@@ -4,6 +4,7 @@ import copy
 from multiprocessing.sharedctypes import RawArray
 from typing import Self
 
+from bench.config import Limits
 from bench.core.errors import BudgetSpent
 
 COUNTED = ("requests", "tokens")
@@ -63,3 +64,11 @@ class Budget:
                 f"the budget of {most:,} {name} of {self.owner} is spent; give more in its limits"
             )
         return f"the budget of {most:,} {name} is spent; give more by --budget-{name}"
+
+
+def budgets_of(limits: Limits, owner: str = "", places: int = 1) -> tuple[Budget, ...]:
+    """Return the budgets that limits share, or else one for their own numbers."""
+    numbers = limits.budget_requests, limits.budget_tokens
+    if limits.budgets or numbers == (None, None):
+        return limits.budgets
+    return (Budget(*numbers, owner, places),)

@@ -18,7 +18,7 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from bench.config import Options, flag_of, option
+from bench.config import Options, option
 from bench.core.errors import BadInput, expected
 from bench.core.files import atomic_write, explain_write_errors
 from bench.data import MANIFEST
@@ -318,7 +318,7 @@ class BuildOptions(Options):
         for name in self.changed() if not self.rates else ():
             if name in ("splits", "rows", "start", "assignment"):
                 raise BadInput(
-                    f"{flag_of(name, type(self).model_fields[name])}: is about bias-controlled sets; say at which "
+                    f"{self.flag(name)}: is about bias-controlled sets; say at which "
                     "rates, like --rate all"
                 )
         return self
@@ -337,7 +337,7 @@ def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> list[WrittenF
         BadInput: an option is wrong, or a pack has too few frames for it; nothing is written.
         RunFailed: the files cannot be written.
     """
-    out, options = Path(out), BuildOptions.of(given, command=True)
+    out, options = Path(out), BuildOptions.of(given)
     seed, design, compat = options.seed, options.design, options.compat
     packs = [pack if seed is None else shuffled(pack, seed) for pack in packs]
     sets: list[tuple[Path, list[Row]]] = []

@@ -15,13 +15,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.data.readers import open_file, read_json_lines
 from bench.scorers.base import Answer, digest
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import OPENED, Chat, thoughts_in
 from bench.scorers.endpoint.responses import Broken, Refusal, Unanswered, at
-from bench.scorers.options import GenerationOptions
 from bench.tasks.request import Request
 
 # Services take ids of 6 to 64 characters; these are allowed everywhere.
@@ -62,7 +62,7 @@ class Batch:
     verbs: tuple[str, ...] = ("choose", "generate")
     reads: tuple[str, ...] = ("text", "letters")
 
-    def __init__(self, source: Path | None, name: str, generation: GenerationOptions) -> None:
+    def __init__(self, source: Path | None, name: str, generation: Generation) -> None:
         self.source, self.chat = source, Chat(name, generation)
         self.lacks = {"nll": "a batch tells no probabilities of a text's tokens"}
         # By id: the choice, why the text was refused, or why the service did not answer.

@@ -26,11 +26,12 @@ from urllib.request import proxy_bypass
 
 import openai
 
+from bench.config import Limits
 from bench.core.errors import BadInput, BudgetSpent, RunFailed
 from bench.core.progress import say
 from bench.scorers.base import BROKEN_ANSWER
+from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint.responses import Broken, Refusal, Retry
-from bench.scorers.options import Limits
 
 # Seconds before the second try. They double from try to try, and begin anew after TRIES; after
 # ROUNDS of them a request is given up. A busy server's request to come later is no failure.
@@ -102,6 +103,7 @@ class Client:
 
     def __init__(self, url: str, key: str, limits: Limits) -> None:
         self.url, self.limits, self.usage = url, limits, Usage()
+        self.budgets = budgets_of(limits)
         proxy = proxy_variable(url)
         self.by_proxy = f"; the environment variable {proxy} names a proxy" if proxy else ""
         self._key = key
@@ -180,7 +182,7 @@ class Client:
             BudgetSpent: a budget is spent.
         """
         try:
-            for budget in self.limits.budgets:
+            for budget in self.budgets:
                 budget.take_request()
         except BudgetSpent as spent:
             raise BudgetSpent(f"{spent} ({self.url}: {self.usage})") from None
@@ -191,7 +193,7 @@ class Client:
         """Count the tokens that the server read and wrote."""
         self.usage.prompt_tokens += prompt
         self.usage.reply_tokens += reply
-        for budget in self.limits.budgets:
+        for budget in self.budgets:
             budget.add_tokens(prompt + reply)
 
 
