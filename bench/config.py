@@ -100,7 +100,9 @@ def explain(error: Mapping[str, Any], name: str = "") -> str:
         error: one of `ValidationError.errors()`.
         name: of the option, with which the sentence begins.
     """
-    value, kind = error["input"], error["type"]
+    value, kind, start = error["input"], error["type"], f"{name}: " if name else ""
+    if kind == "value_error":  # a sentence of ours
+        return start + str(error["msg"]).removeprefix("Value error, ")
     if kind == "literal_error":
         names = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
         return expected(value, names.split(", "), name or "value")
@@ -108,10 +110,10 @@ def explain(error: Mapping[str, Any], name: str = "") -> str:
         bound = BOUNDS[kind].format(**error.get("ctx", {}))
         return f"{name} {value}: has to be {bound}" if name else f"has to be {bound}; found {value}"
     if kind in ("sequence_str", "is_instance_of") and isinstance(value, str):
-        return f"{name} {value!r}: expected a list, like [{value!r}]".lstrip()
+        return f"{start}{value!r} is not a list; expected a list, like [{value!r}]"
     if len(error["loc"]) > 1 and kind == "string_type":
-        return f"{name}: {quoted(value)} is not a text; put quotes around it".removeprefix(": ")
-    return f"{name}: {explained(error)}".removeprefix(": ")
+        return f"{start}{quoted(value)} is not a text; put quotes around it"
+    return start + explained(error)
 
 
 def _off(value: Any) -> Any:

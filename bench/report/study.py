@@ -200,38 +200,38 @@ def _listed(given: Any) -> Any:
     return given if isinstance(given, list) else [given]
 
 
-def _optional(given: Any) -> Any:
-    return {} if given is None else given
-
-
 def _notebook(name: str) -> str:
     if not re.fullmatch(r"[a-z_]+", name):
         raise ValueError("is no name of an analysis; expected letters and underscores")
     return name
 
 
+Models = Annotated[list[StudyModel], AfterValidator(_models), Field(min_length=1)]
 Variants = Annotated[list[Variant], BeforeValidator(_listed), Field(min_length=1)]
-Analyses = dict[
-    Annotated[str, AfterValidator(_notebook)], Annotated[Analysis, BeforeValidator(_optional)]
-]
+Analyses = dict[Annotated[str, AfterValidator(_notebook)], Analysis | None]
 
 
 class Study(Options):
     """A checked study file."""
 
     title: str = Field(min_length=1)
-    question: str | None = ""
-    models: Annotated[list[StudyModel], AfterValidator(_models)] = Field(min_length=1)
+    question: str = ""
+    models: Models
     by_benchmark: dict[str, Variants] = Field(alias="benchmarks", min_length=1)
-    analyses: Annotated[Analyses, BeforeValidator(_optional)] = {}
+    by_analysis: Analyses = Field({}, alias="analyses")
     shared: StudyOptions = Field(StudyOptions(), alias="options")
-    keys: Annotated[dict[str, str], BeforeValidator(_optional)] = {}
+    keys: dict[str, str] = {}
     _name: str = PrivateAttr("")
 
     @property
     def name(self) -> str:
         """The name of the file."""
         return self._name
+
+    @property
+    def analyses(self) -> dict[str, Analysis]:
+        """The analyses by name of their notebooks."""
+        return {name: analysis or Analysis() for name, analysis in self.by_analysis.items()}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -294,38 +294,44 @@ def load(path: Path) -> Study:
         meant = f"; did you mean {path.with_name(near)}?" if near else ""
         raise BadInput(f"{path}: no such study file{meant}")
     content = readers.read_yaml(path)
+    if isinstance(content, dict):
+        content = {key: value for key, value in content.items() if value is not None}
     try:
         study = Study.model_validate(content, context={"folder": path.parent})
     except ValidationError as error:
         first = error.errors()[0]
         keys = [*_keys(content, first["loc"])]
         if first["type"] == "extra_forbidden":
-            known = "title question models benchmarks analyses options keys".split()
+            known = [field.alias or name for name, field in Study.model_fields.items()]
             raise BadInput(f"{path}: {expected(keys[-1], known, 'key in study')}") from None
         with _at(path, *keys):
             raise BadInput(explain(first)) from None
     study._name = path.stem
-    _check_keys(path, study)
-    names = [variant.name or variant.benchmark for variant in study.variants]
+    models = [model.model for model in study.models]
+    # Analyses have judges too.
+    judged = [study.options, *(part.options for part in (*study.variants, *study.models))]
+    judged += [analysis.parameters for analysis in study.analyses.values()]
+    of_models = {key_names.host_of(model.model): model.key for model in study.models if model.key}
+    with _at(path, "keys"):
+        key_names.check(
+            {**study.keys, **of_models}, [*models, *(given.get("judge") for given in judged)]
+        )
     for variant in study.variants:
         with _at(path, "benchmarks", variant.benchmark):
             if [other.key for other in study.variants].count(variant.key) > 1:
                 raise BadInput(f"two variants have the name {variant.name!r}; give each a `name`")
             labels = variant.label_names
             for spec in labels if isinstance(labels, Mapping) else ():
-                if spec not in [model.model for model in study.models]:
-                    raise BadInput(
-                        "label_names: expected models of this study, each with a list of its "
-                        f"labels in order; found {quoted(spec)}"
-                    )
-    for name, analysis in study.analyses.items():
-        for variant_name in analysis.variants or ():
-            if variant_name not in names:
-                with _at(path, "analyses", name, "variants"):
-                    raise BadInput(expected(variant_name, names, "variant"))
-    for variant in study.variants:
+                if spec not in models:
+                    raise BadInput("label_names: " + expected(spec, models, "model"))
         for model in study.models:
             _check_run(path, study, model, variant)
+    names = [variant.name or variant.benchmark for variant in study.variants]
+    for name, analysis in study.analyses.items():
+        for wanted in analysis.variants or ():
+            if wanted not in names:
+                with _at(path, "analyses", name, "variants"):
+                    raise BadInput(expected(wanted, names, "variant"))
     return study
 
 
@@ -349,19 +355,6 @@ def _keys(content: Any, place: Sequence[str | int]) -> Iterator[str]:
             content = content[part]
             name = content.get("model") or content.get("name") if isinstance(content, dict) else ""
             yield str(name or content)
-
-
-def _check_keys(path: Path, study: Study) -> None:
-    """Refuse keys for other hosts than those of models and judges; analyses have judges too."""
-    judged = [study.options, *(part.options for part in (*study.variants, *study.models))]
-    judged += [analysis.parameters for analysis in study.analyses.values()]
-    models = [model.model for model in study.models]
-    with _at(path, "keys"):
-        key_names.check(study.keys, [*models, *(part.get("judge") for part in judged)])
-    for model in study.models:
-        with _at(path, "models", model.model, "key"):
-            if model.key:
-                key_names.check({key_names.host_of(model.model): model.key}, [model.model])
 
 
 def _check_run(path: Path, study: Study, model: StudyModel, variant: Variant) -> None:

@@ -29,7 +29,7 @@ def rows(*scores, benchmark="cbbq", line=HIGH):
 
 
 def asked(*scores, bias=None):
-    return Asked(Variant("cbbq"), rows(*scores), [HIGH], [], None, bias or {})
+    return Asked(Variant.model_construct(benchmark="cbbq"), rows(*scores), [HIGH], [], None, bias or {})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, product, zip_longest
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 from pydantic import BeforeValidator, model_validator
 
@@ -23,7 +23,6 @@ from bench.core.errors import BadInput, expected
 from bench.core.files import atomic_write, explain_write_errors
 from bench.data import MANIFEST
 from bench.data.dataset import cldr_name
-from bench.data.fetch import WrittenFile, git_blob_id, released_ids
 from bench.data.nli_coal import CATEGORIES, NEUTRAL_TERMS
 from bench.data.nli_coal import SETS as RELEASED_SETS
 from bench.data.nli_coal.frames import fill
@@ -39,6 +38,9 @@ from bench.data.nli_coal.language_pack import (
     write_pack,
 )
 from bench.data.readers import to_toml
+
+if TYPE_CHECKING:
+    from bench.data.fetch import WrittenFile
 
 PRO = {"female-stereo": "feminine", "male-stereo": "masculine"}
 OTHER = {"feminine": "masculine", "masculine": "feminine"}
@@ -324,7 +326,7 @@ class BuildOptions(Options):
         return self
 
 
-def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> list[WrittenFile]:
+def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[WrittenFile]":
     """Write all sets of `packs` to `out`/LANGUAGE_vVERSION/, with a copy of each pack.
 
     Evaluation sets, complete and down-sampled, are always written; controlled ones at each rate for
@@ -393,7 +395,9 @@ def _write(
     sets: Sequence[tuple[Path, Sequence[Row]]],
     out: Path,
     options: Mapping[str, object],
-) -> list[WrittenFile]:
+) -> "list[WrittenFile]":
+    from bench.data.fetch import WrittenFile, git_blob_id, released_ids
+
     released = released_ids("nli_coal")
     written = []
     for name, pairs in sets:
