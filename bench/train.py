@@ -66,9 +66,7 @@ class TrainOptions(Options):
     epochs: float | None = option(
         None, "Passes over the data; default: 5 with a new head, else 3.", metavar="N", gt=0
     )
-    learning_rate: float = option(
-        2e-5, "Highest learning rate; it decays to 0.", metavar="X", gt=0
-    )
+    learning_rate: float = option(2e-5, "Highest learning rate; it decays to 0.", metavar="X", gt=0)
     batch_size: int = option(32, "Pairs per step.", metavar="N", ge=1)
     max_length: int = option(128, "Tokens that longer pairs are cut to.", metavar="N", ge=8)
     seed: int = option(

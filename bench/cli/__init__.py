@@ -11,31 +11,30 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
-from typer import Argument, Option
 
 from bench import __version__
 from bench.benchmarks import module, names
 from bench.cli import make
-from bench.cli.make import Data
 from bench.cli.options import (
     GROUPS,
     OF_QUESTIONS,
     OF_REQUESTS,
+    argument,
     examples,
-    flag,
-    pairs,
+    given,
     read_options,
+    switch,
     with_options,
 )
 from bench.config import Options, RunConfig
-from bench.data.nli_coal.build import BuildOptions
-from bench.train import TrainOptions
 from bench.core import process
 from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
 from bench.core.progress import say
+from bench.data.nli_coal.build import BuildOptions
+from bench.train import TrainOptions
 
 app = typer.Typer(
     add_completion=False,
@@ -49,31 +48,22 @@ FORMATS = ("table", "csv", "json", "latex")
 # Groups of commands in the help, after the most used ones.
 PLAN, MAKE = "Plan and check", "Make items and models"
 
-Benchmark = Annotated[str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal.")]
-Format = Annotated[
-    str,
-    Option(
-        "--format",
-        metavar="NAME",
-        help="table (for people), csv, json or latex; default: table.",
-        show_default=False,
-    ),
-]
-Full = Annotated[
-    bool,
-    flag(
-        "--full",
-        "Print all scores by category, and those of preset official that differ, instead of "
-        "sentences.",
-    ),
-]
-DryRun = Annotated[
-    bool,
-    flag(
-        "--dry-run",
-        "Ask nothing and write nothing; print requests, tokens and, with a price, costs.",
-    ),
-]
+BENCHMARK = argument("BENCHMARK", "mcbe, cbbq or nli_coal.")
+RUNS = argument("RUN_DIR", "Folders that `bench run` wrote.")
+FORMAT = typer.Option(
+    "table",
+    "--format",
+    metavar="NAME",
+    help="table (for people), csv, json or latex; default: table.",
+    show_default=False,
+)
+FULL = switch(
+    "--full",
+    "Print all scores by category, and those of preset official that differ, instead of sentences.",
+)
+DRY_RUN = switch(
+    "--dry-run", "Ask nothing and write nothing; print requests, tokens and, with a price, costs."
+)
 
 
 def command(
@@ -106,9 +96,9 @@ def _show_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _without_command(
     context: typer.Context,
-    version: Annotated[
-        bool, Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
-    ] = False,
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
 ) -> None:
     if context.invoked_subcommand is None:
         print(context.get_help())
@@ -121,22 +111,15 @@ def _without_command(
     options=RunConfig,
 )
 def run(
-    benchmark: Annotated[
-        str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal; not with --from.")
-    ] = "",
+    benchmark: str = argument("BENCHMARK", "mcbe, cbbq or nli_coal; not with --from.", ""),
     *,
-    source: Annotated[
-        str,
-        Option(
-            "--from",
-            metavar="RUN",
-            help="Folder or run.json of a run: ask the same again, and compare.",
-        ),
-    ] = "",
-    dry_run: DryRun = False,
-    full: Full = False,
-    format: Format = "table",
-    **given: Any,
+    source: str = given(
+        "RUN", "Folder or run.json of a run: ask the same again, and compare.", flag="--from"
+    ),
+    dry_run: bool = DRY_RUN,
+    full: bool = FULL,
+    format: str = FORMAT,
+    **values: Any,
 ) -> None:
     """Ask a model, write the records, print what was found. An interrupted run continues."""
     from bench.cli import printing
@@ -144,7 +127,7 @@ def run(
     from bench.run.results import UnchangingRun
 
     _check_format(format)
-    options = read_options(RunConfig, given)
+    options = read_options(RunConfig, values)
     if dry_run and source:
         raise BadInput("--dry-run: is for a run of its own; leave out --from")
     if source:
@@ -174,26 +157,19 @@ def run(
     panel=PLAN,
 )
 def requests(
-    benchmark: Benchmark,
+    benchmark: str = BENCHMARK,
     *,
-    out: Annotated[str, Option(metavar="FILE", help="File of the requests, like next.jsonl.")],
-    results: Annotated[
-        str,
-        Option(
-            metavar="FILE",
-            help="What came back so far, a file or a folder of files (*.jsonl): write what is "
-            "left to ask, and the stage that needs these replies. Default: nothing came back.",
-        ),
-    ] = "",
-    url: Annotated[
-        str,
-        Option(
-            metavar="PATH",
-            help="Path of the requests; default: /v1/chat/completions. Zhipu has "
-            "/v4/chat/completions.",
-        ),
-    ] = "",
-    **given: Any,
+    out: str = given("FILE", "File of the requests, like next.jsonl.", ...),
+    results: str = given(
+        "FILE",
+        "What came back so far, a file or a folder of files (*.jsonl): write what is left to ask, "
+        "and the stage that needs these replies. Default: nothing came back.",
+    ),
+    url: str = given(
+        "PATH",
+        "Path of the requests; default: /v1/chat/completions. Zhipu has /v4/chat/completions.",
+    ),
+    **values: Any,
 ) -> None:
     """Write the requests of a run for a batch service, and say what is next.
 
@@ -203,7 +179,7 @@ def requests(
     """
     from bench.run import batch
 
-    options = read_options(RunConfig, given)
+    options = read_options(RunConfig, values)
     if not options.get("as_model"):
         raise BadInput("Missing option '--as-model': the model's name at the service")
     config = RunConfig.of({"benchmark": benchmark, **options})
@@ -212,37 +188,26 @@ def requests(
         counts = ", ".join(f"{task} {n:,}" for task, n in file.tasks.items())
         print(f"{file.path}: {file.tasks.total():,} requests to {file.model} ({counts})")
     folder = results or "results"
-    call = shlex.join(_without(sys.argv[2:], "--out", "--results", "--url"))
+    # This call, without its files.
+    call = re.sub(r" --(out|results|url)[ =]('[^']*'|\S+)", "", f" {shlex.join(sys.argv[2:])}")
     if written and state.waiting:
-        again = f"`bench requests {call} --results {folder} --out next.jsonl`"
-        then = f"{again} writes the next of {state.waiting:,} requests, which need these replies"
+        then = (
+            f"`bench requests{call} --results {folder} --out next.jsonl` writes the next of "
+            f"{state.waiting:,} requests, which need these replies"
+        )
     else:
         judged = f" --judge replay:{folder}" if "as_judge" in options else ""
-        then = f"`bench run {call} --model replay:{folder}{judged}` records and scores the answers"
+        then = f"`bench run{call} --model replay:{folder}{judged}` records and scores the answers"
     came = f"put what comes back into the folder {folder}; then " if written else ""
     print(f"next: {came}{then}")
 
 
-def _without(words: Sequence[str], *options: str) -> list[str]:
-    """Return the words of a call without some options and their values."""
-    given = iter(words)
-    kept = []
-    for word in given:
-        if word in options:
-            next(given, None)
-        elif word.partition("=")[0] not in options:
-            kept.append(word)
-    return kept
-
-
 @command("score reports/runs/*/*", "score reports/runs/MODEL/CBBQ-ID --preset official --full")
 def score(
-    runs: Annotated[list[str], Argument(metavar="RUN_DIR", help="Folders that `bench run` wrote.")],
-    preset: Annotated[
-        str, Option(metavar="NAME", help="robust, official or paper; default: the run's own.")
-    ] = "",
-    full: Full = False,
-    format: Format = "table",
+    runs: list[str] = RUNS,
+    preset: str = given("NAME", "robust, official or paper; default: the run's own."),
+    full: bool = FULL,
+    format: str = FORMAT,
 ) -> None:
     """Score stored records again; no model is asked."""
     from bench.cli import printing
@@ -259,26 +224,20 @@ def score(
     names=OF_QUESTIONS,
 )
 def export(
-    sources: Annotated[
-        list[str],
-        Argument(
-            metavar="RUN_DIR",
-            help="Folders that `bench run` wrote; with --as lm-eval: cbbq, then the folder to "
-            "write.",
-        ),
-    ],
+    sources: list[str] = argument(
+        "RUN_DIR",
+        "Folders that `bench run` wrote; with --as lm-eval: cbbq, then the folder to write.",
+    ),
     *,
-    form: Annotated[
-        str,
-        Option(
-            "--as",
-            metavar="FORMAT",
-            help="eee: scores and answers for Every Eval Ever; hub: .eval_results of the Hugging "
-            "Face Hub; lm-eval: questions as tasks of lm-evaluation-harness.",
-        ),
-    ],
-    out: Annotated[str, Option(metavar="DIR", help="Folder to write; default: ./FORMAT.")] = "",
-    **given: Any,
+    form: str = given(
+        "FORMAT",
+        "eee: scores and answers for Every Eval Ever; hub: .eval_results of the Hugging Face Hub; "
+        "lm-eval: questions as tasks of lm-evaluation-harness.",
+        ...,
+        "--as",
+    ),
+    out: str = given("DIR", "Folder to write; default: ./FORMAT."),
+    **values: Any,
 ) -> None:
     """Write results for other programs, or questions for lm-evaluation-harness.
 
@@ -286,7 +245,7 @@ def export(
     """
     from bench.export import write_runs, write_tasks
 
-    chosen = read_options(RunConfig, given)
+    chosen = read_options(RunConfig, values)
     if form == "lm-eval":
         benchmark, *folder = sources
         if len(folder) > 1 or (folder and out):
@@ -303,20 +262,13 @@ def export(
 
 @command("report", "report mine.yml --out reports/mine")
 def report(
-    study: Annotated[
-        str, Argument(metavar="STUDY.yml", help="What to run; default: the demo study.")
-    ] = "",
-    out: Annotated[
-        str, Option(metavar="DIR", help="Folder of the report; default: ./reports/STUDY.")
-    ] = "",
-    jobs: Annotated[
-        int | None, Option(metavar="N", help="Models run at a time; default: the number of cores.")
-    ] = None,
-    dry_run: DryRun = False,
-    format: Annotated[
-        str,
-        Option(metavar="NAME", help="Of --dry-run: table, csv, json or latex; default: table."),
-    ] = "table",
+    study: str = argument("STUDY.yml", "What to run; default: the demo study.", ""),
+    out: str = given("DIR", "Folder of the report; default: ./reports/STUDY."),
+    jobs: int | None = given("N", "Models run at a time; default: the number of cores.", None),
+    dry_run: bool = DRY_RUN,
+    format: str = given(
+        "NAME", "Of --dry-run: table, csv, json or latex; default: table.", "table"
+    ),
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
     from bench.report.build import estimates
@@ -338,22 +290,13 @@ def report(
 command("notebooks work", "notebooks .")(make.notebooks)
 
 
-@command("data", "data cbbq --check")
+@command("data", "data cbbq --check", options=RunConfig, names=("data", "settings"))
 def data(
-    benchmark: Annotated[
-        str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal; default: all of them.")
-    ] = "",
-    data: Data = "",
-    check: Annotated[
-        bool, flag("--check", "List everything odd about the data, row by row.")
-    ] = False,
-    settings: Annotated[
-        list[str] | None,
-        Option("--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description),
-    ] = None,
-    format: Annotated[
-        str, Option("--format", metavar="NAME", help="table, csv or json.")
-    ] = "table",
+    benchmark: str = argument("BENCHMARK", "mcbe, cbbq or nli_coal; default: all of them.", ""),
+    *,
+    check: bool = switch("--check", "List everything odd about the data, row by row."),
+    format: str = given("NAME", "table, csv or json.", "table"),
+    **values: Any,
 ) -> None:
     """Show the installed data: folder, number of items, version and licence."""
     from bench import data as room
@@ -361,21 +304,22 @@ def data(
     from bench.cli import printing
 
     _check_format(format, ("table", "csv", "json") if check else ("table", "json"))
-    for name, given in (("--data", data), ("--check", check), ("--set", settings)):
-        if given and not benchmark:
-            raise BadInput(
-                f"{name}: say which benchmark it is about, like `bench data mcbe {name} ...`"
-            )
-    of_data: dict[str, str] = {}
+    options = read_options(RunConfig, values)
+    for name in (*options, *["check"] * check) if not benchmark else ():
+        option = "--check" if name == "check" else RunConfig.flag(name)
+        raise BadInput(
+            f"{option}: say which benchmark it is about, like `bench data mcbe {option} ...`"
+        )
+    folder, of_data = options.get("data", ""), {}
     if benchmark:
-        chosen = tasks.settings(benchmark, pairs(settings or [], "--set"), "robust")
-        of_data = tasks.of_data(benchmark, chosen)
+        settings = tasks.settings(benchmark, options.get("settings", {}), "robust")
+        of_data = tasks.of_data(benchmark, settings)
     if check:
-        printing.check(benchmark, room.check(room.find(benchmark, data), **of_data), format)
+        printing.check(benchmark, room.check(room.find(benchmark, folder), **of_data), format)
         return
     sources: list[dict[str, Any]] = []
     for name in [benchmark] if benchmark else names():
-        source = room.find(name, data)
+        source = room.find(name, folder)
         items = room.load(source, **of_data)
         touched = [
             {
@@ -395,15 +339,12 @@ def data(
 
 @command("fetch mcbe", "fetch cbbq --from CBBQ.zip")
 def fetch(
-    benchmark: Benchmark,
-    source: Annotated[
-        str,
-        Option(
-            "--from",
-            metavar="DIR",
-            help="Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub.",
-        ),
-    ] = "",
+    benchmark: str = BENCHMARK,
+    source: str = given(
+        "DIR",
+        "Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub.",
+        flag="--from",
+    ),
 ) -> None:
     """Copy a released data set to the user's data folder."""
     from bench.data import fetch as room
@@ -417,14 +358,8 @@ def fetch(
     panel=PLAN,
 )
 def mark(
-    runs: Annotated[
-        list[str],
-        Argument(
-            metavar="RUN_DIR",
-            help="Folders that `bench run` wrote.",
-        ),
-    ],
-    out: Annotated[str, Option(metavar="FILE", help="The sheet to write, FILE.csv.")],
+    runs: list[str] = RUNS,
+    out: str = given("FILE", "The sheet to write, FILE.csv.", ...),
 ) -> None:
     """Write a sheet of replies to grade by hand: CBBQ's explanations or McBE's bias analyses.
 
@@ -433,14 +368,16 @@ def mark(
     """
     from bench.run import Run, human_marks
 
-    given = [Run.open(folder) for folder in runs]
-    print(f"{out}: {human_marks.write_sheet(given, Path(out).expanduser())}")
+    opened = [Run.open(folder) for folder in runs]
+    print(f"{out}: {human_marks.write_sheet(opened, Path(out).expanduser())}")
 
 
 command("new cbbq my-questions", "new mcbe my-instances", panel=MAKE)(make.new)
 command(
     "expand cbbq --out questions",
     "expand cbbq --data CBBQ --out questions --as csv --repair",
+    options=RunConfig,
+    names=("data",),
     panel=MAKE,
 )(make.expand)
 command(

@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-from typer import Argument, Option
+from typing import Any
 
 from bench.benchmarks import resolve
-from bench.cli.options import flag, read_options
+from bench.cli.options import argument, given, read_options, switch
 from bench.config import RunConfig
 from bench.core.errors import BadInput, expected
 from bench.core.numbers import decimals
@@ -15,28 +13,16 @@ from bench.core.progress import say
 from bench.data.nli_coal.build import BuildOptions
 from bench.train import TrainOptions
 
-Data = Annotated[
-    str, Option("--data", metavar="DIR", help=RunConfig.model_fields["data"].description)
-]
-Paths = list[Path] | None
-
 
 def expand(
-    benchmark: Annotated[str, Argument(metavar="BENCHMARK", help="cbbq.")],
-    out: Annotated[
-        str, Option(metavar="DIR", help="Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.")
-    ],
-    data: Data = "",
-    form: Annotated[str, Option("--as", metavar="FORM", help="csv, json or both.")] = "both",
-    strict: Annotated[
-        bool, flag("--strict", "Refuse templates with an error; default: off.")
-    ] = False,
-    repair: Annotated[
-        bool, flag("--repair", "Fill misspelt placeholders as meant; default: off.")
-    ] = False,
-    compat: Annotated[
-        bool, flag("--compat", "The bytes of the release, errors included; default.")
-    ] = False,
+    benchmark: str = argument("BENCHMARK", "cbbq."),
+    *,
+    out: str = given("DIR", "Folder for CATEGORY/CONTEXT/CONTEXT.csv and .json.", ...),
+    form: str = given("FORM", "csv, json or both.", "both", "--as"),
+    strict: bool = switch("--strict", "Refuse templates with an error; default: off."),
+    repair: bool = switch("--repair", "Fill misspelt placeholders as meant; default: off."),
+    compat: bool = switch("--compat", "The bytes of the release, errors included; default."),
+    **values: Any,
 ) -> None:
     """Expand templates to the multiple-choice questions that they stand for."""
     from bench.cli import printing
@@ -46,16 +32,17 @@ def expand(
     if resolve(benchmark) != "cbbq":
         raise BadInput(f"expand {benchmark}: has no templates; allowed: cbbq")
     flags = {"strict": strict, "repair": repair, "compat": compat}
-    given = [name for name, is_on in flags.items() if is_on]
-    if len(given) > 1:
-        raise BadInput(f"--{given[0]} and --{given[1]}: are two ways of expanding; give one")
-    files = write(find("cbbq", data), Path(out).expanduser(), form, (given or ["compat"])[0])
+    ways = [name for name, is_on in flags.items() if is_on] or ["compat"]
+    if len(ways) > 1:
+        raise BadInput(f"--{ways[0]} and --{ways[1]}: are two ways of expanding; give one")
+    source = find("cbbq", read_options(RunConfig, values).get("data"))
+    files = write(source, Path(out).expanduser(), form, ways[0])
     printing.written(files, "questions")
 
 
 def new(
-    benchmark: Annotated[str, Argument(metavar="BENCHMARK", help="cbbq or mcbe.")],
-    folder: Annotated[str, Argument(metavar="DIR", help="Folder of the data; empty or new.")],
+    benchmark: str = argument("BENCHMARK", "cbbq or mcbe."),
+    folder: str = argument("DIR", "Folder of the data; empty or new."),
 ) -> None:
     """Begin data of your own: a folder with two items and a manifest that explains itself."""
     from bench.data.starts import copy_start
@@ -71,9 +58,7 @@ def new(
 
 
 def notebooks(
-    folder: Annotated[
-        str, Argument(metavar="DIR", help="Folder to copy them to; made if missing.")
-    ],
+    folder: str = argument("DIR", "Folder to copy them to; made if missing."),
 ) -> None:
     """Copy the notebooks to a folder, for JupyterLab; changed files there are kept."""
     from bench.core.places import copy_notebooks
@@ -85,38 +70,20 @@ def notebooks(
 
 
 def build(
-    benchmark: Annotated[str, Argument(metavar="BENCHMARK", help="nli-coal.")],
+    benchmark: str = argument("BENCHMARK", "nli-coal."),
     *,
-    out: Annotated[
-        str, Option(metavar="DIR", help="Folder for the sets, in the release's layout.")
-    ] = "",
-    pack: Annotated[
-        Paths, Option(metavar="DIR", help="Folder of a language pack; repeat for several.")
-    ] = None,
-    source: Annotated[
-        str,
-        Option("--from", metavar="DIR", help="Released folder whose words and frames are taken."),
-    ] = "",
-    categories: Annotated[
-        str,
-        Option(
-            metavar="NAMES", help="Only these languages of --from, comma-separated; default: all."
-        ),
-    ] = "",
-    captions: Annotated[
-        Paths,
-        Option(
-            metavar="FILE",
-            help="File of captions, one per line, to make frames of; repeat for several.",
-        ),
-    ] = None,
-    check: Annotated[
-        bool, flag("--check", "Build nothing, list what is wrong or odd in the packs.")
-    ] = False,
-    form: Annotated[
-        str, Option("--format", metavar="NAME", help="Format of --check: table, csv or json.")
-    ] = "table",
-    **given: Any,
+    out: str = given("DIR", "Folder for the sets, in the release's layout."),
+    pack: list[Path] = given("DIR", "Folder of a language pack; repeat for several.", []),
+    source: str = given("DIR", "Released folder whose words and frames are taken.", flag="--from"),
+    categories: str = given(
+        "NAMES", "Only these languages of --from, comma-separated; default: all."
+    ),
+    captions: list[Path] = given(
+        "FILE", "File of captions, one per line, to make frames of; repeat for several.", []
+    ),
+    check: bool = switch("--check", "Build nothing, list what is wrong or odd in the packs."),
+    form: str = given("NAME", "Format of --check: table, csv or json.", "table", "--format"),
+    **values: Any,
 ) -> None:
     """Build NLI sets from occupations, sentence frames and gender words."""
     from bench.cli import printing
@@ -133,7 +100,7 @@ def build(
         raise BadInput(
             "--categories: chooses languages of a released folder; leave it out with --pack"
         )
-    folders = [folder.expanduser() for folder in pack or ()]
+    folders = [folder.expanduser() for folder in pack]
     if check:
         _check_packs(folders, form)
         return
@@ -153,7 +120,7 @@ def build(
         )
     if captions:
         packs = [with_captions(packs[0], [file.expanduser() for file in captions])]
-    options = read_options(BuildOptions, given)
+    options = read_options(BuildOptions, values)
     printing.written(write(packs, Path(out).expanduser(), **options), "pairs")
     if "seed" in options or options.get("ns_words", "shipped") != "shipped":
         return
@@ -185,20 +152,15 @@ def _check_packs(folders: Sequence[Path], form: str) -> None:
 
 
 def train(
-    kind: Annotated[
-        str, Argument(metavar="KIND", help="nli: a classifier of premise and hypothesis.")
-    ],
-    files: Annotated[
-        list[str],
-        Argument(metavar="FILE", help=TrainOptions.model_fields["files"].description),
-    ],
-    **given: Any,
+    kind: str = argument("KIND", "nli: a classifier of premise and hypothesis."),
+    files: list[str] = argument("FILE", TrainOptions.model_fields["files"].description or ""),
+    **values: Any,
 ) -> None:
     """Fine-tune an NLI classifier; an interrupted training continues."""
     if kind != "nli":
         raise BadInput(expected(kind, ["nli"], "train"))
     from bench.train import nli
 
-    done = nli(**read_options(TrainOptions, {"files": files, **given}))
+    done = nli(**read_options(TrainOptions, {"files": files, **values}))
     shares = (f"{decimals(share, 3)} of {part} right" for part, share in done.accuracy.items())
     print(f"{done.folder}: {', '.join(shares)}")

@@ -6,7 +6,7 @@ comma-separated, files and NAME=VALUE are given once each.
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -49,9 +49,19 @@ def examples(*calls: str) -> str:
     return "\n\n".join(["Examples:", *(f"  bench {call}" for call in calls)])
 
 
-def flag(name: str, help: str) -> Any:
+def argument(metavar: str, help: str, default: Any = ...) -> Any:
+    """Describe an argument; by default it has to be given."""
+    return typer.Argument(default, metavar=metavar, help=help)
+
+
+def given(metavar: str, help: str, default: Any = "", flag: str = "") -> Any:
+    """Describe an option; with the default `...` it has to be given."""
+    return typer.Option(default, *filter(None, [flag]), metavar=metavar, help=help)
+
+
+def switch(flag: str, help: str) -> Any:
     """Describe an option without a value."""
-    return typer.Option(name, metavar="", help=help)
+    return typer.Option(False, flag, metavar="", help=help, show_default=False)
 
 
 def with_options(

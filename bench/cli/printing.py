@@ -198,7 +198,9 @@ def _print_scores(run: Any, scores: "pd.DataFrame") -> None:
             "if all were": part.bound_low.combine(part.bound_high, _interval),
             "baseline": part.baseline,
             # A fault of a model as a whole is a note of many rows in sequence.
-            "note": part.note.mask((part.note != "") & (part.note == part.note.shift()), "as above"),
+            "note": part.note.mask(
+                (part.note != "") & (part.note == part.note.shift()), "as above"
+            ),
         }
         table = part[["category", "task", "metric", "score"]].assign(**columns)
         _print_table(table, f"preset {preset}{suffix}")
@@ -240,7 +242,9 @@ def estimates(given: Sequence[Any], format: str) -> None:
     if len(given) > 1:
         lines = [({"run": e.benchmark, "model": e.model, "judge": e.judge}, e.total) for e in given]
     if len(lines) > 1:
-        lines.append((dict.fromkeys(lines[0][0], "") | {next(iter(lines[0][0])): "all"}, every.total))
+        lines.append(
+            (dict.fromkeys(lines[0][0], "") | {next(iter(lines[0][0])): "all"}, every.total)
+        )
     rows = [
         {
             **names,

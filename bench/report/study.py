@@ -220,7 +220,7 @@ class Study(Options):
     by_benchmark: dict[str, Variants] = Field(alias="benchmarks", min_length=1)
     by_analysis: Analyses = Field({}, alias="analyses")
     shared: StudyOptions = Field(StudyOptions(), alias="options")
-    keys: dict[str, str] = {}
+    keys: dict[str, str] = Field({})
     _name: str = PrivateAttr("")
 
     @property
