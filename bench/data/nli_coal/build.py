@@ -276,43 +276,33 @@ def _rates(given: Any) -> Any:
 class BuildOptions(Options):
     """Which sets are built, and how; default: as the release or the pack has them."""
 
-    rates: Annotated[Sequence[float], BeforeValidator(_rates)] = option(
-        (),
-        "Rates of bias-controlled sets, 0 to 1, comma-separated, or all: the release's 11. "
-        "Default: no such sets.",
-        flag="--rate",
-        metavar="RATES",
-    )
-    splits: Sequence[str] = option(
-        ("train", "dev"),
-        "Splits of controlled sets: train, dev, test; default: train and dev.",
-        flag="--split",
-        metavar="NAMES",
-    )
-    rows: int | None = option(
-        None, "Pairs per controlled set; default: the pack's.", metavar="N", ge=1
-    )
-    start: int | None = option(
-        None, "First frame of a controlled set, from 0; default: the split's.", metavar="N", ge=0
-    )
-    assignment: str = option(
-        "word",
-        "Which pairs follow the stereotype: by word (the release), balanced, or row.",
-        flag="--assign",
-        metavar="NAME",
-    )
-    design: str | None = option(
-        None, "How words meet frames: window or full; default: the pack's.", metavar="NAME"
-    )
-    ns_words: str = option(
-        "shipped", "Neutral words of the down-sampled sets: shipped or trained.", metavar="NAME"
-    )
-    seed: int | None = option(
-        None,
-        "Shuffle the words within their types; default: the pack's order.",
-        metavar="SEED",
-    )
-    compat: bool = option(False, "The bytes of the release, oddities included; default: off.")
+    rates: Annotated[Sequence[float], BeforeValidator(_rates)] = option((), "--rate", "RATES")
+    """Rates of bias-controlled sets, 0 to 1, comma-separated, or all: the release's 11. Default: no
+    such sets."""
+
+    splits: Sequence[str] = option(("train", "dev"), "--split", "NAMES")
+    """Splits of controlled sets: train, dev, test; default: train and dev."""
+
+    rows: int | None = option(None, ge=1)
+    """Pairs per controlled set; default: the pack's."""
+
+    start: int | None = option(None, ge=0)
+    """First frame of a controlled set, from 0; default: the split's."""
+
+    assignment: str = option("word", "--assign", "NAME")
+    """Which pairs follow the stereotype: by word (the release), balanced, or row."""
+
+    design: str | None = option(None, metavar="NAME")
+    """How words meet frames: window or full; default: the pack's."""
+
+    ns_words: str = option("shipped", metavar="NAME")
+    """Neutral words of the down-sampled sets: shipped or trained."""
+
+    seed: int | None = option(None, metavar="SEED")
+    """Shuffle the words within their types; default: the pack's order."""
+
+    compat: bool = False
+    """The bytes of the release, oddities included; default: off."""
 
     @model_validator(mode="after")
     def _of_controlled_sets(self) -> Self:
