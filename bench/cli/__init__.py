@@ -72,7 +72,7 @@ def command(
     """Make a command of a function, with calls as examples in its help.
 
     Args:
-        options: the model whose options take the place of the function's `**given`.
+        options: the model whose options take the place of the function's `**values`.
         names: only these of them.
         panel: the group of commands in the help.
     """
@@ -130,20 +130,15 @@ def run(
     options = read_options(RunConfig, values)
     if dry_run and source:
         raise BadInput("--dry-run: is for a run of its own; leave out --from")
-    if source:
-        named = {"benchmark": benchmark} if benchmark else {}
-        done = repeat(source, **named, **options)
-    else:
-        for value, argument in (
-            (benchmark, "argument 'BENCHMARK'"),
-            (options.get("model"), "option '--model'"),
-        ):
-            if not value:
-                raise BadInput(f"Missing {argument}; or repeat a run by --from RUN")
-        if dry_run:
-            printing.estimates([estimate(benchmark, **options)], format)
-            return
-        done = evaluate(benchmark, **options)
+    if benchmark:
+        options["benchmark"] = benchmark
+    for name, label in (("benchmark", "argument 'BENCHMARK'"), ("model", "option '--model'")):
+        if not source and name not in options:
+            raise BadInput(f"Missing {label}; or repeat a run by --from RUN")
+    if dry_run:
+        printing.estimates([estimate(**options)], format)
+        return
+    done = repeat(source, **options) if source else evaluate(**options)
     scored = UnchangingRun(done.folder, done.about)
     scored.write_scores()
     printing.scores([scored], None, format, full)
@@ -434,18 +429,10 @@ def _status(command: Callable[[], Any]) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        from bench import tasks
-
         text = " ".join(message().split())
         unknown = re.search("No such command '(.+?)'", text)
         if unknown and (name := closest(unknown[1], names())):
             text += f" {name} is a benchmark: `bench run {name} --model MODEL` asks it."
-        for name in names():
-            for setting, value in tasks.settings(name, {}, "robust").items():
-                if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", text):
-                    text += (
-                        f"; {setting} is a setting of {name}, given like --set {setting}={value}"
-                    )
         say(f"bench: {text}")
         return 2
 

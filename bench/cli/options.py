@@ -70,7 +70,7 @@ def with_options(
     names: Sequence[str] = (),
     groups: Mapping[str, Sequence[str]] | None = None,
 ) -> Callable[..., None]:
-    """Give a command the options of a model in place of its `**given`.
+    """Give a command the options of a model in place of its `**values`.
 
     Args:
         names: only these options; default: all that the command does not declare itself.
@@ -160,8 +160,9 @@ def _value(model: type[Options], name: str, given: Any) -> Any:
     if name in READERS:
         return READERS[name](given)
     if kind is Mapping:
-        values = pairs(given, model.flag(name), of_command(field).get("metavar", ""))
-        read = str if parameters[1] is str else _json
+        texts = ",".join(given).split(",") if parameters[1] is float else given
+        read = {str: str, float: _number}.get(parameters[1], _json)
+        values = pairs(texts, model.flag(name), of_command(field).get("metavar", "NAME=NUMBER"))
         return {key: read(value) for key, value in values.items()}
     if kind is Sequence and Path not in get_args(parameters[0]):  # a path can hold commas
         texts = [part.strip() for text in given for part in text.split(",") if part.strip()]
@@ -220,9 +221,5 @@ def _keys(given: Sequence[str]) -> dict[str, str]:
 READERS: Mapping[str, Callable[[Any], Any]] = {
     "thinking_tokens": lambda text: int(text) if text.isdecimal() else text,
     "system": _system_text,
-    "resources": lambda texts: {
-        name: _number(value)
-        for name, value in pairs(",".join(texts).split(","), "--resources", "NAME=NUMBER").items()
-    },
     "keys": _keys,
 }

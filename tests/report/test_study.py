@@ -120,7 +120,7 @@ WRONG = [
     ("models:", "keys:", "key `models`: is missing"),
     ("title: A study", f"title: {CODE}", "not YAML"),
     ("nli-coal: {", "mcbe: {judge: 'replay:no', ", "no: no such file of recorded answers"),
-    ("nli-coal: {", f"nli-coal: {{label_names: {LABELS}, ", "label_names: model 'simulated:' is unknown"),
+    ("nli-coal: {", f"nli-coal: {{label_names: {LABELS}, ", "model 'simulated:' is unknown"),
     ("name: Q+IF", "name: Q", "key `benchmarks: cbbq`: two variants have the name 'Q'"),
     ("[Q+IF]", "[Q+IV]", "variant 'Q+IV' is unknown; allowed: Q, Q+IF, nli_coal"),
     ("explore: {variants", "explore: {runs: x, variants", "runs`: 'x' is not a list"),
