@@ -1,14 +1,12 @@
 """Keep the client of the Hugging Face Hub quiet, and explain its errors."""
 
-import errno
 import sys
 
 from huggingface_hub import constants, errors
 from huggingface_hub.utils import disable_progress_bars, enable_progress_bars, logging
 
+from bench.core.files import DISK_ERRORS
 from bench.core.progress import in_notebook
-
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
 
 
 def quiet() -> None:
