@@ -253,9 +253,9 @@ def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool 
     transformers.set_seed(seed)
     try:
         hub.check_whole(model, path)
+        hub.check_files(model, files)
         config = transformers.AutoConfig.from_pretrained(path, **options)
         tokenizer, _ = tokenizer_of(path, options)
-        hub.check_files(model, path, config, options)
         architectures = config.architectures or []
         fresh = new_head or not any(
             name.endswith("ForSequenceClassification") for name in architectures

@@ -102,7 +102,6 @@ class RunJson(_Part):
     touched: list[_Counted]
     probe: list[_Probed]
     requests: Count
-    shard: Positive
     folder: str
     data: _Data
     wording: _Wording
@@ -112,6 +111,7 @@ class RunJson(_Part):
     git_commit: str | None
     when: AwareDatetime
     workers: list[dict[str, Any]] = []
+    files: dict[str, str] = {}
 
     @model_validator(mode="after")
     def _is_as_asked(self) -> Self:

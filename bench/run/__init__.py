@@ -1,4 +1,4 @@
-"""Run a benchmark: plan the requests, ask those without a record, write them shard by shard.
+"""Run a benchmark: plan the requests, ask those without a record, and record the answers.
 
 result = evaluate("cbbq", "tiny:s", limit=20)
 result.scores()
@@ -58,8 +58,6 @@ __all__ = [
     "table",
 ]
 
-# Requests per shard; a killed run loses at most the answers of one.
-SHARD = 256
 # Items per category and task that are enough to show what a known bias looks like.
 KNOWN_BIAS_LIMIT = 400
 
@@ -110,10 +108,7 @@ def evaluate(
             loaded = [one.load() if one and one.loaded else None for one in (asked, judge)]
             batch.check(requests, *loaded)
         if is_new:
-            shard = cluster.shard_size(SHARD, requests.total) if cluster else SHARD
-            # Requests that are computed together move the last digits of numbers.
-            shard = like.about["shard"] if like else shard
-            about = run_json.begin_run(plan, about, asked.load(), requests, shard)
+            about = run_json.begin_run(plan, about, asked.load(), requests)
             notes += [probe_failed(about), prompt_language_warning(about)]
             if like:
                 notes += repeating.other_conditions(like, about)

@@ -107,7 +107,7 @@ def options_of(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def begin_run(
-    plan: Plan, scorers: Mapping[str, Any], model: Scorer, requests: Requests, shard: int
+    plan: Plan, scorers: Mapping[str, Any], model: Scorer, requests: Requests
 ) -> dict[str, Any]:
     """Write `items.parquet` and `run.json` of a new run, and return the content of the latter.
 
@@ -133,8 +133,6 @@ def begin_run(
         "touched": plan.touched,
         "probe": model.probe(list(languages)) if isinstance(model, Model) and languages else [],
         "requests": requests.total,
-        "shard": shard,
-        "order": "prompt",
         "folder": str(Path.cwd()),  # the start of relative paths
         "data": plan.source.describe(),
         "wording": {
@@ -153,7 +151,6 @@ def begin_run(
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     records.write_items(plan.folder, about, data.frame(list(plan.by_id.values())))
-    records.write_run_json(plan.folder, about)
     return about
 
 
