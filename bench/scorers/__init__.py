@@ -94,7 +94,7 @@ def load(model: str, *, revision: str | None = None, **options: Unpack[LoadOptio
         if given.get(name) and name not in backend.takes:
             raise BadInput(f"model {model}: {reason}")
     loaded = backend.load(rest, **{name: given[name] for name in backend.takes if name in given})
-    loaded.loaded_as = model, given
+    loaded.loaded_as, loaded.weights = (model, given), _weights(model, given)
     return loaded
 
 
@@ -122,11 +122,10 @@ class Loaded:
             options: of `bench.load`.
         """
         given = _given(options)
+        weights = _weights(model, given)
         for kept, known in self._models.items():
-            if _weights(*known.loaded_as) != _weights(model, given):
-                continue
-            if again := known.again(given["generation"]):
-                again.loaded_as = model, given
+            if known.weights == weights and (again := known.again(given["generation"])):
+                again.loaded_as, again.weights = (model, given), weights
                 self._models[kept] = again
                 return again
         self._models.pop(role, None)  # there may be no room for both
@@ -134,10 +133,10 @@ class Loaded:
         return self._models[role]
 
 
-def _weights(model: str, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name and the options that decide which weights are loaded, and where."""
+def _weights(model: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the name, the files and the options that decide the weights and their device."""
     names = [name for name in backend_of(model).takes if name != "generation"]
-    return model, {name: given[name] for name in names if given.get(name)}
+    return model, content(model), {name: given[name] for name in names if given.get(name)}
 
 
 def check(model: str, elsewhere: bool = False) -> None:

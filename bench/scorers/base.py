@@ -1,4 +1,4 @@
-"""The base classes of all models: how a kind of model is found and loaded, and what a model can do.
+"""The base classes of models: `Backend` is a kind of model, `Model` a model that is loaded.
 
 To add a kind of model, subclass `Model`; see docs/models.md.
 """
@@ -90,11 +90,11 @@ class Unanswerable(BadInput):
 
 
 class Backend:
-    """A kind of model, spelt `KIND:REST`: what is known about a model before it is loaded.
+    """A kind of model, spelt `KIND:REST`, before a model is loaded.
 
     Attributes:
-        verbs, reads: what models of the kind may be able to do, and the answer modes of their
-            choices, the best first.
+        verbs, reads: the verbs and the answer modes of choices that models of the kind may have,
+            the best mode first.
         takes: options of `bench.load` that `load` gets as keyword arguments if they were given.
             Others that would change the answers are refused.
         from_file: whether REST is the path of recorded answers.
@@ -137,11 +137,13 @@ class Model(Backend):
 
     Attributes:
         loaded_as: the MODEL and the options with which `bench.load` loaded it.
+        weights: the name, the files and the options that decide its weights.
         display_name: its name in tables; "" for a short form of MODEL.
-        remedy: what to do about log-probabilities that are not finite, for messages.
+        remedy: the advice in messages about log-probabilities that are not finite.
     """
 
     loaded_as: tuple[str, Mapping[str, Any]] = ("", {})
+    weights: tuple[Any, ...] = ()
     display_name = ""
     remedy = ""
 

@@ -72,6 +72,10 @@ def test_other_weights_are_loaded(llama: str, loads: list[str]) -> None:
     for dtype in ("float32", "bfloat16", None, None):
         loaded.load("model", llama, dtype=dtype)
     assert len(loads) == 3
+    config = Path(llama, "config.json")
+    config.write_text(f"{config.read_text()} ")
+    loaded.load("model", llama)
+    assert len(loads) == 4
 
 
 def test_a_loaded_model_can_be_evaluated(
