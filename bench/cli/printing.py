@@ -228,33 +228,31 @@ def estimates(given: Sequence[Any], format: str) -> None:
         rows = [estimate.as_dict() for estimate in given]
         _print_json(rows[0] if len(rows) == 1 else rows)
         return
-    if format != "table":
-        import pandas as pd
-
-        _print_as(pd.DataFrame([row for estimate in given for row in estimate.rows()]), format)
-        return
     import pandas as pd
 
     from bench.run import money, summed
 
+    if format != "table":
+        _print_as(pd.DataFrame([row for estimate in given for row in estimate.rows()]), format)
+        return
     every, first = summed(given), given[0]
-    lines: list[Any] = [({"task": part.task, "asked": part.role}, part) for part in first.parts]
+    names = ["task", "asked"]
+    lines: list[Any] = [(part.task, part.role, part) for part in first.parts]
     if len(given) > 1:
-        lines = [({"run": e.benchmark, "model": e.model, "judge": e.judge}, e.total) for e in given]
+        names = ["run", "model", "judge"]
+        lines = [(run.benchmark, run.model, run.judge, run.total) for run in given]
     if len(lines) > 1:
-        lines.append(
-            (dict.fromkeys(lines[0][0], "") | {next(iter(lines[0][0])): "all"}, every.total)
-        )
+        lines.append(("all", *[""] * (len(names) - 1), every.total))
     rows = [
         {
-            **names,
+            **dict(zip(names, texts, strict=True)),
             "requests": part.requests,
             "recorded": part.recorded,
             "tokens read": _between(part.tokens_in),
             "tokens written": _between(part.tokens_out),
             "costs": _between(part.cost, money) if every.prices else "",
         }
-        for names, part in lines
+        for *texts, part in lines
     ]
     if len(given) == 1:
         judged = f", judged by {first.judge}" if first.judge else ""
