@@ -248,8 +248,8 @@ def export(
         files = write_tasks(benchmark, Path(out or next(iter(folder), form)).expanduser(), chosen)
     else:
         for name in chosen:
-            option = "set" if name == "settings" else name
-            raise BadInput(f"--{option}: chooses questions, and goes with --as lm-eval alone")
+            flag = RunConfig.flag(name)
+            raise BadInput(f"{flag}: chooses questions, and goes with --as lm-eval alone")
         files = write_runs(sources, form, Path(out or form).expanduser())
     for path in files:
         print(path)
