@@ -194,14 +194,21 @@ class Cluster:
             return self._client
         try:
             from distributed import Client
+            from distributed.comm import connect
+            from distributed.utils import LoopRunner, sync
         except ImportError:
             raise BadInput(
                 '--scheduler: needs Dask; pip install "bias-workbench[cluster]"'
             ) from None
         # A lost scheduler is reported by this module.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        runner = LoopRunner()
+        runner.start()
         try:
-            self._client = Client(self.address, timeout=CONNECT, set_as_default=False)
+            # `Client` would wait forever for a server of another kind, such as Dask's dashboard.
+            comm = sync(runner.loop, connect, self.address, callback_timeout=CONNECT)
+            sync(runner.loop, comm.close)
+            self._client = Client(self.address, loop=runner.loop, set_as_default=False)
         except (ValueError, TypeError) as error:
             raise BadInput(
                 f"--scheduler {self.address}: {_first_line(error)}; expected one like "
