@@ -154,7 +154,7 @@ class Where(Options):
     runs here."""
 
     resources: Mapping[str, float] | None = None
-    """Resources that a Dask worker needs per shard, like GPU=1; default: none."""
+    """Resources that a Dask worker needs per block of requests, like GPU=1; default: none."""
 
     limits: Limits = Limits()
     """Limits of endpoints by name; see `bench.config.Limits`."""
