@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from bench.core.errors import BadInput, expected, explained, quoted
 
@@ -58,16 +59,74 @@ class Options(BaseModel):
         try:
             return cls(**values)
         except ValidationError as error:
-            raise BadInput(explain(error, cls.model_fields, command=command)) from None
+            first = error.errors()[0]
+            keys = [str(part) for part in first["loc"]]
+            group = group_of(cls.model_fields[keys[0]]) if len(keys) > 1 else None
+            keys = keys[:2] if group else keys[:1]
+            if first["type"] == "extra_forbidden":
+                known = (group or cls).described()
+                raise BadInput(expected(keys[-1], known, "option")) from None
+            spelled = cls.flag(keys[-1]) if command else ": ".join(keys)
+            raise BadInput(explain(first, spelled)) from None
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         for field in cls.model_fields.values():  # a help text is one line
             field.description = " ".join((field.description or "").split())
 
+    @classmethod
+    def described(cls) -> dict[str, FieldInfo]:
+        """Return the options by name, also those of the models that are fields of this one."""
+        options: dict[str, FieldInfo] = {}
+        for name, field in cls.model_fields.items():
+            if group := group_of(field):
+                options |= group.described()
+            elif field.description:
+                options[name] = field
+        return options
+
+    @classmethod
+    def flag(cls, name: str) -> str:
+        """Spell the name of an option as the command line does."""
+        return of_command(cls.described()[name]).get("flag") or f"--{name.replace('_', '-')}"
+
     def changed(self) -> dict[str, Any]:
         """Return the options that differ from their defaults."""
         return self.model_dump(exclude_defaults=True)
+
+
+def group_of(field: FieldInfo) -> type[Options] | None:
+    """Return the model of options that is the type of a field."""
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, Options) else None
+
+
+def of_command(field: FieldInfo) -> dict[str, str]:
+    """Return the flag and the metavar of an option, "" for the usual ones; see `option`."""
+    return dict(field.json_schema_extra or {})  # type: ignore[arg-type]
+
+
+def explain(error: Mapping[str, Any], name: str = "") -> str:
+    """Say in one sentence what is wrong with a value, by an error of pydantic.
+
+    Args:
+        error: one of `ValidationError.errors()`.
+        name: of the option, with which the sentence begins.
+    """
+    value, kind, start = error["input"], error["type"], f"{name}: " if name else ""
+    if kind == "value_error":  # a sentence of ours
+        return start + str(error["msg"]).removeprefix("Value error, ")
+    if kind == "literal_error":
+        names = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+        return expected(value, names.split(", "), name or "value")
+    if kind in BOUNDS:
+        bound = BOUNDS[kind].format(**error.get("ctx", {}))
+        return f"{name} {value}: has to be {bound}" if name else f"has to be {bound}; found {value}"
+    if kind in ("sequence_str", "is_instance_of") and isinstance(value, str):
+        return f"{start}{value!r} is not a list; expected a list, like [{value!r}]"
+    if len(error["loc"]) > 1 and kind == "string_type":
+        return f"{start}{quoted(value)} is not a text; put quotes around it"
+    return start + explained(error)
 
 
 def _off(value: Any) -> Any:
@@ -108,7 +167,7 @@ class Generation(Options):
         """Raise BadInput if one of `names` was given."""
         for name in names:
             if name in self.changed():
-                raise BadInput(f"{as_flag(name)}: {reason}; leave it out")
+                raise BadInput(f"{self.flag(name)}: {reason}; leave it out")
 
 
 class Limits(Options):
@@ -126,11 +185,8 @@ class Limits(Options):
     budget_tokens: int | None = option(None, ge=1)
     """Let endpoints read and write at most N tokens in all, then end; default: no budget."""
 
+    # The counters (`bench.scorers.budget.Budget`) of a study; default: a run counts by itself.
     budgets: tuple[Any, ...] = ()
-    """The counters (`bench.scorers.budget.Budget`) of a study; default: a run counts by itself."""
-
-
-LIMITS = tuple(name for name in Limits.model_fields if name != "budgets")
 
 
 class Where(Options):
@@ -256,47 +312,3 @@ class RunConfig(Generation, Where):
         """Return the label names of `model`, given for one or for several models by name."""
         names = self.label_names
         return names.get(model) if isinstance(names, Mapping) else names
-
-
-def of_command(name: str) -> dict[str, str]:
-    """Return the flag and the metavar of an option on the command line, "" for the usual ones."""
-    field = RunConfig.model_fields.get(name) or Limits.model_fields[name]
-    return {"flag": "", "metavar": "", **(field.json_schema_extra or {})}  # type: ignore[dict-item]
-
-
-def as_flag(name: str) -> str:
-    """Spell an option's name as the command line does."""
-    return of_command(name)["flag"] or f"--{name.replace('_', '-')}"
-
-
-def explain(
-    error: ValidationError, allowed: Iterable[str], kind: str = "option", *, command: bool = False
-) -> str:
-    """Say in one sentence which option is wrong and what is allowed, by the first of the errors.
-
-    Args:
-        allowed: the names of the options.
-        kind: what the names are, such as `option`.
-        command: spell the options as the command line does.
-    """
-    first = error.errors()[0]
-    place, value, reason = [str(part) for part in first["loc"]], first["input"], first["type"]
-    if place[0] == "limits" and len(place) > 1:
-        allowed, kind, key = LIMITS, "limit", place[1]
-        name = f"limits: {key}"
-    else:
-        key = name = place[0]
-    if reason == "extra_forbidden":
-        return expected(key, list(allowed), kind)
-    if command:
-        name = as_flag(key)
-    if reason == "literal_error":
-        names = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
-        return expected(value, names.split(", "), name)
-    if reason in BOUNDS:
-        return f"{name} {value}: has to be {BOUNDS[reason].format(**first.get('ctx', {}))}"
-    if reason in ("sequence_str", "is_instance_of") and isinstance(value, str):
-        return f"{name} {value!r}: expected a list, like [{value!r}]"
-    if len(place) > 1 and reason == "string_type":
-        return f"{name}: {quoted(value)} is not a text; put quotes around it"
-    return f"{name}: {explained(first)}"

@@ -10,7 +10,6 @@ with the data), `find(folder, above)`, `read(scripts)` and `choices(tables)`.
 
 import hashlib
 import os
-import re
 import shutil
 import tarfile
 import tempfile
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bench import data
 from bench.benchmarks import get, module, resolve
 from bench.core.errors import BadInput, RunFailed
-from bench.core.files import atomic_write
+from bench.core.files import DISK_ERRORS, atomic_write
 from bench.core.progress import say
 from bench.data import MANIFEST, Source, dataset, hub_tables
 from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
@@ -257,10 +256,9 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 def _with_origin(message: str, work: Path, origin: str) -> str:
     """Return a message with the origin of a copy in place of the working folder."""
-    inside = re.compile(
-        re.escape(str(work)) + r"(?:[/\\](?:new|unpacked|rewritten|scripts))?([/\\])?"
-    )
-    return inside.sub(lambda match: f"{origin}: " if match[1] else origin, message)
+    for folder in (*(work / name for name in ("new", "unpacked", "rewritten", "scripts")), work):
+        message = message.replace(f"{folder}{os.sep}", f"{origin}: ").replace(str(folder), origin)
+    return message
 
 
 def _by_other_means(benchmark: str) -> str:
@@ -304,6 +302,7 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
     room, repository = module("data", benchmark), f"datasets/{name}"
     origin, remedy = f"{constants.ENDPOINT}/{repository}", _by_other_means(benchmark)
     say(f"downloading {origin}")
+    folder.mkdir()
     quiet()
     try:
         info = HfApi().dataset_info(name)
@@ -315,10 +314,6 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
         snapshot_download(name, allow_patterns=wanted, **place)
     except Exception as error:  # of the client, of its HTTP library, or OSError
         raise RunFailed(f"{origin}: {explain(error, repository)}; {remedy}") from None
-    if not tables and not others:
-        files = ", ".join(sorted(names)[:20]) or "nothing"
-        problem = f"holds no tables of {room.TITLE}, but {files}; expected {room.LAYOUT}"
-        raise RunFailed(f"{origin}: {problem}; {remedy}")
     for path, released in tables.items():
         table = folder / released
         table.parent.mkdir(exist_ok=True)
@@ -353,7 +348,7 @@ def unpack(archive: Path, into: Path) -> None:
     except BadInput:
         raise
     except Exception as error:  # any error that a broken archive provokes in the standard library
-        if isinstance(error, OSError) and error.errno:  # of the disk
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise
         raise BadInput(
             f"{archive}: cannot be unpacked ({error}); it is damaged or incomplete"

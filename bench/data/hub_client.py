@@ -1,14 +1,12 @@
 """Keep the client of the Hugging Face Hub quiet, and explain its errors."""
 
-import errno
 import sys
 
 from huggingface_hub import constants, errors
 from huggingface_hub.utils import disable_progress_bars, enable_progress_bars, logging
 
+from bench.core.files import DISK_ERRORS
 from bench.core.progress import in_notebook
-
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
 
 
 def quiet() -> None:
@@ -23,10 +21,10 @@ def quiet() -> None:
 
 
 def explain(error: BaseException, repository: str, revision: str | None = None) -> str:
-    """Say why something could not be downloaded from the Hub, and what to do.
+    """Say why a repository could not be downloaded from the Hub, with a remedy.
 
     Args:
-        repository: its name, with `datasets/` before that of a data set.
+        repository: its name, which begins with `datasets/` for a data set.
         revision: the requested one.
     """
     hub, prefix = constants.ENDPOINT, ""

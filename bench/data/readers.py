@@ -3,7 +3,7 @@
 Tables are CSV (with commas, semicolons, tabs or bars between cells), JSON, JSON Lines, xlsx,
 Parquet or Arrow, known by their content; every cell is read as a text. Each function raises
 `BadInput` for a file that cannot be read or is wrong, with the file and the line, or the row and
-column, and what is allowed.
+column, and the allowed values.
 """
 
 import csv
@@ -17,7 +17,6 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader
-from itertools import zip_longest
 from numbers import Number
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ OTHER_KINDS = {
     b"\xff\xfe": "text in UTF-16",
     b"\xfe\xff": "text in UTF-16",
 }
-# Commas between cells, not those of a sentence, which a blank follows.
+# Commas between cells; a blank follows a comma of a sentence.
 CELL_END = {mark: re.compile(rf"{re.escape(mark)}(?=\S)") for mark in DELIMITERS}
 # The cells of a row, by column.
 Row = dict[str, str]
@@ -268,7 +267,7 @@ def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[l
 
 def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
     """Read the first sheet of a workbook; a formula counts as its stored value, an error as ""."""
-    from openpyxl import load_workbook
+    import pandas as pd
 
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
@@ -277,23 +276,14 @@ def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
             problem = f"unpacks to more than {MAX_BYTES:,} bytes"
             raise BadInput(f"{path}: {problem}; save the rows alone, or as CSV in UTF-8")
         with warnings.catch_warnings(action="ignore"):  # about styles and lists of allowed values
-            book = load_workbook(io.BytesIO(raw), read_only=True, data_only=True)
-            sheet = book.worksheets[0]
-            sheet.reset_dimensions()  # a sheet can claim any size
-            rows = [
-                ["" if cell.data_type == "e" else cell.value for cell in row]
-                for row in sheet.iter_rows()
-            ]
+            table = pd.read_excel(io.BytesIO(raw), header=None, dtype=object, na_filter=False)
+        records: list[list[Any]] = table.to_numpy().tolist()
+        return records
     except BadInput:
         raise
     except Exception as error:  # any error that a broken archive or XML provokes in the libraries
         reason = _reason(f"{type(error).__name__}: {error}")
         raise BadInput(f"{path}: cannot be read as xlsx ({reason}); save it again") from None
-    # Rows end at their last cell, and blank columns may stand beside the table.
-    columns = list(zip_longest(*rows))
-    while columns and not any(columns[-1]):
-        columns.pop()
-    return list(map(list, zip(*columns, strict=True)))
 
 
 def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
@@ -349,8 +339,8 @@ def _parse_json(path: Path, text: str, line: int = 0) -> Any:
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except json.JSONDecodeError as error:
-        where = f"{error.msg} at character {error.colno}"
-        raise BadInput(f"{path}, line {line or error.lineno}: not JSON ({where})") from None
+        reason = f"{error.msg} at character {error.colno}"
+        raise BadInput(f"{path}, line {line or error.lineno}: not JSON ({reason})") from None
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{place}: not JSON ({_reason(error)})") from None
 
@@ -372,42 +362,41 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: not TOML ({_reason(error)})") from None
 
 
-def to_toml(values: Mapping[str, Any]) -> str:
-    """Write texts, numbers, truth values, tables, and lists with no tables or nothing else."""
-    return "\n".join(_toml_lines("", values)) + "\n"
+def to_toml(values: Mapping[str, Any], table: str = "") -> str:
+    """Write texts, numbers, truth values, lists and tables, which are named below `table`."""
+    text = ""
+    # A key below the heading of a table belongs to that table, so tables come last.
+    for key, value in values.items():
+        if not isinstance(value, Mapping):
+            is_long = isinstance(value, str) and "\n" in value
+            text += f"{toml_key(key)} = {_toml_lines(value) if is_long else _toml_value(value)}\n"
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            path = f"{table}.{toml_key(key)}".lstrip(".")
+            text += f"\n[{path}]\n{to_toml(value, path)}"
+    return text
 
 
 def toml_key(name: str) -> str:
-    """Return a key as TOML writes it, in quotes where it needs them."""
-    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml_value(name, multiline=False)
+    """Return a key as TOML writes it, in quotes if it needs them."""
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml_value(name)
 
 
-def _toml_lines(name: str, values: Mapping[str, Any]) -> Iterator[str]:
-    def is_table(value: Any) -> bool:
-        entries = value if isinstance(value, list) and value else [value]
-        return all(isinstance(entry, Mapping) for entry in entries)
-
-    tables = {key: value for key, value in values.items() if is_table(value)}
-    # What follows the heading of a table belongs to that table, so tables come last.
-    for key, value in values.items():
-        if key not in tables:
-            yield f"{toml_key(key)} = {_toml_value(value)}"
-    for key, value in tables.items():
-        path = f"{name}.{toml_key(key)}".lstrip(".")
-        single = isinstance(value, Mapping)
-        for entry in [value] if single else value:
-            yield f"\n[{path}]" if single else f"\n[[{path}]]"
-            yield from _toml_lines(path, entry)
-
-
-def _toml_value(value: Any, multiline: bool = True) -> str:
-    """Write a text of several lines as such, and anything else as JSON, which TOML can read."""
+def _toml_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        cells = (f"{toml_key(key)} = {_toml_value(cell)}" for key, cell in value.items())
+        return f"{{{', '.join(cells)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml_value, value))}]"
     # JSON's strings are TOML's, except for DEL.
-    text = json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
-    if not multiline or not isinstance(value, str) or "\n" not in value:
-        return text
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+
+
+def _toml_lines(text: str) -> str:
+    """Write a text of several lines as such."""
     # Match complete escapes: `\\n` is a backslash and an n.
-    lines = re.sub(r"\\(.)", lambda escape: "\n" if escape[1] == "n" else escape[0], text[1:-1])
+    inside = _toml_value(text)[1:-1]
+    lines = re.sub(r"\\(.)", lambda escape: "\n" if escape[1] == "n" else escape[0], inside)
     return f'"""\n{lines}"""'
 
 

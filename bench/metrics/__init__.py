@@ -41,8 +41,8 @@ class Metrics(Protocol):
         """List the outcomes of a run, a row per scored unit.
 
         Returns:
-            `category`, `task`, `item_id`, `repeat`, `cluster` and `stratum` (what the bootstrap
-            resamples, and within what), and numbers whose sums scores are made of, such as 0 or 1.
+            `category`, `task`, `item_id`, `repeat`, `cluster` and `stratum` (the bootstrap
+            resamples clusters within strata), and numbers, such as 0 or 1, whose sums make scores.
         """
 
     def replicates(

@@ -26,6 +26,11 @@ class Table:
         if isinstance(given, pd.DataFrame):
             self.name, self.rows = name, given.reset_index(drop=True)
             self._labels = list(given.index)
+        elif not isinstance(given, str | Path):
+            raise BadInput(
+                f"{name}: is a {type(given).__name__}; give a frame or a CSV file, such as the "
+                "frame that bench.outcomes(RUN) returns"
+            )
         else:
             self.name, self.rows = str(given), pd.DataFrame(read_table(as_path(given), []))
             self._labels = list(range(1, len(self.rows) + 1))
@@ -132,4 +137,6 @@ def as_list(columns: str | Sequence[str] | None) -> list[str]:
 
 
 def _is_empty(cells: pd.Series) -> pd.Series:
+    if pd.api.types.is_numeric_dtype(cells):
+        return cells.isna()
     return cells.isna() | (cells.astype(str).str.strip() == "")

@@ -64,6 +64,11 @@ class Comparison(NamedTuple):
     freedom: float = np.nan
 
 
+def undefined(note: str, units: int = 0) -> Comparison:
+    """Return a comparison that could not be made, with the reason."""
+    return Comparison(np.nan, np.nan, np.nan, np.nan, units, np.nan, note)
+
+
 def difference(
     first: Sequence[float] | np.ndarray,
     second: Sequence[float] | np.ndarray,
@@ -186,22 +191,6 @@ def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math
     return Comparison(value, value - arm, value + arm, p, units, detectable, "", error, freedom)
 
 
-def detectable(sd: float, units: int, strata: int = 1, power: float = POWER) -> float:
-    """Compute the difference that this many units show with this power; NaN with too few units.
-
-    Of n units in some strata, whose values (or differences between two models, paired) have a
-    standard deviation s within strata, a two-sided test at 5 % shows (t_.975 + t_power) s / sqrt(n)
-    with that power; t has n - strata degrees of freedom (Cohen, Statistical Power Analysis for the
-    Behavioral Sciences, 1988, chapter 2; `detectable` of a comparison is the same for its data).
-    """
-    freedom = units - strata
-    return _steps(freedom, power) * sd / math.sqrt(units) if freedom >= 1 else np.nan
-
-
-def _steps(freedom: float, power: float) -> float:
-    return float(stdtrit(freedom, (1 + LEVEL) / 2) + stdtrit(freedom, power))
-
-
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """Adjust p values so that all comparisons together err in at most 5 % (Holm, 1979).
 
@@ -225,7 +214,9 @@ def holm_by_score(rows: pd.DataFrame, p: pd.Series, score: Sequence[str]) -> np.
         score: the columns that name a score.
     """
     adjusted = np.full(len(rows), np.nan)
-    families = rows[score[0]].str.cat([rows[name] for name in score[1:]], sep="\n")
+    families = rows[score[0]]
+    for name in score[1:]:
+        families = families + "\n" + rows[name]
     families = families.where(rows.category != ALL, ALL)
     for positions in rows.groupby(families.to_numpy()).indices.values():
         adjusted[positions] = holm(p.to_numpy(dtype=float)[positions])

@@ -5,7 +5,7 @@ of columns: `estimate`, `ci_low`, `ci_high` (a 95 % interval), `n`, `p`, `p_adju
 which says why a number is undefined. Frames are of two kinds:
 
 - Outcomes, a row per scored unit, as `bench.outcomes` returns them: `share` and `compare`.
-- Scores, a row per model and what was measured (`model`, `category`, `task`, `metric`, `score`), as
+- Scores, a row per model and measure (`model`, `category`, `task`, `metric`, `score`), as
   `bench.score` and `share` return them, or as you have them from elsewhere: `trend`, `friedman` and
   `correlate`.
 """
@@ -23,7 +23,7 @@ from bench.metrics import friedman as ranking
 from bench.metrics.bootstrap import Limits, Statistic, Totals, estimate, resample
 from bench.metrics.correlation import COEFFICIENTS, correlations
 from bench.metrics.frames import Frame, Table, as_list
-from bench.metrics.significance import Comparison, compare_totals, holm
+from bench.metrics.significance import Comparison, compare_totals, holm, undefined
 from bench.metrics.table import ALL, join_notes
 from bench.metrics.trend import slope_test
 
@@ -46,8 +46,8 @@ def share(
 ) -> pd.DataFrame:
     """Compute the sum of a column divided by the sum of another, with a 95 % interval.
 
-    The interval is that of the score tables: clusters, such as scenes, are resampled with all their
-    rows, within strata.
+    The interval is made as in the score tables: clusters, such as scenes, are resampled with all
+    their rows, within strata.
 
     Args:
         frame: outcomes, or any frame with these columns.
@@ -117,15 +117,16 @@ def compare(
     The test is paired: both models' rows of a cluster are resampled together.
 
     Args:
-        between: the column of what is compared: `model`, or `prompts` for example.
+        between: the column that names the two sides: `model`, or `prompts` for example.
         by: the columns that name a group; pairs are of rows of one group.
         frame, column, of, cluster, stratum, mean_over, limits, crossed: as in `share`.
 
     Returns:
         The columns of `by`, `first` and `second` (two values of `between`), `estimate` (the share
-        of the first less that of the second) with `ci_low` and `ci_high`, `p` (for no difference,
-        two-sided), `p_adjusted` (for all rows, by Holm's method), `detectable` (the difference that
-        such data show in four of five samples), `n` (items that both have), `clusters` and `note`.
+        of the first less the share of the second) with `ci_low` and `ci_high`, `p` (for no
+        difference, two-sided), `p_adjusted` (for all rows, by Holm's method), `detectable` (the
+        difference that such data show in four of five samples), `n` (items that both have),
+        `clusters` and `note`.
 
     Raises:
         BadInput: as in `share`, an item that a model has twice, or fewer than two models.
@@ -152,9 +153,7 @@ def compare(
             "give the items a column `item_id`"
         )
     keys = list(dict.fromkeys([*groups, *names]))
-    table.check_unique(
-        [between, *keys], f"name what differs in `between`, or keep one row of each {between}"
-    )
+    table.check_unique([between, *keys], "name in by=[...] the column in which these rows differ")
     if table.rows[between].nunique() < 2:
         raise BadInput(
             f"{table.name}, column `{between}`: holds {table.rows[between].iloc[0]!r} alone; "
@@ -182,8 +181,7 @@ def _compare_pair(
     second_sums = sides[1][["top", "bottom", "missing"]].add_suffix("_second")
     both = sides[0].join(second_sums, how="inner")
     if both.empty:
-        nothing = (math.nan,) * 4
-        return Comparison(*nothing, 0, math.nan, "no item in common"), 0, ""
+        return undefined("no item in common"), 0, ""
     # A unit without a value of one of the two does not count for the other.
     both["missing"] |= both.missing_second
     sums = ["top", "bottom", "top_second", "bottom_second"]
@@ -244,13 +242,14 @@ def trend(
         )
     if "model" in table.rows:
         table.check_unique(
-            [*groups, "model"], "name what differs in by=[...], such as category, task and metric"
+            [*groups, "model"],
+            "name in by=[...] the columns in which these rows differ, such as task and metric",
         )
     rows = []
     for keys, index in table.groups(groups):
         known = index[values[index].notna()]
         at = np.log2(sizes[known]) if per_doubling else sizes[known]
-        tested = Comparison(*[math.nan] * 4, len(known), math.nan, f"fewer than two values of {x}")
+        tested = undefined(f"fewer than two values of {x}")
         if len(known) and np.ptp(at) > 0:
             tested = slope_test(at.to_numpy(), values[known].to_numpy())
         missing = len(index) - len(known)
@@ -294,7 +293,7 @@ def friedman(
     Args:
         scores: a row per model and block: `score` (or `estimate`).
         blocks: the columns that name a block, such as `["category", "task"]`.
-        treatments: the column of what is ranked.
+        treatments: the column that names the ranked models.
         ascending: whether rank 1 is for the lowest score.
 
     Raises:
@@ -322,7 +321,8 @@ def friedman(
     table = Table(scores, "scores")
     table.check_filled(*columns, treatments)
     table.check_unique(
-        [*columns, treatments], "name what differs in blocks=[...], or keep the rows of one metric"
+        [*columns, treatments],
+        "name in blocks=[...] the column in which these rows differ, or keep one metric",
     )
     table = table.single_rows(columns)
     texts = table.rows[[*columns, treatments]].astype(str)
@@ -403,20 +403,23 @@ def correlate(
     sides = []
     for table in tables:
         table.check_filled(*keys)
-        table.check_unique(keys, "name what differs in on=[...], or keep one row of each")
+        table.check_unique(keys, "name in on=[...] the column in which these rows differ")
         single = table.single_rows(keys)
         sides.append(single.rows[keys].astype(str).assign(score=single.scores()))
     both = sides[0].merge(sides[1], on=keys, suffixes=("_a", "_b"))
     if both.empty:
         raise BadInput(
-            f"{tables[0].name} and {tables[1].name}: no two rows have the same {', '.join(keys)}"
+            f"{tables[0].name} and {tables[1].name}: no two rows have the same {', '.join(keys)}; "
+            "name fewer columns in on=[...]"
         )
+    alone = len(sides[0]) + len(sides[1]) - 2 * len(both)
+    lost = f"{alone} rows without a partner are left out" if alone else ""
     rows = []
     for values, index in Table(both).groups(groups):
         part = both.loc[index]
         names = ("the first score", "the second score")
         for result in correlations(part.score_a.to_numpy(), part.score_b.to_numpy(), names):
-            rows.append((*values, *result))
+            rows.append((*values, *result[:-1], join_notes(result.reason, lost)))
     columns = [*groups, "coefficient", *INTERVAL, "p", "n", "note"]
     results = pd.DataFrame(rows, columns=columns)
     results.insert(list(results).index("p") + 1, "p_adjusted", np.nan)
@@ -446,7 +449,8 @@ def agreement(
 
     Raises:
         BadInput: a column that is not there, fewer than two raters, an item that a rater has rated
-            twice, an unknown measurement, or a rating that is no number where one is needed.
+            twice, an unknown measurement, or a rating that is no number if the measurement
+            needs numbers.
 
     Examples:
         >>> import pandas as pd
@@ -495,10 +499,10 @@ def _units(
     mean_over: str | None,
     crossed: str,
 ) -> pd.DataFrame:
-    """Return what is resampled of each row of a frame.
+    """Return the sums and units of each row of a frame.
 
     Returns:
-        `top` and `bottom`, the numbers whose sums are divided; whether the row has none (`missing`,
+        `top` and `bottom`, the numbers to add up and divide; whether the row has none (`missing`,
         both are then 0); the `stratum` and `cluster`; the `part` that has a share of its own; and,
         if there is a second thing that was sampled, `crossed`, and `within`, its stratum.
     """

@@ -20,7 +20,7 @@ from bench.data import spread_evenly
 from bench.run import run_json
 from bench.run.execute import Replies, replies_of
 from bench.run.plan import Plan, Requests
-from bench.run.prepare import models, prepare
+from bench.run.respondents import respondents
 from bench.run.results import short_name
 from bench.scorers.base import VERBS, Scorer
 from bench.scorers.local import hub
@@ -172,14 +172,14 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         BadInput: an option, the data or the model is wrong.
         NotApplicable: the model cannot be asked the tasks.
     """
-    config, plan, folder = prepare(
-        RunConfig.of({"benchmark": benchmark, "model": model, **options})
-    )
-    about = run_json.existing_run(folder, plan, config, "nothing is written") or {}
-    specs = {"model": config.model, "judge": plan.asked["judge"]}
+    config = RunConfig.of({"benchmark": benchmark, "model": model, **options})
+    plan = Plan.make(config, run_json.in_folder(config.out))
+    config, folder = plan.config, plan.folder
+    about = run_json.existing_run(plan, "nothing is written")
+    specs = {"model": config.model, "judge": config.judge or ""}
     # Formulas and files, which read no tokens.
     free: dict[str, Scorer] = {}
-    for role, lazy in zip(specs, models(config, specs["judge"]), strict=True):
+    for role, lazy in zip(specs, respondents(config), strict=True):
         if lazy and scorers.split_kind(specs[role])[0] in ("simulated", *scorers.FILES):
             free[role] = lazy.load()
     requests = _requests(plan, about, free, specs, partial)
@@ -212,12 +212,12 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         _part(task, role, count, rates.get(role), prices.get(role))
         for (task, role), count in counts.items()
     ]
-    judge = plan.asked["judge"]
+    judge = config.judge
     return Estimate(
         plan.benchmark,
         config.name or short_name(config.as_model or config.model),
         short_name(config.as_judge or judge) if judge else "",
-        plan.asked["repeats"],
+        config.repeats,
         parts,
         prices,
         [*notes, *_how(rates, prices, counts)],

@@ -1,4 +1,4 @@
-"""The replies and outcomes of several runs, each in one frame: what statistics begin with."""
+"""The replies and outcomes of several runs, each in one frame: where statistics begin."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from bench.run.results import Run, check_preset, labels, open_runs
 
 
 def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame:
-    """List what each reply of some runs is worth: a row per scored unit, with columns of numbers.
+    """List the outcomes of some runs: a row per scored unit, with columns of numbers.
 
     A unit is a reply in CBBQ and NLI-CoAL, an instance and a task in McBE. Fields of the items are
     a merge away: `outcomes.merge(run.items[["item_id", "topic"]])`.
@@ -22,9 +22,9 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
 
     Returns:
         `model`, `benchmark`, `prompts` (the name of the prompt set), `run` (its folder),
-        `category`, `task`, `item_id`, `repeat`, `cluster` and `stratum` (what intervals resample,
-        and within what), and the numbers of the benchmark: see "Statistics" in the documentation,
-        or `help(bench.metrics.cbbq.outcomes)` and the same of `nli_coal` and `mcbe`.
+        `category`, `task`, `item_id`, `repeat`, `cluster` and `stratum` (intervals resample
+        clusters within strata), and the numbers of the benchmark: see `docs/statistics.md`, or
+        `help(bench.metrics.cbbq.outcomes)` and the same of `nli_coal` and `mcbe`.
 
     Raises:
         BadInput: a folder or pattern without a run, an unknown preset, or a benchmark of another
@@ -56,7 +56,7 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
 
 
 def answers(*runs: Run | str | Path) -> pd.DataFrame:
-    """List the replies of some runs: prompt, response, what was read in it, and its verdict.
+    """List the replies of some runs: prompt, response, the parsed answer, and its verdict.
 
     Args:
         runs: as in `outcomes`.
@@ -80,7 +80,7 @@ def answers(*runs: Run | str | Path) -> pd.DataFrame:
 
 
 def _with_run(table: pd.DataFrame, run: Run, name: str) -> pd.DataFrame:
-    """Put the columns that say whose rows these are before the others."""
+    """Put the columns that name the run before the others."""
     about = {
         "model": name,
         "benchmark": run.benchmark,

@@ -36,7 +36,7 @@ from bench.core.text import sentences
 from bench.data import OWN_SAMPLES
 from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample
 from bench.metrics.headline import LOW_VALIDITY, TOLD, listing, percent, phrase, short_title
-from bench.metrics.significance import Comparison, compare_resamples, format_p, holm_by_score
+from bench.metrics.significance import compare_resamples, format_p, holm_by_score, undefined
 from bench.metrics.table import ALL, Headline, join_notes
 from bench.metrics.trend import NOISE, slope_test, slopes
 from bench.run import evaluate_all
@@ -326,7 +326,7 @@ def trends(series: Series) -> pd.DataFrame:
     for name, models in series.items():
         for place in sorted({place for sized in models for place in sized.replicates}):
             known = defined(models, place)
-            over = items = Comparison(np.nan, np.nan, np.nan, np.nan, 0, np.nan, TOO_FEW)
+            over = items = undefined(TOO_FEW)
             lost = ""
             if len(known) > 1:
                 sizes = [sized.billions for sized in known]
