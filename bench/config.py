@@ -209,7 +209,7 @@ class Where(Options):
     """Address of a Dask scheduler whose workers run the model, like tcp://HOST:8786; default: it
     runs here."""
 
-    resources: Mapping[str, float] | None = None
+    resources: Mapping[str, Annotated[float, Field(gt=0)]] | None = None
     """Resources that a Dask worker needs per block of requests, like GPU=1; default: none."""
 
     limits: Limits = Limits()
