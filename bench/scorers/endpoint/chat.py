@@ -163,21 +163,15 @@ class Chat:
     def read(self, request: Request, choice: dict[str, Any]) -> Answer:
         """Read the answer to a request; one that is refused has an error.
 
-        A text that is longer than what was asked for is cut.
-
         Raises:
             Broken: it cannot be read.
         """
-        if request.verb == "choose":
-            try:
-                return self._letter(choice, request.options)
-            except Broken:
-                raise
-            except Unanswered as failure:
-                return Answer("", error=str(failure))
         reason = choice.get("finish_reason")
         cut = reason == "length" if isinstance(reason, str) else None
         try:
+            if request.verb == "choose":
+                cut = None
+                return self._letter(choice, request.options)
             text = responses.text_of(choice)
         except Broken:
             raise
@@ -185,7 +179,7 @@ class Chat:
             return Answer("", error=str(failure), cut=cut)
         if len(text) > (most := LONGEST_TOKEN * self._most_tokens(request)):
             text, cut = text[:most], True
-        # Where a server keeps the thought apart, a reply that ended in it is empty.
+        # A server that keeps thoughts apart sends an empty reply if it ended in its thought.
         in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
         opened = in_thought or self.thoughts == OPENED
         error = unfinished_thought(text, opened, cut, responses.MORE_TOKENS)
