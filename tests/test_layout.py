@@ -26,7 +26,7 @@ NOTEBOOKS = sorted([*HOME.glob("notebooks/*.ipynb"), *HOME.glob("notebooks/curat
 BESIDE = sorted((HOME / "notebooks").rglob("*.py"))
 ROOMS = re.findall(
     r"\w+",
-    "core benchmarks data tasks scorers train records metrics figures config run export "
+    "core config benchmarks data tasks scorers train records metrics figures run export "
     "analyses show report cli",
 )
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]
@@ -124,6 +124,19 @@ GONE = re.findall(
 def test_what_was_taken_out_of_the_package_stays_out(name):
     places = {part.removesuffix(".py") for path in MODULES for part in path.relative_to(HOME).parts}
     assert name not in places
+
+
+def test_the_options_of_a_run_are_described_once():
+    fields = {
+        node.name
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+        for line in node.body
+        if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "max_new_tokens"
+    }
+    # A request has its own limit, as have requests that are decoded together, and a release's.
+    assert fields == {"RunConfig", "Request", "Decoding", "Script"}
 
 
 def test_no_text_is_marked_for_translation():

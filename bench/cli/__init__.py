@@ -178,7 +178,7 @@ def requests(
     options = read_options(given)
     if not options.get("as_model"):
         raise BadInput("Missing option '--as-model': the model's name at the service")
-    config = RunConfig.of(benchmark=benchmark, **options)
+    config = RunConfig.of({"benchmark": benchmark, **options})
     written, state = batch.write(config, results, Path(out).expanduser(), url or batch.CHAT)
     for file in written:
         counts = ", ".join(f"{task} {n:,}" for task, n in file.tasks.items())

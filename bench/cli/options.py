@@ -9,22 +9,9 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from bench.config import RunConfig
+from bench.config import LIMITS, Limits, RunConfig, as_flag, of_command
 from bench.core.errors import BadInput
 
-# The limits of endpoints are options of their own.
-LIMITS = {
-    "concurrency": (int, "Concurrent requests to an endpoint; default: 8."),
-    "timeout": (float, "Seconds that an endpoint may take per request; default: 120."),
-    "budget_requests": (
-        int,
-        "Send endpoints at most N requests in all, repeated ones included; default: no budget.",
-    ),
-    "budget_tokens": (
-        int,
-        "Let endpoints read and write at most N tokens in all, then end; default: no budget.",
-    ),
-}
 # The options of `bench run` by the heading that they have in the help, in its order.
 GROUPS: Mapping[str, Sequence[str]] = {
     "Options": (
@@ -83,33 +70,30 @@ def _run_parameters() -> list[inspect.Parameter]:
     """
     parameters = []
     groups = {name: title for title, group in GROUPS.items() for name in group}
-    for name in [*RunConfig.model_fields, *LIMITS]:
-        extra: dict[str, Any] = {}
-        if name in LIMITS:
-            kind, help = LIMITS[name]
-        elif name in ("benchmark", "limits"):
-            continue
-        else:
-            extra, field = RunConfig.extra(name), RunConfig.model_fields[name]
-            types, help = [field.annotation, *get_args(field.annotation)], field.description or ""
-            # What typer parses: a list of texts like NAME=VALUE, a text, or a number.
-            if "=" in extra["metavar"]:
-                kind = list[str]
-            elif name in READERS or str in types:
-                kind = str
-            else:
-                kind = next(type for type in (bool, int, float) if type in types)
-        spelling = extra.get("flag") or f"--{name.replace('_', '-')}"
-        metavar = extra.get("metavar") or ("" if kind is bool else "TEXT" if kind is str else "N")
-        spelled = typer.Option(
-            spelling, metavar=metavar, help=help, show_default=False, rich_help_panel=groups[name]
+    fields = {**RunConfig.model_fields, **{name: Limits.model_fields[name] for name in LIMITS}}
+    for name in (name for name in fields if name not in ("benchmark", "limits")):
+        annotation, metavar = fields[name].annotation, of_command(name)["metavar"]
+        # What typer parses: a list of texts like NAME=VALUE, a text, or a number.
+        types = [annotation, *get_args(annotation)]
+        kind: Any = next((type for type in (bool, int, float) if type in types), str)
+        if "=" in metavar:
+            kind = list[str]
+        elif name in READERS:
+            kind = str
+        metavar = metavar or ("" if kind is bool else "TEXT" if kind is str else "N")
+        described = typer.Option(
+            as_flag(name),
+            metavar=metavar,
+            help=fields[name].description,
+            show_default=False,
+            rich_help_panel=groups[name],
         )
         parameters.append(
             inspect.Parameter(
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=False if kind is bool else None,
-                annotation=Annotated[kind if kind is bool else kind | None, spelled],
+                annotation=Annotated[kind if kind is bool else kind | None, described],
             )
         )
     return parameters
@@ -133,7 +117,9 @@ def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in given.items()
         if value is not None and value is not False and value not in ("", [])
     }
-    return options | {"limits": {n: options.pop(n) for n in LIMITS if n in options}}
+    options |= {"limits": {n: options.pop(n) for n in LIMITS if n in options}}
+    RunConfig.of(options, command=True)
+    return options
 
 
 def listed(names: str) -> list[str] | None:

@@ -73,7 +73,8 @@ def write(out: Path, **options: Any) -> list[Path]:
         BadInput: an option is wrong, or needs more than one request per question.
     """
     # Simulated respondents can be asked everything, and are not asked here.
-    config = RunConfig.of(benchmark="cbbq", model="simulated:", read="letters", **options)
+    given = {"benchmark": "cbbq", "model": "simulated:", "read": "letters", **options}
+    config = RunConfig.of(given)
     plan = Plan.make(config)
     stages = plan.requests(("choose", "generate"), ("letters",), (), partial=False).stages
     if len(stages) > 1:

@@ -62,7 +62,6 @@ class _Asked(_Part):
     seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
     read: Way | None
     dtype: str | None
-    max_new_tokens: Positive | None
     prompts: str
     wording_hash: str
     data_sha256: str

@@ -26,23 +26,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import ValidationError, create_model
 
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
-from bench.config import RunConfig, explain
+from bench.config import Generation, Options, RunConfig, explain
 from bench.core.errors import BadInput, closest, expected, quoted
 from bench.data import readers
 from bench.data.readers import as_path
-from bench.run import PRESETS, path_slug
-from bench.run.results import check_preset, short_name
+from bench.run import path_slug
+from bench.run.results import short_name
 from bench.scorers.endpoint import keys as key_names
-from bench.scorers.options import GENERATION, GenerationOptions, Limits
 from bench.tasks.nli_labels import label_order
 
 KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "keys")
 # Options of a run that a study sets by itself, or leaves to the command.
-NOT_IN_A_STUDY = RunConfig.fields_with("outside_studies")
+NOT_IN_A_STUDY = ("benchmark", "model", "name", "out", "trust_remote_code", "keys")
 # Options that are merged name by name if they are given in several places.
 MERGED = ("settings", "template_arguments", "request_fields", "limits")
 # Notebooks to learn from, which show no runs of a study.
@@ -51,9 +50,9 @@ TUTORIALS = ("00_start",)
 LARGEST = 2**31 - 1
 
 # Options of runs in a study: of all runs, of a variant, or of a model.
-StudyOptions: type[BaseModel] = create_model(  # type: ignore[call-overload]
+StudyOptions: type[Options] = create_model(  # type: ignore[call-overload]
     "StudyOptions",
-    __config__=ConfigDict(extra="forbid", strict=True),
+    __base__=Options,
     **{
         name: (field.annotation, field)
         for name, field in RunConfig.model_fields.items()
@@ -147,7 +146,7 @@ class Study:
             options["name"] = model.name
         if not scorers.writes_replies(model.model):
             # Sampling is an option of language models, which others in the study may be.
-            shared = set(GENERATION) - set(model.options)
+            shared = set(Generation.model_fields) - set(model.options)
             options = {name: value for name, value in options.items() if name not in shared}
         own = {key_names.host_of(model.model): model.key} if model.key else {}
         specs = [other.model for other in self.models]
@@ -369,14 +368,14 @@ class _Reader:
             try:
                 parsed = StudyOptions.model_validate(given or {})
             except ValidationError as error:
-                raise BadInput(explain(error, "key", [*more, *StudyOptions.model_fields])) from None
+                allowed = [*more, *StudyOptions.model_fields]
+                raise BadInput(explain(error, allowed, "key")) from None
             options = {name: getattr(parsed, name) for name in given or {}}
+            if "limits" in options:
+                options["limits"] = options["limits"].model_dump(exclude_unset=True)
             for name, value in options.items():
                 if isinstance(value, int) and abs(value) > LARGEST:
                     raise BadInput(f"{name}: {quoted(value)} is more than {LARGEST:,}")
-            check_preset(options.get("preset", PRESETS[0]))
-            Limits.of(options.get("limits"))
-            GenerationOptions.of({name: options[name] for name in GENERATION if name in options})
             if "judge" in options:
                 options["judge"] = self.model(options["judge"])
             names = options.get("label_names")

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import records
+from bench.config import Limits
 from bench.core.errors import CONTINUES, AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.core.progress import progress, say
 from bench.report.study import Study, StudyModel, Variant
 from bench.run import Estimate, estimate, evaluate, processes
 from bench.scorers import FILES, split_kind
-from bench.scorers.budget import Budget
-from bench.scorers.options import Limits
+from bench.scorers.budget import Budget, budgets_of
 
 # The budgets of each cell, by its place.
 Budgets = Mapping[tuple[str, str], tuple[Budget, ...]]
@@ -49,7 +49,7 @@ def budgets(plan: Study) -> Budgets:
     """Return the budgets of each cell by its place: the study's, its variant's and its model's."""
 
     def own(options: Mapping[str, Any], owner: str) -> tuple[Budget, ...]:
-        return Limits.of(options.get("limits"), owner, len(plan.models)).budgets
+        return budgets_of(Limits.of(options.get("limits")), owner, len(plan.models))
 
     of_study = own(plan.options, "the study")
     of_variants = {variant.key: own(variant.options, variant.title) for variant in plan.variants}

@@ -88,7 +88,7 @@ def evaluate(
         BadInput: an option, the data or the model is wrong, or not as in `like`.
         RunFailed: the model did not answer.
     """
-    config = RunConfig.of(benchmark=benchmark, model=model, **options)
+    config = RunConfig.of({"benchmark": benchmark, "model": model, **options})
     config, plan, folder = ready = prepare(config, like)
     cluster = Cluster(config.scheduler, config.resources) if config.scheduler else None
     asked, judge = models(config, plan.asked["judge"], cluster)

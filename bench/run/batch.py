@@ -6,17 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.config import RunConfig
+from bench.config import Generation, RunConfig
 from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.core.progress import say
 from bench.data.readers import as_path
 from bench.run.execute import Replies, position_of
 from bench.run.plan import Plan, Requests
-from bench.run.results import check_preset
 from bench.scorers.base import Answer, Scorer
 from bench.scorers.endpoint.batch import Batch
-from bench.scorers.options import GenerationOptions
 from bench.tasks.request import Request
 
 CHAT = "/v1/chat/completions"
@@ -107,7 +105,6 @@ def write(
         BadInput: an option or a result is wrong; nothing is written.
         NotApplicable: a batch cannot do a task.
     """
-    check_preset(config.preset)
     source = as_path(results) if results else None
     if source and not source.exists():
         raise BadInput(f"--results {results}: no such file or folder")
@@ -118,7 +115,7 @@ def write(
     plan = Plan.make(config.model_copy(update={**nobody, "as_model": None, "as_judge": None}))
     batches = [Batch(source, config.as_model or "", config.generation)]
     if config.as_judge and plan.asked["judge"]:
-        thinking = GenerationOptions(thinking_tokens=config.thinking_tokens)
+        thinking = Generation(thinking_tokens=config.thinking_tokens)
         batches.append(Batch(source, config.as_judge, thinking))
     plan = replace(plan, asked={**plan.asked, **names})
     spelt = "--judge MODEL", "--as-judge NAME"

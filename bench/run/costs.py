@@ -172,7 +172,9 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         BadInput: an option, the data or the model is wrong.
         NotApplicable: the model cannot be asked the tasks.
     """
-    config, plan, folder = prepare(RunConfig.of(benchmark=benchmark, model=model, **options))
+    config, plan, folder = prepare(
+        RunConfig.of({"benchmark": benchmark, "model": model, **options})
+    )
     about = run_json.existing_run(folder, plan, config, "nothing is written") or {}
     specs = {"model": config.model, "judge": plan.asked["judge"]}
     # Formulas and files, which read no tokens.

@@ -75,9 +75,6 @@ class Plan:
     @classmethod
     def make(cls, config: RunConfig, recorded: Mapping[str, Any] | None = None) -> "Plan":
         """Plan a run; `recorded` is what was asked in the run that it continues or repeats."""
-        for name in ("limit", "repeats", "max_new_tokens"):
-            if (value := getattr(config, name)) is not None and value < 1:
-                raise BadInput(f"--{name.replace('_', '-')} {value}: has to be at least 1")
         benchmark, model, judge = resolve(config.benchmark), config.model, config.judge
         base = config.base
         names = tasks.chosen(benchmark, config.tasks)
@@ -145,7 +142,11 @@ class Plan:
             "categories": list(config.categories) if config.categories else None,
             "tasks": names,
             "settings": settings,
-            **{name: getattr(config, name) for name in config.fields_with("asked")},
+            "limit": config.limit,
+            "repeats": config.repeats,
+            "seed": config.seed,
+            "read": config.read,
+            "dtype": config.dtype,
             "max_new_tokens": max_new_tokens,
             "prompts": prompt_set.label,
             "wording_hash": digest(prompt_set.tables),

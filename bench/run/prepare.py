@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 
 from bench import records, scorers
 from bench.benchmarks import resolve
-from bench.config import RunConfig
+from bench.config import Generation, RunConfig
 from bench.core import places
 from bench.core.errors import BadInput
 from bench.run import repeating
 from bench.run.cluster import Cluster, RemoteScorer
 from bench.run.execute import Lazy
 from bench.run.plan import Plan
-from bench.run.results import Run, check_preset, path_slug
+from bench.run.results import Run, path_slug
 from bench.scorers.base import Scorer
+from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.local import hub
-from bench.scorers.options import GenerationOptions, Limits
 
 
 class Prepared(NamedTuple):
@@ -40,8 +40,6 @@ def prepare(config: RunConfig, like: Run | None = None) -> Prepared:
     Raises:
         BadInput: an option, the data or the model is wrong, or not as in `like`.
     """
-    check_preset(config.preset)
-    Limits.of(config.limits)
     key_names.check(config.keys or {}, [config.model, config.judge])
     # A run that is continued keeps its settings: another preset only scores it otherwise.
     before = like.about if like else {}
@@ -87,11 +85,15 @@ def models(
 ) -> tuple[Lazy, Lazy | None]:
     """Return the model, and the judge if some task needs one, both to be loaded when needed."""
     keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
-    limits = Limits.of(config.limits)._asdict()  # the judge shares the budgets
+    # The judge shares the budgets.
+    limits = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
 
-    def lazy(model: str, generation: GenerationOptions, **of_model: Any) -> Lazy:
+    def lazy(model: str, generation: Generation, **of_model: Any) -> Lazy:
         options: dict[str, Any] = {
-            **{option: getattr(config, option) for option in config.fields_with("loads")},
+            "device": config.device,
+            "dtype": config.dtype,
+            "batch_tokens": config.batch_tokens,
+            "trust_remote_code": config.trust_remote_code,
             **of_model,
             "generation": generation.changed(),
         }
@@ -112,7 +114,7 @@ def models(
         return model, None
     # A judge needs room for its thoughts too, and otherwise grades as it is.
     thinking = config.thinking_tokens if scorers.writes_replies(judge) else None
-    generation = GenerationOptions(thinking_tokens=thinking)
+    generation = Generation(thinking_tokens=thinking)
     # A model that judges itself is loaded once.
     is_same = (judge, config.as_judge) == (config.model, config.as_model)
     is_same = is_same and generation == config.generation

@@ -19,6 +19,7 @@ import pandas as pd
 
 from bench import records
 from bench.benchmarks import module
+from bench.config import PRESETS
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
 from bench.core.numbers import decimals
@@ -37,7 +38,6 @@ LEAST_LETTER_MASS = 0.1
 NOISE = 1e-9
 # The source of the package's own prompts.
 OUR_WORDING = "bias-workbench"
-PRESETS = ("robust", "official", "paper")
 
 
 class Note(NamedTuple):

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bench.config import Generation, Limits
 from bench.core.errors import BadInput, expected
 from bench.data.readers import as_path
 from bench.scorers.base import Answer, Model, Scorer
@@ -16,7 +17,6 @@ from bench.scorers.endpoint import keys as key_names
 from bench.scorers.local import hub
 from bench.scorers.local.file_hash import fingerprint
 from bench.scorers.local.hub import locate
-from bench.scorers.options import GenerationOptions, Limits
 from bench.tasks.nli_labels import label_order
 
 __all__ = [
@@ -50,8 +50,8 @@ def load(
     batch_tokens: int | None = None,
     trust_remote_code: bool = False,
     label_names: Sequence[str] = (),
-    limits: Mapping[str, float | None] | None = None,
-    generation: Mapping[str, Any] | None = None,
+    limits: Limits | Mapping[str, Any] | None = None,
+    generation: Generation | Mapping[str, Any] | None = None,
     keys: Mapping[str, str] | None = None,
     revision: str | None = None,
     base: str | None = None,
@@ -71,9 +71,9 @@ def load(
         label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier or a file of
             predictions mean.
         limits: of an endpoint, like `{"concurrency": 16}`; see
-            `bench.scorers.options.Limits`.
+            `bench.config.Limits`.
         generation: like `{"temperature": 0}`; see
-            `bench.scorers.options.GenerationOptions`.
+            `bench.config.Generation`.
         keys: environment variables with the keys of endpoints, by host, like
             `{"api.deepseek.com": "DEEPSEEK_API_KEY"}`; see `bench.scorers.endpoint.keys`.
         revision: branch, tag or commit of a Hub model, as in NAME@REVISION. Default: `main`.
@@ -87,7 +87,7 @@ def load(
     model = hub.at_revision(model, revision)
     check(model)
     order = label_order(label_names)
-    options = GenerationOptions.of(generation)
+    options = Generation.of(generation)
     kind, rest = split_kind(model)
     if kind and base:
         raise hub.no_adapter(model, base)

@@ -4,6 +4,7 @@ import copy
 from multiprocessing.sharedctypes import RawArray
 from typing import Self
 
+from bench.config import Limits
 from bench.core.errors import BudgetSpent
 
 
@@ -60,3 +61,11 @@ class Budget:
         if self.owner:
             name, option = f"{name} of {self.owner}", "give more in its limits"
         return f"the budget of {most:,} {name} is spent; {option}"
+
+
+def budgets_of(limits: Limits, owner: str = "", places: int = 1) -> tuple[Budget, ...]:
+    """Return the budgets that limits share, or else one for their own numbers."""
+    numbers = limits.budget_requests, limits.budget_tokens
+    if limits.budgets or numbers == (None, None):
+        return limits.budgets
+    return (Budget(*numbers, owner, places),)

@@ -127,12 +127,7 @@ def way(
     Args:
         read: how a choice is read, one of `READ`; by default what the model does best.
         verbs, reads: what the model can do, and how it can be read, the best first.
-
-    Raises:
-        BadInput: an unknown `read`.
     """
-    if read is not None and read not in READ:
-        raise BadInput(expected(read, READ, "way to read answers"))
     verbs_of = module("tasks", benchmark).verbs
     ways: Sequence[str | None] = [read] if read else reads or [None]
     for how in ways:

@@ -160,7 +160,7 @@ BAD_RUNS = [
     ("cbbq", "--categories gendr", "category of cbbq 'gendr' is unknown"),
     ("cbbq", "--preset best", "preset 'best' is unknown; allowed: robust"),
     ("cbbq", "--format xml", "--format: format 'xml' is unknown"),
-    ("cbbq", "--read minds", "way to read answers 'minds' is unknown"),
+    ("cbbq", "--read minds", "--read 'minds' is unknown; allowed: text, letters, options"),
     ("cbbq", "--limit 0", "--limit 0: has to be at least 1"),
     ("cbbq", "--data nowhere", "nowhere: no such folder or file (--data)"),
     ("cbbq", "--prompts nowhere.toml", "nowhere.toml: no such file of prompts"),

@@ -127,7 +127,7 @@ WRONG = [
     ("explore:", "00_start:", "`analyses: 00_start`: is a notebook to learn from"),
     ("explore:", "Explore:", "`analyses: Explore`: is no name of a notebook"),
     ("options:", "keys: [a]\noptions:", "key `keys`: expected HOST: NAME of an environment"),
-    ("top_p: 0.9", "top_p: 9", "key `options`: --top-p 9.0: has to be above 0 and at most 1"),
+    ("top_p: 0.9", "top_p: 9", "key `options`: top_p 9: has to be at most 1"),
 ]
 
 

@@ -42,7 +42,7 @@ def lines_of(*paths: Path | str) -> list[dict[str, Any]]:
 
 
 def write(results: str, out: str, benchmark: str, **options: Any) -> Any:
-    config = RunConfig.of(benchmark=benchmark, as_model=NAME, **options)
+    config = RunConfig.of({"benchmark": benchmark, "as_model": NAME, **options})
     return batch.write(config, results, Path(out))
 
 

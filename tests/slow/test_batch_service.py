@@ -59,7 +59,7 @@ def test_a_batch_gets_the_scores_of_a_run_of_the_same_server(
         "max_new_tokens": 8,
     }
     live = evaluate("cbbq", f"openai:{name}@{url}", out="live", name="served", **options)
-    config = RunConfig.of(benchmark="cbbq", as_model=name, **options)
+    config = RunConfig.of({"benchmark": "cbbq", "as_model": name, **options})
     for stage in ("1", "2"):
         (written,), _ = batch.write(config, "results" if stage == "2" else "", Path("ask.jsonl"))
         results = Path("results", f"{stage}.jsonl")

@@ -34,13 +34,12 @@ def test_a_model_is_asked_in_a_way_that_it_has(case):
 @pytest.mark.parametrize(
     ("call", "arguments", "message"),
     [
-        (tasks.way, ("mcbe", "ss", "words", (), ()), "allowed: text, letters, options"),
         (tasks.settings, ("mcbe", {"x": "y"}, "robust"), "--set x=y: setting of mcbe 'x' is"),
         (tasks.settings, ("mcbe", {"bos": "x"}, "robust"), "--set bos=x: value of bos 'x' is"),
         (prompt_sets.load, ("mcbe", "no.toml"), "no.toml: no such file of prompts"),
     ],
 )
-def test_unknown_tasks_ways_settings_and_files_are_refused(call, arguments, message, refusal):
+def test_unknown_tasks_settings_and_files_are_refused(call, arguments, message, refusal):
     assert message in refusal(call, *arguments)
     assert tasks.chosen("nli_coal", ["ns", "ps"]) == ["ps", "ns"]
 

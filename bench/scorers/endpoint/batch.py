@@ -13,13 +13,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.data.readers import read_json_lines
 from bench.scorers.base import Answer, digest
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import OPENED, Chat, thoughts_in
 from bench.scorers.endpoint.responses import Broken, Refusal, Unanswered, at
-from bench.scorers.options import GenerationOptions
 from bench.tasks.request import Request
 
 # Services take ids of 6 to 64 letters, digits, hyphens and underscores.
@@ -37,7 +37,7 @@ class Batch:
     verbs: tuple[str, ...] = ("choose", "generate")
     reads: tuple[str, ...] = ("text", "letters")
 
-    def __init__(self, source: Path | None, name: str, generation: GenerationOptions) -> None:
+    def __init__(self, source: Path | None, name: str, generation: Generation) -> None:
         self.source, self.chat = source, Chat(name, generation)
         self.lacks = {"nll": "a batch tells no probabilities of a text's tokens"}
         self._names: list[str] = []

@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.base import Answer, messages
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.responses import LIKELIEST, NO_LOGPROBS, Broken, Refusal, Unanswered
-from bench.scorers.options import GenerationOptions
 from bench.tasks.replies import THINKS, closes_unopened, split_thought, unfinished_thought
 from bench.tasks.request import Request, Turns
 
@@ -59,7 +59,7 @@ class Chat:
         key: removed from texts.
     """
 
-    def __init__(self, name: str, options: GenerationOptions, key: str = "") -> None:
+    def __init__(self, name: str, options: Generation, key: str = "") -> None:
         self.name, self.options, self._key = name, options, key
         self.likeliest, self.bounded = LIKELIEST[0], 0
         self.thoughts = ""
@@ -96,7 +96,7 @@ class Chat:
         options = self.options
         max_tokens = self._most_tokens(request)
         if request.of_judge:  # decodes greedily, and does not see the model's system message
-            options = GenerationOptions(temperature=0.0, thinking_tokens=options.thinking_tokens)
+            options = Generation(temperature=0.0, thinking_tokens=options.thinking_tokens)
         return {
             "model": self.name,
             "messages": messages(request.turns, options.system),
@@ -216,12 +216,12 @@ def thoughts_in(choice: dict[str, Any]) -> str:
     return IN_REPLIES if split.thought or not split.closed else ""
 
 
-def _sampling(options: GenerationOptions) -> dict[str, float]:
+def _sampling(options: Generation) -> dict[str, float]:
     values = {"temperature": options.temperature, "top_p": options.top_p}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _of_every_request(options: GenerationOptions) -> dict[str, Any]:
+def _of_every_request(options: Generation) -> dict[str, Any]:
     off = {"enable_thinking": False} if options.thinking_tokens == 0 else {}
     template = {**off, **options.template_arguments}
     return {**({TEMPLATE: template} if template else {}), **options.request_fields}

@@ -24,11 +24,12 @@ from urllib.request import proxy_bypass
 
 import openai
 
+from bench.config import Limits
 from bench.core.errors import BadInput, BudgetSpent, RunFailed
 from bench.core.progress import say
 from bench.scorers.base import BROKEN_ANSWER
+from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint.responses import Broken, Refusal, Retry, Unanswered
-from bench.scorers.options import Limits
 
 # Failures after which a request is given up; fewer if it is the only one, as before a run.
 TRIES = 10
@@ -69,6 +70,7 @@ class Client:
     def __init__(self, url: str, key: str, limits: Limits) -> None:
         self.url, self.limits, self._key = url, limits, key
         self.requests = self.prompt_tokens = self.reply_tokens = 0
+        self.budgets = budgets_of(limits)
         proxy = proxy_variable(url)
         self.by_proxy = f"; the environment variable {proxy} names a proxy" if proxy else ""
 
@@ -136,7 +138,7 @@ class Client:
         Raises:
             BudgetSpent: a budget is spent.
         """
-        for budget in self.limits.budgets:
+        for budget in self.budgets:
             budget.take_request()
         self.requests += 1
 
@@ -144,7 +146,7 @@ class Client:
         """Count the tokens that the server read and wrote."""
         self.prompt_tokens += prompt
         self.reply_tokens += reply
-        for budget in self.limits.budgets:
+        for budget in self.budgets:
             budget.add_tokens(prompt + reply)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import openai
 from openai import HttpxBinaryResponseContent
 
+from bench.config import Generation, Limits
 from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
 from bench.scorers.base import (
@@ -42,7 +43,6 @@ from bench.scorers.endpoint.responses import (
     Unanswered,
     at,
 )
-from bench.scorers.options import GenerationOptions, Limits
 from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request, Turns
 
@@ -79,7 +79,7 @@ class Endpoint(Model):
         rest: str,
         limits: Limits,
         key_variables: Mapping[str, str],
-        generation: GenerationOptions,
+        generation: Generation,
     ) -> None:
         self.name, self.url = keys.parse(rest)
         self.host = keys.host_of(f"openai:{rest}")

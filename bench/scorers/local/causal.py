@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from transformers import StopStringCriteria
 
+from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.base import (
     Answer,
@@ -25,7 +26,6 @@ from bench.scorers.local.device import Placement
 from bench.scorers.local.generation import Generator, StopRule, take_steps
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.spelling import spell
-from bench.scorers.options import GenerationOptions
 from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
 from bench.tasks.request import Request, Turns
 
@@ -43,7 +43,7 @@ class Causal(LocalModel):
         tokenizer: Any,
         where: Placement,
         identity: dict[str, Any],
-        generation: GenerationOptions,
+        generation: Generation,
     ) -> None:
         super().__init__(network, tokenizer, where, identity)
         self.generation = generation

@@ -19,10 +19,10 @@ from typing import Any
 import jinja2
 import jinja2.meta
 
+from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.scorers.base import messages
-from bench.scorers.options import GenerationOptions
 from bench.tasks.replies import closing_tag, opened_tag
 from bench.tasks.request import Turns
 
@@ -63,9 +63,7 @@ class ChatFormatter:
             that a run that is continued later has the same prompts.
     """
 
-    def __init__(
-        self, model: str, tokenizer: Any, n_trailing: int, generation: GenerationOptions
-    ) -> None:
+    def __init__(self, model: str, tokenizer: Any, n_trailing: int, generation: Generation) -> None:
         self.model, self.tokenizer, self._n_trailing = model, tokenizer, n_trailing
         added = tokenizer.added_tokens_decoder.values()
         names = {token.content for token in added if token.special}

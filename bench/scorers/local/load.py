@@ -10,6 +10,7 @@ from tqdm.auto import tqdm
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 from transformers import modeling_gguf_pytorch_utils as gguf_utils
 
+from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.base import Model
 from bench.scorers.local.causal import Causal
@@ -18,7 +19,6 @@ from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Masked, MultipleChoice
 from bench.scorers.local.hub import Location, base_of, check_files, check_pointers
-from bench.scorers.options import GenerationOptions
 
 # The progress bar of GGUF files ignores transformers' settings; disable=None shows it on a terminal
 # only.
@@ -48,7 +48,7 @@ def load(
     where: Placement,
     trust_remote_code: bool,
     label_names: Sequence[str],
-    generation: GenerationOptions,
+    generation: Generation,
     base_model: str | None = None,
 ) -> Model:
     """Load the causal, masked, multiple-choice or classification model at `files`.

@@ -27,6 +27,7 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from bench.config import Generation
 from bench.core.errors import RunFailed
 from bench.core.files import atomic_path
 from bench.core.locks import lock
@@ -36,7 +37,6 @@ from bench.scorers.local.causal import Causal
 from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement, threads
 from bench.scorers.local.logprobs import padded
-from bench.scorers.options import GenerationOptions
 from bench.scorers.stand_ins import (
     SIZES,
     VERSION,
@@ -72,11 +72,9 @@ class Tiny(Model):
     verbs: tuple[str, ...] = VERBS
     reads: tuple[str, ...] = Causal.reads
 
-    def __init__(
-        self, spec: str, where: Placement, generation: GenerationOptions | None = None
-    ) -> None:
+    def __init__(self, spec: str, where: Placement, generation: Generation | None = None) -> None:
         self.recipe, self.where = parse_recipe(spec), where
-        self.generation = generation or GenerationOptions()
+        self.generation = generation or Generation()
 
     def describe(self) -> dict[str, Any]:
         # The revision is of the names of the weight files, and the content of carried ones.
