@@ -1,12 +1,12 @@
-"""Read and write the folder of a run: `run.json`, `items.parquet` and `records/*.parquet`.
+"""Read and write the folder of a run: `run.json`, `items.parquet` and the records.
 
-Records have one row per request and are written in shards, each to a temporary name that is then
-renamed. Scores are computed from these rows; `scores.json` is a copy for other programs, which
-nothing here reads.
+While a run is asked, every answer becomes a line of `answers.jsonl`. When all requests are
+answered, `records.parquet` is written, with a row per request in the order of the plan. `run.json`
+notes its SHA-256, and `answers.jsonl` is removed. So if there is an `answers.jsonl`, it alone
+counts. Runs of version 0.2 have files `records/*.parquet` instead.
 
-The footer of a file holds a seal: the run and shard that it belongs to, and a checksum of all its
-bytes. Parquet's own page checksums do not cover the footer, where a changed byte can turn a text
-into a null without an error. A file without a seal is refused.
+Scores are computed from the records; `scores.json` is a copy for other programs, which nothing here
+reads.
 """
 
 import hashlib
@@ -14,18 +14,18 @@ import io
 import json
 import os
 import zlib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from bench.core.errors import BadInput, RunFailed, explained, quoted
+from bench.core.errors import BadInput, explained
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.locks import HELD, Held, lock
 from bench.core.progress import say
@@ -49,45 +49,36 @@ SCHEMA = pa.schema(
         ("valid", pa.bool_()),
         ("error", pa.string()),
         ("seconds", pa.float64()),
-        # Whether the reply was cut off at its limit of tokens; null where that is not known.
+        # Whether the reply was cut off at its limit of tokens; null if that is not known.
         ("cut", pa.bool_()),
-        # Position of the request in the plan; similar prompts are asked together in any order.
-        ("place", pa.int64()),
     ]
 )
-RUN_JSON, ITEMS = "run.json", "items.parquet"
-SCORES = "scores.json"
-JOURNAL, LOCK = "journal.jsonl", ".lock"
+# Position of a request in the plan; similar prompts are asked together in another order.
+PLACE = "place"
+LINE_SCHEMA = SCHEMA.append(pa.field(PLACE, pa.int64()))
+# Identifies a request of a run, and its answer.
+KEYS = ["task", "item_id", "request", "repeat"]
+RUN_JSON, ITEMS, SCORES = "run.json", "items.parquet", "scores.json"
+ANSWERS, RECORDS = "answers.jsonl", "records.parquet"
+LOCK = ".lock"
 LOCKS = (LOCK, LOCK + HELD)
 # Environment variable with the file in which `note_opened` lists runs.
 OPENED_RUNS = "BENCH_OPENED_RUNS"
-SEAL = b"bench.seal"
-# What identifies an answer in the records of a run.
-KEYS = ["task", "item_id", "request", "repeat"]
-# Stands for the checksum while it is computed.
-NO_CHECKSUM = b"00000000"
-# Shard and position of a request, the hash of its prompt, and its answer: see `Journal.add`.
-_JOURNAL_LINE = TypeAdapter(
-    tuple[int, int, str, str, list[float] | None, str, float, bool | None],
-    config=ConfigDict(strict=True),
-)
 
 
 class Damaged(Exception):
-    """A file whose content is not what was written; the message says why."""
+    """A file with other content than was written; the message says why."""
 
 
 @contextmanager
 def run_lock(folder: Path) -> Iterator[str]:
     """Lock the folder of a run for writing until the block ends or this process dies.
 
-    Yields why this process may not write there, "" if it may. A folder that was created for this
-    and in which no run was begun is removed again.
+    Yields why this process may not write there, "" if it may. A folder in which no run was begun is
+    removed again.
     """
     refusal = ""
     with ExitStack() as stack:
-        if not folder.exists():
-            stack.callback(_remove_empty, folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock(folder / LOCK))
@@ -102,11 +93,7 @@ def run_lock(folder: Path) -> Iterator[str]:
             if not refusal and not (folder / RUN_JSON).is_file():
                 with suppress(OSError):
                     (folder / LOCK).unlink(missing_ok=True)
-
-
-def _remove_empty(folder: Path) -> None:
-    with suppress(OSError):
-        folder.rmdir()
+                    folder.rmdir()
 
 
 def note_opened(folder: Path) -> None:
@@ -116,14 +103,19 @@ def note_opened(folder: Path) -> None:
             stream.write(f"{folder.resolve()}\n")
 
 
-def _write_json(path: Path, content: Any) -> None:
-    with explain_write_errors(path):
-        atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
-
-
 def write_run_json(folder: Path, about: dict[str, Any]) -> None:
     """Write `run.json`."""
     _write_json(folder / RUN_JSON, about)
+
+
+def write_scores(folder: Path, scores: dict[str, Any]) -> None:
+    """Write `scores.json`."""
+    _write_json(folder / SCORES, scores)
+
+
+def _write_json(path: Path, content: Any) -> None:
+    with explain_write_errors(path):
+        atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
@@ -153,99 +145,15 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no value of JSON")
 
 
-def shard_path(folder: Path, number: int) -> Path:
-    """Return the file of shard `number`, counted from 0."""
-    return folder / "records" / f"{number:06d}.parquet"
-
-
-def write_shard(folder: Path, number: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write a complete shard."""
-    table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
-    _write(table, shard_path(folder, number), f"{_identity(read_run_json(folder))} {number}")
-
-
-def missing_shards(folder: Path, sizes: Mapping[int, int]) -> dict[int, str]:
-    """Find the shards that have to be asked: number to why its file is damaged, "" without a file.
-
-    Args:
-        sizes: the number of rows of each shard.
-    """
-    missing, identity = {}, _identity(read_run_json(folder))
-    for number, expected in sizes.items():
-        path = shard_path(folder, number)
-        try:
-            with _opened(path, f"{identity} {number}") as file:
-                n_rows = file.metadata.num_rows
-            if n_rows != expected:
-                missing[number] = f"it has {n_rows} rows, not {expected}"
-        except FileNotFoundError:
-            missing[number] = ""
-        except Damaged as damage:
-            missing[number] = str(damage)
-        except OSError as error:
-            raise RunFailed(f"{path}: cannot be read ({error.strerror or error})") from None
-    return missing
-
-
-def set_aside(folder: Path, number: int, reason: str) -> None:
-    """Rename a damaged shard, so that it is asked again; the folder has to be locked."""
-    path = shard_path(folder, number)
-    aside = path.with_name(f"{path.name}.damaged")
-    with explain_write_errors(aside):
-        os.replace(path, aside)
-    say(
-        f"{path}: is no complete record file of this run ({reason}); it is moved to {aside.name}, "
-        "and asked again"
-    )
-
-
-def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
-    """Read all records of a run in the order of the plan; `BadInput` if a file is not its own.
-
-    Args:
-        prompts: whether to read `prompt` and `prompt_hash` too, which are most of a run's size.
-    """
-    left_out = () if prompts else ("prompt", "prompt_hash")
-    names = [name for name in SCHEMA.names if name not in left_out]
-    frame: pd.DataFrame = _read_shards(folder, names).to_pandas()
-    frame = frame.sort_values("place", kind="stable", ignore_index=True)
-    return frame.drop(columns="place")
-
-
-def count(folder: Path) -> int:
-    """Count the answers of a run by the footers of its files; damaged files count as empty."""
-    n = 0
-    for path in (folder / "records").glob("*.parquet"):
-        with suppress(OSError, pa.ArrowException):
-            n += pq.read_metadata(path).num_rows
-    return n
-
-
-def is_complete(folder: Path) -> bool:
-    """Return whether every request of the run is answered; False where there is no run."""
-    try:
-        return len(_read_shards(folder, ["place"])) == read_run_json(folder)["requests"]
-    except BadInput:
-        return False
-
-
-def count_cut_off(folder: Path) -> dict[str, int]:
-    """Count by task the replies that were cut off at their limit of tokens."""
-    rows = _read_shards(folder, ["task", "cut"]).to_pylist()
-    return dict(Counter(row["task"] for row in rows if row["cut"]))
-
-
 def write_items(folder: Path, about: dict[str, Any], items: pd.DataFrame) -> None:
-    """Write the items of the run `about` beside the records, so that scoring needs no data set."""
-    table = pa.Table.from_pandas(items, preserve_index=False)
-    _write(table, folder / ITEMS, f"{ITEMS} {_identity(about)}")
+    """Write the items of a run, which scoring needs beside the records, and then its `run.json`."""
+    _write_table(folder, ITEMS, pa.Table.from_pandas(items, preserve_index=False), about)
 
 
 def has_items(folder: Path, items: pd.DataFrame) -> bool:
     """Return whether exactly these items are stored, undamaged."""
     try:
-        with _opened(folder / ITEMS, *_owners_of_items(folder)) as file:
-            return bool(file.read().equals(pa.Table.from_pandas(items, preserve_index=False)))
+        return _read_table(folder, ITEMS).equals(pa.Table.from_pandas(items, preserve_index=False))
     except (Damaged, OSError):
         return False
 
@@ -253,12 +161,7 @@ def has_items(folder: Path, items: pd.DataFrame) -> bool:
 def read_items(folder: Path) -> pd.DataFrame:
     """Read the items of a run, as `bench.data.frame` made them."""
     try:
-        with _opened(folder / ITEMS, *_owners_of_items(folder)) as file:
-            items: pd.DataFrame = file.read(use_threads=False).to_pandas()
-            is_owned = _owner(file) != ITEMS
-        answered = () if is_owned else _read_shards(folder, ["item_id"])["item_id"].to_pylist()
-        if others := set(answered) - set(items.item_id):
-            raise Damaged(f"it has no item {quoted(min(others))}, which the records answer")
+        items: pd.DataFrame = _read_table(folder, ITEMS).to_pandas()
     except (Damaged, OSError) as error:
         raise BadInput(
             f"{folder / ITEMS}: is missing or damaged ({error}); start its `bench run` again, "
@@ -267,131 +170,165 @@ def read_items(folder: Path) -> pd.DataFrame:
     return items
 
 
-def text_hash(text: str) -> str:
-    """Return a short hash of a text, such as a reply, to notice when it is another one."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
+    """Read the answers of a run in the order of the plan; `BadInput` if the file is damaged.
 
-
-def write_scores(folder: Path, scores: dict[str, Any]) -> None:
-    """Write `scores.json`."""
-    _write_json(folder / SCORES, scores)
-
-
-class Journal:
-    """Answers that come one at a time, kept until their shard is written.
-
-    One line per answer, with a checksum: a line that was cut off or changed is no answer. The file
-    is removed when the block that it was opened for ends without an error.
+    Args:
+        prompts: whether to read `prompt` and `prompt_hash` too, which are most of a run's size.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "records" / JOURNAL
-        self._known: dict[tuple[int, int, str], list[Any]] = {}
-        self._file: BinaryIO | None = None
-        for text in self.path.read_bytes().split(b"\n") if self.path.is_file() else ():
-            checksum, _, line = text.partition(b" ")
-            if checksum == b"%08x" % zlib.crc32(line):
-                with suppress(ValidationError):
-                    shard, position, prompt_hash, *answer = _JOURNAL_LINE.validate_json(line)
-                    self._known[shard, position, prompt_hash] = answer
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._file:
-            with suppress(OSError):  # a full disk, which `add` has reported
-                self._file.close()
-        if kind is None:
-            with explain_write_errors(self.path):
-                self.path.unlink(missing_ok=True)
-
-    def get(self, shard: int, position: int, prompt_hash: str) -> list[Any] | None:
-        """Return the answer to the request at `position` of `shard`, if it had the same prompt."""
-        return self._known.get((shard, position, prompt_hash))
-
-    def add(self, shard: int, position: int, prompt_hash: str, answer: Sequence[Any]) -> None:
-        """Keep the values of an answer."""
-        line = json.dumps([shard, position, prompt_hash, *answer]).encode()
-        with explain_write_errors(self.path):
-            if self._file is None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self.path.open("ab")
-                self._file.write(b"\n")  # the last line may have been cut off
-            self._file.write(b"%08x %b\n" % (zlib.crc32(line), line))
-            self._file.flush()  # to the system, where it outlives this process
-
-
-def _read_shards(folder: Path, names: Sequence[str]) -> pa.Table:
-    """Read columns of all shards, one after the other."""
-    schema = pa.schema([SCHEMA.field(name) for name in names])
-    tables: list[pa.Table] = []
-    identity = _identity(read_run_json(folder))
-    for path in sorted((folder / "records").glob("[0-9]*.parquet")):
-        if not path.stem.isdecimal():  # a copy that somebody made
-            continue
-        try:
-            with _opened(path, f"{identity} {int(path.stem)}") as file:
-                tables.append(file.read(names, use_threads=False).cast(schema))
-        except (Damaged, OSError) as error:
-            raise BadInput(
-                f"{path}: is not a complete record file ({error}); start its `bench run` again, "
-                "which moves it aside and asks it anew"
-            ) from None
-    if not tables:
+    left_out = () if prompts else ("prompt", "prompt_hash")
+    try:
+        table = _read_answers(folder, [name for name in SCHEMA.names if name not in left_out])
+    except (Damaged, OSError) as error:
+        raise BadInput(
+            f"{folder / RECORDS}: is damaged ({error}); start its `bench run` again, which moves "
+            "it aside and asks again"
+        ) from None
+    if not len(table):
         raise BadInput(
             f"{folder}: holds no records yet; start its `bench run` again to continue it"
         )
-    return pa.concat_tables(tables)
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
 
 
-def _identity(about: dict[str, Any]) -> str:
-    """Hash who was asked what; a judge may be added later, so it is no part of this."""
-    asked = {k: v for k, v in about["asked"].items() if v is not None and "judge" not in k}
-    return text_hash(json.dumps([about["benchmark"], asked], sort_keys=True, ensure_ascii=False))
-
-
-def _owners_of_items(folder: Path) -> tuple[str, str]:
-    """Return what the seal of a run's items may name; version 0.1 did not seal whose they are."""
-    return f"{ITEMS} {_identity(read_run_json(folder))}", ITEMS
-
-
-def _write(table: pa.Table, path: Path, owner: str) -> None:
-    """Write a table with a seal: its owner, and the checksum of the file's bytes."""
-    seal = f"{owner} ".encode() + NO_CHECKSUM
-    metadata = {**(table.schema.metadata or {}), SEAL: seal}
-    buffer = io.BytesIO()
-    pq.write_table(table.replace_schema_metadata(metadata), buffer, compression="zstd")
-    before, _, after = buffer.getvalue().rpartition(seal)
-    checksum = _checksum(buffer.getvalue(), seal)
-    with explain_write_errors(path), atomic_path(path) as draft:
-        draft.write_bytes(before + seal.removesuffix(NO_CHECKSUM) + checksum + after)
-
-
-@contextmanager
-def _opened(path: Path, *owners: str) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file; `Damaged` if it is not what was written for one of `owners`."""
-    content = path.read_bytes()
+def count(folder: Path) -> int:
+    """Count the answers of a run; 0 if they are damaged."""
     try:
-        with pq.ParquetFile(pa.BufferReader(content)) as file:
-            seal = (file.metadata.metadata or {}).get(SEAL)
-            if not seal:
-                raise Damaged("it has no checksum")
-            if seal not in content or _checksum(content, seal) != seal[-8:]:
-                raise Damaged("its bytes are not those that were written")
-            if _owner(file) not in owners:
-                raise Damaged("it is another run's, or has another place in it")
-            yield file
+        return len(read(folder, prompts=False))
+    except BadInput:
+        return 0
+
+
+def is_complete(folder: Path) -> bool:
+    """Return whether every request of the run is answered; False if there is no run."""
+    try:
+        requests = read_run_json(folder)["requests"]
+    except BadInput:
+        return False
+    return not (folder / ANSWERS).exists() and count(folder) == requests
+
+
+def files(folder: Path) -> list[Path]:
+    """List the files that hold a run: what was asked, the items and the answers."""
+    names = (RUN_JSON, ITEMS, ANSWERS, RECORDS)
+    own = [folder / name for name in names if (folder / name).is_file()]
+    return [*own, *_of_version_0_2(folder)]
+
+
+def reopen(folder: Path) -> pd.DataFrame:
+    """Prepare `answers.jsonl` for more answers; return those that are there, without prompts.
+
+    A damaged `records.parquet` is moved aside. The folder has to be locked.
+    """
+    if not (folder / ANSWERS).exists():
+        path, table = folder / RECORDS, SCHEMA.empty_table()
+        aside = path.with_name(f"{path.name}.damaged")
+        try:
+            table = _read_answers(folder, SCHEMA.names)
+        except Damaged as damage:
+            with explain_write_errors(aside):
+                os.replace(path, aside)
+            say(f"{path}: is damaged ({damage}); it is moved to {aside.name}, and asked again")
+        lines = [_line({**row, PLACE: place}) for place, row in enumerate(table.to_pylist())]
+        with explain_write_errors(folder / ANSWERS):
+            atomic_write(folder / ANSWERS, "".join(lines))
+    names = [*KEYS, "prompt_hash", "response", "error"]
+    answers: pd.DataFrame = _read_answers(folder, names).to_pandas()
+    return answers
+
+
+def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Add answers to `answers.jsonl`: rows of `LINE_SCHEMA`."""
+    path = folder / ANSWERS
+    with explain_write_errors(path), path.open("ab") as file:
+        file.write("".join(map(_line, rows)).encode())
+        file.flush()  # to the system, where they outlive this process
+        if len(rows) > 1:  # a block of a local model is worth waiting for the disk
+            os.fsync(file.fileno())
+
+
+def finish(folder: Path, about: dict[str, Any], keys: Sequence[tuple[Any, ...]]) -> None:
+    """Write `records.parquet`, with the answers in the order of `keys`, and end `answers.jsonl`."""
+    table = _read_answers(folder, SCHEMA.names)
+    numbers = _row_numbers(table)
+    _write_table(folder, RECORDS, table.take([numbers[key] for key in keys]), about)
+    with explain_write_errors(folder / ANSWERS):
+        (folder / ANSWERS).unlink()
+
+
+def _line(row: dict[str, Any]) -> str:
+    """Return an answer as JSON with a checksum, on a line of its own also after half a line."""
+    text = json.dumps(row, ensure_ascii=False)
+    return f'\n{{"crc32": {zlib.crc32(text.encode())}, "answer": {text}}}\n'
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    """Return the answer in a line; None if the line is empty, was cut off or changed."""
+    try:
+        content = json.loads(line)
+        row: dict[str, Any] = content["answer"]
+        text = json.dumps(row, ensure_ascii=False)
+        return row if content["crc32"] == zlib.crc32(text.encode()) else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _read_answers(folder: Path, names: Sequence[str]) -> pa.Table:
+    """Read columns of all answers, from the file that counts; without one there are none."""
+    with suppress(FileNotFoundError), (folder / ANSWERS).open("rb") as file:
+        rows = filter(None, map(_row, file))
+        tables = [LINE_SCHEMA.empty_table()]
+        while some := list(islice(rows, 10_000)):
+            tables.append(pa.Table.from_pylist(some, LINE_SCHEMA))
+        table = pa.concat_tables(tables)
+        # The last answer to a request counts.
+        last = pa.array(list(_row_numbers(table).values()), pa.int64())
+        return table.take(last).sort_by(PLACE).select(names)
+    with suppress(FileNotFoundError):
+        return _read_table(folder, RECORDS, names)
+    if not (shards := _of_version_0_2(folder)):
+        return SCHEMA.empty_table().select(names)
+    try:
+        return pq.read_table(shards, columns=[*names, PLACE]).sort_by(PLACE).select(names)
+    except (pa.ArrowException, ValueError) as error:
+        raise BadInput(f"{folder / 'records'}: cannot be read ({_first_line(error)})") from None
+
+
+def _of_version_0_2(folder: Path) -> list[Path]:
+    """List the files with the answers of a run of version 0.2."""
+    return sorted((folder / "records").glob("[0-9]*.parquet"))
+
+
+def _row_numbers(table: pa.Table) -> dict[tuple[Any, ...], int]:
+    """Return the number of the last row of each request."""
+    keys = zip(*(table[name].to_pylist() for name in KEYS), strict=True)
+    return {key: number for number, key in enumerate(keys)}
+
+
+def _write_table(folder: Path, name: str, table: pa.Table, about: dict[str, Any]) -> None:
+    """Write a Parquet file of a run, and note its SHA-256 in `run.json`."""
+    buffer, path = io.BytesIO(), folder / name
+    pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
+    with explain_write_errors(path), atomic_path(path) as draft:
+        draft.write_bytes(buffer.getvalue())
+    sha256 = hashlib.sha256(buffer.getvalue()).hexdigest()
+    about["files"] = {**about.get("files", {}), name: sha256}
+    write_run_json(folder, about)
+
+
+def _read_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file of a run; `Damaged` if it is not the file that `run.json` notes."""
+    content = (folder / name).read_bytes()
+    sha256 = hashlib.sha256(content).hexdigest()
+    # Version 0.2 noted no hash.
+    if read_run_json(folder).get("files", {}).get(name, sha256) != sha256:
+        raise Damaged("its bytes are not those that were written")
+    try:
+        return pq.read_table(pa.BufferReader(content), columns=columns, use_threads=False)
     except (pa.ArrowException, ValueError, OSError) as error:
-        raise Damaged(" ".join(str(error).split()) or type(error).__name__) from None
+        raise Damaged(_first_line(error)) from None
 
 
-def _owner(file: pq.ParquetFile) -> str:
-    """Return the owner that a file's seal names."""
-    return bytes(file.metadata.metadata[SEAL][:-9]).decode()
-
-
-def _checksum(content: bytes, seal: bytes) -> bytes:
-    """Compute the checksum of a file as if its seal held none."""
-    before, _, after = content.rpartition(seal)
-    return b"%08x" % zlib.crc32(before + seal[:-8] + NO_CHECKSUM + after)
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

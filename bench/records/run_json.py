@@ -163,8 +163,6 @@ class RunJson(_Part):
     touched: list[_Concerned]
     probe: list[_Probed]
     requests: Count
-    shard: Positive
-    order: Literal["prompt"]
     folder: str
     data: _Data
     wording: _Wording
@@ -174,6 +172,7 @@ class RunJson(_Part):
     git_commit: str | None
     when: Annotated[str, AfterValidator(_with_zone)]
     workers: list[dict[str, Any]] = []
+    files: dict[str, str] = {}
 
     @model_validator(mode="after")
     def _is_as_asked(self) -> Self:

@@ -249,9 +249,7 @@ def _opened_runs(target: Path) -> Path:
 
 
 def _of_run(folder: Path) -> str:
-    names = (records.RUN_JSON, records.ITEMS)
-    files = [*(folder / name for name in names), *sorted((folder / "records").glob("*.parquet"))]
-    return _hash_files(folder, [file for file in files if file.is_file()])
+    return _hash_files(folder, records.files(folder))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Run a benchmark: plan the requests, ask those without a record, write them shard by shard.
+"""Run a benchmark: plan the requests, and ask those without a record.
 
 result = evaluate("cbbq", "tiny:s", limit=20)
 result.scores()
@@ -59,8 +59,6 @@ __all__ = [
     "table",
 ]
 
-# Requests per shard; a killed run loses at most the answers of one.
-SHARD = 256
 # Items per category and task that are enough to show what a known bias looks like.
 KNOWN_BIAS_LIMIT = 400
 
@@ -111,16 +109,13 @@ def evaluate(
             loaded = [model.load() if model and model.loaded else None for model in (asked, judge)]
             batch.check(requests, *loaded)
         if about is None:
-            shard = cluster.shard_size(SHARD, requests.total) if cluster else SHARD
             if like:
                 for role, scorer in (("model", new_model), ("judge", new_judge)):
                     if isinstance(scorer, Model):
                         scorer.resume(like.about[role] or {})
                     if scorer:
                         repeating.check_scorer(like.about, role, scorer.describe())
-                # What is computed together moves the last digits of numbers.
-                shard = like.about["shard"]
-            about = run_json.begin_run(folder, plan, config, new_model, new_judge, requests, shard)
+            about = run_json.begin_run(folder, plan, config, new_model, new_judge, requests)
             if like:
                 for sentence in repeating.other_conditions(like.about, about):
                     say(f"not as in {like.folder}: {sentence}")
@@ -196,7 +191,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
     say(f"repeating {run.folder}: {run.benchmark}, {given['model']}; records go to {folder}")
     again = evaluate(**{**given, "out": folder, "like": run})
-    if any((run.folder / "records").glob("*.parquet")):
+    if records.count(run.folder):
         difference = repeating.difference(run.records, again.records)
         say(f"{folder}: compared with {run.folder}, {difference}")
     return again

@@ -34,9 +34,6 @@ CONNECT = 10.0
 EVERY, PATIENCE = 5.0, 3600.0
 # Shards per worker that are sent at a time: one that it computes, and one that waits.
 AHEAD = 2
-# Each worker should get this many shards, so that all are busy to the end; but shards of fewer
-# requests than this are too small.
-SHARDS_PER_WORKER, SMALLEST = 4, 32
 # Number of a task that is about a model, not about a shard.
 NO_SHARD = -1
 
@@ -182,13 +179,6 @@ class Cluster:
         """Add a model to those that workers keep; `RemoteScorer` asks it."""
         self.models.append((model, json.dumps(options, sort_keys=True)))
         return self.models[-1]
-
-    def shard_size(self, largest: int, requests: int) -> int:
-        """Choose the number of requests per shard, so that all workers have some to do."""
-        if self._client is None:  # nothing is asked on the cluster
-            return largest
-        enough = requests // (SHARDS_PER_WORKER * max(self._count_workers()[0], 1))
-        return min(largest, max(SMALLEST, enough))
 
     def run(self, tasks: Iterable[tuple[int, ShardTask]]) -> Iterator[tuple[int, ShardResult]]:
         """Do tasks on workers, and yield each result with the task's number as it comes.
@@ -364,16 +354,16 @@ class RemoteScorer(Model):
         return self._run_one(probe=tuple(languages)).probe
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        return next(answers for _, answers in self.answer_shards({0: requests}))
+        return next(answers for _, answers in self.answer_blocks([requests]))
 
-    def answer_shards(
-        self, shards: Mapping[int, Sequence[Request]]
+    def answer_blocks(
+        self, blocks: Sequence[Sequence[Request]]
     ) -> Iterator[tuple[int, list[Answer]]]:
-        """Answer shards in any order; yield the number of each with its answers."""
+        """Answer blocks in any order; yield the number of each with its answers."""
         # `then` is done with, and holds more than has to travel.
         tasks = (
             (number, self._task(requests=[replace(request, then=None) for request in requests]))
-            for number, requests in shards.items()
+            for number, requests in enumerate(blocks)
         )
         for number, result in self._cluster.run(tasks):
             for name in Tally.__slots__:

@@ -22,7 +22,7 @@ from bench.run.execute import Replies, replies_of
 from bench.run.plan import Plan, Requests
 from bench.run.prepare import models, prepare
 from bench.run.results import short_name
-from bench.scorers.base import VERBS, Scorer, digest
+from bench.scorers.base import VERBS, Scorer
 from bench.scorers.local import hub
 from bench.tasks import READ
 from bench.tasks.request import Request
@@ -183,7 +183,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         if lazy and scorers.split_kind(specs[role])[0] in ("simulated", *scorers.FILES):
             free[role] = lazy.load()
     requests = _requests(plan, about, free, specs, partial)
-    replies = _recorded_replies(folder, about, requests)
+    replies = _recorded_replies(folder) if about else {}
     planned = {_key(request): request for request in chain(*requests.stages)}
     counts: dict[tuple[str, str], _Count] = {}
     texts: dict[str, list[str]] = {}
@@ -245,21 +245,11 @@ def _requests(
     return plan.requests(verbs, reads, judge_verbs, partial, lacks)
 
 
-def _recorded_replies(folder: Any, about: Mapping[str, Any], requests: Requests) -> Replies:
-    """Return the replies that a run has, also those of files that are not complete."""
-    replies: Replies = {}
-    if not about:
-        return replies
-    with suppress(BadInput):  # no record yet, or a damaged one, which is asked again
-        replies = replies_of(records.read(folder, prompts=False))
-    journal = records.Journal(folder)
-    for number, shard in chain(*requests.shards(int(about["shard"]))):
-        for position, request in enumerate(shard):
-            shown = None if _key(request) in replies else _shown(request, replies)
-            if shown and (values := journal.get(number, position, digest(shown.text))):
-                response, _, error, *_ = values
-                replies[_key(request)] = None if error else response
-    return replies
+def _recorded_replies(folder: Any) -> Replies:
+    """Return the replies that a run has."""
+    with suppress(BadInput):  # no record yet, or a damaged file, which is asked again
+        return replies_of(records.read(folder, prompts=False))
+    return {}
 
 
 def _shown(request: Request, replies: Replies) -> Request | None:

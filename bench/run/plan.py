@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any, NamedTuple
 
 from bench import data, scorers, tasks
@@ -26,23 +25,6 @@ class Requests(NamedTuple):
     stages: list[list[Request]]
     ways: dict[str, Way]
     left_out: dict[str, str]
-
-    def shards(self, size: int) -> list[list[tuple[int, list[Request]]]]:
-        """Split each stage into numbered shards, which are recorded together.
-
-        Requests whose texts begin alike, which are computed together, stand together.
-        """
-
-        def by_prompt(request: Request) -> tuple[Any, ...]:
-            """Sort what is asked in one call together, and in it texts that begin alike."""
-            return request.of_judge, request.verb, len(request.options), request.text
-
-        numbers = count()
-        stages = [sorted(stage, key=by_prompt) for stage in self.stages]
-        return [
-            [(next(numbers), stage[k : k + size]) for k in range(0, len(stage), size)]
-            for stage in stages
-        ]
 
     @property
     def total(self) -> int:

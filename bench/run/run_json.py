@@ -54,7 +54,6 @@ def existing_run(
     judged = [module("tasks", plan.benchmark).judged(k, now["settings"]) for k in plan.tasks]
     # Without a judge, a task that needs one is asked otherwise.
     if "needed" not in judged and now["judge"] and was.get("judge", "") is None:
-        # The judge's requests come after all others, so the shards stay as they are.
         was |= {name: value for name, value in now.items() if "judge" in name}
     for role in ("model", "judge"):
         # A model of the Hub may be named by the commit that was found before.
@@ -98,7 +97,6 @@ def begin_run(
     model: Scorer,
     judge: Scorer | None,
     requests: Requests,
-    shard: int,
 ) -> dict[str, Any]:
     """Write `items.parquet` and `run.json` of a new run, and return the content of the latter."""
     asked = [request for stage in requests.stages for request in stage if not request.of_judge]
@@ -121,8 +119,6 @@ def begin_run(
         "touched": plan.touched,
         "probe": model.probe(list(languages)) if isinstance(model, Model) and languages else [],
         "requests": requests.total,
-        "shard": shard,
-        "order": "prompt",
         "folder": str(Path.cwd()),  # what relative paths start from
         "data": plan.source.describe(),
         "wording": {
@@ -141,7 +137,6 @@ def begin_run(
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     records.write_items(folder, about, data.frame(list(plan.by_id.values())))
-    records.write_run_json(folder, about)
     return about
 
 

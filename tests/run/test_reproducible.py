@@ -9,7 +9,7 @@ import pytest
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import run
-from bench.run import repeating
+from bench.run import execute, repeating
 from bench.scorers.local.device import threads
 from tests.helpers.checkpoints import characters, save
 from tests.helpers.recorded import columns
@@ -33,11 +33,11 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, run.Run]:
     return {kind: ask(model, kind, folder / "runs" / kind) for kind in KINDS}
 
 
-def ask(model: str, kind: str, out: Path, shard: int = 256, thread: int = 1, **how: Any) -> run.Run:
+def ask(model: str, kind: str, out: Path, block: int = 256, thread: int = 1, **how: Any) -> run.Run:
     benchmark, options = KINDS[kind]
     given = {"categories": ["gender"], "device": "cpu", "seed": 7, **options, **how}
     with threads(thread), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "SHARD", shard)
+        patch.setattr(execute, "BLOCK", block)
         return run.evaluate(benchmark, model, out=out, **given)
 
 
@@ -64,7 +64,7 @@ def within_bounds(name: str, before: run.Run, after: run.Run) -> repeating.Diffe
 
 # Nothing that decides what is asked; in float32 only the order of sums changes.
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [{"batch_tokens": 1}, {"shard": 5}, {"thread": 2}], ids=str)
+@pytest.mark.parametrize("how", [{"batch_tokens": 1}, {"block": 5}, {"thread": 2}], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_computed_otherwise_stays_within_the_bounds(first, tmp_path, kind, how) -> None:
     after = ask(first[kind].model, kind, tmp_path / "other", **how)

@@ -27,8 +27,8 @@ ASK = f"from bench import run; run.evaluate('mcbe', {MODEL!r}, **{ASKED!r}, out=
 
 
 @pytest.fixture(autouse=True)
-def small_shards(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "SHARD", 16)
+def small_blocks(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "BLOCK", 16)
 
 
 def ask(out: str | None = "out", model: str = MODEL, **options) -> run.Run:
@@ -231,29 +231,39 @@ def test_an_answer_that_did_not_come_is_not_graded(stubs) -> None:
     assert cell(scores, category="age", preset="robust").valid_rate == 0.5
 
 
-def test_a_run_that_was_killed_at_any_shard_continues_as_if_it_was_not(monkeypatch) -> None:
-    write = records.write_shard
+@pytest.mark.parametrize("n_blocks", range(5))
+def test_a_run_that_was_killed_at_any_block_continues_as_if_it_was_not(
+    monkeypatch, n_blocks: int
+) -> None:
     judged("undisturbed")
-    expected = columns("undisturbed")
+    expected, add, added = columns("undisturbed"), records.add, []
     of_judge = expected.request.str.startswith("judge")
     assert [value for value, _ in groupby(of_judge)] == [False, True]
-    n_shards = len(list(Path("undisturbed/records").iterdir()))
-    assert n_shards >= 5
-    for last in range(n_shards):
 
-        def killed(folder: Path, number: int, rows: list, last: int = last) -> None:
-            if number == last:
-                raise KeyboardInterrupt
-            write(folder, number, rows)
+    def killed(folder: Path, rows: list) -> None:
+        if len(added) == n_blocks:
+            raise KeyboardInterrupt
+        added.append(rows)
+        add(folder, rows)
 
-        with monkeypatch.context() as patch:
-            patch.setattr(records, "write_shard", killed)
-            with pytest.raises(KeyboardInterrupt):
-                judged(f"killed{last}")
-        with monkeypatch.context() as patch:
-            patch.setattr(run, "SHARD", 5)  # the run keeps its own size of shards
-            judged(f"killed{last}")
-        pd.testing.assert_frame_equal(columns(f"killed{last}"), expected)
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "add", killed)
+        with pytest.raises(KeyboardInterrupt):
+            judged("killed")
+    assert records.count(Path("killed")) == sum(map(len, added))
+    judged("killed")
+    pd.testing.assert_frame_equal(columns("killed"), expected)
+
+
+def test_a_judge_is_added_to_a_finished_run_and_nothing_is_asked_again(stubs) -> None:
+    model, judge = stubs
+    given = {"categories": ["age"], "limit": 2, "settings": {"explanation": "yes"}, "out": "out"}
+    before = run.evaluate("cbbq", MODEL, **given).records
+    n_asked = len(model.asked)
+    rows = run.evaluate("cbbq", MODEL, judge=JUDGE, **given).records
+    assert (len(model.asked), len(judge.asked)) == (n_asked, len(rows) - n_asked)
+    of_model = rows[rows.request != "judge"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(of_model, before)
 
 
 def test_a_judge_that_fails_is_named_and_the_run_continues(stubs, monkeypatch) -> None:
@@ -275,8 +285,7 @@ def test_a_judge_that_fails_is_named_and_the_run_continues(stubs, monkeypatch) -
 
 def test_another_model_or_judge_of_the_name_may_not_continue_a_run(refusal) -> None:
     about = judged().about
-    for path in Path("out/records").iterdir():
-        path.unlink()
+    Path("out/records.parquet").unlink()
     for role in ("model", "judge"):
         records.write_run_json(Path("out"), {**about, role: {**about[role], "revision": "0"}})
         assert refusal(judged).startswith(
