@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bench.data.fetch import WrittenFile
+    from bench.run import Estimate
 
 
 def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
@@ -225,58 +226,57 @@ def _print_scores(run: Any, scores: "pd.DataFrame") -> None:
     console.print(f"records: {_safe(run.folder)}", soft_wrap=True)
 
 
-def estimates(given: Sequence[Any], format: str) -> None:
-    """Print what runs would ask (`bench.run.Estimate`): one by task, several by run."""
+def estimates(given: "Sequence[Estimate]", format: str) -> None:
+    """Print the requests, tokens and costs of runs: of one by task, of several by run."""
     if format == "json":
-        rows = [estimate.as_dict() for estimate in given]
-        _print_json(rows[0] if len(rows) == 1 else rows)
+        runs = [run.as_dict() for run in given]
+        _print_json(runs[0] if len(runs) == 1 else runs)
         return
-    if format != "table":
-        import pandas as pd
-
-        _print_as(pd.DataFrame([row for estimate in given for row in estimate.rows()]), format)
-        return
-    from rich.table import Table
+    import pandas as pd
 
     from bench.run import money, summed
 
     every, first = summed(given), given[0]
-    lines: list[Any] = [(part.task, part.role, part) for part in first.parts]
+    if format != "table":
+        parts = [run.parts.assign(benchmark=run.benchmark, model=run.model) for run in given]
+        _print_as(pd.concat(parts)[["benchmark", "model", *first.parts]], format)
+        return
+    from rich.table import Table
+
     names = ["task", "asked"]
+    lines: list[Any] = [(row.task, row.role, row) for row in first.parts.itertuples()]
     if len(given) > 1:
         names = ["run", "model", "judge"]
-        lines = [(part.benchmark, part.model, part.judge, part.total) for part in given]
+        lines = [(run.benchmark, run.model, run.judge, run.total) for run in given]
     if len(lines) > 1:
         lines.append(("all", *[""] * (len(names) - 1), every.total))
     table = Table(show_edge=False, pad_edge=False)
     for name in names:
         table.add_column(name)
-    shown = ["requests", "recorded", "tokens read", "tokens written"]
-    for name in (*shown, *["costs"] * bool(every.prices)):
+    has_costs = bool(every.parts.cost_low.notna().any())
+    for name in ("requests", "recorded", "tokens read", "tokens written", *["costs"] * has_costs):
         table.add_column(name, justify="right")
     for *texts, part in lines:
-        counts = [f"{part.requests:,}", f"{part.recorded:,}"]
-        counts += [_between(part.tokens_in), _between(part.tokens_out)]
-        if every.prices:
-            counts.append(_between(part.cost, money))
-        table.add_row(*map(_safe, texts), *counts)
+        cells = [f"{part.requests:,.0f}", f"{part.recorded:,.0f}"]
+        cells.append(_between(part.tokens_in_low, part.tokens_in_high))
+        cells.append(_between(part.tokens_out_low, part.tokens_out_high))
+        if has_costs:
+            cells.append(_between(part.cost_low, part.cost_high, money))
+        table.add_row(*map(_safe, texts), *cells)
     console = _console()
     if len(given) == 1:
         judged = f", judged by {first.judge}" if first.judge else ""
-        times = "once" if first.repeats == 1 else f"{first.repeats:,} times"
-        title = f"[bold]{_safe(first.model)}[/] on {first.benchmark}{_safe(judged)}"
-        console.print(f"{title}: asked {times}")
+        console.print(f"[bold]{_safe(first.model)}[/] on {first.benchmark}{_safe(judged)}")
     console.print(table)
     for note in every.notes:
         console.print(_safe(note))
 
 
-def _between(given: Any, form: Callable[[float], str] = "{:,.0f}".format) -> str:
-    """Return a range, one number where both are the same, and a dash for none."""
-    if given is None:
+def _between(low: float, high: float, form: Callable[[float], str] = "{:,.0f}".format) -> str:
+    """Return a range, one number if both are the same, and a dash for none."""
+    if low != low:
         return "—"
-    low, high = map(form, given)
-    return low if low == high else f"{low} to {high}"
+    return form(low) if form(low) == form(high) else f"{form(low)} to {form(high)}"
 
 
 def written(files: "Sequence[WrittenFile]", unit: str) -> None:

@@ -11,7 +11,7 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.core.progress import say
 from bench.data.readers import as_path
-from bench.run.execute import Replies, position_of
+from bench.run.execute import Replies, before_of, key_of
 from bench.run.plan import Plan, Requests
 from bench.scorers.base import Answer, Scorer
 from bench.scorers.endpoint.batch import Batch
@@ -50,14 +50,14 @@ def compare(requests: Requests, model: Scorer | None, judge: Scorer | None, agai
     missing, waiting = [], 0
     unknown = {key for batch in (model, judge) if isinstance(batch, Batch) for key in batch.ids}
     for planned in (request for stage in requests.stages for request in stage):
-        before = planned.task, planned.item_id, planned.after, planned.repeat
+        before = before_of(planned)
         if planned.then and before not in replies:
             waiting += 1
             continue
         request = planned.then(planned, replies[before]) if planned.then else planned
         scorer = judge if planned.of_judge else model
         if request is None:  # the reply that it is about did not come
-            replies[position_of(planned)] = None
+            replies[key_of(planned)] = None
         elif isinstance(scorer, Batch):
             unknown.discard(scorer.id_of(request))
             found = scorer.find(request)
@@ -65,7 +65,7 @@ def compare(requests: Requests, model: Scorer | None, judge: Scorer | None, agai
                 missing.append((scorer, request))
             else:
                 has_reply = isinstance(found, Answer) and not found.error
-                replies[position_of(planned)] = found.response if has_reply else None
+                replies[key_of(planned)] = found.response if has_reply else None
     return State(missing, waiting, sorted(unknown))
 
 
