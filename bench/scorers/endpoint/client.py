@@ -8,7 +8,6 @@ moment, notebooks keep their own loop, and Ctrl-C reaches the thread that waits 
 """
 
 import asyncio
-import ipaddress
 import os
 import random
 import ssl
@@ -20,7 +19,6 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import proxy_bypass
 
 import openai
 
@@ -48,10 +46,12 @@ SILENCE = 5.0
 # The longest body of an answer, unpacked.
 MOST_BYTES = 32 << 20
 # The headers of a request besides its key.
-HEADERS = (
-    "accept accept-encoding connection content-length content-type host transfer-encoding "
-    "user-agent"
-)
+HEADERS = {
+    *("accept", "accept-encoding", "connection", "content-length", "content-type", "host"),
+    "user-agent",
+}
+LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
+PROXIES = ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 
 # Sends the request at a position once, and returns its answer.
 Send = Callable[[openai.AsyncOpenAI, int], Awaitable[Any]]
@@ -61,7 +61,7 @@ class Client:
     """Sends requests to one endpoint, and counts them; tokens are as the server counts them.
 
     Attributes:
-        by_proxy: the variable that names a proxy, for messages about failures; "" without one.
+        by_proxy: the variables that name a proxy, for messages about failures; "" without one.
 
     Args:
         key: sent to the endpoint's own host only; "" for a server that needs none.
@@ -71,8 +71,11 @@ class Client:
         self.url, self.limits, self._key = url, limits, key
         self.requests = self.prompt_tokens = self.reply_tokens = 0
         self.budgets = budgets_of(limits)
-        proxy = proxy_variable(url)
-        self.by_proxy = f"; the environment variable {proxy} names a proxy" if proxy else ""
+        # No proxy can reach a server on this machine.
+        self._is_here = urlsplit(url).hostname in LOOPBACK
+        variables = [] if self._is_here else [name for name in PROXIES if os.environ.get(name)]
+        named = f"; the environment variable {' or '.join(variables)} names a proxy"
+        self.by_proxy = named if variables else ""
 
     def connect(self) -> openai.AsyncOpenAI:
         """Make a client of openai that tries once, and sends no header of the environment."""
@@ -81,14 +84,14 @@ class Client:
             # Redirected requests come through here too. They have no key if they go to another
             # host: httpx has removed it.
             to_own_host = "authorization" in request.headers
-            for name in set(request.headers) - set(HEADERS.split()):
+            for name in set(request.headers) - HEADERS:
                 del request.headers[name]
             request.headers["accept-encoding"] = "gzip"
             if to_own_host and self._key:
                 request.headers["authorization"] = f"Bearer {self._key}"
 
         options: dict[str, Any] = {}
-        if is_loopback(self.url):
+        if self._is_here:
             # Without the proxies of the environment, but with its certificates.
             options = {"trust_env": False, "verify": ssl.create_default_context()}
         try:
@@ -96,19 +99,17 @@ class Client:
                 event_hooks={"request": [keep_headers], "response": [_read]}, **options
             )
         except Exception:  # its kind depends on the proxy, and its message may hold a password
-            proxies = _set_variables("all_proxy", "https_proxy", "http_proxy")
-            if not proxies:
+            if not self.by_proxy:
                 raise
             raise BadInput(
-                f"{self.url}: the environment variable {' or '.join(proxies)} names a proxy that "
-                "cannot be used; allowed are http:// and https://, and after `pip install socksio` "
-                "socks5:// and socks5h://; change or unset it"
+                f"{self.url}{self.by_proxy} that cannot be used; allowed are http:// and https://, "
+                "and after `pip install socksio` socks5:// and socks5h://; change or unset it"
             ) from None
         return openai.AsyncOpenAI(
             base_url=self.url,
             api_key="none",  # it needs one; `keep_headers` decides which key is sent
             max_retries=0,
-            timeout=self.limits.timeout,
+            timeout=None,  # `_Call` limits the time of the whole answer
             http_client=http_client,
         )
 
@@ -254,7 +255,9 @@ class _Call:
                 failure = error
             except Broken as error:
                 answer, broken = error, broken + 1
-                failure = Retry(str(error)) if broken < TRIES_OF_BROKEN else None
+                if broken < TRIES_OF_BROKEN:
+                    await asyncio.sleep(FIRST_WAIT)
+                    continue
             except Unanswered as error:
                 answer = error
             if not failure:
@@ -285,29 +288,6 @@ class _Call:
         self._reasons[k] = reason
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), seconds)
-
-
-def is_loopback(url: str) -> bool:
-    """Tell whether a URL is on this machine, which no proxy can reach."""
-    host = urlsplit(url).hostname or ""
-    try:
-        address = ipaddress.ip_address(host)
-        return address.is_loopback or address.is_unspecified
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-def proxy_variable(url: str) -> str:
-    """Return the environment variable with the proxy for a URL; "" without one."""
-    parts = urlsplit(url)
-    if is_loopback(url) or proxy_bypass(parts.netloc):
-        return ""
-    return next(iter(_set_variables(f"{parts.scheme}_proxy", "all_proxy")), "")
-
-
-def _set_variables(*names: str) -> list[str]:
-    """Return the environment variables of these names, or of their capitals, that are set."""
-    return [name for pair in names for name in (pair, pair.upper()) if os.environ.get(name)]
 
 
 async def _read(response: Any) -> None:

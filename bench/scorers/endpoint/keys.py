@@ -1,16 +1,8 @@
 """Parse the URLs of endpoints, and find the key of each host; a key goes to its own host only.
 
-The key of a host is read from the first of these environment variables:
-
-1. the one that `--key HOST=NAME` (in a study `keys: {HOST: NAME}`) names;
-2. `OPENAI_API_KEY__HOST`, if it is set: the host in capitals, every other character as `_`;
-3. `OPENAI_API_KEY`, for the host of the model only. Where several models run together, as in a
-   study, only if all of them that are endpoints are on one host.
-
-HOST is written as in the endpoint's URL, in lower case, with its port unless that is the default
-of http or https: `api.deepseek.com`, `localhost:8000`. A host without a key gets requests without
-one. Only names of variables are handed on and recorded; the process that sends a key reads it
-itself.
+The key of a host is in the variable that `--key HOST=NAME` names, else in `OPENAI_API_KEY__HOST`,
+else, for the model's host only, in `OPENAI_API_KEY`; see docs/endpoints.md. Only names of variables
+are handed on and recorded; the process that sends a key reads it itself.
 """
 
 import os

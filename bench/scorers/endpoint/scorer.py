@@ -21,28 +21,12 @@ from openai import HttpxBinaryResponseContent
 from bench.config import Generation, Limits
 from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
-from bench.scorers.base import (
-    BROKEN_ANSWER,
-    Answer,
-    Decoding,
-    Model,
-    Options,
-    Tally,
-    each,
-    option_matrix,
-)
+from bench.scorers import base
+from bench.scorers.base import Answer, Decoding, Model, Options, Tally
 from bench.scorers.endpoint import keys, responses
 from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
 from bench.scorers.endpoint.client import Client
-from bench.scorers.endpoint.responses import (
-    LIKELIEST,
-    NO_LOGPROBS,
-    Broken,
-    Refusal,
-    Retry,
-    Unanswered,
-    at,
-)
+from bench.scorers.endpoint.responses import NO_LOGPROBS, Broken, Refusal, Retry, Unanswered, at
 from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request, Turns
 
@@ -124,17 +108,16 @@ class Endpoint(Model):
     @property
     def spent(self) -> str:
         """The requests and tokens so far, in words."""
-        client, bounded = self._client, self._chat.bounded
-        text = f"{client.requests:,} requests sent"
-        if client.prompt_tokens or client.reply_tokens:
-            text += f"; {client.prompt_tokens:,} tokens of prompts"
-            text += f" and {client.reply_tokens:,} of replies"
-        if self._refused:
-            text += f"; {self._refused:,} refused by the content filter"
-        if bounded:
-            text += f"; {bounded:,} options not among the likeliest tokens, which stand with an "
-            text += "upper bound"
-        return text
+        counts = {
+            "requests sent": self._client.requests,
+            "tokens of prompts": self._client.prompt_tokens,
+            "tokens of replies": self._client.reply_tokens,
+            "refused by the content filter": self._refused,
+            "options not among the likeliest tokens, which stand with an upper bound": (
+                self._chat.bounded
+            ),
+        }
+        return ", ".join(f"{n:,} {name}" for name, n in counts.items() if n)
 
     def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
         """Yield the answers with the requests' positions, as they come.
@@ -177,13 +160,13 @@ class Endpoint(Model):
 
         One that is not among the likeliest gets an upper bound; NaN where none of a prompt's is.
         """
-        pairs = list(zip(prompts, each(options, len(prompts)), strict=True))
+        pairs = list(zip(prompts, base.each(options, len(prompts)), strict=True))
         answers = self.answer([_request("choose", prompt, options=row) for prompt, row in pairs])
         rows = [
             answer.logprobs or [np.nan] * len(row)
             for answer, (_, row) in zip(answers, pairs, strict=True)
         ]
-        return option_matrix(rows, prompts, options)
+        return base.option_matrix(rows, prompts, options)
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token after the first, none of a refused text."""
@@ -254,14 +237,12 @@ class Endpoint(Model):
             body = json.loads(response.content.decode(errors="replace"))
         except openai.APIStatusError as error:
             raise self._failure(error) from None  # the original may hold the key
-        except openai.APITimeoutError:
-            raise Retry("no answer in time") from None
         except openai.APIConnectionError as error:
             cause = _root_cause(error)
             if isinstance(cause, Broken):
                 raise cause from None
             if isinstance(cause, zlib.error):
-                raise Broken(f"{BROKEN_ANSWER} a body that cannot be unpacked") from None
+                raise Broken(f"{base.BROKEN_ANSWER} a body that cannot be unpacked") from None
             number = cause.errno if isinstance(cause, OSError) else None
             words = os.strerror(number) if number and number > 0 else str(cause)
             words = responses.first_line(words or type(cause).__name__, self._key)
@@ -289,8 +270,8 @@ class Endpoint(Model):
         tokens = at(choice, "logprobs", "content")
         if isinstance(tokens, list) and 0 < written < len(tokens):
             raise Broken(
-                f"{BROKEN_ANSWER} the log-probabilities of {len(tokens):,} tokens of a reply of "
-                f"{written:,}"
+                f"{base.BROKEN_ANSWER} the log-probabilities of {len(tokens):,} tokens of a reply "
+                f"of {written:,}"
             )
         return {**body, "choices": [choice]}
 
@@ -354,7 +335,7 @@ class Endpoint(Model):
     def _find_likeliest(self) -> int:
         """Find out how many likeliest tokens the server reports; 0 for none, as `lacks` says."""
         reason = THINKS if self._chat.thoughts else NO_LOGPROBS
-        for n in () if self._chat.thoughts else LIKELIEST:
+        for n in () if self._chat.thoughts else responses.LIKELIEST:
             try:
                 body = self._chat.first_token(COUNTING, n)
                 # Status 403: the key has no permission for log-probabilities.
