@@ -179,15 +179,15 @@ def requests(
     if not options.get("as_model"):
         raise BadInput("Missing option '--as-model': the model's name at the service")
     config = RunConfig.of({"benchmark": benchmark, **options})
-    written, state = batch.write(config, results, Path(out).expanduser(), url or batch.CHAT)
+    written, waiting = batch.write(config, results, Path(out).expanduser(), url or batch.CHAT)
     for file in written:
         counts = ", ".join(f"{task} {n:,}" for task, n in file.tasks.items())
         print(f"{file.path}: {file.tasks.total():,} requests to {file.model} ({counts})")
     folder = results or "results"
     call = shlex.join(_without(sys.argv[2:], "--out", "--results", "--url"))
-    if written and state.waiting:
+    if written and waiting:
         again = f"`bench requests {call} --results {folder} --out next.jsonl`"
-        then = f"{again} writes the next of {state.waiting:,} requests, which need these replies"
+        then = f"{again} writes the next of {waiting:,} requests, which need these replies"
     else:
         judged = f" --judge replay:{folder}" if "as_judge" in options else ""
         then = f"`bench run {call} --model replay:{folder}{judged}` records and scores the answers"

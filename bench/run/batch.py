@@ -22,20 +22,6 @@ CHAT = "/v1/chat/completions"
 ANYBODY = "simulated:"
 
 
-class State(NamedTuple):
-    """How far results answer the requests of a run.
-
-    Attributes:
-        missing: requests that can be asked and have no answer, with their model or judge.
-        waiting: the number of requests that need replies which are not there yet.
-        unknown: ids of results that belong to no request.
-    """
-
-    missing: list[tuple[Batch, Request]]
-    waiting: int
-    unknown: list[str]
-
-
 class Written(NamedTuple):
     """A file of requests, the model that is asked, and the number of requests by task."""
 
@@ -44,11 +30,25 @@ class Written(NamedTuple):
     tasks: Counter[str]
 
 
-def compare(requests: Requests, model: Scorer | None, judge: Scorer | None, again: bool) -> State:
-    """Compare results with requests; `again` counts failures of the service as missing."""
+def compare(
+    requests: Requests, model: Scorer | None, judge: Scorer | None, again: bool
+) -> tuple[list[tuple[Batch, Request]], int]:
+    """Compare results with the requests of a run.
+
+    Returns:
+        The requests that can be asked and have no answer, with their model or judge, and the number
+        of requests that need replies which are not there yet.
+
+    Args:
+        again: count failures of the service as missing.
+
+    Raises:
+        BadInput: a result answers no request of the run.
+    """
     replies: Replies = {}
     missing, waiting = [], 0
-    unknown = {key for batch in (model, judge) if isinstance(batch, Batch) for key in batch.ids}
+    batches = [one for one in (model, judge) if isinstance(one, Batch)]
+    unknown = {key for batch in batches for key in batch.ids}
     for planned in (request for stage in requests.stages for request in stage):
         before = before_of(planned)
         if planned.then and before not in replies:
@@ -66,35 +66,30 @@ def compare(requests: Requests, model: Scorer | None, judge: Scorer | None, agai
             else:
                 has_reply = isinstance(found, Answer) and not found.error
                 replies[key_of(planned)] = found.response if has_reply else None
-    return State(missing, waiting, sorted(unknown))
+    # If another model judges, the requests that follow its verdict are not known yet.
+    if unknown and (len(batches) == 2 or not judge):
+        raise BadInput(
+            f"{batches[0].source}: {len(unknown):,} results, such as {min(unknown)}, answer no "
+            "request of this run; give the options that `bench requests` had at first, and its "
+            "results alone"
+        )
+    return missing, waiting
 
 
 def check(requests: Requests, model: Scorer | None, judge: Scorer | None) -> None:
     """Refuse results that lack answers, or that answer something else."""
-    missing, waiting, unknown = compare(requests, model, judge, again=False)
+    missing, _ = compare(requests, model, judge, again=False)
     if missing:
         batch, request = missing[0]
         raise BadInput(
             f"{batch.source}: has no answer to {len(missing):,} requests, such as "
-            f"{batch.id_of(request)}; give the options that `bench requests` had, which writes "
-            f"what is left to ask with --results {batch.source}"
+            f"{batch.id_of(request)}; `bench requests` with the same options and --results "
+            f"{batch.source} writes what is left to ask"
         )
-    # If another model judges, the requests that follow its verdict are not known yet.
-    if unknown and not waiting:
-        raise BadInput(_is_unknown(unknown))
 
 
-def _is_unknown(ids: list[str]) -> str:
-    return (
-        f"{len(ids):,} results, such as {ids[0]}, answer no request of this run; give the options "
-        "that `bench requests` had at first, and its results alone"
-    )
-
-
-def write(
-    config: RunConfig, results: str, out: Path, url: str = CHAT
-) -> tuple[list[Written], State]:
-    """Write the requests that can be asked now, and say how far the run is.
+def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[list[Written], int]:
+    """Write the requests that can be asked now; also return how many need replies to these.
 
     Args:
         config: `as_model`, and `as_judge` if there is one, are the names at the service.
@@ -127,12 +122,10 @@ def write(
         raise type(error)(str(error).replace(*spelt)) from None
     for task, reason in requests.left_out.items():
         say(f"task {task} is left out: {reason.replace(*spelt)}")
-    state = compare(requests, batches[0], batches[-1], again=True)
-    if state.unknown:
-        raise BadInput(f"--results {results}: {_is_unknown(state.unknown)}")
+    missing, waiting = compare(requests, batches[0], batches[-1], again=True)
     written = []
     for batch in batches:
-        todo = [request for scorer, request in state.missing if scorer is batch]
+        todo = [request for scorer, request in missing if scorer is batch]
         if todo:
             suffix = "" if batch is batches[0] else "-judge"
             path = out.with_name(f"{out.stem}{suffix}{out.suffix or '.jsonl'}")
@@ -141,4 +134,4 @@ def write(
                 atomic_write(path, "".join(f"{line}\n" for line in lines))
             tasks = Counter(request.task for request in todo)
             written.append(Written(path, batch.chat.name, tasks))
-    return written, state
+    return written, waiting

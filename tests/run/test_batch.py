@@ -72,14 +72,14 @@ def test_results_of_a_batch_are_the_records_of_a_run_of_the_server(
     files: list[Path] = []
     for stage in range(1, stages + 2):
         results = "results" if files else ""
-        written, state = write(results, "ask.jsonl", benchmark, as_judge=as_judge, **options)
+        written, waiting = write(results, "ask.jsonl", benchmark, as_judge=as_judge, **options)
         if not written:
             break
         for file in written:
             files.append(Path("results", f"{stage}{file.path.name}"))
             assert answer(file.path, files[-1], spoken) == file.tasks.total()
     assert stage == stages + 1
-    assert not state.waiting
+    assert not waiting
     source = {"as_model": NAME, "judge": "replay:results" if judged else None, "as_judge": as_judge}
     read = evaluate(benchmark, "replay:results", out="read", **source, **options)
     rows = [run.records.drop(columns="seconds") for run in (live, read)]
@@ -183,12 +183,12 @@ def test_missing_doubled_and_foreign_results_are_refused(refusal: Callable[..., 
     results.write_text("".join([*lines, lines[0]]))
     assert "line 13: a second answer to ambiguous-gender_ambiguous_" in run()
     results.write_text("".join(lines))
-    assert "results: has no answer to 12 requests" in run(temperature=0.5)
-    assert run(limit=1).startswith("10 results, such as ambiguous-gender_ambiguous_")
+    foreign = "results: 12 results, such as ambiguous-gender_ambiguous_"
+    assert run(temperature=0.5).startswith(foreign)
+    assert run(limit=1).startswith(foreign.replace("12", "10"))
     assert "name the model that gave them by --as-model" in run(as_model="")
     options = {**CBBQ, "temperature": 0.5}
-    message = refusal(write, "results", "next.jsonl", "cbbq", **options)
-    assert message.startswith("--results results: 12 results, such as ")
+    assert refusal(write, "results", "next.jsonl", "cbbq", **options).startswith(foreign)
     results.write_text(Path("ask.jsonl").read_text())
     assert "line 1: is no result of a batch" in run()
 

@@ -189,35 +189,36 @@ class Endpoint(Model):
             raise BadInput(f"{self.url}: {reason}")
 
     async def _answer(self, connection: openai.AsyncOpenAI, request: Request) -> Answer:
-        if request.verb == "nll":
-            fields = {"prompt": request.prompt, **OF_PROMPT[self._of_prompt]}
-            body = await self._send(connection, "completions", fields)
-            values = responses.prompt_logprobs(body, self._of_prompt)
-            if values is None:
-                raise Broken(NO_LOGPROBS)
-            return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
-        return self._chat.read(request, await self._choice(connection, self._chat.body(request)))
+        if request.verb != "nll":
+            return self._chat.read(request, await self._choice(connection, request))
+        body = await self._complete(connection, request.prompt, self._of_prompt)
+        values = responses.prompt_logprobs(body, self._of_prompt)
+        if values is None:
+            raise Broken(NO_LOGPROBS)
+        return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
 
-    async def _choice(
-        self, connection: openai.AsyncOpenAI, body: Mapping[str, Any]
+    async def _complete(
+        self, connection: openai.AsyncOpenAI, prompt: str, how: str
     ) -> dict[str, Any]:
-        """Send a chat request, and again if the server names a field to be sent differently."""
+        """Ask for the probabilities of a prompt's tokens."""
+        return await self._send(connection, "completions", {"prompt": prompt, **OF_PROMPT[how]})
+
+    async def _choice(self, connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
+        """Ask a chat request, with the fields as the server takes them."""
         chat = self._chat
-        while True:  # each time there is one field less to be refused
-            sent = chat.accepted(body)
-            try:
-                answer = await self._send(connection, "chat/completions", sent)
-            except Refusal as refusal:
-                known = set(chat.asked_with)
-                label = chat.learn(sent, refusal)
-                if not label:
-                    raise
-                if label not in known:
-                    say(f"{self.url}: does not take {label}, which is {chat.asked_with[label]}")
-                self._client.count_request()
-            else:
-                choice: dict[str, Any] = answer["choices"][0]
-                return choice
+        sent = chat.accepted(chat.body(request))
+        known = set(chat.asked_with)
+        try:
+            body = await self._send(connection, "chat/completions", sent)
+        except Refusal as refusal:
+            label = chat.learn(sent, refusal)
+            if not label:
+                raise
+            if label not in known:
+                say(f"{self.url}: does not take {label}, which is {chat.asked_with[label]}")
+            raise Retry(f"does not take {label}", after=0) from None
+        choice: dict[str, Any] = body["choices"][0]
+        return choice
 
     async def _send(
         self, connection: openai.AsyncOpenAI, place: str, fields: Mapping[str, Any]
@@ -320,15 +321,15 @@ class Endpoint(Model):
     def _find_thoughts(self) -> str:
         """Find out where replies have their thoughts; "" if they have none, or if it is unknown."""
 
-        async def ask(connection: openai.AsyncOpenAI, body: Mapping[str, Any]) -> dict[str, Any]:
+        async def ask(connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
             try:
                 async with asyncio.timeout(self._client.limits.timeout / 2):
-                    return await self._choice(connection, body)
+                    return await self._choice(connection, request)
             except TimeoutError:  # a slow server; its answers may tell
                 return {}
 
         try:
-            return thoughts_in(self._try(ask, self._chat.with_thought(QUESTION, ROOM)))
+            return thoughts_in(self._try(ask, _request("generate", QUESTION, max_new_tokens=ROOM)))
         except Unanswered:
             return ""
 
@@ -336,10 +337,11 @@ class Endpoint(Model):
         """Find out how many likeliest tokens the server reports; 0 for none, as `lacks` says."""
         reason = THINKS if self._chat.thoughts else NO_LOGPROBS
         for n in () if self._chat.thoughts else responses.LIKELIEST:
+            self._chat.likeliest = n
             try:
-                body = self._chat.first_token(COUNTING, n)
                 # Status 403: the key has no permission for log-probabilities.
-                choice = self._try(self._choice, body, tolerated=(*BAD_FIELD, 403))
+                tolerated = (*BAD_FIELD, 403)
+                choice = self._try(self._choice, _request("choose", COUNTING), tolerated=tolerated)
                 tokens = responses.first_tokens(choice)
                 if responses.begins_thought(choice, tokens):
                     reason = THINKS
@@ -370,17 +372,14 @@ class Endpoint(Model):
         The token that it generates after a text must have the same probability when it stands at
         the end of the text.
         """
-
-        def ask(prompt: str) -> dict[str, Any]:
-            fields = {"prompt": prompt, **OF_PROMPT[how]}
-            return self._try(self._send, "completions", fields, tolerated=range(400, 600))
-
-        body = ask(COUNTING)
+        every = range(400, 600)
+        body = self._try(self._complete, COUNTING, how, tolerated=every)
         values, written = responses.prompt_logprobs(body, how), responses.last_token(body)
         if not values:
             raise Unanswered(NO_LOGPROBS)
         if written:
-            again = responses.prompt_logprobs(ask(COUNTING + written[0]), how) or []
+            body = self._try(self._complete, COUNTING + written[0], how, tolerated=every)
+            again = responses.prompt_logprobs(body, how) or []
             if len(again) == len(values) + 1 and abs(again[-1] - written[1]) > TOLERANCE:
                 raise Unanswered(
                     f"the server's {how} do not agree with the probabilities of what it writes"
