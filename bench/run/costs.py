@@ -141,9 +141,10 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         finished: Request | None = request
         if key in replies:
             finished = None
+        elif request.then and before in replies:  # None if the reply that it is about did not come
+            finished = request.then(request, replies[before])
         elif request.then:
-            # Without the reply that it is about, it cannot be asked.
-            finished = request.then(request, replies.get(before, REPLY))
+            finished = request.then(request, REPLY) or request
         row = {"task": request.task, "role": role_of(request), "requests": 1}
         rows.append({**row, "recorded": int(finished is None)})
         if finished and role_of(request) not in free:
