@@ -7,6 +7,8 @@
     run.answers()                       # every answer, with its verdict
     bench.open("reports/runs/...")      # a run that `bench run` or `evaluate` wrote
     bench.score("reports/runs/...", "reports/runs/...", preset="official")
+    outcomes = bench.outcomes(run)      # what each reply is worth, in columns of 0 and 1
+    bench.share(outcomes, "stereotyped", of="answered", by="category")
 
 Rooms in the order of the data: `data`, `tasks`, `scorers`, `records`, `metrics`, `figures`, `run`,
 `analyses`, `show`. Each is imported when it is first used.
@@ -17,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
+    from bench.metrics.statistics import agreement, compare, correlate, friedman, share, trend
     from bench.run import Run, evaluate, score
+    from bench.run.outcomes import answers, outcomes
     from bench.scorers import load
 
     open = Run.open
@@ -25,27 +29,43 @@ if TYPE_CHECKING:
 __version__ = "0.3.0.dev0"
 __all__ = [
     "Run",
+    "agreement",
     "analyses",
+    "answers",
+    "compare",
+    "correlate",
     "data",
     "evaluate",
     "figures",
+    "friedman",
     "load",
     "metrics",
     "open",
+    "outcomes",
     "records",
     "run",
     "score",
     "scorers",
+    "share",
     "show",
     "tasks",
+    "trend",
 ]
 # Where the names that are no rooms are defined.
 _DEFINED_IN = {
     "Run": "bench.run:Run",
+    "agreement": "bench.metrics.statistics:agreement",
+    "answers": "bench.run.outcomes:answers",
+    "compare": "bench.metrics.statistics:compare",
+    "correlate": "bench.metrics.statistics:correlate",
     "evaluate": "bench.run:evaluate",
+    "friedman": "bench.metrics.statistics:friedman",
     "load": "bench.scorers:load",
     "open": "bench.run:Run.open",
+    "outcomes": "bench.run.outcomes:outcomes",
     "score": "bench.run:score",
+    "share": "bench.metrics.statistics:share",
+    "trend": "bench.metrics.statistics:trend",
 }
 
 

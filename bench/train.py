@@ -19,39 +19,78 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import torch
-import transformers
-from jinja2 import Environment, StrictUndefined
-from transformers.trainer_callback import PrinterCallback
-from transformers.trainer_utils import get_last_checkpoint
+from typing import Any, Literal, NamedTuple
 
 from bench import __version__, scorers
+from bench.config import Options, RunConfig, option
 from bench.core.errors import CONTINUES, BadInput, RunFailed, plain
-from bench.core.files import atomic_write
+from bench.core.files import atomic_write, explain_write_errors
 from bench.core.progress import progress, say
 from bench.data import spread_evenly
 from bench.data.nli_coal.corpora import LABELS, Corpus, Example, read
 from bench.scorers.base import digest
 from bench.scorers.local import hub
-from bench.scorers.local.checkpoint import explain_load_error, tokenizer_of
-from bench.scorers.local.classifier import label_columns
-from bench.scorers.local.device import DTYPES, placement
-from bench.scorers.local.hub import check_files, check_whole, locate
 
 ABOUT = "training.json"
 # Passes over the data: of a fresh head on an NLI corpus, and of a classifier that is continued.
 EPOCHS, EPOCHS_ON = 5, 3
-LEARNING_RATE, BATCH_SIZE, MAX_LENGTH = 2e-5, 32, 128
-# A killed training loses at most so many steps.
-SAVE_EVERY = 500
 # Train accuracy is measured on so many pairs, spread evenly: all of SNLI would take an hour.
 MEASURED = 20_000
 # Pairs that are tokenized at once.
 CHUNK = 1000
 PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors")
 CARD = Path(__file__).with_name("train_card.md.j2")
+# Options that decide what is learned, besides the model and the data.
+LEARNING = {"epochs", "learning_rate", "batch_size", "max_length", "seed", "labels", "new_head"}
+
+
+class TrainOptions(Options):
+    """The options of a training."""
+
+    model: str = option(..., metavar="MODEL")
+    """A Hub id (NAME or NAME@REVISION) or a folder: a base model, which gets a new head, or an NLI
+    classifier, which is trained further."""
+
+    files: Sequence[str | Path]
+    """Training data: JSON Lines or tab-separated, as of SNLI, JSNLI, OCNLI, XNLI, or a
+    bias-controlled set."""
+
+    out: str | Path = option(..., metavar="DIR")
+    """Folder of the trained model."""
+
+    dev: Sequence[str | Path] = option((), metavar="FILE")
+    """File to evaluate after each epoch; repeat for several."""
+
+    epochs: float | None = option(None, gt=0)
+    """Passes over the data; default: 5 with a new head, else 3."""
+
+    learning_rate: float = option(2e-5, metavar="X", gt=0)
+    """Highest learning rate; it decays to 0."""
+
+    batch_size: int = option(32, ge=1)
+    """Pairs per step."""
+
+    max_length: int = option(128, ge=8)
+    """Tokens that longer pairs are cut to."""
+
+    seed: int = 0
+    """Seed of the head's first weights, the order of pairs and dropout."""
+
+    labels: Mapping[str, str] = option({}, "--label", "SPELLING=LABEL")
+    """Meaning of another spelling, like 0=entailment; repeat for several."""
+
+    new_head: bool = False
+    """Put a new head on a classifier of other labels; default: off."""
+
+    save_every: int = option(500, ge=1)
+    """Steps between two checkpoints."""
+
+    device: Literal["cpu", "cuda"] | None = option(None, metavar="NAME")
+    """cpu or cuda; default: an accelerator if there is one."""
+
+    dtype: str | None = RunConfig.model_fields["dtype"]
+    trust_remote_code: bool = RunConfig.model_fields["trust_remote_code"]
+    revision: str | None = RunConfig.model_fields["revision"]
 
 
 class Trained(NamedTuple):
@@ -80,124 +119,91 @@ class Network(NamedTuple):
     commit: str | None
 
 
-def nli(
-    model: str,
-    files: Sequence[str | Path],
-    out: str | Path,
-    *,
-    dev: Sequence[str | Path] = (),
-    epochs: float | None = None,
-    learning_rate: float = LEARNING_RATE,
-    batch_size: int = BATCH_SIZE,
-    max_length: int = MAX_LENGTH,
-    seed: int = 0,
-    labels: Mapping[str, str] | None = None,
-    new_head: bool = False,
-    save_every: int = SAVE_EVERY,
-    device: str | None = None,
-    dtype: str | None = None,
-    trust_remote_code: bool = False,
-    revision: str | None = None,
-) -> Trained:
-    """Train `model` on NLI files, into the folder `out`.
+def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) -> Trained:
+    """Train `model` on NLI `files`, into the folder `out`.
 
     A training that was killed is continued; one that is complete is read.
 
     Args:
-        model: a Hub id (NAME or NAME@REVISION) or a folder. An NLI classifier keeps its labels and
-            their order; any other gets a fresh head.
-        files, dev: see `bench.data.nli_coal.corpora`; `dev` is evaluated after each epoch.
-        epochs: default: the paper's, 5 with a fresh head, 3 for an NLI classifier.
-        max_length: longer pairs are cut to so many tokens, and counted.
-        labels: what unknown spellings in the files mean, such as numbers.
-        new_head: put a fresh head on a classifier of other labels.
-        save_every: steps between two states to continue from.
-        device: `cpu` or `cuda`; default: the accelerator if there is one.
-        dtype: precision of the arithmetic; weights stay float32. Default: bfloat16 on an
-            accelerator that has it, else float32.
-        revision: branch, tag or commit of a Hub model, as in NAME@REVISION; default: `main`.
+        given: options, see `TrainOptions`.
 
     Raises:
         BadInput: a file, an option or the model is wrong, or `out` holds something else.
         RunFailed: the training broke off, as for want of memory.
     """
-    model = hub.at_revision(model, revision)
+    import torch
+    import transformers
+
+    from bench.scorers.local.classifier import label_columns
+
+    named = {"model": model, "files": files, "out": out}
+    options = TrainOptions.of({**given, **named})
+    model, out = hub.at_revision(options.model, options.revision), Path(out).expanduser()
     scorers.check(model)
-    out = Path(out).expanduser()
-    for name, value, least in (
-        ("epochs", epochs, 0),
-        ("learning-rate", learning_rate, 0),
-        ("batch-size", batch_size, 0),
-        ("max-length", max_length, 7),
-        ("save-every", save_every, 0),
-    ):
-        if value is not None and not least < value < math.inf:
-            raise BadInput(f"--{name} {value}: has to be more than {least}")
-    precision = _precision(device, dtype)
-    corpus, held_out = read(files, labels), read(dev, labels) if dev else Corpus([], [])
-    options = {
-        "model": model,
-        "model_content": scorers.content(model),
-        "files": [(file.sha256, file.rows) for file in corpus.files],
-        "dev": [(file.sha256, file.rows) for file in held_out.files],
-        "epochs": epochs,
-        "learning_rate": learning_rate,
-        "batch_size": batch_size,
-        "max_length": max_length,
-        "seed": seed,
-        "labels": dict(labels or {}),
-        "new_head": new_head,
-        "dtype": precision,
-    }
-    identity = digest(options)
+    precision = _precision(options.device, options.dtype)
+    corpus = read(options.files, options.labels)
+    held_out = read(options.dev, options.labels) if options.dev else Corpus([], [])
+    content = scorers.content(model)
+    identity = digest(
+        {
+            "model": model,
+            "model_content": content,
+            "files": [(file.sha256, file.rows) for file in corpus.files],
+            "dev": [(file.sha256, file.rows) for file in held_out.files],
+            **options.model_dump(include=LEARNING),
+            "dtype": precision,
+        }
+    )
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         about = _read_json(out / ABOUT)
         if about.get("identity") == identity:
             return Trained(out, about)
-        content = "holds a model that was trained otherwise" if about else "is not empty"
-        raise BadInput(f"{out}: {content}; give another --out")
+        state = "holds a model that was trained otherwise" if about else "is not empty"
+        raise BadInput(f"{out}: {state}; give another --out")
     work = out.absolute().parent / f".{out.name}.training"
     begun = _read_json(work / ABOUT)
     # A training that is continued keeps the commit of its base model.
     commit = begun.get("revision") if begun.get("identity") == identity else None
-    loaded = load(hub.at_commit(model, commit), seed, new_head, trust_remote_code)
+    at_commit = hub.at_commit(model, commit)
+    loaded = load(at_commit, options.seed, options.new_head, options.trust_remote_code)
     id2label = loaded.network.config.id2label
     try:
         columns = dict(zip(LABELS, label_columns(id2label, model), strict=True))
     except BadInput as error:
         raise BadInput(f"{error}, or train a fresh head on it with --new-head") from None
     _begin(work, out, {"identity": identity, "revision": loaded.commit})
-    epochs = epochs or (EPOCHS if loaded.fresh else EPOCHS_ON)
-    train, cut = encode(loaded.tokenizer, corpus.examples, columns, max_length)
-    test, _ = encode(loaded.tokenizer, held_out.examples, columns, max_length)
+    epochs = options.epochs or (EPOCHS if loaded.fresh else EPOCHS_ON)
+    rows, cut = encode(loaded.tokenizer, corpus.examples, columns, options.max_length)
+    dev, _ = encode(loaded.tokenizer, held_out.examples, columns, options.max_length)
     arguments = transformers.TrainingArguments(
         output_dir=str(work),
         num_train_epochs=epochs,
-        learning_rate=learning_rate,
-        per_device_train_batch_size=batch_size,
-        per_device_eval_batch_size=4 * batch_size,
-        seed=seed,
+        learning_rate=options.learning_rate,
+        per_device_train_batch_size=options.batch_size,
+        per_device_eval_batch_size=4 * options.batch_size,
+        seed=options.seed,
         save_strategy="steps",
-        save_steps=save_every,
+        save_steps=options.save_every,
         save_total_limit=1,
-        eval_strategy="epoch" if test else "no",
+        eval_strategy="epoch" if dev else "no",
         logging_strategy="epoch",
         report_to=[],
         disable_tqdm=True,
-        use_cpu=device == "cpu",
+        use_cpu=options.device == "cpu",
         bf16=precision == "bfloat16",
         fp16=precision == "float16",
         remove_unused_columns=False,
-        dataloader_pin_memory=device != "cpu" and torch.cuda.is_available(),
+        dataloader_pin_memory=options.device != "cpu" and torch.cuda.is_available(),
     )
     # Trainer would use all devices, and multiply the batch.
     arguments._n_gpu = min(arguments.n_gpu, 1)
-    steps = int(math.ceil(len(train) / batch_size) * epochs)
+    steps = int(math.ceil(len(rows) / options.batch_size) * epochs)
+    defaults = arguments.to_dict()
     about = {
         "identity": identity,
         "model": {
             "id": model.partition("@")[0] if loaded.commit else Path(model.rstrip("/")).name,
-            "content": options["model_content"],
+            "content": content,
             "revision": loaded.commit,
             "fresh_head": loaded.fresh,
         },
@@ -206,18 +212,13 @@ def nli(
         "dev": [{**file._asdict(), "path": file.path.name} for file in held_out.files],
         "pairs": corpus.counts,
         "cut": cut,
-        **_fit(loaded, arguments, train, test, steps, out.name),
+        **_fit(loaded, arguments, rows, dev, steps, out.name),
         "hyperparameters": {
+            **options.model_dump(include={"learning_rate", "batch_size", "max_length", "seed"}),
             "epochs": epochs,
-            "learning_rate": learning_rate,
-            "batch_size": batch_size,
-            "max_length": max_length,
             "steps": steps,
-            "seed": seed,
-            "optimizer": str(getattr(arguments.optim, "value", arguments.optim)),
-            "schedule": str(
-                getattr(arguments.lr_scheduler_type, "value", arguments.lr_scheduler_type)
-            ),
+            "optimizer": defaults["optim"],
+            "schedule": defaults["lr_scheduler_type"],
             "warmup_steps": arguments.warmup_steps,
             "weight_decay": arguments.weight_decay,
             "arithmetic": precision,
@@ -236,7 +237,11 @@ def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool 
     Raises:
         BadInput: it cannot be loaded, or lacks weights.
     """
-    files = locate(model)
+    import transformers
+
+    from bench.scorers.local.checkpoint import explain_load_error, tokenizer_of
+
+    files = hub.locate(model)
     path, options = files.path, {**files.options, "trust_remote_code": trust_remote_code}
     if "gguf_file" in options:
         raise BadInput(
@@ -245,10 +250,10 @@ def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool 
         )
     transformers.set_seed(seed)
     try:
-        check_whole(model, path)
+        hub.check_whole(model, path)
+        hub.check_files(model, files)
         config = transformers.AutoConfig.from_pretrained(path, **options)
         tokenizer, _ = tokenizer_of(path, options)
-        check_files(model, path, config, options)
         architectures = config.architectures or []
         fresh = new_head or not any(
             name.endswith("ForSequenceClassification") for name in architectures
@@ -305,8 +310,8 @@ def encode(
 def _fit(
     loaded: Network,
     arguments: Any,
-    train: list[dict[str, Any]],
-    test: list[dict[str, Any]],
+    rows: list[dict[str, Any]],
+    dev: list[dict[str, Any]],
     steps: int,
     name: str,
 ) -> dict[str, Any]:
@@ -316,6 +321,11 @@ def _fit(
         `accuracy`, the share of right labels, and `accuracy_pairs`, the number of pairs, by `train`
         and `dev`; and `history`, Trainer's losses and accuracies by epoch.
     """
+    import torch
+    import transformers
+    from transformers.trainer_callback import PrinterCallback
+    from transformers.trainer_utils import get_last_checkpoint
+
     start = get_last_checkpoint(arguments.output_dir)
     step = int(start.rpartition("-")[2]) if start else 0
     if start:
@@ -333,18 +343,18 @@ def _fit(
         trainer = transformers.Trainer(
             model=loaded.network,
             args=arguments,
-            train_dataset=train,
-            eval_dataset=test or None,
+            train_dataset=rows,
+            eval_dataset=dev or None,
             processing_class=loaded.tokenizer,
             data_collator=transformers.DataCollatorWithPadding(loaded.tokenizer),
             compute_metrics=accuracy,
             callbacks=[ShowProgress()],
         )
         trainer.remove_callback(PrinterCallback)
-        measured = {"train": spread_evenly(train, MEASURED), **({"dev": test} if test else {})}
+        measured = {"train": spread_evenly(rows, MEASURED), **({"dev": dev} if dev else {})}
         try:
             trainer.train(resume_from_checkpoint=start)
-            metrics = {part: trainer.predict(rows).metrics for part, rows in measured.items()}
+            metrics = {part: trainer.predict(pairs).metrics for part, pairs in measured.items()}
         except torch.OutOfMemoryError as error:
             raise RunFailed(
                 f"--batch-size {arguments.per_device_train_batch_size}: does not fit into the "
@@ -353,35 +363,25 @@ def _fit(
         except (RuntimeError, OSError) as error:
             first = (str(error).splitlines() or [type(error).__name__])[0]
             raise RunFailed(f"the training broke off ({first}); {CONTINUES}") from error
-    shown = ("epoch", "loss", "eval_loss", "eval_accuracy")
-    history = [
-        {name: row[name] for name in shown if name in row}
-        for row in trainer.state.log_history
-        if "epoch" in row and ("loss" in row or "eval_loss" in row)
-    ]
     return {
         "accuracy": {part: metrics[part]["test_accuracy"] for part in measured},
-        "accuracy_pairs": {part: len(rows) for part, rows in measured.items()},
-        "history": history,
+        "accuracy_pairs": {part: len(pairs) for part, pairs in measured.items()},
+        "history": trainer.state.log_history,
     }
 
 
 def _precision(device: str | None, dtype: str | None) -> str:
     """Name the dtype of the arithmetic."""
+    import torch
+
+    from bench.scorers.local.device import placement
+
     where = placement(device, dtype, None)
-    on_cuda = where.device.type == "cuda"
-    if on_cuda and where.device.index:
-        raise BadInput(
-            f"--device {device}: training uses the first device; choose it by "
-            f"CUDA_VISIBLE_DEVICES={where.device.index}"
-        )
-    if dtype is None and on_cuda and not torch.cuda.is_bf16_supported():
-        return "float32"
     if dtype == "float16" and where.device.type == "cpu":
-        raise BadInput(
-            "--dtype float16: does not train on the CPU; allowed there: float32, bfloat16"
-        )
-    return dtype or next(name for name, value in DTYPES.items() if value == where.dtype)
+        raise BadInput("--dtype float16: does not train on the CPU; allowed: float32, bfloat16")
+    if not dtype and where.device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        return "float32"
+    return str(where.dtype).removeprefix("torch.")
 
 
 def _begin(work: Path, out: Path, about: Mapping[str, Any]) -> None:
@@ -390,7 +390,9 @@ def _begin(work: Path, out: Path, about: Mapping[str, Any]) -> None:
     Raises:
         BadInput: a training with other options was begun there.
     """
-    try:
+    from transformers.trainer_utils import get_last_checkpoint
+
+    with explain_write_errors(work):
         work.mkdir(parents=True, exist_ok=True)
         for folder in work.glob("checkpoint-*"):
             # The file that Trainer writes last.
@@ -403,14 +405,12 @@ def _begin(work: Path, out: Path, about: Mapping[str, Any]) -> None:
                 "remove that folder, or give another --out"
             )
         atomic_write(work / ABOUT, json.dumps(about))
-    except OSError as error:
-        raise RunFailed(f"{work}: cannot be written ({error})") from None
 
 
 def _save(loaded: Network, about: Mapping[str, Any], work: Path, out: Path) -> None:
     """Write the complete model beside `out`, rename it, and remove the training's folder."""
     complete = work / "model"
-    try:
+    with explain_write_errors(out):
         loaded.network.save_pretrained(complete, safe_serialization=True)
         loaded.tokenizer.save_pretrained(complete)
         text = json.dumps(about, ensure_ascii=False, indent=2) + "\n"
@@ -420,8 +420,6 @@ def _save(loaded: Network, about: Mapping[str, Any], work: Path, out: Path) -> N
             out.rmdir()  # it is empty
         os.replace(complete, out)
         shutil.rmtree(work)
-    except OSError as error:
-        raise RunFailed(f"{out}: cannot be written ({error}); {CONTINUES}") from None
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -434,6 +432,8 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def card(about: Mapping[str, Any], name: str) -> str:
     """Write the README.md of the model `name` from its training.json."""
+    from jinja2 import Environment, StrictUndefined
+
     epochs: dict[float, dict[str, float]] = {}  # Trainer logs training and dev separately
     for row in about["history"]:
         epochs.setdefault(round(row["epoch"], 3), {}).update(row)

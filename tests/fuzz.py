@@ -167,7 +167,7 @@ COMMANDS: dict[str, Callable[[str], list[str]]] = {
     "export": lambda _: ["export", "run", "--as", "eee", "--out", "out"],
     "mark": lambda _: ["mark", "run", "--out", "out/out.csv"],
     "page": lambda name: ["page", name],
-    "journal": lambda name: asking(name, "journal"),
+    "unfinished": lambda name: asking(name, "unfinished"),
     "data": lambda name: ["data", name, "--data", "data", "--format", "json"],
     "new": lambda name: asking(name, "again"),
     "report": lambda _: ["report", "study.yml", "--out", "out", "--dry-run", "--format", "json"],
@@ -178,8 +178,8 @@ OF_RUN += ["table", "table", "page"]
 FILES: dict[str, tuple[int, str, Callable[[Path, random.Random], str], list[str]]] = {
     "run.json": (8, "run/run.json", change_value, OF_RUN),
     "items.parquet": (3, "run/items.parquet", change_table, OF_RUN),
-    "records": (4, "run/records/*.parquet", change_table, OF_RUN),
-    "journal": (1, "journal/records/journal.jsonl", change_bytes, ["journal"]),
+    "records": (4, "run/records.parquet", change_table, OF_RUN),
+    "answers": (1, "unfinished/answers.jsonl", change_bytes, ["unfinished"]),
     "study": (2, "study.yml", change_value, ["report"]),
     "dataset.toml": (2, "data/dataset.toml", change_bytes, ["data", "new", "continue"]),
 }
@@ -212,17 +212,12 @@ def prepare(folder: Path, name: str) -> None:
     study = STUDY.replace("NAME", name).replace("CATEGORY", OPTIONS[name][1])
     Path("study.yml").write_text(study, "utf-8")
     assert called(asking(name, "other", "simulated:bias=0.9"))[0] == 0
-    rows = pq.read_table("other/records").to_pandas()
+    rows = pq.read_table("other/records.parquet").to_pandas()
     rows["response"] = rows.response.where(rows.response != "A", rows.response[0])
     rows.to_json("answers.jsonl", orient="records", lines=True)
     assert called(asking(name, "run"))[0] == 0
-    shutil.copytree("run", "journal")
-    path = max(Path("journal/records").glob("*.parquet"))
-    journal = records.Journal(Path("journal"))
-    for k, row in enumerate(pq.read_table(path).to_pylist()):
-        answer = [row[column] for column in ("response", "logprobs", "error", "seconds", "cut")]
-        journal.add(int(path.stem), k, row["prompt_hash"], answer)
-    path.unlink()
+    shutil.copytree("run", "unfinished")
+    records.reopen(Path("unfinished"))
 
 
 def listen(written: list[str]) -> None:
@@ -272,7 +267,7 @@ def attempt(home: Path, known: dict[Any, Any], seed: str, written: list[str]) ->
         return row | {"outcome": TRACEBACK, "text": text}
     finally:
         faulthandler.cancel_dump_traceback_later()
-    own = [f"{case / part}{os.sep}" for part in ("run", "journal", "again", "out", "tmp")]
+    own = [f"{case / part}{os.sep}" for part in ("run", "unfinished", "again", "out", "tmp")]
     others = [p for p in written if not f"{p}{os.sep}".startswith((*own, "/dev/", "/proc/"))]
     if others := [p for p in others if "__pycache__" not in p and "matplotlib" not in p]:
         return row | {"outcome": OUTSIDE, "text": " ".join(others[:3])}

@@ -24,9 +24,13 @@ analyses:
 
 
 def bench(folder: Path, *words: str) -> str:
+    return python(folder, "-m", "bench", *words)
+
+
+def python(folder: Path, *words: str) -> str:
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(PLUGIN)]))
     how = {"cwd": folder, "env": {**os.environ, "PYTHONPATH": path}, "text": True}
-    done = subprocess.run([sys.executable, "-m", "bench", *words], capture_output=True, **how)
+    done = subprocess.run([sys.executable, *words], capture_output=True, **how)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -41,6 +45,9 @@ def test_a_model_is_asked_and_scored(tmp_path: Path) -> None:
     assert scores.score["all", "disambiguated", "accuracy"] == 0
     assert scores.n["age", "ambiguous", "stereotyped"] == 3
     assert scores.n["all", "ambiguous", "stereotyped"] == 6
+    code = "import bench; print(bench.outcomes('run').groupby('task').stereotyped.sum().to_csv())"
+    sums = pd.read_csv(StringIO(python(tmp_path, "-c", code)), index_col="task").stereotyped
+    assert sums["ambiguous"] == 6
 
 
 @pytest.mark.slow

@@ -138,8 +138,8 @@ def test_a_killed_training_ends_as_one_that_was_not(
 def test_what_is_wrong_is_said_before_anything_is_trained(
     fit: Train, files: Path, base: str, tmp_path: Path, monkeypatch: Any, refusal: Any
 ) -> None:
-    assert "--epochs 0" in refusal(fit, epochs=0)
-    assert "--learning-rate nan" in refusal(fit, learning_rate=float("nan"))
+    assert "epochs 0: has to be above 0" in refusal(fit, epochs=0)
+    assert "learning_rate nan: has to be finite" in refusal(fit, learning_rate=float("nan"))
     assert "none.jsonl: cannot be read" in refusal(train.nli, base, [files / "none.jsonl"], "out")
     assert "float16" in refusal(fit, dtype="float16")
     (tmp_path / "full").mkdir()

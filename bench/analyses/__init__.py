@@ -4,20 +4,18 @@ asked = opened(["reports/mine/runs/*/cbbq"])          # folders of runs, or patt
 asked = opened([], benchmarks=["cbbq"], demo=["simulated:bias=0.2", "simulated:bias=0.8"])
 """
 
-import glob
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from bench import records
 from bench.benchmarks import names, resolve
 from bench.core.errors import BadInput, NoRuns
 from bench.data import OWN_SAMPLES
 from bench.metrics.table import Card, cards
 from bench.run import evaluate_all
-from bench.run.results import Run, labels
+from bench.run.results import Run, labels, run_folders
 
 # Analyses that compare a study's variants of one benchmark, or show all of them.
 OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
@@ -118,14 +116,3 @@ def same_data(runs: Sequence[Run], whose: str) -> None:
                 f"{whose}: {runs[0].folder} and {run.folder} are of different data, so their "
                 "answers cannot be paired; name runs of one data set"
             )
-
-
-def run_folders(pattern: str) -> list[Path]:
-    """List the folders of runs that match a pattern, or the one folder that it names."""
-    if not glob.has_magic(pattern):
-        return [Path(pattern)]
-    return [
-        path
-        for path in sorted(map(Path, glob.glob(pattern)))
-        if (path / records.RUN_JSON).is_file()
-    ]

@@ -38,6 +38,7 @@ from bench.metrics.significance import (
     favours_less_readable,
     format_p,
     holm,
+    undefined,
 )
 from bench.metrics.table import ALL
 from bench.run import evaluate_all
@@ -254,7 +255,7 @@ def _change(
             if measure.bottom == "decided"
             else "no answer could be read"
         )
-        return np.nan, np.nan, Comparison(np.nan, np.nan, np.nan, np.nan, 0, np.nan, reason)
+        return np.nan, np.nan, undefined(reason)
 
     def mean_share(strata: list[object]) -> Statistic:
         chosen = [strata.index(f"{c}|{task}") for c in kept for task in tasks]

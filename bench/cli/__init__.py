@@ -11,28 +11,30 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
-from typer import Argument, Option
 
 from bench import __version__
 from bench.benchmarks import module, names
 from bench.cli import make
-from bench.cli.make import Data
 from bench.cli.options import (
+    GROUPS,
     OF_QUESTIONS,
     OF_REQUESTS,
+    argument,
     examples,
-    flag,
+    given,
     read_options,
-    read_settings,
-    with_run_options,
+    switch,
+    with_options,
 )
-from bench.config import RunConfig
+from bench.config import Options, RunConfig
 from bench.core import process
 from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
 from bench.core.progress import say
+from bench.data.nli_coal.build import BuildOptions
+from bench.train import TrainOptions
 
 app = typer.Typer(
     add_completion=False,
@@ -46,31 +48,43 @@ FORMATS = ("table", "csv", "json", "latex")
 # Groups of commands in the help, after the most used ones.
 PLAN, MAKE = "Plan and check", "Make items and models"
 
-Benchmark = Annotated[str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal.")]
-Format = Annotated[
-    str,
-    Option(
-        "--format",
-        metavar="NAME",
-        help="table (for people), csv, json or latex; default: table.",
-        show_default=False,
-    ),
-]
-Full = Annotated[
-    bool,
-    flag(
-        "--full",
-        "Print all scores by category, and those of preset official that differ, instead of "
-        "sentences.",
-    ),
-]
-DryRun = Annotated[
-    bool,
-    flag(
-        "--dry-run",
-        "Ask nothing and write nothing; print requests, tokens and, with a price, costs.",
-    ),
-]
+BENCHMARK = argument("BENCHMARK", "mcbe, cbbq or nli_coal.")
+RUNS = argument("RUN_DIR", "Folders that `bench run` wrote.")
+FORMAT = typer.Option(
+    "table",
+    "--format",
+    metavar="NAME",
+    help="table (for people), csv, json or latex; default: table.",
+    show_default=False,
+)
+FULL = switch(
+    "--full",
+    "Print all scores by category, and those of preset official that differ, instead of sentences.",
+)
+DRY_RUN = switch(
+    "--dry-run", "Ask nothing and write nothing; print requests, tokens and, with a price, costs."
+)
+
+
+def command(
+    *calls: str, options: type[Options] | None = None, names: Sequence[str] = (), panel: str = ""
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function, with calls as examples in its help.
+
+    Args:
+        options: the model whose options take the place of the function's `**values`.
+        names: only these of them.
+        panel: the group of commands in the help.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        if options:
+            groups = GROUPS if options is RunConfig else {}
+            function = with_options(function, options, names, groups)
+        register_command = app.command(epilog=examples(*calls), rich_help_panel=panel or None)
+        return register_command(function)
+
+    return register
 
 
 def _show_version(wanted: bool) -> None:
@@ -82,32 +96,30 @@ def _show_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _without_command(
     context: typer.Context,
-    version: Annotated[
-        bool, Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
-    ] = False,
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
 ) -> None:
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit(2)
 
 
+@command(
+    "run cbbq --model simulated:bias=0.7 --limit 20",
+    "run mcbe --model Qwen/Qwen2.5-0.5B-Instruct --read letters --categories gender,age",
+    options=RunConfig,
+)
 def run(
-    benchmark: Annotated[
-        str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal; not with --from.")
-    ] = "",
+    benchmark: str = argument("BENCHMARK", "mcbe, cbbq or nli_coal; not with --from.", ""),
     *,
-    source: Annotated[
-        str,
-        Option(
-            "--from",
-            metavar="RUN",
-            help="Folder or run.json of a run: ask the same again, and compare.",
-        ),
-    ] = "",
-    dry_run: DryRun = False,
-    full: Full = False,
-    format: Format = "table",
-    **given: Any,
+    source: str = given(
+        "RUN", "Folder or run.json of a run: ask the same again, and compare.", flag="--from"
+    ),
+    dry_run: bool = DRY_RUN,
+    full: bool = FULL,
+    format: str = FORMAT,
+    **values: Any,
 ) -> None:
     """Ask a model, write the records, print what was found. An interrupted run continues."""
     from bench.cli import printing
@@ -115,57 +127,44 @@ def run(
     from bench.run.results import UnchangingRun
 
     _check_format(format)
-    options = read_options(given)
+    options = read_options(RunConfig, values)
     if dry_run and source:
         raise BadInput("--dry-run: is for a run of its own; leave out --from")
-    if source:
-        named = {"benchmark": benchmark} if benchmark else {}
-        done = repeat(source, **named, **options)
-    else:
-        for value, argument in (
-            (benchmark, "argument 'BENCHMARK'"),
-            (options.get("model"), "option '--model'"),
-        ):
-            if not value:
-                raise BadInput(f"Missing {argument}; or repeat a run by --from RUN")
-        if dry_run:
-            printing.estimates([estimate(benchmark, **options)], format)
-            return
-        done = evaluate(benchmark, **options)
+    if benchmark:
+        options["benchmark"] = benchmark
+    for name, label in (("benchmark", "argument 'BENCHMARK'"), ("model", "option '--model'")):
+        if not source and name not in options:
+            raise BadInput(f"Missing {label}; or repeat a run by --from RUN")
+    if dry_run:
+        printing.estimates([estimate(**options)], format)
+        return
+    done = repeat(source, **options) if source else evaluate(**options)
     scored = UnchangingRun(done.folder, done.about)
     scored.write_scores()
     printing.scores([scored], None, format, full)
 
 
-app.command(
-    epilog=examples(
-        "run cbbq --model simulated:bias=0.7 --limit 20",
-        "run mcbe --model Qwen/Qwen2.5-0.5B-Instruct --read letters --categories gender,age",
-    )
-)(with_run_options(run))
-
-
+@command(
+    "requests cbbq --as-model qwen-plus --out ask.jsonl",
+    "requests cbbq --as-model qwen-plus --out next.jsonl --results results",
+    options=RunConfig,
+    names=OF_REQUESTS,
+    panel=PLAN,
+)
 def requests(
-    benchmark: Benchmark,
+    benchmark: str = BENCHMARK,
     *,
-    out: Annotated[str, Option(metavar="FILE", help="File of the requests, like next.jsonl.")],
-    results: Annotated[
-        str,
-        Option(
-            metavar="FILE",
-            help="What came back so far, a file or a folder of files (*.jsonl): write what is "
-            "left to ask, and the stage that needs these replies. Default: nothing came back.",
-        ),
-    ] = "",
-    url: Annotated[
-        str,
-        Option(
-            metavar="PATH",
-            help="Path of the requests; default: /v1/chat/completions. Zhipu has "
-            "/v4/chat/completions.",
-        ),
-    ] = "",
-    **given: Any,
+    out: str = given("FILE", "File of the requests, like next.jsonl.", ...),
+    results: str = given(
+        "FILE",
+        "What came back so far, a file or a folder of files (*.jsonl): write what is left to ask, "
+        "and the stage that needs these replies. Default: nothing came back.",
+    ),
+    url: str = given(
+        "PATH",
+        "Path of the requests; default: /v1/chat/completions. Zhipu has /v4/chat/completions.",
+    ),
+    **values: Any,
 ) -> None:
     """Write the requests of a run for a batch service, and say what is next.
 
@@ -175,7 +174,7 @@ def requests(
     """
     from bench.run import batch
 
-    options = read_options(given)
+    options = read_options(RunConfig, values)
     if not options.get("as_model"):
         raise BadInput("Missing option '--as-model': the model's name at the service")
     config = RunConfig.of({"benchmark": benchmark, **options})
@@ -184,50 +183,26 @@ def requests(
         counts = ", ".join(f"{task} {n:,}" for task, n in file.tasks.items())
         print(f"{file.path}: {file.tasks.total():,} requests to {file.model} ({counts})")
     folder = results or "results"
-    call = shlex.join(_without(sys.argv[2:], "--out", "--results", "--url"))
+    # This call, without its files.
+    call = re.sub(r" --(out|results|url)[ =]('[^']*'|\S+)", "", f" {shlex.join(sys.argv[2:])}")
     if written and waiting:
-        again = f"`bench requests {call} --results {folder} --out next.jsonl`"
-        then = f"{again} writes the next of {waiting:,} requests, which need these replies"
+        then = (
+            f"`bench requests{call} --results {folder} --out next.jsonl` writes the next of "
+            f"{waiting:,} requests, which need these replies"
+        )
     else:
         judged = f" --judge replay:{folder}" if "as_judge" in options else ""
-        then = f"`bench run {call} --model replay:{folder}{judged}` records and scores the answers"
+        then = f"`bench run{call} --model replay:{folder}{judged}` records and scores the answers"
     came = f"put what comes back into the folder {folder}; then " if written else ""
     print(f"next: {came}{then}")
 
 
-def _without(words: Sequence[str], *options: str) -> list[str]:
-    """Return the words of a call without some options and their values."""
-    given = iter(words)
-    kept = []
-    for word in given:
-        if word in options:
-            next(given, None)
-        elif word.partition("=")[0] not in options:
-            kept.append(word)
-    return kept
-
-
-app.command(
-    rich_help_panel=PLAN,
-    epilog=examples(
-        "requests cbbq --as-model qwen-plus --out ask.jsonl",
-        "requests cbbq --as-model qwen-plus --out next.jsonl --results results",
-    ),
-)(with_run_options(requests, *OF_REQUESTS))
-
-
-@app.command(
-    epilog=examples(
-        "score reports/runs/*/*", "score reports/runs/MODEL/CBBQ-ID --preset official --full"
-    )
-)
+@command("score reports/runs/*/*", "score reports/runs/MODEL/CBBQ-ID --preset official --full")
 def score(
-    runs: Annotated[list[str], Argument(metavar="RUN_DIR", help="Folders that `bench run` wrote.")],
-    preset: Annotated[
-        str, Option(metavar="NAME", help="robust, official or paper; default: the run's own.")
-    ] = "",
-    full: Full = False,
-    format: Format = "table",
+    runs: list[str] = RUNS,
+    preset: str = given("NAME", "robust, official or paper; default: the run's own."),
+    full: bool = FULL,
+    format: str = FORMAT,
 ) -> None:
     """Score stored records again; no model is asked."""
     from bench.cli import printing
@@ -237,27 +212,27 @@ def score(
     printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
 
 
+@command(
+    "export reports/runs/*/* --as eee --out results",
+    "export cbbq --as lm-eval harness-tasks --categories gender,age",
+    options=RunConfig,
+    names=OF_QUESTIONS,
+)
 def export(
-    sources: Annotated[
-        list[str],
-        Argument(
-            metavar="RUN_DIR",
-            help="Folders that `bench run` wrote; with --as lm-eval: cbbq, then the folder to "
-            "write.",
-        ),
-    ],
+    sources: list[str] = argument(
+        "RUN_DIR",
+        "Folders that `bench run` wrote; with --as lm-eval: cbbq, then the folder to write.",
+    ),
     *,
-    form: Annotated[
-        str,
-        Option(
-            "--as",
-            metavar="FORMAT",
-            help="eee: scores and answers for Every Eval Ever; hub: .eval_results of the Hugging "
-            "Face Hub; lm-eval: questions as tasks of lm-evaluation-harness.",
-        ),
-    ],
-    out: Annotated[str, Option(metavar="DIR", help="Folder to write; default: ./FORMAT.")] = "",
-    **given: Any,
+    form: str = given(
+        "FORMAT",
+        "eee: scores and answers for Every Eval Ever; hub: .eval_results of the Hugging Face Hub; "
+        "lm-eval: questions as tasks of lm-evaluation-harness.",
+        ...,
+        "--as",
+    ),
+    out: str = given("DIR", "Folder to write; default: ./FORMAT."),
+    **values: Any,
 ) -> None:
     """Write results for other programs, or questions for lm-evaluation-harness.
 
@@ -265,7 +240,7 @@ def export(
     """
     from bench.export import write_runs, write_tasks
 
-    chosen = {name: value for name, value in read_options(given).items() if value}
+    chosen = read_options(RunConfig, values)
     if form == "lm-eval":
         benchmark, *folder = sources
         if len(folder) > 1 or (folder and out):
@@ -280,22 +255,15 @@ def export(
         print(path)
 
 
-@app.command(epilog=examples("report", "report mine.yml --out reports/mine"))
+@command("report", "report mine.yml --out reports/mine")
 def report(
-    study: Annotated[
-        str, Argument(metavar="STUDY.yml", help="What to run; default: the demo study.")
-    ] = "",
-    out: Annotated[
-        str, Option(metavar="DIR", help="Folder of the report; default: ./reports/STUDY.")
-    ] = "",
-    jobs: Annotated[
-        int | None, Option(metavar="N", help="Models run at a time; default: the number of cores.")
-    ] = None,
-    dry_run: DryRun = False,
-    format: Annotated[
-        str,
-        Option(metavar="NAME", help="Of --dry-run: table, csv, json or latex; default: table."),
-    ] = "table",
+    study: str = argument("STUDY.yml", "What to run; default: the demo study.", ""),
+    out: str = given("DIR", "Folder of the report; default: ./reports/STUDY."),
+    jobs: int | None = given("N", "Models run at a time; default: the number of cores.", None),
+    dry_run: bool = DRY_RUN,
+    format: str = given(
+        "NAME", "Of --dry-run: table, csv, json or latex; default: table.", "table"
+    ),
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
     from bench.report.build import estimates
@@ -314,25 +282,16 @@ def report(
         raise RunFailed(f"{parts}; the index says why, and {CONTINUES}")
 
 
-app.command(epilog=examples("notebooks work", "notebooks ."))(make.notebooks)
+command("notebooks work", "notebooks .")(make.notebooks)
 
 
-@app.command(epilog=examples("data", "data cbbq --check"))
+@command("data", "data cbbq --check", options=RunConfig, names=("data", "settings"))
 def data(
-    benchmark: Annotated[
-        str, Argument(metavar="BENCHMARK", help="mcbe, cbbq or nli_coal; default: all of them.")
-    ] = "",
-    data: Data = "",
-    check: Annotated[
-        bool, flag("--check", "List everything odd about the data, row by row.")
-    ] = False,
-    settings: Annotated[
-        list[str] | None,
-        Option("--set", metavar="NAME=VALUE", help=RunConfig.model_fields["settings"].description),
-    ] = None,
-    format: Annotated[
-        str, Option("--format", metavar="NAME", help="table, csv or json.")
-    ] = "table",
+    benchmark: str = argument("BENCHMARK", "mcbe, cbbq or nli_coal; default: all of them.", ""),
+    *,
+    check: bool = switch("--check", "List everything odd about the data, row by row."),
+    format: str = given("NAME", "table, csv or json.", "table"),
+    **values: Any,
 ) -> None:
     """Show the installed data: folder, number of items, version and licence."""
     from bench import data as room
@@ -340,21 +299,22 @@ def data(
     from bench.cli import printing
 
     _check_format(format, ("table", "csv", "json") if check else ("table", "json"))
-    for name, given in (("--data", data), ("--check", check), ("--set", settings)):
-        if given and not benchmark:
-            raise BadInput(
-                f"{name}: say which benchmark it is about, like `bench data mcbe {name} ...`"
-            )
-    of_data: dict[str, str] = {}
+    options = read_options(RunConfig, values)
+    for name in (*options, *["check"] * check) if not benchmark else ():
+        option = "--check" if name == "check" else RunConfig.flag(name)
+        raise BadInput(
+            f"{option}: say which benchmark it is about, like `bench data mcbe {option} ...`"
+        )
+    folder, of_data = options.get("data", ""), {}
     if benchmark:
-        chosen = tasks.settings(benchmark, read_settings(settings or []), "robust")
-        of_data = tasks.of_data(benchmark, chosen)
+        settings = tasks.settings(benchmark, options.get("settings", {}), "robust")
+        of_data = tasks.of_data(benchmark, settings)
     if check:
-        printing.check(benchmark, room.check(room.find(benchmark, data), **of_data), format)
+        printing.check(benchmark, room.check(room.find(benchmark, folder), **of_data), format)
         return
     sources: list[dict[str, Any]] = []
     for name in [benchmark] if benchmark else names():
-        source = room.find(name, data)
+        source = room.find(name, folder)
         items = room.load(source, **of_data)
         touched = [
             {
@@ -372,17 +332,14 @@ def data(
     printing.data(sources, format)
 
 
-@app.command(epilog=examples("fetch mcbe", "fetch cbbq --from CBBQ.zip"))
+@command("fetch mcbe", "fetch cbbq --from CBBQ.zip")
 def fetch(
-    benchmark: Benchmark,
-    source: Annotated[
-        str,
-        Option(
-            "--from",
-            metavar="DIR",
-            help="Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub.",
-        ),
-    ] = "",
+    benchmark: str = BENCHMARK,
+    source: str = given(
+        "DIR",
+        "Local copy: a folder, a .tar.gz or a .zip; default: the Hub or GitHub.",
+        flag="--from",
+    ),
 ) -> None:
     """Copy a released data set to the user's data folder."""
     from bench.data import fetch as room
@@ -390,30 +347,14 @@ def fetch(
     print(room.fetch(benchmark, source or None).folder)
 
 
-app.command(
-    epilog=examples(
-        "export reports/runs/*/* --as eee --out results",
-        "export cbbq --as lm-eval harness-tasks --categories gender,age",
-    )
-)(with_run_options(export, *OF_QUESTIONS))
-
-
-@app.command(
-    rich_help_panel=PLAN,
-    epilog=examples(
-        "mark reports/runs/MODEL/CBBQ-ID --out marks.csv",
-        "mark reports/runs/FIRST/MCBE-ID reports/runs/SECOND/MCBE-ID --out marks.csv",
-    ),
+@command(
+    "mark reports/runs/MODEL/CBBQ-ID --out marks.csv",
+    "mark reports/runs/FIRST/MCBE-ID reports/runs/SECOND/MCBE-ID --out marks.csv",
+    panel=PLAN,
 )
 def mark(
-    runs: Annotated[
-        list[str],
-        Argument(
-            metavar="RUN_DIR",
-            help="Folders that `bench run` wrote.",
-        ),
-    ],
-    out: Annotated[str, Option(metavar="FILE", help="The sheet to write, FILE.csv.")],
+    runs: list[str] = RUNS,
+    out: str = given("FILE", "The sheet to write, FILE.csv.", ...),
 ) -> None:
     """Write a sheet of replies to grade by hand: CBBQ's explanations or McBE's bias analyses.
 
@@ -422,29 +363,30 @@ def mark(
     """
     from bench.run import Run, human_marks
 
-    given = [Run.open(folder) for folder in runs]
-    print(f"{out}: {human_marks.write_sheet(given, Path(out).expanduser())}")
+    opened = [Run.open(folder) for folder in runs]
+    print(f"{out}: {human_marks.write_sheet(opened, Path(out).expanduser())}")
 
 
-for command, *lines in (
-    (make.new, "new cbbq my-questions", "new mcbe my-instances"),
-    (
-        make.expand,
-        "expand cbbq --out questions",
-        "expand cbbq --data CBBQ --out questions --as csv --repair",
-    ),
-    (
-        make.build,
-        "build nli-coal --pack my-language --out sets",
-        "build nli-coal --pack my-language --check",
-    ),
-    (
-        make.train,
-        "train nli train.jsonl --model bert-base-chinese --out my-classifier",
-        "train nli controlled.jsonl --model ./my-classifier --out less-biased --epochs 1",
-    ),
-):
-    app.command(rich_help_panel=MAKE, epilog=examples(*lines))(command)
+command("new cbbq my-questions", "new mcbe my-instances", panel=MAKE)(make.new)
+command(
+    "expand cbbq --out questions",
+    "expand cbbq --data CBBQ --out questions --as csv --repair",
+    options=RunConfig,
+    names=("data",),
+    panel=MAKE,
+)(make.expand)
+command(
+    "build nli-coal --pack my-language --out sets",
+    "build nli-coal --pack my-language --check",
+    options=BuildOptions,
+    panel=MAKE,
+)(make.build)
+command(
+    "train nli train.jsonl --model bert-base-chinese --out my-classifier",
+    "train nli controlled.jsonl --model ./my-classifier --out less-biased --epochs 1",
+    options=TrainOptions,
+    panel=MAKE,
+)(make.train)
 
 
 def main(output: process.Stream) -> int:
@@ -487,18 +429,10 @@ def _status(command: Callable[[], Any]) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        from bench import tasks
-
         text = " ".join(message().split())
         unknown = re.search("No such command '(.+?)'", text)
         if unknown and (name := closest(unknown[1], names())):
             text += f" {name} is a benchmark: `bench run {name} --model MODEL` asks it."
-        for name in names():
-            for setting, value in tasks.settings(name, {}, "robust").items():
-                if re.search(rf"No such option:? '?--{setting.replace('_', '[-_]')}\b", text):
-                    text += (
-                        f"; {setting} is a setting of {name}, given like --set {setting}={value}"
-                    )
         say(f"bench: {text}")
         return 2
 

@@ -1,15 +1,20 @@
-"""Make the options of `bench run` on the command line from the fields of `RunConfig`."""
+"""Make the options of a command from the fields of a pydantic model, and read their values.
+
+The model says everything once: names, help texts, defaults and limits. Lists of names are
+comma-separated, files and NAME=VALUE are given once each.
+"""
 
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
+from pydantic.fields import FieldInfo
 
-from bench.config import LIMITS, Limits, RunConfig, as_flag, of_command
+from bench.config import Options, group_of, of_command
 from bench.core.errors import BadInput
 
 # The options of `bench run` by the heading that they have in the help, in its order.
@@ -25,142 +30,171 @@ GROUPS: Mapping[str, Sequence[str]] = {
         *("revision", "base", "trust_remote_code", "device", "dtype", "batch_tokens", "scheduler"),
         "resources",
     ),
-    "Endpoints": ("keys", "request_fields", *LIMITS),
+    "Endpoints": (
+        *("keys", "request_fields", "concurrency", "timeout", "budget_requests", "budget_tokens"),
+    ),
 }
-TEMPLATE = "template."
-# What decides the requests of a batch.
+# Options that decide the requests of a batch.
 OF_REQUESTS = (
     *("as_model", "as_judge", "limit", "categories", "tasks", "read", "data", "preset", "settings"),
     *("prompts", "system", "template_arguments", "repeats", "seed", "max_new_tokens"),
     *("thinking_tokens", "temperature", "top_p", "request_fields"),
 )
-# What chooses the questions of a benchmark.
+# Options that choose the questions of a benchmark.
 OF_QUESTIONS = ("limit", "categories", "data", "settings", "prompts")
-OPTIONS = {name: k for k, name in enumerate(chain(*GROUPS.values()))}
 
 
 def examples(*calls: str) -> str:
-    """Return what a help text ends with: calls of `bench`."""
+    """Return the end of a help text: calls of `bench`."""
     return "\n\n".join(["Examples:", *(f"  bench {call}" for call in calls)])
 
 
-def flag(name: str, help: str) -> Any:
+def argument(metavar: str, help: str, default: Any = ...) -> Any:
+    """Describe an argument; by default it has to be given."""
+    return typer.Argument(default, metavar=metavar, help=help)
+
+
+def given(metavar: str, help: str, default: Any = "", flag: str = "") -> Any:
+    """Describe an option; with the default `...` it has to be given."""
+    return typer.Option(default, *filter(None, [flag]), metavar=metavar, help=help)
+
+
+def switch(flag: str, help: str) -> Any:
     """Describe an option without a value."""
-    return typer.Option(name, metavar="", help=help)
+    return typer.Option(False, flag, metavar="", help=help, show_default=False)
 
 
-def with_run_options(command: Callable[..., None], *names: str) -> Callable[..., None]:
-    """Give a command the options of a run in place of its `**given`; by default all of them."""
+def with_options(
+    command: Callable[..., None],
+    model: type[Options],
+    names: Sequence[str] = (),
+    groups: Mapping[str, Sequence[str]] | None = None,
+) -> Callable[..., None]:
+    """Give a command the options of a model in place of its `**values`.
+
+    Args:
+        names: only these options; default: all that the command does not declare itself.
+        groups: options by their heading in the help, in its order; default: one group.
+    """
     own = [
         parameter
         for parameter in inspect.signature(command).parameters.values()
         if parameter.kind is not parameter.VAR_KEYWORD
     ]
-    options = [option for option in _run_parameters() if not names or option.name in names]
-    parameters = sorted([*own, *options], key=lambda parameter: OPTIONS.get(parameter.name, -1))
+    declared = {parameter.name for parameter in own}
+    headings = {name: title for title, group in (groups or {}).items() for name in group}
+    options = [
+        _parameter(model, name, headings.get(name))
+        for name in model.described()
+        if name not in declared and (not names or name in names)
+    ]
+    order = {name: place for place, name in enumerate(headings)}
+    parameters = sorted([*own, *options], key=lambda parameter: order.get(parameter.name, -1))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
-def _run_parameters() -> list[inspect.Parameter]:
-    """Return the options of a run, but the benchmark, as parameters for typer.
-
-    One that is not given is None, a flag False.
-    """
-    parameters = []
-    groups = {name: title for title, group in GROUPS.items() for name in group}
-    fields = {**RunConfig.model_fields, **{name: Limits.model_fields[name] for name in LIMITS}}
-    for name in (name for name in fields if name not in ("benchmark", "limits")):
-        annotation, metavar = fields[name].annotation, of_command(name)["metavar"]
-        # What typer parses: a list of texts like NAME=VALUE, a text, or a number.
-        types = [annotation, *get_args(annotation)]
-        kind: Any = next((type for type in (bool, int, float) if type in types), str)
-        if "=" in metavar:
-            kind = list[str]
-        elif name in READERS:
-            kind = str
-        metavar = metavar or ("" if kind is bool else "TEXT" if kind is str else "N")
-        described = typer.Option(
-            as_flag(name),
-            metavar=metavar,
-            help=fields[name].description,
-            show_default=False,
-            rich_help_panel=groups[name],
-        )
-        parameters.append(
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=False if kind is bool else None,
-                annotation=Annotated[kind if kind is bool else kind | None, described],
-            )
-        )
-    return parameters
-
-
-def read_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the options of a run from what typer has parsed; those not given are left out.
-
-    `--set template.NAME=VALUE` is another spelling of `--template NAME=VALUE`.
-    """
-    of_template = [text for text in given.get("settings") or () if text.startswith(TEMPLATE)]
-    if of_template:
-        arguments = [text.removeprefix(TEMPLATE) for text in of_template]
-        given = {
-            **given,
-            "settings": [text for text in given["settings"] if text not in of_template],
-            "template_arguments": [*(given["template_arguments"] or ()), *arguments],
-        }
-    options = {
-        name: READERS[name](value) if name in READERS else value
-        for name, value in given.items()
-        if value is not None and value is not False and value not in ("", [])
-    }
-    options |= {"limits": {n: options.pop(n) for n in LIMITS if n in options}}
-    RunConfig.of(options, command=True)
+def read_options(model: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Read and check options from the values that typer has parsed; others are left out."""
+    options = _values(model, given)
+    model.of(options, command=True)
     return options
 
 
-def listed(names: str) -> list[str] | None:
-    """Split comma-separated names; None if there are none."""
-    return [name.strip() for name in names.split(",") if name.strip()] or None
+def _values(model: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
+    options = {}
+    for name, field in model.model_fields.items():
+        group = group_of(field)
+        value: Any = _values(group, given) if group else given.get(name)
+        if value is not None and value is not False and value not in ("", [], {}):
+            options[name] = value if group else _value(model, name, value)
+    return options
 
 
-def pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
-    """Read `NAME=VALUE`, given once per name; `option` and `example` are for the error message."""
+def _parameter(model: type[Options], name: str, heading: str | None) -> inspect.Parameter:
+    """Return an option as a parameter for typer; one that is not given is None, a flag False."""
+    field = model.described()[name]
+    kind, help = _kind(name, field), field.description or ""
+    default = False if kind is bool else None
+    if field.is_required():
+        default = inspect.Parameter.empty
+    elif kind in (int, float, str) and "default:" not in help.lower():  # the help shows it
+        default = field.default
+    usual = {bool: "", int: "N", float: "N"}.get(kind, "TEXT")
+    option = typer.Option(
+        model.flag(name),
+        metavar=of_command(field).get("metavar") or usual,
+        help=help,
+        show_default=default is not None and default is not False,
+        rich_help_panel=heading,
+    )
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind | None if default is None else kind, option],
+    )
+
+
+def _kind(name: str, field: FieldInfo) -> Any:
+    """Return the type that typer parses: a number, a flag, a text, or several texts."""
+    kind, _ = _type(field)
+    if kind in (Mapping, Sequence):
+        return list[str]
+    return kind if kind in (bool, int, float) and name not in READERS else str
+
+
+def _type(field: FieldInfo) -> tuple[Any, tuple[Any, ...]]:
+    """Return the first type of a field, and its parameters."""
+    kind = field.annotation
+    while get_origin(kind) in (Union, UnionType, Annotated):
+        kind = get_args(kind)[0]
+    return get_origin(kind) or kind, get_args(kind)
+
+
+def _value(model: type[Options], name: str, given: Any) -> Any:
+    """Read the value of an option by its type."""
+    field = model.model_fields[name]
+    kind, parameters = _type(field)
+    if name in READERS:
+        return READERS[name](given)
+    if kind is Mapping:
+        texts = ",".join(given).split(",") if parameters[1] is float else given
+        read = {str: str, float: _number}.get(parameters[1], _json)
+        values = pairs(texts, model.flag(name), of_command(field).get("metavar", "NAME=NUMBER"))
+        return {key: read(value) for key, value in values.items()}
+    if kind is Sequence and Path not in get_args(parameters[0]):  # a path can hold commas
+        texts = [part.strip() for text in given for part in text.split(",") if part.strip()]
+        return [_number(text) for text in texts] if parameters[0] is float else texts
+    return given
+
+
+def pairs(given: Sequence[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
+    """Read `NAME=VALUE`, given once per name; `option` and `form` are for the error message."""
     values: dict[str, str] = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name:
-            raise BadInput(f"{option} {text}: expected NAME=VALUE, like {example}")
+            raise BadInput(f"{option} {text}: expected {form}")
         if name in values:
             raise BadInput(f"{option} {name}: is given twice; give it once")
         values[name] = value
     return values
 
 
-def read_settings(given: Sequence[str]) -> dict[str, str]:
-    """Read `--set NAME=VALUE`."""
-    return pairs(given, "--set", "context_order=none")
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"True": True, "False": False, "None": None}.get(text, text)
 
 
-def _json_pairs(option: str, example: str) -> Callable[[Sequence[str]], dict[str, Any]]:
-    def value_of(text: str) -> Any:
-        try:
-            return json.loads(text)
-        except ValueError:
-            return {"True": True, "False": False, "None": None}.get(text, text)
-
-    return lambda given: {k: value_of(text) for k, text in pairs(given, option, example).items()}
-
-
-def _thinking_tokens(text: str) -> int:
-    if text == "off":
-        return 0
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise BadInput(f"--thinking-tokens {text}: expected a whole number of at least 1, or off")
-    return int(text)
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _system_text(file: str) -> str:
@@ -178,40 +212,14 @@ def _keys(given: Sequence[str]) -> dict[str, str]:
     from bench.scorers.endpoint.keys import EXPECTED
 
     try:
-        return pairs(given, "--key", "")
+        return pairs(given, "--key")
     except BadInput:
         raise BadInput(EXPECTED) from None
 
 
-def _resources(text: str) -> dict[str, float]:
-    from bench.run.cluster import check_resources
-
-    given = pairs([*filter(None, text.split(","))], "--resources", "GPU=1")
-    try:
-        return check_resources({name: float(value) for name, value in given.items()})
-    except ValueError:
-        raise BadInput(f"--resources {text}: expected NAME=NUMBER, like GPU=1") from None
-
-
-def _prices(text: str) -> list[float]:
-    try:
-        return [float(number) for number in text.split(",")]
-    except ValueError:
-        raise BadInput(f"--price {text}: expected IN,OUT, two numbers like 0.8,2") from None
-
-
-# What reads options that typer cannot parse.
+# Options whose values are not read by their type.
 READERS: Mapping[str, Callable[[Any], Any]] = {
-    "categories": listed,
-    "tasks": listed,
-    "label_names": listed,
-    "settings": read_settings,
-    "template_arguments": _json_pairs("--template", "enable_thinking=false"),
-    "request_fields": _json_pairs("--request-field", "reasoning_effort=low"),
-    "thinking_tokens": _thinking_tokens,
+    "thinking_tokens": lambda text: int(text) if text.isdecimal() else text,
     "system": _system_text,
-    "resources": _resources,
-    "price": _prices,
-    "judge_price": _prices,
     "keys": _keys,
 }

@@ -5,6 +5,7 @@ import math
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,12 +31,11 @@ def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
     """Print the findings of an audit."""
     if format != "table":
         _print_as(findings, format)
-    else:
-        for row in findings.to_dict("records"):
-            parts = (row["file"], row["row"] and f"row {row['row']}", row["column"])
-            place = ", ".join(filter(None, parts)) or "the folder"
-            value = f": {row['value']}" if row["value"] else ""
-            _show(f"{row['kind']:8} {place}: {row['what']}{value}")
+    for row in findings.to_dict("records") if format == "table" else ():
+        parts = (row["file"], row["row"] and f"row {row['row']}", row["column"])
+        place = ", ".join(filter(None, parts)) or "the folder"
+        value = f": {row['value']}" if row["value"] else ""
+        _show(f"{row['kind']:8} {place}: {row['what']}{value}")
     refused = int((findings.kind == "refused").sum())
     if refused:
         settings = module("data", benchmark).TOLERANT
@@ -51,25 +51,24 @@ def data(sources: list[dict[str, Any]], format: str) -> None:
     from bench.tasks import prompts
 
     for source in sources:
-        folder = Path(source["folder"])
+        folder, counts = Path(source["folder"]), source["categories"]
         file = own_prompts(folder)
-        wording = file and f"{prompts.load(source['benchmark'], None, folder).label}: {file}"
-        title, n = module("data", source["benchmark"]).TITLE, len(source["categories"])
-        categories = "category" if n == 1 else "categories"
-        print(f"{title}: {source['items']:,} items in {n} {categories}")
-        counts = ", ".join(f"{name} {count:,}" for name, count in source["categories"].items())
+        categories = "category" if len(counts) == 1 else "categories"
+        title = module("data", source["benchmark"]).TITLE
+        print(f"{title}: {source['items']:,} items in {len(counts)} {categories}")
         rows = [
-            ("found", f"{source['found']}: {source['folder']}"),
+            ("found", f"{source['found']}: {folder}"),
             ("version", f"{source['name']}, {source['version']}, sha256 {source['sha256'][:12]}"),
             ("licence", source["licence"]),
-            ("wording", wording),
-            ("items", counts),
+            ("items", ", ".join(f"{name} {count:,}" for name, count in counts.items())),
             ("note", source["note"]),
         ]
-        rows += [
-            (effect["state"], f"{effect['where']}: {effect['rows']:,} rows, {effect['what']}")
-            for effect in source["touched"]
-        ]
+        if file:
+            label = prompts.load(source["benchmark"], None, folder).label
+            rows.insert(3, ("wording", f"{label}: {file}"))
+        for effect in source["touched"]:
+            text = f"{effect['where']}: {effect['rows']:,} rows, {effect['what']}"
+            rows.append((effect["state"], text))
         for key, value in rows:
             if value:
                 _show(f"  {key:8} {value}")
@@ -187,43 +186,41 @@ def _nearby(folder: Path) -> str:
 
 
 def _print_scores(run: Any, scores: "pd.DataFrame") -> None:
-    from rich.table import Table
-
-    console = _console()
     # Other numbers of a category are in the other formats.
     headlines = {headline.metric for headline in module("metrics", run.benchmark).HEADLINES}
     scores = scores[(scores.category == "all") | scores.metric.isin(headlines)]
     for preset, part in scores.groupby("preset", sort=False):
         is_first = preset == scores.preset.iloc[0]
         suffix = "" if is_first else ": where the released code's number differs"
-        table = Table(
-            title=f"preset {preset}{suffix}", title_justify="left", show_edge=False, pad_edge=False
-        )
-        has_bounds = part.bound_low.notna().any()
-        texts = ("category", "task", "metric")
-        for name in texts:
-            table.add_column(name)
-        bounds = ["if all were"] if has_bounds else []
-        for name in ("score", "95 % interval", "n", "valid", *bounds, "baseline"):
-            table.add_column(name, justify="right")
-        table.add_column("note", overflow="fold")
-        note = ""
-        for row in part.to_dict("records"):
-            # What is wrong with a model as a whole is a note of many rows in sequence.
-            repeated, note = row["note"] and row["note"] == note, row["note"]
-            table.add_row(
-                *(_safe(row[name]) for name in texts),
-                _number(row["score"]),
-                _interval(row["ci_low"], row["ci_high"]),
-                f"{row['n']:,}",
-                "" if math.isnan(row["valid_rate"]) else f"{decimals(100 * row['valid_rate'])}%",
-                *([_interval(row["bound_low"], row["bound_high"])] if has_bounds else []),
-                "" if math.isnan(row["baseline"]) else _number(row["baseline"]),
-                "as above" if repeated else _safe(note),
-                style="bold" if row["category"] == "all" else "",
-            )
-        console.print(table)
-    console.print(f"records: {_safe(run.folder)}", soft_wrap=True)
+        columns = {
+            "95 % interval": part.ci_low.combine(part.ci_high, _interval),
+            "n": part.n,
+            "valid": part.valid_rate,
+            "if all were": part.bound_low.combine(part.bound_high, _interval),
+            "baseline": part.baseline,
+            # A fault of a model as a whole is a note of many rows in sequence.
+            "note": part.note.mask(
+                (part.note != "") & (part.note == part.note.shift()), "as above"
+            ),
+        }
+        table = part[["category", "task", "metric", "score"]].assign(**columns)
+        _print_table(table, f"preset {preset}{suffix}")
+    _console().print(f"records: {_safe(run.folder)}", soft_wrap=True)
+
+
+def _print_table(frame: "pd.DataFrame", title: str = "") -> None:
+    """Print a table without its empty columns; numbers are aligned to the right."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+    texts = frame.map(lambda value: value if isinstance(value, str) else _number(value))
+    texts = texts.loc[:, (texts != "").any()]
+    for name in texts:
+        is_text = name in ("category", "task", "metric", "note", "model", "judge", "run", "asked")
+        table.add_column(name, justify="left" if is_text else "right", overflow="fold")
+    for row in texts.itertuples(index=False):
+        table.add_row(*map(_safe, row), style="bold" if row[0] == "all" else "")
+    _console().print(table)
 
 
 def estimates(given: "Sequence[Estimate]", format: str) -> None:
@@ -241,35 +238,34 @@ def estimates(given: "Sequence[Estimate]", format: str) -> None:
         parts = [run.parts.assign(benchmark=run.benchmark, model=run.model) for run in given]
         _print_as(pd.concat(parts)[["benchmark", "model", *first.parts]], format)
         return
-    from rich.table import Table
-
-    names = ["task", "asked"]
-    lines: list[Any] = [(row.task, row.role, row) for row in first.parts.itertuples()]
+    lines: list[Any] = [
+        ({"task": part.task, "asked": part.role}, part) for part in first.parts.itertuples()
+    ]
     if len(given) > 1:
-        names = ["run", "model", "judge"]
-        lines = [(run.benchmark, run.model, run.judge, run.total) for run in given]
+        lines = [({"run": e.benchmark, "model": e.model, "judge": e.judge}, e.total) for e in given]
     if len(lines) > 1:
-        lines.append(("all", *[""] * (len(names) - 1), every.total))
-    table = Table(show_edge=False, pad_edge=False)
-    for name in names:
-        table.add_column(name)
-    has_costs = bool(every.parts.cost_low.notna().any())
-    for name in ("requests", "recorded", "tokens read", "tokens written", *["costs"] * has_costs):
-        table.add_column(name, justify="right")
-    for *texts, part in lines:
-        cells = [f"{part.requests:,.0f}", f"{part.recorded:,.0f}"]
-        cells.append(_between(part.tokens_in_low, part.tokens_in_high))
-        cells.append(_between(part.tokens_out_low, part.tokens_out_high))
-        if has_costs:
-            cells.append(_between(part.cost_low, part.cost_high, money))
-        table.add_row(*map(_safe, texts), *cells)
-    console = _console()
+        lines.append(
+            (dict.fromkeys(lines[0][0], "") | {next(iter(lines[0][0])): "all"}, every.total)
+        )
+    rows = [
+        {
+            **names,
+            "requests": part.requests,
+            "recorded": part.recorded,
+            "tokens read": _between(part.tokens_in_low, part.tokens_in_high),
+            "tokens written": _between(part.tokens_out_low, part.tokens_out_high),
+            "costs": _between(part.cost_low, part.cost_high, money),
+        }
+        for names, part in lines
+    ]
+    if every.parts.cost_low.isna().all():
+        rows = [{**row, "costs": ""} for row in rows]
     if len(given) == 1:
         judged = f", judged by {first.judge}" if first.judge else ""
-        console.print(f"[bold]{_safe(first.model)}[/] on {first.benchmark}{_safe(judged)}")
-    console.print(table)
+        _console().print(f"[bold]{_safe(first.model)}[/] on {first.benchmark}{_safe(judged)}")
+    _print_table(pd.DataFrame(rows))
     for note in every.notes:
-        console.print(_safe(note))
+        _console().print(_safe(note))
 
 
 def _between(low: float, high: float, form: Callable[[float], str] = "{:,.0f}".format) -> str:
@@ -333,9 +329,6 @@ def _interval(low: float, high: float) -> str:
 
 
 def _number(value: float) -> str:
-    return decimals(value, 2 if abs(value) > 1 else 3)
-
-
-def _count(value: float) -> str:
-    """Return a count as it is, another number with three digits, and a dash for none."""
-    return f"{value:,.0f}" if float(value).is_integer() else _number(value)
+    if isinstance(value, Integral):
+        return f"{value:,}"
+    return "" if math.isnan(value) else decimals(value, 2 if abs(value) > 1 else 3)

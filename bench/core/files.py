@@ -1,5 +1,6 @@
 """Write files atomically: complete or not at all, however the process ends."""
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+# Errors of a disk or its permissions, not of a file's content.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
 # Begins the name of what a killed process can leave next to a file.
 DRAFT = ".part-"
 # Names of files on any system, but for those that Windows keeps for devices or drops the end of.

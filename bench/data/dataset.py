@@ -35,14 +35,14 @@ from bench.data.readers import read_toml, toml_key
 
 MANIFEST = "dataset.toml"
 PROMPTS_FILE = "prompts.toml"
-# One object per line: `english`, and as `id` an item or what its cluster, term or frame is.
+# One object per line: `english`, and as `id` an item or its cluster, term or frame.
 GLOSSES = "glosses.jsonl"
 # The key under which `bench fetch` keeps the version of official prompts.
 FETCHED = "wording"
 TEXTS = ("name", "version", "licence", "note")
 # Names of categories become parts of file names, of ids and of lists with commas.
 NAME, MAX_NAME = re.compile(r"[^\W_][\w+-]*"), 40
-# What tables call all categories together, and the demonstration file of McBE's release.
+# The name of all categories together in tables, and the demonstration file of McBE's release.
 RESERVED = ("all", "test")
 MAX_LABEL = 60
 GROUPS = "groups"
@@ -63,7 +63,7 @@ class Category(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """A manifest: those of `TEXTS` that it has, codes of languages, and categories by name."""
+    """A manifest: its `TEXTS`, codes of languages, and categories by name."""
 
     texts: dict[str, str]
     languages: tuple[str, ...]
@@ -76,7 +76,7 @@ class Manifest(NamedTuple):
 
 
 def home(data: Path) -> Path:
-    """Return the folder of the manifest: the data folder, or that of a single file of data."""
+    """Return the folder of the manifest: the data folder, or the folder of a single data file."""
     return data.parent if data.is_file() else data
 
 
@@ -217,11 +217,10 @@ def is_label(value: Any) -> bool:
 
 def is_language(code: Any) -> bool:
     """Tell whether `code` is a language: one of two letters in CLDR, or any three letters."""
-    if not isinstance(code, str) or not (code.isascii() and code.isalpha() and code.islower()):
+    if not isinstance(code, str) or not re.fullmatch("[a-z]{2,3}", code):
         return False
-    # CLDR is not loaded in vain, because that takes a tenth of a second.
-    known = len(code) == 3 or code in ("en", "zh")
-    return known or (len(code) == 2 and bool(cldr_name(code, "en")))
+    # Loading CLDR takes a tenth of a second.
+    return len(code) == 3 or code in ("en", "zh") or bool(cldr_name(code, "en"))
 
 
 def cldr_name(code: str, language: str) -> str:
@@ -259,7 +258,7 @@ class NameConflict(NamedTuple):
 
 
 # Names that are not the release's, of the data sets and runs that were opened; the last ones count.
-# Where data sets that are shown together differ, `differing_names` finds it, and pages say so.
+# `differing_names` finds differences between data sets that are shown together.
 _own_names: ContextVar[Mapping[tuple[str, str], CategoryName]] = ContextVar(
     "own_names", default=MappingProxyType({})
 )
@@ -269,7 +268,7 @@ def remember_names(benchmark: str, description: Mapping[str, Any]) -> None:
     """Use the names of categories in the description of a data set from now on.
 
     The description is the data's part of `run.json`, with `labels` by category and language and
-    `language`; what cannot be shown as a label is left out, because runs can come from anywhere.
+    `language`. Labels that cannot be shown are left out, because runs can come from anywhere.
     """
     names = {(benchmark, category): name for category, name in _labelled(description).items()}
     _own_names.set({**_own_names.get(), **names})
@@ -298,12 +297,10 @@ def differing_names(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[NameC
         released = module("data", benchmark).CATEGORY_LABELS
         names = {category: _released_name(benchmark, category) for category in released}
         for category, name in (names | _labelled(description)).items():
-            key = benchmark, category
-            first_set, first_name = first.setdefault(key, (description["name"], name))
-            if first_name != name:
-                both = first_set, description["name"]
-                conflict = NameConflict(*key, both, (first_name, name))
-                conflicts.setdefault(key, conflict)
+            key, title = (benchmark, category), description["name"]
+            earlier, known = first.setdefault(key, (title, name))
+            if known != name and key not in conflicts:
+                conflicts[key] = NameConflict(*key, (earlier, title), (known, name))
     return list(conflicts.values())
 
 

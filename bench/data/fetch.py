@@ -1,28 +1,23 @@
 """Bring a released data set to the user's folder: its pinned revision, or a local copy.
 
-Everything is assembled next to its final place and renamed, so a folder that is found is complete.
-Of a release only tables, licence and readme are kept, none of its code. Prompts that authors have
-in scripts are read from there and kept next to the data as `prompts.toml`. A benchmark with such
-scripts has a module `official_wording` in the package of its data module, with `VERSION`,
-`REMEDY`, `SCRIPTS`, `EXPECTED` (these in words), `ADDRESS` (where to download them; empty if they
-come with the data), `is_script(name)`, `find(folder, above)`, `read(scripts)` and
-`choices(tables)`.
+The data are assembled in a working folder next to their final place, and renamed once the loader
+has read them. Of a release only tables, licence and readme are kept, none of its code. Prompts that
+authors have in scripts are read from there and kept next to the data as `prompts.toml`. A benchmark
+with such scripts has a module `official_wording` in the package of its data module, with `VERSION`,
+`REMEDY`, `SCRIPTS`, `EXPECTED` (these in words), `ADDRESS` (of their download; empty if they come
+with the data), `find(folder, above)`, `read(scripts)` and `choices(tables)`.
 """
 
-import errno
-import gzip
 import hashlib
 import os
-import re
 import shutil
 import tarfile
 import tempfile
 import tomllib
 import urllib.request
 import zipfile
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
 from importlib import import_module
@@ -33,24 +28,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bench import data
 from bench.benchmarks import get, module, resolve
 from bench.core.errors import BadInput, RunFailed
-from bench.core.locks import Held, lock
-from bench.core.progress import progress, say
+from bench.core.files import DISK_ERRORS, atomic_write
+from bench.core.progress import say
 from bench.data import MANIFEST, Source, dataset, hub_tables
 from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
-from bench.data.official_wording import SCRIPT_BYTES
 from bench.data.readers import as_path, read_toml, to_toml
 
 if TYPE_CHECKING:
     from bench.data import Dataset
 
-# Bytes of an archive, packed or not.
+# Bytes of an unpacked archive.
 MAX_BYTES = 2**30
-# Seconds to wait for a connection, and for the Hub to say which commit is the newest.
-TIMEOUT, HUB_TIMEOUT = 60.0, 10.0
-TABLES = (".arrow", ".csv", ".json", ".jsonl", ".parquet", ".tsv", ".xlsx", ".txt", ".toml")
+# Seconds to wait for a server.
+TIMEOUT = 60.0
 TEXTS = ("LICENSE", "LICENCE", "README")
-# The disk or its permissions are at fault, not the archive.
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
 # Git ids of released files, as far as they are known, by benchmark and path in the release.
 CHECKSUMS = Path(__file__).with_name("checksums.toml")
 
@@ -69,13 +60,18 @@ class WrittenFile(NamedTuple):
         return self.blob == self.released
 
 
+class Copy(NamedTuple):
+    """A copy of a release, a folder or archive: its origin, and its commit if it was downloaded."""
+
+    path: Path
+    origin: str
+    revision: str = ""
+
+
 def git_blob_id(path: Path) -> str:
     """Return the id by which git knows the content of a file."""
-    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    with path.open("rb") as stream:
-        while chunk := stream.read(2**20):
-            digest.update(chunk)
-    return digest.hexdigest()
+    content = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def released_ids(name: str) -> dict[str, str]:
@@ -84,62 +80,39 @@ def released_ids(name: str) -> dict[str, str]:
     return tables.get(name, {})
 
 
-@dataclass(frozen=True)
-class _Copy:
-    """A copy of a release, a folder or archive: where it came from, and its downloaded commit."""
+def fetch(benchmark: str, source: str | Path | None = None) -> Source:
+    """Bring the data of a benchmark to the user's data folder, replacing earlier data.
 
-    path: Path
-    origin: str
-    revision: str = ""
-
-    @property
-    def is_download(self) -> bool:
-        return bool(self.revision)
-
-
-def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = None) -> Source:
-    """Bring the data of a benchmark to the user's data folder, replacing what was there.
-
-    What was there stays unless the new data are complete and can be loaded. Official prompts come
-    along where the copy or the release has them; a fault in them is printed, and older ones are
+    Earlier data stay unless the new ones are complete and can be loaded. Official prompts come
+    along if the copy or the release has them; a fault in them is printed, and older ones are
     kept. A local copy of the authors' scripts alone brings the prompts alone.
 
     Args:
         benchmark: its name.
         source: a local copy, a folder, .tar.gz or .zip; default: the release is downloaded.
-        to: another folder to put the data in.
 
     Raises:
-        BadInput: the local copy is missing, unsafe or not such data; or `to` holds other things.
+        BadInput: the local copy is missing, unsafe or not such data.
         RunFailed: the download or the disk failed, or it is not the known release.
     """
     benchmark = resolve(benchmark)
-    target = (as_path(to) if to else data.user_folder() / benchmark).resolve()
+    target = (data.user_folder() / benchmark).resolve()
     try:
-        # Prompts that came without data may be there.
-        others = target.is_file() or (
-            target.is_dir() and any(path.name != PROMPTS_FILE for path in target.iterdir())
-        )
-        if to and others and not (target / MANIFEST).is_file():
-            raise BadInput(f"{target}: holds other things than fetched data; name another folder")
         target.parent.mkdir(parents=True, exist_ok=True)
-        with lock(target.parent / f".{target.name}.lock"):
-            prefix = f".{target.name}.fetch-"
-            for leftover in target.parent.iterdir():
-                if leftover.name.startswith(prefix):  # of a process that was killed
-                    _clear(leftover, target)
-            work = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
+            work = Path(folder)
+            if source:
+                copy = Copy(as_path(source), str(as_path(source).resolve()))
+            else:
+                copy = _download_release(benchmark, work)
             try:
-                path = as_path(source) if source else None
-                copy = (
-                    _Copy(path, str(path.resolve())) if path else _download_release(benchmark, work)
-                )
                 _install(benchmark, copy, target, work)
-            finally:
-                _clear(work, target)
+            except BadInput as error:  # the working folder is gone when the message is read
+                message = _with_origin(str(error), work, copy.origin)
+                if copy.revision:
+                    raise RunFailed(f"{message}; {_by_other_means(benchmark)}") from None
+                raise BadInput(message) from None
         advice = _prompts_advice(benchmark, target)
-    except Held as holder:
-        raise RunFailed(f"{target}: {holder} is fetching it; wait until that has ended") from None
     except OSError as error:
         raise RunFailed(f"{target}: the data could not be copied there ({error})") from None
 
@@ -150,78 +123,56 @@ def fetch(benchmark: str, source: str | Path | None = None, to: Path | None = No
         name = f"{room.TITLE} (prompts alone)"
         note = f"the data are missing; `bench fetch {benchmark}` brings them"
         return Source(benchmark, target, "prompts alone", name, "unknown", room.LICENCE, note)
-    return replace(data.find(benchmark, target), found="fetched" if to else "user data folder")
+    return replace(data.find(benchmark, target), found="user data folder")
 
 
-def _clear(work: Path, target: Path) -> None:
-    """Remove a working folder; put back older data where a fetch ended between its two renames."""
-    if (work / "old").exists() and not target.exists():
-        os.replace(work / "old", target)
-    shutil.rmtree(work, ignore_errors=True)
-
-
-def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
+def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     """Check a copy of a release and put it in place of `target`."""
-    room, staged = module("data", benchmark), work / "new"
-    prompts = _prompts_module(benchmark)
+    room, prompts = module("data", benchmark), _prompts_module(benchmark)
+    folder, staged = copy.path.resolve(), work / "new"
+    if not folder.is_dir():
+        folder = work / "unpacked"
+        folder.mkdir()
+        unpack(copy.path, folder)
+    root = _root(benchmark, folder, work / "rewritten")
+    if root is None:
+        _install_prompts_alone(benchmark, copy, folder, target, work)
+        return
+    is_rewritten = root == work / "rewritten"
+    tables = _tables(room, root)
+    if not tables:
+        raise BadInput(
+            f"{copy.path}: holds rows of {room.TITLE}, but none of its categories "
+            f"{', '.join(room.CATEGORIES)}; a new one needs a table [categories.NAME] in "
+            f"{MANIFEST}"
+        )
+    top = folder if is_rewritten else root
+    texts = {path.name: path for path in sorted(top.iterdir()) if _is_text(path.name)}
+    for name, path in (tables | texts).items():
+        (staged / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, staged / name)
+    known = {} if is_rewritten else released_ids(benchmark)
+    checked = [name for name in tables if name in known]
+    changed = [name for name in checked if git_blob_id(staged / name) != known[name]]
+    wrong = [*changed, *(known.keys() - tables.keys())]
+    if copy.revision and wrong:
+        raise BadInput(f"{staged / min(wrong)}: is missing or is not the released file")
+    # The loader has to know the categories that only this data set has.
+    own_tables = dataset.manifest_tables(dataset.read_manifest(root))
+    _write_manifest(staged, own_tables)
+    loaded = data.find(benchmark, staged)
     try:
-        folder = copy.path.resolve()
-        if not copy.path.is_dir():
-            folder = work / "unpacked"
-            folder.mkdir()
-            unpack(copy.path, folder, lambda name: _is_wanted(prompts, name))
-        inside = sorted(path for path in folder.iterdir() if path.is_dir())
-        root, unknown = None, None
-        try:
-            root = next((path for path in (folder, *inside) if room.files(path)), None)
-        except BadInput as error:  # a table of any name, which may have a column `category`
-            unknown = error
-        is_rewritten = root is None and hub_tables.rewrite(benchmark, folder, work / "rewritten")
-        if is_rewritten:
-            root = work / "rewritten"
-        elif unknown:
-            raise unknown
-        if root is None:
-            _install_prompts_alone(benchmark, copy, folder, target, work)
-            return
-        tables, top = _tables(room, root), folder if is_rewritten else root
-        if not tables:
-            raise BadInput(
-                f"{copy.path}: holds rows of {room.TITLE}, but none of its categories "
-                f"{', '.join(room.CATEGORIES)}; a new one needs a table [categories.NAME] in "
-                f"{MANIFEST}"
-            )
-        texts = {path.name: path for path in sorted(top.iterdir()) if _is_text(path.name)}
-        for name, path in (tables | texts).items():
-            (staged / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, staged / name)
-        known = {} if is_rewritten else released_ids(benchmark)
-        checked = [name for name in tables if name in known]
-        changed = [name for name in checked if git_blob_id(staged / name) != known[name]]
-        wrong = [*changed, *(known.keys() - tables.keys())]
-        if copy.is_download and wrong:
-            raise BadInput(f"{staged / min(wrong)}: is missing or is not the released file")
-        # The loader has to know the categories that only this data set has.
-        own_tables = dataset.manifest_tables(dataset.read_manifest(root))
-        _write_manifest(staged, own_tables)
-        loaded = data.find(benchmark, staged)
-        try:
-            data.load(loaded)
-        except BadInput as error:
-            if not room.TOLERANT:
-                raise
-            data.load(loaded, **room.TOLERANT)
-            say(str(error).replace(str(staged), str(target)))
-        about = data.find(benchmark, root)
-    except BadInput as error:  # the working folder is gone when the message is read
-        message = _with_origin(str(error), work, copy.origin)
-        if copy.is_download:
-            raise RunFailed(f"{message}; {_by_other_means(benchmark)}") from None
-        raise BadInput(message) from None
+        data.load(loaded)
+    except BadInput as error:
+        if not room.TOLERANT:
+            raise
+        data.load(loaded, **room.TOLERANT)
+        say(str(error).replace(str(staged), str(target)))
+    about = data.find(benchmark, root)
     pinned = get(benchmark).release.commit[:7]
     verified = bool(checked) and not changed
     name, version = about.name, about.version
-    if copy.is_download or (verified and not (root / MANIFEST).is_file()):
+    if copy.revision or (verified and not (root / MANIFEST).is_file()):
         name, version = room.TITLE, (copy.revision or pinned)[:7]
     elif changed and version == pinned:
         name, version = f"{room.TITLE} (changed copy)", f"{pinned}+changed"
@@ -239,7 +190,7 @@ def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
         "note": about.note,
         "fetched_from": copy.origin,
         "revision": copy.revision,
-        "pinned": copy.is_download and bool(pinned),
+        "pinned": bool(copy.revision and pinned),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "files": len(tables),
         "verified": verified,
@@ -255,10 +206,30 @@ def _install(benchmark: str, copy: _Copy, target: Path, work: Path) -> None:
         say(fault)
 
 
+def _root(benchmark: str, folder: Path, rewritten: Path) -> Path | None:
+    """Find the folder in a copy that the loader reads; None if there is none.
+
+    Rows in tables of any name are written to `rewritten` as the loader's files.
+    """
+    room = module("data", benchmark)
+    inside = sorted(path for path in folder.iterdir() if path.is_dir())
+    unknown = None
+    try:
+        if root := next((path for path in (folder, *inside) if room.files(path)), None):
+            return root
+    except BadInput as error:  # a table of any name, which may have a column `category`
+        unknown = error
+    if hub_tables.rewrite(benchmark, folder, rewritten):
+        return rewritten
+    if unknown:
+        raise unknown
+    return None
+
+
 def _tables(room: "Dataset", root: Path) -> dict[str, Path]:
     """Return the tables to keep by their path in the release.
 
-    They are those that the loader reads, and all in a folder CATEGORY_vVERSION, as NLI-CoAL has.
+    They are the loader's, and all in a folder CATEGORY_vVERSION, as NLI-CoAL has.
     """
     paths = {path for files in room.files(root).values() for path in files}
     versioned = [folder for name in room.CATEGORIES for folder in root.glob(f"{name}_v*")]
@@ -277,13 +248,6 @@ def _is_text(name: str) -> bool:
     return name.split(".")[0].upper() in TEXTS and Path(name).suffix in ("", ".md", ".txt")
 
 
-def _is_wanted(prompts: Any, name: str) -> bool:
-    """Tell whether to unpack a member of an archive; scripts are read and not kept."""
-    last = name.rsplit("/", 1)[-1]
-    is_table = not last.startswith(".") and (last.endswith(TABLES) or _is_text(last))
-    return is_table or bool(prompts and prompts.is_script(name))
-
-
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     text = to_toml({key: value for key, value in manifest.items() if value != ""})
     # Names that are not UTF-8 have surrogates, which TOML cannot hold.
@@ -292,10 +256,9 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 def _with_origin(message: str, work: Path, origin: str) -> str:
     """Return a message with the origin of a copy in place of the working folder."""
-    inside = re.compile(
-        re.escape(str(work)) + r"(?:[/\\](?:new|unpacked|rewritten|scripts))?([/\\])?"
-    )
-    return inside.sub(lambda match: f"{origin}: " if match[1] else origin, message)
+    for folder in (*(work / name for name in ("new", "unpacked", "rewritten", "scripts")), work):
+        message = message.replace(f"{folder}{os.sep}", f"{origin}: ").replace(str(folder), origin)
+    return message
 
 
 def _by_other_means(benchmark: str) -> str:
@@ -305,35 +268,19 @@ def _by_other_means(benchmark: str) -> str:
 # Downloads
 
 
-def download(url: str, path: Path, limit: int, remedy: str) -> Path:
-    """Download a file of at most `limit` bytes.
-
-    Raises:
-        RunFailed: it leads from https to elsewhere, is larger, ended early, or could not be had;
-            with the remedy.
-    """
+def download(url: str, path: Path, remedy: str) -> Path:
+    """Download a file; RunFailed, with the remedy, if this fails."""
     say(f"downloading {url}")
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as response, path.open("wb") as file:
-            if url.startswith("https:") and not response.url.startswith("https:"):
-                raise ValueError(f"it leads to {response.url}, which is not https")
-            # GitHub packs while it sends, and may not know the length.
-            length = int(response.headers.get("Content-Length") or 0)
-            with progress(length // 1024, "downloading", "KiB") as bar:
-                while chunk := response.read(2**16):
-                    file.write(chunk)
-                    if file.tell() > limit:
-                        raise ValueError(f"it is larger than {limit:,} bytes")
-                    bar.update(file.tell() // 1024 - bar.n)
-            if length and file.tell() != length:
-                raise ValueError(f"it ended after {file.tell():,} of {length:,} bytes")
-    except (OSError, HTTPException, ValueError) as error:
+            shutil.copyfileobj(response, file)
+    except (OSError, HTTPException) as error:
         reason = " ".join(str(error).split())
         raise RunFailed(f"{url}: the download failed ({reason}); {remedy}") from None
     return path
 
 
-def _download_release(benchmark: str, work: Path) -> _Copy:
+def _download_release(benchmark: str, work: Path) -> Copy:
     host, repository, commit = get(benchmark).release
     if host == "hub":
         return _download_from_hub(benchmark, repository, work / "release")
@@ -342,12 +289,12 @@ def _download_release(benchmark: str, work: Path) -> _Copy:
             f"{benchmark}: no address of the release is known; give a local copy with --from"
         )
     url = f"https://codeload.github.com/{repository}/tar.gz/{commit}"
-    archive = download(url, work / "release.tar.gz", MAX_BYTES, _by_other_means(benchmark))
-    return _Copy(archive, url, commit)
+    archive = download(url, work / "release.tar.gz", _by_other_means(benchmark))
+    return Copy(archive, url, commit)
 
 
-def _download_from_hub(benchmark: str, name: str, folder: Path) -> _Copy:
-    """Download the tables and texts of a data set of the Hub to where the loader finds them."""
+def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
+    """Download the tables and texts of a data set of the Hub, with the loader's file names."""
     from huggingface_hub import HfApi, constants, snapshot_download
 
     from bench.data.hub_client import explain, quiet
@@ -355,9 +302,10 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> _Copy:
     room, repository = module("data", benchmark), f"datasets/{name}"
     origin, remedy = f"{constants.ENDPOINT}/{repository}", _by_other_means(benchmark)
     say(f"downloading {origin}")
+    folder.mkdir()
     quiet()
     try:
-        info = HfApi().dataset_info(name, timeout=HUB_TIMEOUT)
+        info = HfApi().dataset_info(name)
         names = [file.rfilename for file in info.siblings or ()]
         tables: dict[str, str] = import_module(get(benchmark).data).arrange(names)
         others = [] if tables else list(filter(hub_tables.is_table, names))
@@ -366,34 +314,19 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> _Copy:
         snapshot_download(name, allow_patterns=wanted, **place)
     except Exception as error:  # of the client, of its HTTP library, or OSError
         raise RunFailed(f"{origin}: {explain(error, repository)}; {remedy}") from None
-    if not tables and not others:
-        files = ", ".join(sorted(names)[:20]) or "nothing"
-        problem = f"holds no tables of {room.TITLE}, but {files}; expected {room.LAYOUT}"
-        raise RunFailed(f"{origin}: {problem}; {remedy}")
     for path, released in tables.items():
         table = folder / released
         table.parent.mkdir(exist_ok=True)
         os.replace(folder / path, table)
-        raw = table.read_bytes()
-        try:
-            raw.decode() if table.suffix == ".csv" else ""
-        except UnicodeDecodeError:  # as Chinese spreadsheet programs save it
-            with suppress(UnicodeDecodeError):  # neither: the loader says so
-                table.write_bytes(raw.decode("gb18030").encode())
-                say(f"{origin}: {table.name} is in GB18030; it is kept in UTF-8")
     stems = [Path(released).stem for released in tables.values()]
-    if others:
-        return _Copy(folder, origin, str(info.sha))
-    if missing := [category for category in room.CATEGORIES if category not in stems]:
+    missing = [category for category in room.CATEGORIES if category not in stems]
+    if tables and missing:
         say(f"{origin}: has no table of {', '.join(missing)}; it has {', '.join(tables)}")
-    return _Copy(folder, origin, str(info.sha))
+    return Copy(folder, origin, str(info.sha))
 
 
-# Archives
-
-
-def unpack(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
-    """Unpack the members of a .zip or .tar.gz whose name is `wanted`.
+def unpack(archive: Path, into: Path) -> None:
+    """Unpack a .zip or .tar.gz.
 
     Raises:
         BadInput: it is not such an archive, is damaged or too large, or has a member that would be
@@ -406,24 +339,15 @@ def unpack(archive: Path, into: Path, wanted: Callable[[str], bool]) -> None:
     try:
         if name.endswith(".zip"):
             with zipfile.ZipFile(archive) as zipped:
-                _check_size(archive, sum(info.file_size for info in zipped.infolist()))
-                for info in zipped.infolist():
-                    if not info.is_dir() and wanted(info.filename):
-                        zipped.extract(info, into)
-            return
-        total = 0
-        with gzip.open(archive) as stream:
-            with tarfile.open(fileobj=stream, mode="r:") as tar:
-                for member in tar:
-                    total += member.size
-                    _check_size(archive, total)
-                    if member.isreg() and wanted(member.name):
-                        tar.extract(member, into, filter="data")
-            while stream.read(2**20):  # to the end, where the checksum is
-                pass
+                _check_size(archive, sum(member.file_size for member in zipped.infolist()))
+                zipped.extractall(into)
+        else:
+            with tarfile.open(archive, "r:gz") as tar:
+                _check_size(archive, sum(member.size for member in tar))
+                tar.extractall(into, filter="data")
     except BadInput:
         raise
-    except Exception as error:  # whatever a broken archive provokes in the standard library
+    except Exception as error:  # any error that a broken archive provokes in the standard library
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise
         raise BadInput(
@@ -447,15 +371,12 @@ def _prompts_module(benchmark: str) -> Any:
 
 
 def _install_prompts(
-    prompts: Any, copy: _Copy, folder: Path, root: Path, target: Path, work: Path
+    prompts: Any, copy: Copy, folder: Path, root: Path, target: Path, work: Path
 ) -> tuple[str, str]:
-    """Put prompts next to the data in `work/new`, or leave them out.
-
-    They are the data set's own, those of scripts in or near `folder`, or the older ones of
-    `target`.
+    """Put prompts next to the data: the data set's own, official ones, or the older ones.
 
     Returns:
-        The version of official prompts, and what went wrong, both empty if there is nothing.
+        The version of official prompts, and a fault of their scripts; "" for none.
     """
     place = work / "new" / PROMPTS_FILE
     if own := own_prompts(root):
@@ -463,24 +384,12 @@ def _install_prompts(
         shutil.copyfile(own, place)
     if own or prompts is None:
         return "", ""
-    fault, origin = "", copy.origin
+    fault = ""
     try:
-        if copy.is_download and prompts.ADDRESS:
-            scripts, origin = work / "scripts", prompts.ADDRESS
-            scripts.mkdir()
-            for name in prompts.SCRIPTS:
-                url = f"{prompts.ADDRESS}/{name}"
-                download(url, scripts / name, SCRIPT_BYTES, prompts.REMEDY)
-        else:
-            # What lies above an unpacked archive is not a part of it.
-            scripts = prompts.find(folder, above=not folder.is_relative_to(work))
-        text: str = prompts.read(scripts) if scripts else ""
-        if copy.is_download and not text:
-            raise RunFailed(f"{folder}: holds none of {prompts.EXPECTED}; {prompts.REMEDY}")
-        if copy.is_download and tomllib.loads(text)["version"] != prompts.VERSION:
-            raise RunFailed(f"{scripts}: the prompts are not the released ones; {prompts.REMEDY}")
+        text = _official_prompts(prompts, copy, folder, work)
         place.write_bytes(text.encode()) if text else None
     except (OSError, BadInput, RunFailed) as error:
+        origin = prompts.ADDRESS if copy.revision and prompts.ADDRESS else copy.origin
         reason = _with_origin(str(error), work, origin)
         fault = f"the data came without the official prompts: {reason}"
     if not place.exists() and (target / PROMPTS_FILE).is_file():
@@ -491,8 +400,26 @@ def _install_prompts(
     return _prompts_version(place.parent), fault
 
 
+def _official_prompts(prompts: Any, copy: Copy, folder: Path, work: Path) -> str:
+    """Read official prompts from scripts in or near `folder`; "" if a local copy has none."""
+    if copy.revision and prompts.ADDRESS:
+        scripts: Path | None = work / "scripts"
+        (work / "scripts").mkdir()
+        for name in prompts.SCRIPTS:
+            download(f"{prompts.ADDRESS}/{name}", work / "scripts" / name, prompts.REMEDY)
+    else:
+        # A folder above an unpacked archive is not a part of it.
+        scripts = prompts.find(folder, above=not folder.is_relative_to(work))
+    text: str = prompts.read(scripts) if scripts else ""
+    if copy.revision and not text:
+        raise RunFailed(f"{folder}: holds none of {prompts.EXPECTED}; {prompts.REMEDY}")
+    if copy.revision and tomllib.loads(text)["version"] != prompts.VERSION:
+        raise RunFailed(f"{scripts}: the prompts are not the released ones; {prompts.REMEDY}")
+    return text
+
+
 def _install_prompts_alone(
-    benchmark: str, copy: _Copy, folder: Path, target: Path, work: Path
+    benchmark: str, copy: Copy, folder: Path, target: Path, work: Path
 ) -> None:
     """Put the prompts of a local copy without data into `target`, and leave the data there.
 
@@ -500,21 +427,20 @@ def _install_prompts_alone(
         BadInput: the copy has no prompts either, or the prompts in `target` are the data set's own.
     """
     room, prompts = module("data", benchmark), _prompts_module(benchmark)
-    scripts = prompts.find(folder) if prompts and not copy.is_download else None
+    scripts = prompts.find(folder) if prompts and not copy.revision else None
     if scripts is None:
         layout = f"{room.LAYOUT}, or {prompts.EXPECTED}" if prompts else room.LAYOUT
         raise BadInput(f"{copy.path}: holds no data of {room.TITLE}; expected {layout}")
-    (work / PROMPTS_FILE).write_bytes(prompts.read(scripts).encode())
+    text = prompts.read(scripts)
     if own := own_prompts(target):
         raise BadInput(
-            f"{own}: has the data set's own prompts, which the released ones would replace; give "
-            "another --to"
+            f"{own}: has the data set's own prompts, which the released ones would replace; move "
+            "that folder to another place and give it as --data"
         )
     target.mkdir(exist_ok=True)
-    os.replace(work / PROMPTS_FILE, target / PROMPTS_FILE)
+    atomic_write(target / PROMPTS_FILE, text)
     if (target / MANIFEST).is_file():
-        _write_manifest(work, read_toml(target / MANIFEST) | {FETCHED: _prompts_version(target)})
-        os.replace(work / MANIFEST, target / MANIFEST)
+        _write_manifest(target, read_toml(target / MANIFEST) | {FETCHED: _prompts_version(target)})
     else:
         say(
             f"{target}: the data of {room.TITLE} are still missing; `bench fetch {benchmark}` "
@@ -533,10 +459,9 @@ def _prompts_advice(benchmark: str, folder: Path) -> str:
         return ""
     changed = "" if version == prompts.VERSION else " (not the released ones)"
     path = folder / PROMPTS_FILE
-    choices = prompts.choices(
-        [name for name, value in read_toml(path).items() if isinstance(value, dict)]
-    )
-    choice = f"#NAME`, where NAME is one of {', '.join(choices)}" if choices else "`"
+    tables = [name for name, value in read_toml(path).items() if isinstance(value, dict)]
+    choices = ", ".join(prompts.choices(tables))
+    choice = f"#NAME`, where NAME is one of {choices}" if choices else "`"
     return f"prompts {version}{changed}: {path}; use them with `--prompts official{choice}"
 
 

@@ -5,6 +5,7 @@ import sys
 from huggingface_hub import constants, errors
 from huggingface_hub.utils import disable_progress_bars, enable_progress_bars, logging
 
+from bench.core.files import DISK_ERRORS
 from bench.core.progress import in_notebook
 
 
@@ -19,14 +20,14 @@ def quiet() -> None:
         disable_progress_bars()
 
 
-def explain(error: Exception, repository: str, revision: str | None = None) -> str:
-    """Say why something could not be downloaded from the Hub.
+def explain(error: BaseException, repository: str, revision: str | None = None) -> str:
+    """Say why something could not be downloaded from the Hub, and what to do.
 
     Args:
         repository: its name, with `datasets/` before that of a data set.
         revision: the requested one.
     """
-    hub = constants.ENDPOINT
+    hub, prefix = constants.ENDPOINT, ""
     if isinstance(error, errors.GatedRepoError):
         return (
             f"is gated; accept its terms at {hub}/{repository} and set HF_TOKEN to a token of that "
@@ -38,9 +39,18 @@ def explain(error: Exception, repository: str, revision: str | None = None) -> s
         return f"{hub} shows no such repository; check the name, or set HF_TOKEN if it is private"
     if isinstance(error, errors.HFValidationError):
         return "is no Hub id; expected NAME or ORGANISATION/NAME"
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+        reason = f"the download cannot be written ({error.strerror})"
+        return f"{reason}; free space in {constants.HF_HUB_CACHE}, or set HF_HOME to another folder"
+    if isinstance(error, errors.LocalEntryNotFoundError):
+        prefix = "is not complete in the local cache, and "
+        error = error.__cause__ or error
     if constants.HF_HUB_OFFLINE:
-        return "HF_HUB_OFFLINE is set"
+        return f"{prefix}HF_HUB_OFFLINE is set; unset it for the download"
     reason = (str(error).strip().splitlines() or [""])[0][:200] or type(error).__name__
     if isinstance(error, errors.HfHubHTTPError):
-        return f"{hub} answered with an error ({reason}); try again later, or check HF_ENDPOINT"
-    return f"{hub} cannot be reached ({reason})"
+        return (
+            f"{prefix}{hub} answered with an error ({reason}); try again later, or check "
+            "HF_ENDPOINT"
+        )
+    return f"{prefix}{hub} cannot be reached ({reason}); the same command continues the download"

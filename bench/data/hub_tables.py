@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -53,11 +52,12 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
         names = [PART.sub("", composed(part)) for part in path.relative_to(folder).parts[:-1]]
         names.append(PART.sub("", category_of(path)))
         try:
-            rows = pd.DataFrame(read_table(path, (), (*room.ROW_COLUMNS, "category")))
+            read = read_table(path, (), (*room.ROW_COLUMNS, "category"))
         except BadInput as error:
             if kind != ".json":  # others may be settings
                 faults.append(str(error))
             continue
+        rows = pd.DataFrame(read, index=[row.number for row in read])
         missing = [name for name in room.ROW_COLUMNS if name not in rows]
         if missing:
             if len(missing) < len(room.ROW_COLUMNS):
@@ -101,9 +101,9 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
     return bool(files)
 
 
-def _check(path: Path, categories: Iterable[str]) -> None:
+def _check(path: Path, categories: "pd.Series[str]") -> None:
     """Refuse categories that cannot name a file."""
-    for number, category in enumerate(categories, start=1):
+    for number, category in categories.items():
         if error := category_name_error(category):
             raise BadInput(
                 f"{path}, row {number}, column `category`: {quoted(category)} cannot be a "

@@ -11,16 +11,11 @@ from typing import Any
 from bench.core.errors import BadInput
 from bench.data.readers import read_bytes, to_toml
 
-# Bytes of a script; those of the releases have a few thousand.
-SCRIPT_BYTES = 2**20
-
 
 def read_script(path: Path, remedy: str) -> bytes:
     """Read a script; errors end with the remedy."""
     try:
-        if path.exists() and not path.is_file():  # a pipe may never end
-            raise BadInput(f"{path}: cannot be read (it is not a file)")
-        return read_bytes(path, SCRIPT_BYTES)
+        return read_bytes(path)
     except BadInput as error:
         raise BadInput(f"{error}; {remedy}") from None
 

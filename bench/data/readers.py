@@ -8,41 +8,47 @@ column, and what is allowed.
 
 import csv
 import datetime
-import errno
 import io
 import json
 import re
 import tomllib
 import warnings
 import zipfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader
-from itertools import zip_longest
 from numbers import Number
 from pathlib import Path
 from typing import Any
 
 from bench.core.errors import BadInput, closest, plain, quoted
 
-Row = dict[str, str]
-
 # Bytes of a file that is read at once, and of an xlsx file when it is unpacked.
 MAX_BYTES = 2**28
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-# How files begin that are not text in UTF-8, UTF-32 before UTF-16, which begins alike.
-KINDS = {
-    b"PAR1": "Parquet",
-    b"PK\x03\x04": "a zip archive or an xlsx workbook",
+# Beginnings of files that spreadsheet programs save, and that are no text in UTF-8.
+OTHER_KINDS = {
     b"\xd0\xcf\x11\xe0": "an old .xls workbook, or has a password",
-    b"\x1f\x8b": "packed by gzip",
-    b"\xff\xfe\0\0": "text in UTF-32",
     b"\xff\xfe": "text in UTF-16",
     b"\xfe\xff": "text in UTF-16",
 }
 # Commas between cells, not those of a sentence, which a blank follows.
 CELL_END = {mark: re.compile(rf"{re.escape(mark)}(?=\S)") for mark in DELIMITERS}
+# The cells of a row, by column.
+Row = dict[str, str]
+
+
+class TableRow(Row):
+    """A row of a table.
+
+    Attributes:
+        number: its place below the header, from 1, as a person counts; blank rows count too.
+        problem: a sentence if it has too many or too few cells, and then no cells are read.
+    """
+
+    def __init__(self, number: int, cells: Row, problem: str = "") -> None:
+        super().__init__(cells)
+        self.number, self.problem = number, problem
 
 
 # Files and text
@@ -52,12 +58,10 @@ def as_path(text: str | Path) -> Path:
     """Return the path that `text` names, with `~` expanded."""
     try:
         path = Path(text).expanduser()
-        path.lstat()
-    except (ValueError, RuntimeError) as error:  # half a character, or a user that does not exist
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            path.lstat()
+    except (ValueError, RuntimeError, OSError) as error:  # such as a name that is too long
         raise BadInput(f"{str(text)[:200]}: is not a path ({error})") from None
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise BadInput(f"{str(text)[:200]}: is not a path (it is too long)") from None
     return path
 
 
@@ -73,14 +77,13 @@ def open_file(path: Path) -> Iterator[BufferedReader]:
         raise BadInput(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
-def read_bytes(path: Path, limit: int = 0) -> bytes:
-    """Read a file of at most `limit` bytes, or of `MAX_BYTES`."""
-    limit = limit or MAX_BYTES
+def read_bytes(path: Path) -> bytes:
+    """Read a file of at most `MAX_BYTES`."""
     with open_file(path) as stream:
-        raw = stream.read(limit + 1)
-    if len(raw) > limit:
+        raw = stream.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
         raise BadInput(
-            f"{path}: is larger than {limit:,} bytes; split it, or leave out what is not needed"
+            f"{path}: is larger than {MAX_BYTES:,} bytes; split it, or leave out unused columns"
         )
     return raw
 
@@ -100,7 +103,10 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 def _decode(
     path: Path, raw: bytes, encoding: str = "utf-8", advice: str = "", line: int = 1
 ) -> str:
-    """Decode what begins at a line of a file; an error names the line of the first wrong byte."""
+    """Decode the text that begins at a line; an error names the line of the first wrong byte."""
+    for start, kind in OTHER_KINDS.items():
+        if raw.startswith(start):
+            raise BadInput(f"{path}: is {kind}; save it again as CSV in UTF-8")
     at, problem, remedy = raw.find(b"\0"), "holds a NUL character, so it is no text", ""
     if at < 0:
         try:
@@ -108,9 +114,6 @@ def _decode(
         except UnicodeDecodeError as error:
             at, problem = error.start, f"not {encoding.upper()} (byte {raw[error.start]:#04x})"
             remedy = f"if it is GBK, {advice}" if encoding == "utf-8" else ""
-    for start, kind in KINDS.items():
-        if raw.startswith(start):
-            raise BadInput(f"{path}: is {kind}; save it again as text or CSV in UTF-8")
     line += raw.count(b"\n", 0, at)
     raise BadInput(f"{path}, line {line}: {problem}; {remedy}save it again in UTF-8")
 
@@ -120,7 +123,7 @@ def _decode(
 
 def read_table(
     path: Path, columns: Sequence[str], more: Sequence[str] = (), *, replies: bool = False
-) -> list[Row]:
+) -> list[TableRow]:
     """Read the rows of a table; blank rows are left out.
 
     Args:
@@ -129,11 +132,10 @@ def read_table(
         more: those that it can have; each at most once.
         replies: whether cells may hold anything, as replies of models do.
     """
-    rows: list[Row] = []
-    for number, row in enumerate(table_rows(path, columns, more, replies=replies), start=1):
-        if isinstance(row, str):
-            raise BadInput(f"{path}, row {number}: {row}")
-        rows.append(row)
+    rows = table_rows(path, columns, more, replies=replies)
+    for row in rows:
+        if row.problem:
+            raise BadInput(f"{path}, row {row.number}: {row.problem}")
     return rows
 
 
@@ -145,8 +147,8 @@ def table_rows(
     replies: bool = False,
     encoding: str = "utf-8",
     advice: str = "",
-) -> list[Row | str]:
-    """Read the rows of a table, with a sentence in place of one with too many or too few cells.
+) -> list[TableRow]:
+    """Read the rows of a table; one with too many or too few cells has a `problem`.
 
     Args:
         path, columns, more, replies: as for `read_table`.
@@ -155,9 +157,9 @@ def table_rows(
     """
     raw = read_bytes(path)
     if raw.startswith(b"PK\x03\x04"):
-        header, *records = _sheet(path, raw) or [[]]
+        records = _sheet(path, raw)
     elif raw.startswith(b"PAR1") or path.suffix == ".arrow":
-        header, *records = _arrow(path, raw)
+        records = _arrow(path, raw)
     else:
         # Much UTF-8 decodes as GB18030 too, into other characters; the reverse hardly ever does.
         if encoding != "utf-8" and not raw.isascii():
@@ -166,36 +168,36 @@ def table_rows(
                 problem = f"is UTF-8, not {encoding.upper()}; read it as UTF-8, the default"
                 raise BadInput(f"{path}: {problem}")
         text = _decode(path, raw, encoding, advice)
-        if (first := text.lstrip()[:1]) in ("[", "{"):
-            lines = first == "{"
-            objects = [row for _, row in read_json_lines(path)] if lines else _array(path, text)
-            header = list(dict.fromkeys(name for value in objects for name in value))
-            records = [[value.get(name) for name in header] for value in objects]
-        else:
-            header, *records = _csv(path, text, columns, replies) or [[]]
-    header = [str(name or "").strip() for name in header]
-    if not any(header):
+        is_json = text.lstrip()[:1] in ("[", "{")
+        records = _json(path, text) if is_json else _csv(path, text, columns, replies)
+    blank = [not any(str(cell or "").strip() for cell in record) for record in records]
+    if all(blank):
         wanted = f"expected a header with the columns {', '.join(columns)}"
         raise BadInput(f"{path}: is empty; {wanted}")
+    top = blank.index(False)
+    header = [str(name or "").strip() for name in records[top]]
     check_header(path, header, columns, more)
-    filled = [record for record in records if any(str(cell or "").strip() for cell in record)]
     needed = {*columns, *more}
     return [
-        _row(f"{path}, row {number}", header, record, needed)
-        for number, record in enumerate(filled, start=1)
+        _row(path, k - top, header, records[k], needed)
+        for k in range(top + 1, len(records))
+        if not blank[k]
     ]
 
 
-def _row(place: str, header: list[str], record: Sequence[Any], needed: set[str]) -> Row | str:
-    """Return the cells of a row as texts, by column; a sentence where their number is wrong."""
+def _row(
+    path: Path, number: int, header: list[str], record: Sequence[Any], needed: set[str]
+) -> TableRow:
+    """Return the cells of a row as texts."""
     if len(record) < len(header) or any(map(_text, record[len(header) :])):
-        return f"has {len(record)} cells, the header has {len(header)}"
-    row: Row = {}
+        problem = f"has {len(record)} cells, the header has {len(header)}"
+        return TableRow(number, {}, problem)
+    cells: Row = {}
     for name, value in zip(header, record, strict=False):
         if name in needed and (problem := _not_a_text(value)):
-            raise BadInput(f"{place}, column `{name}`: {problem}")
-        row[name] = _text(value)
-    return row
+            raise BadInput(f"{path}, row {number}, column `{name}`: {problem}")
+        cells[name] = _text(value)
+    return TableRow(number, cells)
 
 
 def _not_a_text(value: Any) -> str:
@@ -235,15 +237,13 @@ def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[l
     """Split CSV into records, by the delimiter with which its header has the columns."""
     csv.field_size_limit(MAX_BYTES)  # Python has one limit for all its readers
 
-    def reader_with(mark: str, strict: bool = False) -> Any:
-        return csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=strict)
-
     def fit(mark: str) -> tuple[bool, int]:
-        header = [name.strip() for name in next(filter(None, reader_with(mark)), [])]
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+        header = [name.strip() for name in next(filter(None, reader), [])]
         return len(header) > 1 and {*columns} <= {*header}, len(header)
 
     mark = max(DELIMITERS, key=fit)  # of equals the comma
-    reader = reader_with(mark, strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
     records: list[list[str]] = []
     begin = 1
     try:
@@ -253,8 +253,7 @@ def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[l
             # As many cells as the header has, in cells of several lines: they are rows.
             if not replies and records and ends >= max(len(records[0]), 5):
                 raise csv.Error("a cell holds other rows")
-            if record:
-                records.append(record)
+            records.append(record)
             begin = reader.line_num + 1
     except csv.Error as error:
         reason = "a quote is not closed" if "end of data" in str(error) else str(error)
@@ -268,7 +267,7 @@ def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[l
 
 def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
     """Read the first sheet of a workbook; a formula counts as its stored value, an error as ""."""
-    from openpyxl import load_workbook
+    import pandas as pd
 
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
@@ -277,23 +276,14 @@ def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
             problem = f"unpacks to more than {MAX_BYTES:,} bytes"
             raise BadInput(f"{path}: {problem}; save the rows alone, or as CSV in UTF-8")
         with warnings.catch_warnings(action="ignore"):  # about styles and lists of allowed values
-            book = load_workbook(io.BytesIO(raw), read_only=True, data_only=True)
-            sheet = book.worksheets[0]
-            sheet.reset_dimensions()  # a sheet can claim any size
-            rows = [
-                ["" if cell.data_type == "e" else cell.value for cell in row]
-                for row in sheet.iter_rows()
-            ]
+            table = pd.read_excel(io.BytesIO(raw), header=None, dtype=object, na_filter=False)
+        records: list[list[Any]] = table.to_numpy().tolist()
+        return records
     except BadInput:
         raise
-    except Exception as error:  # whatever a broken archive or XML provokes in the libraries
-        reason = plain(f"{type(error).__name__}: {error}")[:300]
+    except Exception as error:  # any error that a broken archive or XML provokes in the libraries
+        reason = _reason(f"{type(error).__name__}: {error}")
         raise BadInput(f"{path}: cannot be read as xlsx ({reason}); save it again") from None
-    # Rows end at their last cell, and blank columns may stand beside the table.
-    columns = list(zip_longest(*rows))
-    while columns and not any(columns[-1]):
-        columns.pop()
-    return list(map(list, zip(*columns, strict=True)))
 
 
 def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
@@ -309,6 +299,20 @@ def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
     return [table.column_names, *map(list, zip(*table.to_pydict().values(), strict=True))]
 
 
+def _json(path: Path, text: str) -> list[list[Any]]:
+    """Read a list of JSON objects, or one object a line, as a header and records."""
+    objects: list[Any]
+    if text.lstrip().startswith("["):
+        objects = list(_parse_json(path, text))
+    else:
+        lines = enumerate(text.split("\n"), start=1)
+        objects = [_parse_json(path, line, n) if line.strip() else {} for n, line in lines]
+    for number, value in enumerate(objects, start=1):
+        _check_object(f"{path}, row {number}", value)
+    header = list(dict.fromkeys(name for value in objects for name in value))
+    return [header, *([value.get(name) for name in header] for value in objects)]
+
+
 # JSON
 
 
@@ -316,48 +320,34 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number, from 1, and the object of each line of JSON Lines that is not blank."""
     for number, line in read_lines(path):
         if line.strip():
-            yield number, _object(f"{path}, line {number}", _parse_json(path, line, number))
+            value = _parse_json(path, line, number)
+            _check_object(f"{path}, line {number}", value)
+            yield number, value
 
 
-def _array(path: Path, text: str) -> list[dict[str, Any]]:
-    values = enumerate(_parse_json(path, text), start=1)
-    return [_object(f"{path}, row {number}", value) for number, value in values]
-
-
-def _object(place: str, value: Any) -> dict[str, Any]:
+def _check_object(place: str, value: Any) -> None:
     if not isinstance(value, dict):
         raise BadInput(f"{place}: expected a JSON object, found {type(value).__name__}")
-    return value
 
 
 def _parse_json(path: Path, text: str, line: int = 0) -> Any:
-    """Return the value of a JSON document that no program reads differently, by its line."""
+    """Return the value of a JSON document, which is one line of a file or all of it."""
     place = f"{path}, line {line}" if line else str(path)
     try:
-        value = json.loads(text, object_pairs_hook=_unique_fields)
+        value = json.loads(text)
         if "\\ud" in text.lower():  # half of a surrogate pair is not a character
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except json.JSONDecodeError as error:
         where = f"{error.msg} at character {error.colno}"
         raise BadInput(f"{path}, line {line or error.lineno}: not JSON ({where})") from None
-    except RecursionError:
-        raise BadInput(f"{place}: JSON nested too deeply") from None
-    except ValueError as error:  # also of Python's limit for whole numbers
-        raise BadInput(f"{place}: {_reason(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{place}: not JSON ({_reason(error)})") from None
 
 
-def _reason(error: Exception) -> str:
-    """Return the message of a library on one line, without advice for programmers."""
-    return plain(" ".join(str(error).partition("; use sys.")[0].split()))[:300]
-
-
-def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"field {quoted(name)} occurs more than once in an object")
-    return value
+def _reason(error: object) -> str:
+    """Return the message of a library on one line."""
+    return plain(" ".join(str(error).split()))[:300]
 
 
 # TOML and YAML
@@ -372,42 +362,41 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: not TOML ({_reason(error)})") from None
 
 
-def to_toml(values: Mapping[str, Any]) -> str:
-    """Write texts, numbers, truth values, tables, and lists with no tables or nothing else."""
-    return "\n".join(_toml_lines("", values)) + "\n"
+def to_toml(values: Mapping[str, Any], table: str = "") -> str:
+    """Write texts, numbers, truth values, lists and tables, which are named below `table`."""
+    text = ""
+    # A key below the heading of a table belongs to that table, so tables come last.
+    for key, value in values.items():
+        if not isinstance(value, Mapping):
+            is_long = isinstance(value, str) and "\n" in value
+            text += f"{toml_key(key)} = {_toml_lines(value) if is_long else _toml_value(value)}\n"
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            path = f"{table}.{toml_key(key)}".lstrip(".")
+            text += f"\n[{path}]\n{to_toml(value, path)}"
+    return text
 
 
 def toml_key(name: str) -> str:
     """Return a key as TOML writes it, in quotes where it needs them."""
-    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml_value(name, multiline=False)
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml_value(name)
 
 
-def _toml_lines(name: str, values: Mapping[str, Any]) -> Iterator[str]:
-    def is_table(value: Any) -> bool:
-        entries = value if isinstance(value, list) and value else [value]
-        return all(isinstance(entry, Mapping) for entry in entries)
-
-    tables = {key: value for key, value in values.items() if is_table(value)}
-    # What follows the heading of a table belongs to that table, so tables come last.
-    for key, value in values.items():
-        if key not in tables:
-            yield f"{toml_key(key)} = {_toml_value(value)}"
-    for key, value in tables.items():
-        path = f"{name}.{toml_key(key)}".lstrip(".")
-        single = isinstance(value, Mapping)
-        for entry in [value] if single else value:
-            yield f"\n[{path}]" if single else f"\n[[{path}]]"
-            yield from _toml_lines(path, entry)
-
-
-def _toml_value(value: Any, multiline: bool = True) -> str:
-    """Write a text of several lines as such, and anything else as JSON, which TOML can read."""
+def _toml_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        cells = (f"{toml_key(key)} = {_toml_value(cell)}" for key, cell in value.items())
+        return f"{{{', '.join(cells)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml_value, value))}]"
     # JSON's strings are TOML's, except for DEL.
-    text = json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
-    if not multiline or not isinstance(value, str) or "\n" not in value:
-        return text
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+
+
+def _toml_lines(text: str) -> str:
+    """Write a text of several lines as such."""
     # Match complete escapes: `\\n` is a backslash and an n.
-    lines = re.sub(r"\\(.)", lambda escape: "\n" if escape[1] == "n" else escape[0], text[1:-1])
+    inside = _toml_value(text)[1:-1]
+    lines = re.sub(r"\\(.)", lambda escape: "\n" if escape[1] == "n" else escape[0], inside)
     return f'"""\n{lines}"""'
 
 

@@ -13,9 +13,9 @@ from bench.data import Source, audit_module, check
 if TYPE_CHECKING:
     import pandas as pd
 
-# What stands for a name in a template: one character each, so that a slot is one token.
+# Marks for the names in a template: one character each, so that a slot is one token.
 FIRST, SECOND = "①", "②"
-# A name or a number in what a check says.
+# A name or a number in a sentence of a check.
 VARYING = re.compile(r"(['\"]).*?\1|\d[\d,]*")
 
 
@@ -75,7 +75,7 @@ def audit(source: Source) -> "pd.DataFrame":
     if room is None:
         return pd.DataFrame(columns=columns)
     findings = check(source)
-    # Where a benchmark names its faults, their table stands in the module of its check.
+    # If a benchmark names its faults, their table stands in the module of its check.
     faults = getattr(room, "FAULTS", {})
     rows: dict[tuple[str, str], list[str]] = {}
     for finding in findings.to_dict("records"):
@@ -83,7 +83,7 @@ def audit(source: Source) -> "pd.DataFrame":
         if faults:
             what = faults.get(finding["fault"], "")
         elif kind != "count":
-            # What is said of one row names a word or a number, which the next one has not.
+            # A sentence about a row names a word or a number, which the next row has not.
             what = VARYING.sub("…", what)
         if what:
             place += f", row {finding['row']}" if finding["row"] else ""

@@ -35,6 +35,16 @@ class Metrics(Protocol):
     ) -> "pd.DataFrame":
         """Compute the score table of a run; see `bench.metrics.table.Score` for its columns."""
 
+    def outcomes(
+        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str
+    ) -> "pd.DataFrame":
+        """List the outcomes of a run, a row per scored unit.
+
+        Returns:
+            `category`, `task`, `item_id`, `repeat`, `cluster` and `stratum` (the bootstrap
+            resamples clusters within strata), and numbers, such as 0 or 1, whose sums make scores.
+        """
+
     def replicates(
         self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str, draw: "Draw" = ...
     ) -> "Replicates":

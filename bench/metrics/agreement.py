@@ -114,16 +114,16 @@ def read_annotations(path: Path, *, levels: bool = False) -> pd.DataFrame:
 def _read_rows(path: Path, columns: Sequence[str], highest: float) -> list[dict[str, object]]:
     """Read filled cells of `columns`, the last one a number up to `highest` if that is above 0."""
     rows = []
-    for line, row in enumerate(read_table(path, columns), start=1):
+    for row in read_table(path, columns):
         cells: dict[str, object] = {**row, **{name: row[name].strip() for name in columns}}
         for name in columns:
             if not cells[name]:
-                raise BadInput(f"{path}, row {line}, column `{name}`: is empty")
+                raise BadInput(f"{path}, row {row.number}, column `{name}`: is empty")
         if highest:
             text = str(cells[columns[-1]])
             cells[columns[-1]] = value = to_number(text)
             if not 0 <= value <= highest:
-                where = f"{path}, row {line}, column `{columns[-1]}`"
+                where = f"{path}, row {row.number}, column `{columns[-1]}`"
                 raise BadInput(f"{where}: {text!r} is no number from 0 to {highest}")
         rows.append(cells)
     if not rows:
@@ -363,10 +363,10 @@ def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
         BadInput: as `fleiss_kappa`, or an item of several clusters.
     """
     parts = [(str(name), part) for name, part in annotations.groupby("category", sort=False)]
-    results = [_kappa(part) for _name, part in parts]
+    results = [kappa_of(part) for _name, part in parts]
     if len(parts) > 1:
         if len({frozenset(part.rater) for _name, part in parts}) == 1:
-            overall = _kappa(annotations)
+            overall = kappa_of(annotations)
         else:
             n, raters = annotations.item_id.nunique(), annotations.rater.nunique()
             why = "categories have other raters, so there is no kappa over all of them"
@@ -389,7 +389,8 @@ def band(kappa: float) -> str:
     return next((name for least, name in BANDS if kappa > least), "poor")
 
 
-def _kappa(ratings: pd.DataFrame) -> Kappa:
+def kappa_of(ratings: pd.DataFrame) -> Kappa:
+    """Compute the kappa of one set of items; see `kappas`."""
     table, clusters = _arranged(ratings)
     if len(table.columns) == 2:
         result = cohen_kappa(list(table.iloc[:, 0]), list(table.iloc[:, 1]), clusters=clusters)

@@ -10,6 +10,7 @@ Multiple Data Sets, JMLR 2006).
 
 import math
 import warnings
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -108,9 +109,27 @@ def blocks(
             "name one run of each model, not a pattern of all"
         )
     rows["block"] = rows.category if by == CATEGORY else rows.category + ", " + rows.task
-    names, models = list(dict.fromkeys(rows.block)), list(dict.fromkeys(scores.model))
+    wide, left_out = complete_blocks(rows, list(dict.fromkeys(scores.model)))
+    if wide.empty:
+        raise NoRuns(f"{benchmark}: {no_blocks(by, left_out)}")
+    signs = {headline.task: 1 if headline.biased_is_high else -1 for headline in chosen}
+    tasks = rows.drop_duplicates("block").set_index("block").task.reindex(wide.index)
+    ranks = ranked(wide.mul(tasks.map(signs), axis=0))
+    return Blocks(by, wide, ranks, left_out, [line for line in chosen if line.task in set(tasks)])
+
+
+def complete_blocks(rows: pd.DataFrame, models: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Arrange scores by block and model, without blocks that lack a score of a model.
+
+    Args:
+        rows: columns `block`, `model`, `score` and `note`, one row per block and model.
+
+    Returns:
+        Scores, one row per block and one column per model; and `left_out`, as in `Blocks`.
+    """
     wide = rows.set_index(["block", "model"]).score.unstack()  # noqa: PD010
-    wide = wide.reindex(index=names, columns=models).astype(float)
+    names = list(dict.fromkeys(rows.block))
+    wide = wide.reindex(index=names, columns=list(models)).astype(float)
 
     def reasons(blocks: list[str], models: list[str], default: str) -> str:
         notes = rows.note[rows.block.isin(blocks) & rows.model.isin(models)]
@@ -125,19 +144,24 @@ def blocks(
         without = list(wide.columns[wide.loc[block].isna()])
         lacking = ", ".join(without) if len(without) < len(wide.columns) else "all models"
         left_out.append(("block", block, lacking, reasons([block], without, "not asked")))
-    wide = wide.dropna()
-    if wide.empty:
-        why = "; ".join(f"{name} ({lack}): {reason}" for _, name, lack, reason in left_out[:3])
-        raise NoRuns(
-            f"{benchmark}: no {by} has a score of every model "
-            f"({why or 'no scores by category'}); name models that were asked the same"
-        )
-    signs = {headline.task: 1 if headline.biased_is_high else -1 for headline in chosen}
-    tasks = rows.drop_duplicates("block").set_index("block").task.reindex(wide.index)
-    # A score that two models reach in two ways differs in the last digit; that is a tie.
-    ranks = wide.round(DECIMALS).mul(tasks.map(signs), axis=0).rank(axis=1)
     table = pd.DataFrame(left_out, columns=["what", "name", "lacking", "why"])
-    return Blocks(by, wide, ranks, table, [line for line in chosen if line.task in set(tasks)])
+    return wide.dropna(), table
+
+
+def no_blocks(by: str, left_out: pd.DataFrame) -> str:
+    """Say why no block has a score of every model."""
+    lost = left_out[:3].itertuples(index=False)
+    why = "; ".join(f"{name} ({lacking}): {reason}" for _, name, lacking, reason in lost)
+    return (
+        f"no {by} has a score of every model ({why or 'no scores by category'}); "
+        "name models that were asked the same"
+    )
+
+
+def ranked(scores: pd.DataFrame) -> pd.DataFrame:
+    """Rank the models in each block, 1 for the lowest score."""
+    # A score that two models reach in two ways differs in the last digit; that is a tie.
+    return scores.round(DECIMALS).rank(axis=1)
 
 
 def ranked_headlines(

@@ -31,6 +31,7 @@ from bench.core.errors import BadInput
 from bench.core.numbers import decimals, signed
 from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, resample, sample
+from bench.metrics.table import ALL
 
 # How often a difference that is called detectable would be found.
 POWER = 0.8
@@ -61,6 +62,11 @@ class Comparison(NamedTuple):
     note: str
     error: float = np.nan
     freedom: float = np.nan
+
+
+def undefined(note: str, units: int = 0) -> Comparison:
+    """Return a comparison that could not be made, with the reason."""
+    return Comparison(np.nan, np.nan, np.nan, np.nan, units, np.nan, note)
 
 
 def difference(
@@ -135,19 +141,24 @@ def apart(first: tuple[float, float], second: tuple[float, float]) -> bool:
     return bool(known and (first[1] < second[0] or second[1] < first[0]))
 
 
-def compare_totals(drawn: Totals, statistic: OfStrata, length: float = 1.0) -> Comparison:
+def compare_totals(
+    drawn: Totals, statistic: OfStrata, length: float = 1.0, sizes: Sequence[str] = ("",)
+) -> Comparison:
     """Compare a statistic of resampled sums between two models.
 
     Args:
         drawn: sums of the first model's columns, then of the second's.
         length: see `compare_resamples`. Default: that of shares.
+        sizes: columns that say how much a cluster weighs, one or one a model; the smaller sample
+            counts. Default: all weigh alike.
     """
     of_sums, k = statistic(drawn.strata), len(drawn.columns) // 2
 
     def less(sums: np.ndarray) -> np.ndarray:
         return of_sums(sums[..., :k]) - of_sums(sums[..., k:])
 
-    return compare_resamples(replicate(drawn, less), sample(drawn, less), length)
+    rests_on = min(sample(drawn, less, size) for size in sizes)
+    return compare_resamples(replicate(drawn, less), rests_on, length)
 
 
 def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math.nan) -> Comparison:
@@ -180,22 +191,6 @@ def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math
     return Comparison(value, value - arm, value + arm, p, units, detectable, "", error, freedom)
 
 
-def detectable(sd: float, units: int, strata: int = 1, power: float = POWER) -> float:
-    """Compute the difference that this many units show with this power; NaN with too few units.
-
-    Of n units in some strata, whose values (or differences between two models, paired) have a
-    standard deviation s within strata, a two-sided test at 5 % shows (t_.975 + t_power) s / sqrt(n)
-    with that power; t has n - strata degrees of freedom (Cohen, Statistical Power Analysis for the
-    Behavioral Sciences, 1988, chapter 2; `detectable` of a comparison is the same for its data).
-    """
-    freedom = units - strata
-    return _steps(freedom, power) * sd / math.sqrt(units) if freedom >= 1 else np.nan
-
-
-def _steps(freedom: float, power: float) -> float:
-    return float(stdtrit(freedom, (1 + LEVEL) / 2) + stdtrit(freedom, power))
-
-
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """Adjust p values so that all comparisons together err in at most 5 % (Holm, 1979).
 
@@ -208,6 +203,23 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     order = defined[np.argsort(adjusted[defined], kind="stable")]
     steps = adjusted[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+def holm_by_score(rows: pd.DataFrame, p: pd.Series, score: Sequence[str]) -> np.ndarray:
+    """Adjust p values of scores: averages over categories together, categories by their score.
+
+    Args:
+        rows: with a column `category`.
+        score: the columns that name a score.
+    """
+    adjusted = np.full(len(rows), np.nan)
+    families = rows[score[0]]
+    for name in score[1:]:
+        families = families + "\n" + rows[name]
+    families = families.where(rows.category != ALL, ALL)
+    for positions in rows.groupby(families.to_numpy()).indices.values():
+        adjusted[positions] = holm(p.to_numpy(dtype=float)[positions])
     return adjusted
 
 

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import as_completed
 from contextlib import ExitStack
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from bench import records
-from bench.analyses import OVER_VARIANTS, run_folders
+from bench.analyses import OVER_VARIANTS
 from bench.benchmarks import get
 from bench.core import places
 from bench.core.errors import BadInput, NoRuns
@@ -26,12 +27,12 @@ from bench.core.progress import progress, say
 from bench.core.text import notebook_title
 from bench.figures.style import use_models
 from bench.report import execute, site, study, study_runs
-from bench.report.execute import Trouble, check_parameters, types_of_parameters
+from bench.report.execute import OwnKernel, Trouble, check_parameters, types_of_parameters
 from bench.report.site import Page
 from bench.report.study import Study
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
 from bench.run import Estimate, processes, summed
-from bench.run.results import UnchangingRun
+from bench.run.results import UnchangingRun, run_folders
 from bench.scorers.endpoint import keys
 
 # Options of where a model runs; notebooks read records, so they do not need them.
@@ -151,12 +152,16 @@ def _make_pages(
     """
     pages, left_out = [], {}
     # Kernels are processes, so threads are enough.
+    at_a_time = os.cpu_count() or 1
+    kernels: SimpleQueue[OwnKernel] = SimpleQueue()
+    for _ in range(at_a_time):
+        kernels.put(OwnKernel())
     with (
-        processes.waiting(os.cpu_count() or 1, execute.end_kernels) as pool,
+        processes.waiting(at_a_time, execute.end_kernels) as pool,
         progress(len(given), "making", "pages") as bar,
     ):
         futures = {
-            pool.submit(_make_page, plan, folder, name, parameters, cells): name
+            pool.submit(_make_page, plan, folder, name, parameters, cells, kernels): name
             for name, parameters in given.items()
         }
         made = {}
@@ -170,6 +175,7 @@ def _make_pages(
                 became = f"left out: {page.trouble.why}"
             say(f"page {len(made)} of {len(given)}: {page.shown_as}, {became}")
             bar.update()
+        execute.end_kernels()
     for name in given:
         page = made[name]
         if page.is_left_out and page.trouble:
@@ -183,9 +189,14 @@ def _make_pages(
 
 
 def _make_page(
-    plan: Study, folder: Path, name: str, given: Mapping[str, Any], cells: Sequence[Cell]
+    plan: Study,
+    folder: Path,
+    name: str,
+    given: Mapping[str, Any],
+    cells: Sequence[Cell],
+    kernels: "SimpleQueue[OwnKernel]",
 ) -> Page:
-    """Make the page of a notebook."""
+    """Make the page of a notebook, with one of the kernels."""
     parameters, is_analysis = dict(given), name in plan.analyses
     variants = [name]
     if is_analysis:
@@ -205,7 +216,11 @@ def _make_page(
     if not folders and (not is_analysis or "runs" in parameters):
         trouble = Trouble(NoRuns.__name__, "it has no runs")
         return Page(name, _shown_as(plan, name), "", "", [], [], trouble)
-    return _page(plan, folder, name, parameters, folders)
+    kernel = kernels.get()
+    try:
+        return _page(plan, folder, name, parameters, folders, kernel)
+    finally:
+        kernels.put(kernel)
 
 
 def _notebooks(plan: Study) -> dict[str, dict[str, Any]]:
@@ -269,7 +284,12 @@ def analysed(plan: Study, name: str) -> list[str]:
 
 
 def _page(
-    plan: Study, folder: Path, name: str, parameters: dict[str, Any], runs: Sequence[Path]
+    plan: Study,
+    folder: Path,
+    name: str,
+    parameters: dict[str, Any],
+    runs: Sequence[Path],
+    kernel: OwnKernel,
 ) -> Page:
     source, shown_as = _notebook(plan, name), _shown_as(plan, name)
     target = folder / "notebooks" / f"{name}.ipynb"
@@ -282,7 +302,7 @@ def _page(
     # Files of an earlier run may be of models that are no longer in the study.
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
-    trouble = execute.run_notebook(source, target, parameters)
+    trouble = execute.run_notebook(source, target, parameters, kernel)
     if trouble:
         execute.forget(target)
     else:

@@ -17,6 +17,7 @@ import papermill
 import psutil
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_core.utils import run_sync
 
 from bench import __version__, records
 from bench.core import export
@@ -33,6 +34,8 @@ from bench.core.files import atomic_path, explain_write_errors
 
 # Seconds that a cell may take.
 CELL_TIMEOUT = 3600
+# Seconds that the start of a kernel may take.
+START_TIMEOUT = 120
 # Tags of the cells with parameters. Papermill sets those of the first after the cell `parameters`,
 # so the other one, with those that few need, comes before it.
 PARAMETERS = ("parameters", "more-parameters")
@@ -75,38 +78,66 @@ class Trouble(NamedTuple):
 
 
 class OwnKernel(AsyncKernelManager):
-    """Starts this Python as the kernel, which lists the runs that it opens in a file."""
+    """Starts this Python as a kernel, which can run several notebooks, one after the other."""
 
-    # The file; without one, nothing is listed.
-    listing = Path(os.devnull)
+    kernel_name = "python3"
 
     def _kernel_spec_manager_default(self) -> KernelSpecManager:
         return KernelSpecManager(kernel_dirs=[])
 
-    async def start_kernel(self, **options: Any) -> None:  # type: ignore[override]
-        env = {**os.environ, records.OPENED_RUNS: str(self.listing)}
-        await super().start_kernel(env=env, **options)
+    async def prepare(self, target: Path) -> None:
+        """Start the kernel unless it runs, and make it as new for the notebook `target`."""
+        if not (self.has_kernel and await self.is_alive()):
+            await self.start_kernel(extra_arguments=["--log-level=CRITICAL"])
+        imports = [os.path.abspath(folder) for folder in sys.path]
+        folder, listing = str(target.parent), str(_opened_runs(target))
+        client = self.client()
+        client.start_channels()
+        try:
+            await client.wait_for_ready(timeout=START_TIMEOUT)
+            await client.execute_interactive(
+                AS_NEW.format(**locals(), variable=records.OPENED_RUNS),
+                silent=True,
+                timeout=START_TIMEOUT,
+            )
+        finally:
+            client.stop_channels()
+
+
+# Imported modules are kept, which is most of the time that a short notebook takes.
+AS_NEW = """
+import os, sys
+sys.path[:] = {imports!r}
+os.chdir({folder!r})
+os.environ[{variable!r}] = {listing!r}
+from matplotlib import rcdefaults
+from bench.figures.style import style
+rcdefaults()
+style()
+get_ipython().reset()
+"""
 
 
 def end_kernels() -> None:
-    """Tell the kernels that this process has started to end."""
+    """End the kernels that this process has started."""
     for child in psutil.Process().children():
         with suppress(psutil.Error):
             if any("ipykernel" in word for word in child.cmdline()):
                 child.terminate()
 
 
-def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> Trouble | None:
+def run_notebook(
+    source: Path, target: Path, parameters: Mapping[str, Any], kernel: OwnKernel
+) -> Trouble | None:
     """Execute a notebook with parameters into `target`.
 
-    The kernel works in the folder of `target` and imports from where this process does. Return why
-    it did not run to its end; None if it did.
+    The kernel works in the folder of `target`, imports from the folders of this process, and is
+    left running. Return the reason why the notebook did not run to its end; None if it did.
     """
     check_parameters(source, parameters)
-    imports = [os.path.abspath(folder) for folder in sys.path]
-    listing = {"listing": _opened_runs(target.resolve())}
     trouble = None
     with explain_write_errors(target), atomic_path(target) as draft:
+        run_sync(kernel.prepare)(target.resolve())
         try:
             papermill.execute_notebook(
                 str(source),
@@ -116,12 +147,7 @@ def run_notebook(source: Path, target: Path, parameters: Mapping[str, Any]) -> T
                 progress_bar=False,
                 execution_timeout=CELL_TIMEOUT,
                 coalesce_streams=True,
-                kernel_manager_class=type("ListingKernel", (OwnKernel,), listing),
-                resources={"metadata": {"path": str(target.parent)}},
-                extra_arguments=[
-                    "--log-level=CRITICAL",
-                    f"--IPKernelApp.exec_lines=__import__('sys').path[:] = {imports}",
-                ],
+                km=kernel,
             )
         except papermill.PapermillExecutionError as error:
             trouble = Trouble(error.ename, error.evalue)

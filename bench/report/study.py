@@ -22,11 +22,20 @@ keys: {example.org: EXAMPLE_API_KEY}     # environment variables with the keys o
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
@@ -39,60 +48,107 @@ from bench.run.results import short_name
 from bench.scorers.endpoint import keys as key_names
 from bench.tasks.nli_labels import label_order
 
-KEYS = ("title", "question", "models", "benchmarks", "analyses", "options", "keys")
 # Options of a run that a study sets by itself, or leaves to the command.
 NOT_IN_A_STUDY = ("benchmark", "model", "name", "out", "trust_remote_code", "keys")
+IN_A_STUDY = [name for name in RunConfig.model_fields if name not in NOT_IN_A_STUDY]
 # Options that are merged name by name if they are given in several places.
 MERGED = ("settings", "template_arguments", "request_fields", "limits")
-# Notebooks to learn from, which show no runs of a study.
-TUTORIALS = ("00_start",)
-# The greatest number that an option may have.
-LARGEST = 2**31 - 1
-
-# Options of runs in a study: of all runs, of a variant, or of a model.
-StudyOptions: type[Options] = create_model(  # type: ignore[call-overload]
-    "StudyOptions",
-    __base__=Options,
-    **{
-        name: (field.annotation, field)
-        for name, field in RunConfig.model_fields.items()
-        if name not in NOT_IN_A_STUDY
-    },
-)
 
 
-@dataclass(frozen=True)
-class StudyModel:
+class StudyOptions(RunConfig):
+    """Options of runs: of all runs of a study, or, in a subclass, of a model or a variant."""
+
+    # Keys that the file can have here besides the options.
+    own: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that the file gives."""
+        return self.model_dump(exclude_unset=True, include=set(IN_A_STUDY))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        allowed = [*cls.own, *IN_A_STUDY]
+        if given is not None and not isinstance(given, dict):
+            raise ValueError(f"expected options, found {quoted(given)}")
+        for name in given or {}:
+            if name not in allowed:
+                raise ValueError(expected(name, allowed, "key"))
+        return given or {}
+
+    @field_validator("model", "judge", "data", "prompts", "label_names")
+    @classmethod
+    def _located(cls, value: Any, info: ValidationInfo) -> Any:
+        """Check models and labels; paths are relative to the study file."""
+        folder = (info.context or {}).get("folder", Path())
+        try:
+            if value is None or value == data.OWN_SAMPLES:
+                return value
+            if info.field_name == "data":
+                return _absolute(folder, value)
+            if info.field_name == "prompts":
+                is_file = value.partition("#")[0].endswith(".toml")
+                return _absolute(folder, value) if is_file else value
+            if info.field_name != "label_names":
+                return _model(folder, value)
+            if isinstance(value, Mapping):
+                return {_model(folder, name): [*label_order(own)] for name, own in value.items()}
+            return [*label_order(value)]
+        except BadInput as error:
+            raise ValueError(str(error)) from None
+
+
+def _absolute(folder: Path, path: str | Path) -> str:
+    return str((folder / as_path(path)).resolve())
+
+
+def _model(folder: Path, spec: str) -> str:
+    """Check a model, with an absolute path."""
+    kind, rest = scorers.split_kind(spec)
+    if kind in scorers.FILES:
+        spec = f"{kind}:{_absolute(folder, rest)}"
+    elif not kind and (spec.startswith((".", "~")) or spec.endswith(".gguf")):
+        spec = _absolute(folder, spec)
+    scorers.check(spec)
+    return spec
+
+
+class StudyModel(StudyOptions):
     """A model of a study.
 
     Attributes:
-        name: its name in tables; empty for a short form of `model`.
-        folder: name of the folder of its runs, different for each model.
+        name: its name in tables; None for a short form of `model`.
         key: environment variable with the key of its host; empty for the study's.
+        folder: name of the folder of its runs, different for each model.
     """
 
-    model: str
-    name: str = ""
-    folder: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    own = ("model", "name", "key")
     key: str = ""
+    folder: str = ""
 
     @property
     def label(self) -> str:
         """The name of the model for messages."""
-        return self.name or short_name(self.options.get("as_model") or self.model)
+        return self.name or short_name(self.as_model or self.model)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        given = given if isinstance(given, dict) and "model" in given else {"model": given}
+        if not isinstance(given["model"], str):
+            spec = quoted(given["model"])
+            raise ValueError(f"{spec} is not a model; put quotes around it if it holds a colon")
+        return given
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(StudyOptions):
     """A benchmark as a study asks it; without a name if there is one way only.
 
     If it has no `page`, only analyses show it.
     """
 
-    benchmark: str
-    name: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    own = ("name", "page")
     page: bool = True
 
     @property
@@ -107,26 +163,89 @@ class Variant:
         return f"{title} ({self.name})" if self.name else title
 
 
-@dataclass(frozen=True)
-class Analysis:
-    """The parameters of an analysis, and the names of its variants; None for its default."""
+class Analysis(Options):
+    """The runs and variants of an analysis; other keys are parameters of its notebook."""
 
-    parameters: Mapping[str, Any]
-    variants: tuple[str, ...] | None = None
+    model_config = ConfigDict(extra="allow")
+    runs: Sequence[str] | None = None
+    variants: Sequence[str] | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the notebook."""
+        return self.model_dump(exclude={"variants"}, exclude_unset=True)
+
+    @field_validator("runs")
+    @classmethod
+    def _located(cls, runs: Sequence[str] | None, info: ValidationInfo) -> list[str]:
+        return [_absolute(info.context["folder"], pattern) for pattern in runs or ()]
 
 
-@dataclass(frozen=True)
-class Study:
+def _models(models: Sequence[StudyModel]) -> list[StudyModel]:
+    """Refuse models that look alike, and give each a folder of its own."""
+    known: list[StudyModel] = []
+    for model in models:
+        slug = path_slug(model.model)
+        for other in known:
+            if (other.model, other.name) == (model.model, model.name) or other.label == model.name:
+                raise ValueError(f"two models have the name {model.label!r}; give each a `name`")
+        # Different models, such as a/b and a_b, can be spelt alike as a folder.
+        if any(other.folder == slug for other in known):
+            slug = f"{slug}-{path_slug(model.name or '')}"
+        known.append(model.model_copy(update={"folder": slug}))
+    return known
+
+
+def _listed(given: Any) -> Any:
+    return given if isinstance(given, list) else [given]
+
+
+def _notebook(name: str) -> str:
+    if not re.fullmatch(r"[a-z_]+", name):
+        raise ValueError("is no name of an analysis; expected letters and underscores")
+    return name
+
+
+Models = Annotated[list[StudyModel], AfterValidator(_models), Field(min_length=1)]
+Variants = Annotated[list[Variant], BeforeValidator(_listed), Field(min_length=1)]
+Analyses = dict[Annotated[str, AfterValidator(_notebook)], Analysis | None]
+
+
+class Study(Options):
     """A checked study file."""
 
-    name: str
-    title: str
-    question: str
-    models: tuple[StudyModel, ...]
-    variants: tuple[Variant, ...]
-    analyses: Mapping[str, Analysis]
-    options: Mapping[str, Any]
-    keys: Mapping[str, str] = field(default_factory=dict)
+    title: str = Field(min_length=1)
+    question: str = ""
+    models: Models
+    by_benchmark: dict[str, Variants] = Field(alias="benchmarks", min_length=1)
+    by_analysis: Analyses = Field({}, alias="analyses")
+    shared: StudyOptions = Field(StudyOptions(), alias="options")
+    keys: dict[str, str] = Field({})
+    _name: str = PrivateAttr("")
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self._name
+
+    @property
+    def analyses(self) -> dict[str, Analysis]:
+        """The analyses by name of their notebooks."""
+        return {name: analysis or Analysis() for name, analysis in self.by_analysis.items()}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of all its runs."""
+        return self.shared.options
+
+    @property
+    def variants(self) -> list[Variant]:
+        """The variants of all benchmarks."""
+        return [
+            variant.model_copy(update={"benchmark": resolve(name)})
+            for name, variants in self.by_benchmark.items()
+            for variant in variants
+        ]
 
     @property
     def benchmarks(self) -> list[str]:
@@ -165,256 +284,95 @@ def merged(*options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load(path: Path) -> Study:
-    """Read a study file."""
+    """Read a study file.
+
+    Raises:
+        BadInput: the file is wrong, with the key.
+    """
     if not path.exists():
         near = closest(path.name, [file.name for file in path.parent.glob("*.y*ml")])
         meant = f"; did you mean {path.with_name(near)}?" if near else ""
         raise BadInput(f"{path}: no such study file{meant}")
     content = readers.read_yaml(path)
-    if not isinstance(content, dict):
-        keys = ", ".join(KEYS)
-        raise BadInput(f"{path}: expected keys {keys}, found {type(content).__name__}")
-    for key in content:
-        if key not in KEYS:
-            raise BadInput(f"{path}: " + expected(key, KEYS, "key in study"))
-    for key, kind in (("title", str), ("models", list), ("benchmarks", dict)):
-        if not isinstance(content.get(key), kind) or not content[key]:
-            raise BadInput(f"{path}: key `{key}` is missing or not a {kind.__name__}")
-    return _Reader(path).read(content)
-
-
-class _Reader:
-    """Reads the parts of a study file; errors name the file and the key."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @contextmanager
-    def at(self, *keys: str) -> Iterator[None]:
-        """Put file and key before the errors of a block."""
-        try:
-            yield
-        except BadInput as error:
-            text = str(error).removeprefix(f"{self.path}: ")
-            raise BadInput(f"{self.path}, key `{': '.join(keys)}`: {text}") from None
-
-    def read(self, content: dict[str, Any]) -> Study:
-        """Read a complete study."""
-        options = self.options(("options",), content.get("options"))
-        models = self.models(content["models"])
-        variants = self.variants(content["benchmarks"])
-        given = content.get("analyses") or {}
-        with self.at("analyses"):
-            if not isinstance(given, dict):
-                raise BadInput("expected notebook names, each with its parameters")
-        analyses = {
-            str(name): self.analysis(str(name), parameters, variants)
-            for name, parameters in given.items()
-        }
-        keys = content.get("keys") or {}
-        with self.at("keys"):
-            if not isinstance(keys, dict):
-                raise BadInput("expected HOST: NAME of an environment variable")
-            # Analyses have judges too.
-            judged: list[Any] = [options, *given.values()]
-            judged += [part.options for part in variants] + [part.options for part in models]
-            judges = [known.get("judge") for known in judged if known]
-            key_names.check(keys, [*(model.model for model in models), *judges])
-        study = Study(
-            self.path.stem,
-            content["title"],
-            str(content.get("question", "")),
-            models,
-            variants,
-            analyses,
-            options,
-            keys,
+    if isinstance(content, dict):
+        content = {key: value for key, value in content.items() if value is not None}
+    try:
+        study = Study.model_validate(content, context={"folder": path.parent})
+    except ValidationError as error:
+        first = error.errors()[0]
+        keys = [*_keys(content, first["loc"])]
+        if first["type"] == "extra_forbidden":
+            known = [field.alias or name for name, field in Study.model_fields.items()]
+            raise BadInput(f"{path}: {expected(keys[-1], known, 'key in study')}") from None
+        with _at(path, *keys):
+            raise BadInput(explain(first)) from None
+    study._name = path.stem
+    models = [model.model for model in study.models]
+    # Analyses have judges too.
+    judged = [study.options, *(part.options for part in (*study.variants, *study.models))]
+    judged += [analysis.parameters for analysis in study.analyses.values()]
+    of_models = {key_names.host_of(model.model): model.key for model in study.models if model.key}
+    with _at(path, "keys"):
+        key_names.check(
+            {**study.keys, **of_models}, [*models, *(given.get("judge") for given in judged)]
         )
-        for variant in variants:
-            for model in models:
-                self.check_run(study, model, variant)
-            names = variant.options.get("label_names")
-            for spec in names if isinstance(names, Mapping) else ():
-                if spec not in [model.model for model in models]:
-                    with self.at("benchmarks", variant.benchmark):
-                        raise BadInput(
-                            "label_names: expected models of this study, each with a list of its "
-                            f"labels in order; found {quoted(spec)}"
-                        )
-        return study
+    for variant in study.variants:
+        with _at(path, "benchmarks", variant.benchmark):
+            if [other.key for other in study.variants].count(variant.key) > 1:
+                raise BadInput(f"two variants have the name {variant.name!r}; give each a `name`")
+            labels = variant.label_names
+            for spec in labels if isinstance(labels, Mapping) else ():
+                if spec not in models:
+                    raise BadInput("label_names: " + expected(spec, models, "model"))
+        for model in study.models:
+            _check_run(path, study, model, variant)
+    names = [variant.name or variant.benchmark for variant in study.variants]
+    for name, analysis in study.analyses.items():
+        for wanted in analysis.variants or ():
+            if wanted not in names:
+                with _at(path, "analyses", name, "variants"):
+                    raise BadInput(expected(wanted, names, "variant"))
+    return study
 
-    def models(self, entries: Sequence[Any]) -> tuple[StudyModel, ...]:
-        """Read the models, each a name or a mapping with `model` and options."""
-        models: list[StudyModel] = []
-        for entry in entries:
-            given = (
-                dict(entry) if isinstance(entry, dict) and "model" in entry else {"model": entry}
-            )
-            with self.at("models"):
-                spec = self.model(given.pop("model"))
-            place = ("models", spec)
-            name, key = given.pop("name", None) or "", given.pop("key", "")
-            with self.at(*place, "name"):
-                if not isinstance(name, str) or (name and not name.strip()):
-                    raise BadInput(f"{quoted(name)} is not a text")
-            with self.at(*place, "key"):
-                if key and not key_names.host_of(spec):
-                    raise BadInput("is no endpoint, so it has no key; leave it out")
-                if key:
-                    key_names.check({key_names.host_of(spec): key}, [spec])
-            options = self.options(place, given, more=("model", "name", "key"))
-            with self.at("models"):
-                if any((other.model, other.name) == (spec, name) for other in models):
-                    raise BadInput(f"names a model twice ({spec}); give each its own `name`")
-                if any(name and other.label == name for other in models):
-                    raise BadInput(f"two models have the name {name!r}")
-            # Different names, such as a/b and a_b, can be spelt alike as a folder.
-            again = any(other.folder == path_slug(spec) for other in models)
-            folder = f"{path_slug(spec)}-{path_slug(name)}" if again else path_slug(spec)
-            models.append(StudyModel(spec, name, folder, options, key))
-        return tuple(models)
 
-    def model(self, spec: object) -> str:
-        """Check a model; a path in it is relative to the study file."""
-        if not isinstance(spec, str):
-            raise BadInput(
-                f"{quoted(spec)} is not a model; put quotes around it if it holds a colon"
-            )
-        kind, rest = scorers.split_kind(spec)
-        if kind in scorers.FILES:
-            spec = f"{kind}:{self.relative(rest)}"
-        elif not kind and (spec.startswith((".", "~")) or spec.endswith(".gguf")):
-            spec = self.relative(spec)
-        scorers.check(spec)
-        return spec
+@contextmanager
+def _at(path: Path, *keys: str) -> Iterator[None]:
+    """Put file and key before the errors of a block."""
+    try:
+        yield
+    except BadInput as error:
+        place = f"{path}, key `{': '.join(keys)}`" if keys else str(path)
+        raise BadInput(f"{place}: {error}") from None
 
-    def variants(self, benchmarks: Mapping[Any, Any]) -> tuple[Variant, ...]:
-        """Read the benchmarks: options, or a list of variants, each with its name."""
-        variants: list[Variant] = []
-        for spelling, given in benchmarks.items():
-            place = ("benchmarks", str(spelling))
-            with self.at(*place):
-                benchmark = resolve(str(spelling))
-                if any(variant.benchmark == benchmark for variant in variants):
-                    raise BadInput(
-                        f"{benchmark} is there twice; put both under one key, as a list of "
-                        "variants that have a `name` each"
-                    )
-                if given == []:
-                    raise BadInput("expected options, or a list of variants; found []")
-            if not isinstance(given, list):
-                variants.append(Variant(benchmark, options=self.options(place, given)))
-                continue
-            for entry in given:
-                own = dict(entry) if isinstance(entry, dict) else {}
-                name, page = own.pop("name", None), own.pop("page", True)
-                with self.at(*place):
-                    if not isinstance(name, str) or not name.strip() or not name.isprintable():
-                        raise BadInput(
-                            f"expected variants like {{name: Q, limit: 20}}, found {quoted(entry)}"
-                        )
-                with self.at(*place, name, "page"):
-                    if not isinstance(page, bool):
-                        raise BadInput(f"{quoted(page)} is not true or false")
-                options = self.options((*place, name), own, more=("name", "page"))
-                variant = Variant(benchmark, name, options, page)
-                with self.at(*place):
-                    if any(variant.key == other.key for other in variants):
-                        raise BadInput(f"two variants have the name {variant.name!r}")
-                variants.append(variant)
-        return tuple(variants)
 
-    def analysis(self, name: str, given: object, variants: Sequence[Variant]) -> Analysis:
-        """Read an analysis: parameters of its notebook, other `runs`, and its `variants`."""
-        known = [variant.name or variant.benchmark for variant in variants]
-        with self.at("analyses", name):
-            if name in TUTORIALS:
-                raise BadInput(
-                    "is a notebook to learn from, not an analysis of a study; leave it out, and "
-                    f"open it with: jupyter lab notebooks/{name}.ipynb"
-                )
-            if not re.fullmatch(r"[a-z_]+", name):
-                raise BadInput("is no name of a notebook; expected letters and underscores")
-            if given is not None and not isinstance(given, dict):
-                raise BadInput(f"expected parameters of the notebook, found {quoted(given)}")
-        parameters = dict(given or {})
-        with self.at("analyses", name, "runs"):
-            runs = parameters.get("runs") or []
-            if not isinstance(runs, list):
-                raise BadInput(f"expected a list of folders or patterns, found {quoted(runs)}")
-            if runs:
-                parameters["runs"] = [self.relative(str(pattern)) for pattern in runs]
-        if "variants" not in parameters:
-            return Analysis(parameters)
-        with self.at("analyses", name, "variants"):
-            wanted = parameters.pop("variants")
-            if not isinstance(wanted, list) or not wanted:
-                raise BadInput(
-                    f"expected a list of names, found {quoted(wanted)}; there are "
-                    + ", ".join(known)
-                )
-            for variant in wanted:
-                if variant not in known:
-                    raise BadInput(expected(variant, known, "variant"))
-        return Analysis(parameters, tuple(wanted))
+def _keys(content: Any, place: Sequence[str | int]) -> Iterator[str]:
+    """Yield the keys that lead to a place; an entry of a list is called by its name."""
+    for part in place:
+        if isinstance(part, str) and part != "[key]":
+            content = content.get(part) if isinstance(content, dict) else None
+            yield part
+        elif isinstance(part, int) and isinstance(content, list):
+            content = content[part]
+            name = content.get("model") or content.get("name") if isinstance(content, dict) else ""
+            yield str(name or content)
 
-    def options(
-        self, place: tuple[str, ...], given: object, more: tuple[str, ...] = ()
-    ) -> dict[str, Any]:
-        """Read options of runs, `more` keys being allowed too; paths in them become absolute."""
-        with self.at(*place):
-            if given is not None and not isinstance(given, dict):
-                raise BadInput(f"expected options, found {quoted(given)}")
-            try:
-                parsed = StudyOptions.model_validate(given or {})
-            except ValidationError as error:
-                allowed = [*more, *StudyOptions.model_fields]
-                raise BadInput(explain(error, allowed, "key")) from None
-            options = {name: getattr(parsed, name) for name in given or {}}
-            if "limits" in options:
-                options["limits"] = options["limits"].model_dump(exclude_unset=True)
-            for name, value in options.items():
-                if isinstance(value, int) and abs(value) > LARGEST:
-                    raise BadInput(f"{name}: {quoted(value)} is more than {LARGEST:,}")
-            if "judge" in options:
-                options["judge"] = self.model(options["judge"])
-            names = options.get("label_names")
-            if isinstance(names, Mapping):
-                options["label_names"] = {
-                    self.model(model): list(label_order(order)) for model, order in names.items()
-                }
-            elif names is not None:
-                options["label_names"] = list(label_order(names))
-            if options.get("data", data.OWN_SAMPLES) != data.OWN_SAMPLES:
-                options["data"] = self.relative(str(options["data"]))
-            if str(options.get("prompts", "")).partition("#")[0].endswith(".toml"):
-                options["prompts"] = self.relative(options["prompts"])
-            return options
 
-    def check_run(self, study: Study, model: StudyModel, variant: Variant) -> None:
-        """Refuse a run that its benchmark cannot have, with the key that causes it."""
+def _check_run(path: Path, study: Study, model: StudyModel, variant: Variant) -> None:
+    """Refuse a run that its benchmark cannot have, with the key that causes it."""
 
-        def check(options: Mapping[str, Any]) -> None:
-            name = variant.benchmark
-            tasks.chosen(name, options.get("tasks"))
-            tasks.settings(name, options.get("settings", {}), options.get("preset", "robust"))
-            present = module("data", name).files(data.find(name, options.get("data")).folder)
-            for category in options.get("categories") or ():
-                if category not in present:
-                    raise BadInput(expected(category, present, f"category of {name}"))
+    def check(options: Mapping[str, Any]) -> None:
+        name = variant.benchmark
+        tasks.chosen(name, options.get("tasks"))
+        tasks.settings(name, options.get("settings") or {}, options.get("preset", "robust"))
+        present = module("data", name).files(data.find(name, options.get("data")).folder)
+        for category in options.get("categories") or ():
+            if category not in present:
+                raise BadInput(expected(category, present, f"category of {name}"))
 
-        try:
-            check(study.run_options(model, variant))
-        except BadInput as error:
-            with self.at("benchmarks", variant.benchmark, *filter(None, [variant.name])):
-                check(merged(study.options, variant.options))
-            with self.at("models", model.label):
-                raise BadInput(f"{error} (in a run of {variant.title})") from None
-
-    def relative(self, given: str) -> str:
-        """Return a path that is relative to the study file as an absolute one."""
-        try:
-            path = as_path(given)
-            return str(path if path.is_absolute() else (self.path.parent / path).resolve())
-        except (OSError, RuntimeError) as error:  # links in a circle
-            raise BadInput(str(error)) from None
+    try:
+        check(study.run_options(model, variant))
+    except BadInput as error:
+        with _at(path, "benchmarks", variant.benchmark, *filter(None, [variant.name])):
+            check(merged(study.options, variant.options))
+        with _at(path, "models", model.label):
+            raise BadInput(f"{error} (in a run of {variant.title})") from None

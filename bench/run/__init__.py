@@ -1,4 +1,4 @@
-"""Run a benchmark: plan the requests, and ask those without a record.
+"""Run a benchmark: plan the requests, ask those without a record, and record the answers.
 
 result = evaluate("cbbq", "tiny:s", limit=20)
 result.scores()
@@ -18,14 +18,14 @@ from bench.config import RunConfig
 from bench.core import places
 from bench.core.errors import BadInput, BudgetSpent, NotApplicable
 from bench.core.progress import in_notebook, say
-from bench.data import frame
 from bench.metrics.headline import asked_headlines, headline_rows, prompt_language_warning
 from bench.metrics.table import ALL
 from bench.run import batch, repeating, run_json
 from bench.run.cluster import Cluster
 from bench.run.costs import Estimate, estimate, money, summed
-from bench.run.execute import execute_requests
-from bench.run.prepare import models, prepare
+from bench.run.execute import Lazy, execute_requests
+from bench.run.plan import Plan
+from bench.run.respondents import respondents
 from bench.run.results import (
     PRESETS,
     Run,
@@ -37,7 +37,6 @@ from bench.run.results import (
     short_name,
     table,
 )
-from bench.scorers.base import Model
 from bench.scorers.endpoint import keys as key_names
 
 __all__ = [
@@ -87,71 +86,59 @@ def evaluate(
         RunFailed: the model did not answer.
     """
     config = RunConfig.of({"benchmark": benchmark, "model": model, **options})
-    config, plan, folder = ready = prepare(config, like)
+    plan = Plan.make(config, like.about if like else run_json.in_folder(config.out))
+    if like:
+        repeating.check_plan(like.about, plan)
     cluster = Cluster(config.scheduler, config.resources) if config.scheduler else None
-    asked, judge = models(config, plan.asked["judge"], cluster)
-    title = ready.title
-    with records.run_lock(folder) as refusal, cluster or nullcontext():
-        about = run_json.existing_run(folder, plan, config, refusal)
-        has_judge = about and about["judge"]
-        if refusal and (about is None or (judge and not has_judge)):
+    asked, judge = respondents(plan.config, cluster)
+    with records.run_lock(plan.folder) as refusal, cluster or nullcontext():
+        about = run_json.existing_run(plan, refusal)
+        is_new, new_judge = not about, None if about.get("judge") else judge
+        if refusal and (is_new or new_judge):
             raise BadInput(refusal)
-        if about is None:
-            new_model = asked.load()
-            verbs, reads, described = new_model.verbs, new_model.reads, new_model.describe()
-        else:
-            verbs, reads, described = about["verbs"], about["reads"], about["model"]
-        new_judge = judge.load() if judge and not has_judge else None
-        judge_verbs = new_judge.verbs if new_judge else about["judge_verbs"] if about else ()
-        lacks = described.get("lacks", {})
+        if is_new:
+            about = _describe("model", asked, like)
+        if new_judge:
+            about |= _describe("judge", new_judge, like)
+        verbs, reads, judge_verbs = (about[name] for name in ("verbs", "reads", "judge_verbs"))
+        lacks = about["model"].get("lacks")
         requests = plan.requests(verbs, reads, judge_verbs, partial, lacks)
-        if about is None or new_judge:
-            loaded = [model.load() if model and model.loaded else None for model in (asked, judge)]
+        notes = [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
+        if is_new or new_judge:
+            loaded = [one.load() if one and one.loaded else None for one in (asked, judge)]
             batch.check(requests, *loaded)
-        if about is None:
+        if is_new:
+            about = run_json.begin_run(plan, about, asked.load(), requests)
+            notes += [probe_failed(about), prompt_language_warning(about)]
             if like:
-                for role, scorer in (("model", new_model), ("judge", new_judge)):
-                    if isinstance(scorer, Model):
-                        scorer.resume(like.about[role] or {})
-                    if scorer:
-                        repeating.check_scorer(like.about, role, scorer.describe())
-            about = run_json.begin_run(folder, plan, config, new_model, new_judge, requests)
-            if like:
-                for sentence in repeating.other_conditions(like.about, about):
-                    say(f"not as in {like.folder}: {sentence}")
-            if doubt := probe_failed(about):
-                say(f"{title}: {doubt}; it is asked all the same")
-            if warning := prompt_language_warning(about):
-                say(f"{title}: {warning}")
-        else:
-            items = frame(list(plan.by_id.values()))
-            if not refusal and not records.has_items(folder, items):
-                # The data are the same, or this would be another run; versions can differ.
-                records.write_items(folder, about, items)
-                say(
-                    f"{folder / records.ITEMS}: was missing, damaged or of an earlier version; "
-                    "it is written anew from the data"
-                )
-            if new_judge:
-                run_json.add_judge(folder, about, plan, new_judge, requests)
-        for task, reason in requests.left_out.items():
-            say(f"{title}: task {task} is left out: {reason}")
+                notes += repeating.other_conditions(like, about)
+        elif not refusal:
+            run_json.continue_run(plan, about, requests)
         if not config.out and not in_notebook():  # a page does not depend on where it was made
-            say(f"{title}: {requests.total:,} requests; records go to {folder}")
+            notes.append(f"{requests.total:,} requests; records go to {plan.folder}")
+        for note in filter(None, notes):
+            say(f"{plan.title}: {note}")
         try:
-            execute_requests(folder, plan, about, requests, asked, judge or asked, refusal)
+            execute_requests(plan.folder, plan, about, requests, asked, judge or asked, refusal)
         except BudgetSpent as spent:
             left = estimate(benchmark, model, partial=partial, **options)
-            raise BudgetSpent(f"{spent}; {title} needs {left}") from spent
+            raise BudgetSpent(f"{spent}; {plan.title} needs {left}") from spent
         finally:
-            used = {
-                role: scorer.load().describe()
-                for role, scorer in (("model", asked), ("judge", judge))
-                if scorer and about[role] and scorer.loaded
-            }
             workers = cluster.workers if cluster else []
-            run_json.add_conditions(folder, about, used, workers)
-    return Run(folder, about)
+            run_json.add_conditions(plan, about, {"model": asked, "judge": judge}, workers)
+    return Run(plan.folder, about)
+
+
+def _describe(role: str, lazy: Lazy, like: Run | None) -> dict[str, Any]:
+    """Load a model or a judge, that of the run `like` if there is one; return its description."""
+    scorer = lazy.load()
+    if like:
+        repeating.check_scorer(like.about, role, scorer)
+    described, verbs = scorer.describe(), list(scorer.verbs)
+    if role == "judge":
+        return {"judge": {**described, "decoding": "greedy"}, "judge_verbs": verbs}
+    reads = list(scorer.reads)
+    return {"model": described, "verbs": verbs, "reads": reads, "judge": None, "judge_verbs": []}
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
@@ -179,8 +166,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
         )
     given = {name: value for name, value in options.items() if value is not None}
     recorded = repeating.options(run.about)
-    settings = {**(recorded["settings"] or {}), **given.get("settings", {})}
-    given = {**recorded, **given, "settings": settings}
+    given = {**recorded, **given}
     if resolve(given["benchmark"]) != run.benchmark:
         raise BadInput(
             f"--from: {run.folder} is a run of {run.benchmark}, not of {given['benchmark']}"
@@ -191,7 +177,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
     say(f"repeating {run.folder}: {run.benchmark}, {given['model']}; records go to {folder}")
     again = evaluate(**{**given, "out": folder, "like": run})
-    if records.count(run.folder):
+    if any((run.folder / "records").glob("*.parquet")):
         difference = repeating.difference(run.records, again.records)
         say(f"{folder}: compared with {run.folder}, {difference}")
     return again

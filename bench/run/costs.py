@@ -22,7 +22,7 @@ from bench.data import spread_evenly
 from bench.run import run_json
 from bench.run.execute import Replies, before_of, key_of, replies_of, role_of
 from bench.run.plan import Plan, Requests
-from bench.run.prepare import models, prepare
+from bench.run.respondents import respondents
 from bench.run.results import short_name
 from bench.scorers.base import VERBS, Scorer
 from bench.scorers.local import hub
@@ -118,12 +118,13 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         NotApplicable: the model cannot be asked the tasks.
     """
     config = RunConfig.of({"benchmark": benchmark, "model": model, **options})
-    config, plan, folder = prepare(config)
-    about = run_json.existing_run(folder, plan, config, "nothing is written") or {}
-    specs = {"model": config.model, "judge": plan.asked["judge"]}
+    plan = Plan.make(config, run_json.in_folder(config.out))
+    config, folder = plan.config, plan.folder
+    about = run_json.existing_run(plan, "nothing is written")
+    specs = {"model": config.model, "judge": config.judge or ""}
     # Formulas and files read no tokens.
     free: dict[str, Scorer] = {}
-    for role, lazy in zip(specs, models(config, specs["judge"]), strict=True):
+    for role, lazy in zip(specs, respondents(config), strict=True):
         if lazy and scorers.split_kind(specs[role])[0] in ("simulated", *scorers.FILES):
             free[role] = lazy.load()
     requests = _requests(plan, about, free, partial)
@@ -200,16 +201,16 @@ def _requests(
 
 def _tokens_per_character(model: str, config: RunConfig, texts: Sequence[str]) -> float | None:
     """Measure a model's tokenizer on some texts; None if it is not on this machine."""
-    base = config.base if model == config.model else None
-    if scorers.split_kind(model)[0] or not hub.is_here(model, base):
+    if scorers.split_kind(model)[0]:
         return None
     from bench.scorers.local.checkpoint import tokenizer_of
 
+    base = config.base if model == config.model else None
     try:
-        files = hub.locate(model)
-        files = hub.base_of(model, files, base) or files
+        files = hub.locate(model, local_files_only=True)
+        files = hub.base_of(model, files, base, local_files_only=True) or files
         tokenizer, _ = tokenizer_of(files.path, files.options)
-    except Exception:  # files of others can be wrong in any way, as the run will say
+    except Exception:  # not here, or wrong in any way, as the run will say
         return None
     sample = spread_evenly(texts, SAMPLE)
     tokens = sum(map(len, tokenizer(sample, add_special_tokens=False)["input_ids"]))

@@ -61,8 +61,8 @@ def execute_requests(
     # Answers of endpoints can come back broken, and are asked for again.
     is_endpoint = any("url" in (about[role] or {}) for role in ROLES)
     if records.is_complete(folder):
-        errors = records.read(folder, prompts=False).error if is_endpoint else []
-        if refusal or not any(map(is_broken, errors)):
+        rows = records.read(folder, prompts=False)
+        if refusal or not (is_endpoint and any(map(is_broken, rows.error))):
             return
     if refusal:
         raise BadInput(refusal)

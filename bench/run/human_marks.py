@@ -18,7 +18,7 @@ from bench.core.cells import as_csv, guarded, to_number
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_path, explain_write_errors
 from bench.core.text import reveal_invisible
-from bench.data.readers import read_table
+from bench.data.readers import TableRow, read_table
 from bench.run.results import KEYS, Run, all_items
 from bench.tasks.mcbe import CRITERIA
 from bench.tasks.replies import final
@@ -145,25 +145,27 @@ def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
     }
     rows, keys = [], set()
 
-    def refuse(place: int, name: str, value: str, reason: str) -> NoReturn:
+    def refuse(row: TableRow, name: str, value: str, reason: str) -> NoReturn:
         again = "and open the notebook judge_agreement again"
-        raise BadInput(f"{path}, row {place}, column `{name}`: {quoted(value)} {reason}, {again}")
+        raise BadInput(
+            f"{path}, row {row.number}, column `{name}`: {quoted(value)} {reason}, {again}"
+        )
 
-    for place, row in enumerate(read_table(path, ANALYSIS_COLUMNS, replies=True), start=1):
+    for row in read_table(path, ANALYSIS_COLUMNS, replies=True):
         key, given = row["key"].strip(), row[MARK].strip()
         points = to_number(given)
         if given and not 0 <= points <= HIGHEST_POINTS:
             allowed = f"a number from 0 to {HIGHEST_POINTS}, or nothing where a row is not marked"
-            refuse(place, MARK, given, f"is not allowed; allowed: {allowed}; correct it")
+            refuse(row, MARK, given, f"is not allowed; allowed: {allowed}; correct it")
         if key in keys:
-            refuse(place, "key", key, "stands there twice; remove one")
+            refuse(row, "key", key, "stands there twice; remove one")
         keys.add(key)
         if key not in known:
             continue
         item, model, analysis, second = known[key]
         if not same_cell(row["analysis"], analysis):
             reason = f"is not what the model wrote about {item}; restore it"
-            refuse(place, "analysis", row["analysis"], reason)
+            refuse(row, "analysis", row["analysis"], reason)
         rows.append((item, model, second, points))
     return pd.DataFrame(rows, columns=["item_id", "model", "second", MARK])
 

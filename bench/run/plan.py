@@ -1,4 +1,4 @@
-"""Plan a run: the items that are taken, the prompt set, and the requests made of both.
+"""Plan a run: its items, its prompt set, the requests made of both, and its folder.
 
 `Plan.asked` holds everything that identifies a run; two runs are the same if it is the same.
 """
@@ -7,16 +7,27 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
 from bench.config import RunConfig
+from bench.core import places
 from bench.core.errors import BadInput, NotApplicable
+from bench.run.results import path_slug
 from bench.scorers.base import digest
+from bench.scorers.endpoint import keys as key_names
+from bench.scorers.local import hub
 from bench.tasks import prompts
 from bench.tasks.nli_labels import label_order
 from bench.tasks.request import Request, Way
+
+# Options that identify a run as they are.
+IDENTIFYING = (
+    *("model", "judge", "settings", "limit", "repeats", "seed", "read", "dtype"),
+    "max_new_tokens",
+)
 
 
 class Requests(NamedTuple):
@@ -33,21 +44,19 @@ class Requests(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run asks.
+    """The items and prompts of a run.
 
     Attributes:
-        named: whether its tasks were named; otherwise those that cannot be asked are left out.
+        config: its options, with every setting of the benchmark.
         items: of each task; `by_id` has all of them.
         unfit: items that were left out, counted by category, task and reason.
         touched: items that a setting of the data changed, counted in the same way.
         asked: what identifies the run, as `run.json` keeps it.
     """
 
-    benchmark: str
+    config: RunConfig
     source: data.Source
     prompt_set: prompts.PromptSet
-    tasks: tuple[str, ...]
-    named: bool
     items: dict[str, list[Any]]
     by_id: dict[str, Any]
     unfit: list[dict[str, Any]]
@@ -55,112 +64,88 @@ class Plan:
     asked: dict[str, Any]
 
     @classmethod
-    def make(cls, config: RunConfig, recorded: Mapping[str, Any] | None = None) -> "Plan":
-        """Plan a run; `recorded` is what was asked in the run that it continues or repeats."""
-        benchmark, model, judge = resolve(config.benchmark), config.model, config.judge
-        base = config.base
-        names = tasks.chosen(benchmark, config.tasks)
+    def make(cls, config: RunConfig, before: Mapping[str, Any] | None = None) -> "Plan":
+        """Plan a run; `before` is the `run.json` of the run that it continues or repeats.
+
+        Raises:
+            BadInput: an option, the data or the model is wrong.
+        """
+        benchmark = resolve(config.benchmark)
         room = module("tasks", benchmark)
-        settings = tasks.settings(benchmark, config.settings or {}, config.preset)
-        for role, given in (("model", model), ("judge", judge)):
-            # The workers of a cluster have models of their own.
-            if given:
-                scorers.check(given, elsewhere=bool(config.scheduler))
-            if getattr(config, f"as_{role}") and scorers.split_kind(given or "")[0] != "replay":
-                raise BadInput(
-                    f"--as-{role}: names whose answers --{role} replay:FILE holds; leave it out"
-                )
-        if not any(room.judged(task, settings) for task in names):
-            judge = None
+        # A run that is continued keeps its settings: another preset only scores it otherwise.
+        recorded = before["asked"] if before and before["benchmark"] == benchmark else {}
+        given = {**recorded.get("settings", {}), **(config.settings or {})}
+        settings = tasks.settings(benchmark, given, config.preset)
+        names = tasks.chosen(benchmark, config.tasks)
+        is_judged = any(room.judged(task, settings) for task in names)
+        model = hub.at_revision(config.model, config.revision)
+        config = config.model_copy(update={"model": model, "revision": None})
+        _check(config)
         source = data.find(benchmark, config.data)
         prompt_set = prompts.load(benchmark, config.prompts, source.folder)
         of_data = tasks.of_data(benchmark, settings)
         items = data.load(source, config.categories, **of_data)
-        # A task without items is asked only if it was named.
-        names = [
-            task
-            for task in names
-            if config.tasks or any(room.concerns(item, task) for item in items)
-        ]
+        if not config.tasks:
+            names = [task for task in names if any(room.concerns(item, task) for item in items)]
         taken: dict[str, list[Any]] = {}
         unfit: list[dict[str, Any]] = []
-        touched: list[dict[str, Any]] = []
         for task in names:
-            by_category: dict[str, list[Any]] = {}
-            reasons: Counter[tuple[str, str]] = Counter()
-            for item in items:
-                if room.concerns(item, task):
-                    if reason := room.unfit(item, task):
-                        reasons[item.category, reason] += 1
-                    else:
-                        by_category.setdefault(item.category, []).append(item)
-            parts = [data.spread_evenly(part, config.limit) for part in by_category.values()]
-            taken[task] = [item for part in parts for item in part]
-            unfit += [
-                {"category": category, "task": task, "why": reason, "items": n}
-                for (category, reason), n in reasons.items()
-            ]
-        used = {id(item) for chosen in taken.values() for item in chosen}
-        for effect in module("data", benchmark).touched(
-            source.folder, config.categories, **of_data
-        ):
+            taken[task], left_out = _choose(room, task, items, config.limit)
+            unfit += left_out
+        touched: list[dict[str, Any]] = []
+        effects = module("data", benchmark).touched(source.folder, config.categories, **of_data)
+        for effect in effects:
             entry = {"category": effect.category, "why": effect.what, "items": effect.rows}
             affected = [task for task in names if effect.task in ("", task)]
             entries = unfit if effect.left_out else touched
             entries.extend({**entry, "task": task} for task in affected)
-        # The limit of tokens per reply; under `official` it is that of the released script.
+        # Under `official`, the limit of tokens per reply is that of the released script.
         max_new_tokens = config.max_new_tokens
-        if max_new_tokens is None:
-            released = tasks.released_limit(benchmark, prompt_set.label)
-            has_released = config.preset == "official"
-            if recorded:
-                has_released = recorded.get("max_new_tokens") == released
-            max_new_tokens = released if has_released else None
-        label_names = config.labels_of(model)
-        generation = config.generation.changed()
-        asked = {
-            "model": model,
-            "judge": judge,
-            "categories": list(config.categories) if config.categories else None,
-            "tasks": names,
-            "settings": settings,
-            "limit": config.limit,
-            "repeats": config.repeats,
-            "seed": config.seed,
-            "read": config.read,
-            "dtype": config.dtype,
-            "max_new_tokens": max_new_tokens,
-            "prompts": prompt_set.label,
-            "wording_hash": digest(prompt_set.tables),
-            "data_sha256": source.sha256,
-            "model_content": scorers.content(model),
-            "judge_content": scorers.content(judge) if judge else None,
-            # Newer options are left out at their default, so that older runs stay the same runs.
-            **{
-                role: name
-                for role, given in (("as_model", model), ("as_judge", judge))
-                if given and (name := getattr(config, role))
-            },
-            **({"label_names": list(label_order(label_names))} if label_names else {}),
-            **({"generation": generation} if generation else {}),
-            **({"base": base, "base_content": scorers.content(base)} if base else {}),
-        }
-        return cls(
-            benchmark=benchmark,
-            source=source,
-            prompt_set=prompt_set,
-            tasks=tuple(names),
-            named=bool(config.tasks),
-            items=taken,
-            by_id={item.item_id: item for item in items if id(item) in used},
-            unfit=unfit,
-            touched=touched,
-            asked=asked,
+        released = tasks.released_limit(benchmark, prompt_set.label)
+        is_official = config.preset == "official"
+        if recorded:
+            is_official = recorded.get("max_new_tokens") == released
+        if max_new_tokens is None and is_official:
+            max_new_tokens = released
+        config = config.model_copy(
+            update={
+                "benchmark": benchmark,
+                "judge": config.judge if is_judged else None,
+                "settings": settings,
+                "max_new_tokens": max_new_tokens,
+            }
         )
+        used = {id(item) for chosen in taken.values() for item in chosen}
+        by_id = {item.item_id: item for item in items if id(item) in used}
+        asked = _identify(config, names, prompt_set, source)
+        return cls(config, source, prompt_set, taken, by_id, unfit, touched, asked)
+
+    @property
+    def benchmark(self) -> str:
+        """The name of the benchmark."""
+        return self.config.benchmark
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks that are asked if the model can do them."""
+        return list(self.items)
 
     @property
     def identity(self) -> str:
         return digest([self.benchmark, self.asked])[:8]
+
+    @property
+    def title(self) -> str:
+        """The benchmark and the model, for messages."""
+        return f"{self.benchmark}, {self.config.as_model or self.config.model}"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        if self.config.out:
+            return Path(self.config.out)
+        model = path_slug(self.config.as_model or self.config.model)
+        return places.reports() / "runs" / model / f"{self.benchmark}-{self.identity}"
 
     @property
     def known(self) -> set[str]:
@@ -172,12 +157,6 @@ class Plan:
                 ids |= {item.item_id for item in items}
         return ids
 
-    def foreign(self, requests: Sequence[Request]) -> dict[str, list[str]]:
-        """Return by the data's language those of the prompt set that differ from it."""
-        version = self.prompt_set.label
-        asked = dict.fromkeys(r.category for r in requests if r.prompt_version == version)
-        return prompts.foreign(self.benchmark, self.prompt_set, self.source.language, list(asked))
-
     def requests(
         self,
         verbs: Sequence[str],
@@ -188,56 +167,43 @@ class Plan:
     ) -> Requests:
         """Make all requests, stage by stage, repeat by repeat, task by task.
 
-        A task that needs a judge, where there is none, is left out unless it was named.
+        A task that needs a judge is left out without one, unless it was named.
 
         Args:
             verbs, reads: what the model can do, and how its choices can be read, the best first.
             judge_verbs: what the judge can do; nothing without one.
             partial: leave out also the tasks that the model cannot be asked.
-            lacks: why the model has not a verb that others of its kind have, if that is known.
+            lacks: why the model lacks a verb that others of its kind have, if that is known.
+
+        Raises:
+            NotApplicable: the model cannot do the tasks.
+            BadInput: the tasks need a judge, or nothing is left to ask.
         """
         room, asked = module("tasks", self.benchmark), self.asked
-        settings, read, judge = asked["settings"], asked["read"], asked["judge"]
         ways: dict[str, Way] = {}
         left_out: dict[str, str] = {}
         refused: list[str] = []
         judgeless: set[str] = set()
         for task in self.tasks:
-            way = tasks.way(self.benchmark, task, read, verbs, reads)
-            judged = room.judged(task, settings)
-            first = self.items[task][:1]
-            needed = (
-                room.requests(first, self.prompt_set, task, way, settings, asked["seed"])
-                if way
-                else ()
-            )
-            if way is None or {r.verb for r in needed if not r.of_judge} - set(verbs):
-                reasons = [f"{f'read as {read}, ' if read else ''}the model has {', '.join(verbs)}"]
-                wanted = room.verbs(task, read)
-                reasons += [lacks[verb] for verb in wanted if lacks and verb in lacks]
-                left_out[task] = "; ".join(reasons)
+            way = tasks.way(self.benchmark, task, asked["read"], verbs, reads)
+            if way is None or self._verbs(task, way) - set(verbs):
+                left_out[task] = self._unable(task, verbs, lacks or {})
                 refused += [] if partial else [task]
-            elif "generate" not in judge_verbs and (judged == "needed" or (judged and judge)):
-                left_out[task] = f"judge {judge} has {', '.join(judge_verbs)}"
-                if not judge:
-                    judgeless.add(task)
-                    left_out[task] = "it needs a judge; give --judge MODEL" + "".join(
-                        f", or --set {name}={setting.allowed[0]}"
-                        for name, setting in room.SETTINGS.items()
-                        if setting.task == task and settings[name] == "judge"
-                    )
-                refused += [task] if self.named and not partial else []
+            elif reason := self._ungraded(task, judge_verbs):
+                left_out[task] = reason
+                judgeless |= set() if asked["judge"] else {task}
+                refused += [task] if self.config.tasks and not partial else []
             else:
                 ways[task] = way
         if refused or not ways:
             refused = refused or list(left_out)
-            what = (
+            problem = (
                 f"task {', '.join(refused)} of {self.benchmark} ({left_out[refused[0]]}); tasks "
                 f"that remain: {', '.join(ways) or 'none'}"
             )
             if judgeless >= set(refused):  # which no model can do
-                raise BadInput(f"cannot ask {what}")
-            raise NotApplicable(f"model {asked['model']}: cannot do {what}")
+                raise BadInput(f"cannot ask {problem}")
+            raise NotApplicable(f"model {asked['model']}: cannot do {problem}")
         requests = [
             replace(
                 request,
@@ -248,9 +214,9 @@ class Plan:
             for repeat, seed in enumerate(range(asked["seed"], asked["seed"] + asked["repeats"]))
             for task, way in ways.items()
             for request in room.requests(
-                self.items[task], self.prompt_set, task, way, settings, seed
+                self.items[task], self.prompt_set, task, way, asked["settings"], seed
             )
-            if judge or not request.of_judge
+            if asked["judge"] or not request.of_judge
         ]
         if not requests:
             raise BadInput(
@@ -258,6 +224,102 @@ class Plan:
                 "choose other --tasks or --categories"
             )
         return Requests(_stages(requests), ways, left_out)
+
+    def _verbs(self, task: str, way: Way) -> set[str]:
+        """Return the verbs that the model needs for a task."""
+        room, asked = module("tasks", self.benchmark), self.asked
+        first = room.requests(
+            self.items[task][:1], self.prompt_set, task, way, asked["settings"], asked["seed"]
+        )
+        return {request.verb for request in first if not request.of_judge}
+
+    def _unable(self, task: str, verbs: Sequence[str], lacks: Mapping[str, str]) -> str:
+        """Say why a model with some verbs cannot do a task."""
+        read = self.asked["read"]
+        reasons = [f"{f'read as {read}, ' if read else ''}the model has {', '.join(verbs)}"]
+        wanted = module("tasks", self.benchmark).verbs(task, read)
+        return "; ".join([*reasons, *(lacks[verb] for verb in wanted if verb in lacks)])
+
+    def _ungraded(self, task: str, judge_verbs: Sequence[str]) -> str:
+        """Say why nobody can grade the replies of a task that needs it; "" if somebody can."""
+        room = module("tasks", self.benchmark)
+        settings, judge = self.asked["settings"], self.asked["judge"]
+        judged = room.judged(task, settings)
+        if "generate" in judge_verbs or not (judged == "needed" or (judged and judge)):
+            return ""
+        if judge:
+            return f"judge {judge} has {', '.join(judge_verbs)}"
+        return "it needs a judge; give --judge MODEL" + "".join(
+            f", or --set {name}={setting.allowed[0]}"
+            for name, setting in room.SETTINGS.items()
+            if setting.task == task and settings[name] == "judge"
+        )
+
+
+def _check(config: RunConfig) -> None:
+    """Refuse a model or a judge that cannot be one, and options that do not fit together."""
+    for role, model in (("model", config.model), ("judge", config.judge)):
+        if model:
+            # The workers of a cluster have models of their own.
+            scorers.check(model, elsewhere=bool(config.scheduler))
+        if getattr(config, f"as_{role}") and scorers.split_kind(model or "")[0] != "replay":
+            raise BadInput(
+                f"--as-{role}: names whose answers --{role} replay:FILE holds; leave it out"
+            )
+    key_names.check(config.keys or {}, [config.model, config.judge])
+    if config.resources and not config.scheduler:
+        raise BadInput(
+            "--resources: says what workers of a cluster have to offer; give --scheduler too"
+        )
+
+
+def _choose(
+    room: Any, task: str, items: Sequence[Any], limit: int | None
+) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Choose the items of a task, at most `limit` of a category, and count those left out."""
+    by_category: dict[str, list[Any]] = {}
+    reasons: Counter[tuple[str, str]] = Counter()
+    for item in items:
+        if not room.concerns(item, task):
+            continue
+        if reason := room.unfit(item, task):
+            reasons[item.category, reason] += 1
+        else:
+            by_category.setdefault(item.category, []).append(item)
+    taken = [item for part in by_category.values() for item in data.spread_evenly(part, limit)]
+    unfit = [
+        {"category": category, "task": task, "why": reason, "items": n}
+        for (category, reason), n in reasons.items()
+    ]
+    return taken, unfit
+
+
+def _identify(
+    config: RunConfig, names: Sequence[str], prompt_set: prompts.PromptSet, source: data.Source
+) -> dict[str, Any]:
+    """Return what identifies a run, as `run.json` keeps it.
+
+    Newer options are left out at their defaults, so that older runs stay the same runs.
+    """
+    model, judge, base = config.model, config.judge, config.base
+    newer = {
+        "as_model": config.as_model,
+        "as_judge": config.as_judge if judge else None,
+        "label_names": list(label_order(config.labels_of(model))),
+        "generation": config.generation.changed(),
+    }
+    return {
+        **{name: getattr(config, name) for name in IDENTIFYING},
+        "categories": list(config.categories) if config.categories else None,
+        "tasks": names,
+        "prompts": prompt_set.label,
+        "wording_hash": digest(prompt_set.tables),
+        "data_sha256": source.sha256,
+        "model_content": scorers.content(model),
+        "judge_content": scorers.content(judge) if judge else None,
+        **{name: value for name, value in newer.items() if value},
+        **({"base": base, "base_content": scorers.content(base)} if base else {}),
+    }
 
 
 def _stages(requests: Sequence[Request]) -> list[list[Request]]:

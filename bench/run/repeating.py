@@ -1,6 +1,6 @@
-"""Repeat a run from its `run.json`: its options, and what has to be the same.
+"""Repeat a run from its `run.json`: its options, the checks, and the comparison of the answers.
 
-Data, prompts and model are compared by their hashes, so that something else is refused before any
+Data, prompts and models are compared by their hashes, so that something else is refused before any
 model is asked. Other versions of packages, another device or batch size can move numbers a little;
 they are reported.
 """
@@ -16,12 +16,14 @@ from bench import scorers
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
+from bench.records import KEYS
 from bench.run.plan import Plan
-from bench.run.results import KEYS
-from bench.run.run_json import IDENTITY, first_change
-from bench.scorers.local import file_hash, hub
+from bench.run.results import Run
+from bench.run.run_json import IDENTITY, options_of
+from bench.scorers.base import Model, Scorer
+from bench.scorers.local import hub
 
-# Hashes among what was asked: what they are of, and the option that gives it.
+# The hashes in `asked`: the part of the run, and the option that gives it.
 HASHES = {
     "data_sha256": ("data set", "--data"),
     "wording_hash": ("prompt set", "--prompts"),
@@ -36,99 +38,100 @@ DEVICE_OPTIONS = ("device", "batch_tokens")
 def options(about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with which `bench.run.evaluate` asks the same again.
 
-    Whether code that comes with a model may run is never taken from a `run.json`.
+    `trust_remote_code` is never taken from a `run.json`.
     """
     asked, prompts, source = about["asked"], about["wording"], about["data"]
-    roles, start = {"model": about["model"], "judge": about["judge"] or {}}, about["folder"]
+    model, judge = about["model"], about["judge"] or {}
 
-    def from_start(path: str | None) -> str | None:
-        """Return a path, taken from where the run was begun if it exists only there."""
-        moved = Path(start, path or "")
-        is_moved = path and not Path(path).expanduser().exists() and moved.exists()
+    def existing(path: str) -> str:
+        """Return a path, from the folder where the run was begun if it exists only there."""
+        moved = Path(about["folder"], path)
+        is_moved = not Path(path).expanduser().exists() and moved.exists()
         return str(moved) if is_moved else path
 
-    def model_of(role: str) -> str | None:
-        """Return a model as it was asked, one of the Hub at the commit that was found."""
-        if not (model := asked[role]):
-            return None
-        kind, rest = scorers.split_kind(model)
+    def same_model(name: str, described: Mapping[str, Any]) -> str:
+        """Return a model as it was asked, a Hub model at the commit that was found."""
+        kind, rest = scorers.split_kind(name)
         if kind:
-            return f"{kind}:{from_start(rest)}" if kind in scorers.FILES else model
-        return from_start(hub.at_commit(model, roles[role].get("revision")))
+            return f"{kind}:{existing(rest)}" if kind in scorers.FILES else name
+        return existing(hub.at_commit(name, described.get("revision")))
 
-    # The base of an adapter, at the commit that was found if it is of the Hub.
-    base, recorded = asked.get("base"), roles["model"].get("base") or {}
-    if base or hub.COMMIT.fullmatch(str(recorded.get("revision"))):
-        base = from_start(hub.at_commit(base or recorded["id"], recorded.get("revision")))
-    file, variant = prompts["file"], prompts["variant"]
-    if Path(file).is_file():
-        variant = f"{file}#{variant}" if variant else file
-    folder = from_start(source["folder"])
+    base = model.get("base") or {}
+    # An adapter names its base itself, unless that is a commit of the Hub.
+    if not asked.get("base") and not hub.COMMIT.fullmatch(base.get("revision", "")):
+        base = {}
+    wording = prompts["variant"]
+    if Path(prompts["file"]).is_file():
+        wording = "#".join(filter(None, [prompts["file"], prompts["variant"]]))
     # A folder that is gone is looked for in the usual places.
-    data = folder if folder and Path(folder).is_dir() else None
-    devices = {
-        name: next((role[name] for role in roles.values() if name in role), None)
-        for name in DEVICE_OPTIONS
-    }
-    recorded = {**asked, **asked.get("generation", {}), **devices}
+    data = existing(source["folder"])
+    data = data if Path(data).is_dir() else ""
+    devices = {name: model.get(name, judge.get(name)) for name in DEVICE_OPTIONS}
+    given = {**asked, **asked.get("generation", {}), **devices}
     return {
-        **{name: recorded.get(name) for name in RunConfig.model_fields},
+        **{name: given[name] for name in RunConfig.model_fields if name in given},
         "benchmark": about["benchmark"],
-        "model": model_of("model"),
-        "judge": model_of("judge"),
-        "base": base,
+        "model": same_model(asked["model"], model),
+        "judge": same_model(asked["judge"], judge) if asked["judge"] else None,
+        "base": same_model(asked.get("base") or base["id"], base) if base else None,
         "name": about.get("name"),
         "preset": about["preset"],
-        "prompts": variant or None,
-        "data": OWN_SAMPLES if source["found"] == FOUND_SAMPLES else data,
-        # Tasks that were left out are left out again.
-        "partial": True,
+        "prompts": wording or None,
+        "data": OWN_SAMPLES if source["found"] == FOUND_SAMPLES else data or None,
+        "partial": True,  # Tasks that were left out are left out again.
     }
 
 
-def check_plan(about: Mapping[str, Any], plan: Plan, preset: str) -> None:
+def check_plan(about: Mapping[str, Any], plan: Plan) -> None:
     """Refuse a plan that asks something else than the run of this `run.json`."""
-    was = {"benchmark": about["benchmark"], "preset": about["preset"], **about["asked"]}
-    now = {"benchmark": plan.benchmark, "preset": preset, **plan.asked}
-    # An older run lacks what was added later; these two are only there if they are not default.
-    for name in [name for name in now if name in was or name in ("label_names", "generation")]:
-        old, new = was.get(name), now.get(name)
-        if old == new or name == "dtype":  # that of the loaded model is compared
+    was = {"preset": about["preset"], **options_of(about["benchmark"], about["asked"])}
+    now = {"preset": plan.config.preset, **options_of(plan.benchmark, plan.asked)}
+    for name, new in now.items():
+        old = was.get(name)
+        # The dtype of the loaded model is compared, and files by their hash. An older run lacks
+        # newer entries; the options among them are there only if they were given.
+        is_older = name not in was and name not in ("label_names", "generation")
+        if old == new or name == "dtype" or is_older or _may_be_same(name, old, new):
             continue
-        if name in ("model", "base", "judge") and None not in (old, new):
-            kinds = {scorers.split_kind(str(model))[0] for model in (old, new)}
-            if len(kinds) == 1 and kinds <= {"", *scorers.FILES}:
-                continue  # perhaps the same files, which are compared by their hash
-        reason, fix = "", "ask anew without --from"
-        if doubt := file_hash.incomparable(old, new):
-            reason = f"{doubt} ({name} was {old}, now {new})"
-        elif name in HASHES and None not in (old, new):
+        if name in HASHES:
             part, option = HASHES[name]
             reason = f"the {part} is another one (hash was {old}, now {new})"
             fix = f"give the same by {option}"
-        elif name not in HASHES or name == "data_sha256":
-            changed, old, new = first_change({name: old}, {name: new}) or (name, old, new)
-            reason = f"{changed.replace('_', '-')} was {old}, now {new}"
+        else:
+            reason = f"{name.replace('_', '-')} was {old}, now {new}"
             fix = "leave it out, or ask anew without --from"
-        if reason:  # for a Hub id, and now a folder, the revision of the loaded model is compared
-            raise BadInput(f"--from: {reason}; {fix}")
+        raise BadInput(f"--from: {reason}; {fix}")
 
 
-def check_scorer(about: Mapping[str, Any], role: str, described: Mapping[str, Any]) -> None:
+def _may_be_same(name: str, old: Any, new: Any) -> bool:
+    """Tell whether two names of models may be of the same files, which are compared later."""
+    if name in ("model_content", "judge_content", "base_content"):
+        # A Hub id has no hash; the revision of the loaded model is compared.
+        return None in (old, new)
+    if name not in ("model", "judge", "base") or None in (old, new):
+        return False
+    kinds = {scorers.split_kind(model)[0] for model in (old, new)}
+    return len(kinds) == 1 and kinds <= {"", *scorers.FILES}
+
+
+def check_scorer(about: Mapping[str, Any], role: str, scorer: Scorer) -> None:
     """Refuse another model, or judge, than that of a run."""
     was = about[role] or {}
+    if isinstance(scorer, Model):
+        scorer.resume(was)
+    now = scorer.describe()
     for name in (name for name in (*IDENTITY[1:], "labels") if name in was):
-        if was[name] != described.get(name):
+        if was[name] != now.get(name):
             fix = f"give --dtype {was[name]}" if name == "dtype" else f"give the same by --{role}"
             raise BadInput(
                 f"--from: the {role} is another one ({name} was {was[name]}, now "
-                f"{described.get(name)}); {fix}"
+                f"{now.get(name)}); {fix}"
             )
 
 
-def other_conditions(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """List what may move numbers a little between two `run.json`, or cannot be checked."""
-    commit = "the workbench's commit"
+def other_conditions(like: Run, now: Mapping[str, Any]) -> list[str]:
+    """List what may move numbers a little since the run `like`, or cannot be checked."""
+    was, commit = like.about, "the workbench's commit"
     old = {**was["packages"], commit: was["git_commit"]}
     new = {**now["packages"], commit: now["git_commit"]}
     sentences = [
@@ -147,7 +150,7 @@ def other_conditions(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str
             sentences.append(
                 f"the {role} is behind {new['url']}, and may have changed there without a trace"
             )
-    return sentences
+    return [f"not as in {like.folder}: {sentence}" for sentence in sentences]
 
 
 class Difference(NamedTuple):
@@ -156,15 +159,13 @@ class Difference(NamedTuple):
     Attributes:
         answers: requests that both have.
         differ: replies, choices and labels among them that differ; likelihoods are not counted.
-        logprob, nll: largest difference of a log-probability, and of a mean negative
-            log-likelihood, in nats; 0 without any.
+        logprob: largest difference of a log-probability, in nats; 0 without any.
         same: whether both have the same requests, and all columns but `seconds` are equal.
     """
 
     answers: int
     differ: int
     logprob: float
-    nll: float
     same: bool
 
     def __str__(self) -> str:
@@ -177,25 +178,24 @@ class Difference(NamedTuple):
 def difference(before: pd.DataFrame, after: pd.DataFrame) -> Difference:
     """Compare the records of two runs over the requests that both have."""
     both = before.merge(after, on=KEYS, suffixes=("", "_after"))
-    logprob = nll = 0.0
-    differ = 0
+    logprob, differ = 0.0, 0
     for row in both.to_dict("records"):
         old, new = row["logprobs"], row["logprobs_after"]
-        response, response_after = row["response"], row["response_after"]
         is_comparable = old is not None and new is not None and len(old) == len(new)
         if is_comparable:
             with np.errstate(invalid="ignore"):  # impossible options have -inf in both
                 gaps = np.abs(np.asarray(old, float) - np.asarray(new, float))
             logprob = max(logprob, float(np.nanmax(gaps, initial=0.0, where=~np.isnan(gaps))))
-        if is_comparable and _is_nll(response, old) and _is_nll(response_after, new):
-            nll = max(nll, abs(float(response) - float(response_after)))
-        else:
-            differ += response != response_after or row["error"] != row["error_after"]
+        if not (is_comparable and _is_nll(row["response"], old)):
+            is_same = (
+                row["response"] == row["response_after"] and row["error"] == row["error_after"]
+            )
+            differ += not is_same
     first, second = (
         frame.drop(columns="seconds").sort_values(KEYS, ignore_index=True)
         for frame in (before, after)
     )
-    return Difference(len(both), differ, logprob, nll, first.equals(second))
+    return Difference(len(both), differ, logprob, first.equals(second))
 
 
 def _is_nll(response: str, logprobs: Any) -> bool:

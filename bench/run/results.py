@@ -4,6 +4,7 @@ result = Run.open("reports/runs/tiny_s/cbbq-0a1b2c3d")
 result.scores("official")
 """
 
+import glob
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -386,18 +387,47 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
     )
 
 
+def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
+    """Open runs, which are given as runs, their folders, or patterns of folders.
+
+    Raises:
+        BadInput: a folder without a run, a pattern that matches none, or nothing at all.
+    """
+    runs: list[Run] = []
+    for one in given:
+        if isinstance(one, Run):
+            runs.append(one)
+            continue
+        folders = run_folders(str(one))
+        if not folders:
+            raise BadInput(f"{one}: matches no folder of a run, such as reports/runs/MODEL/cbbq-ID")
+        runs += map(Run.open, folders)
+    if not runs:
+        raise BadInput("no run was given; give runs, their folders, or a pattern of folders")
+    return runs
+
+
+def run_folders(pattern: str) -> list[Path]:
+    """List the folders of runs that match a pattern, or the one folder that it names."""
+    if not glob.has_magic(pattern):
+        return [Path(pattern)]
+    paths = sorted(map(Path, glob.glob(pattern)))
+    return [path for path in paths if (path / records.RUN_JSON).is_file()]
+
+
 def score(
     run: Run | str | Path, *more: Run | str | Path, preset: str | None = None
 ) -> pd.DataFrame:
-    """Score recorded runs, or their folders, in one table with a column `model`; no model is asked.
+    """Score recorded runs in one table with a column `model`; no model is asked.
 
     Args:
+        run, more: runs, their folders, or patterns of folders, such as `reports/runs/*/cbbq-*`.
         preset: `robust`, `official` or `paper`; default: each run's own.
 
     Raises:
-        BadInput: a folder without a run, or an unknown preset.
+        BadInput: a folder without a run, a pattern without one, or an unknown preset.
     """
-    runs = [given if isinstance(given, Run) else Run.open(given) for given in (run, *more)]
+    runs = open_runs([run, *more])
     benchmarks = dict.fromkeys(run.benchmark for run in runs)
     tables = [
         table([run for run in runs if run.benchmark == name], preset, beside=False)

@@ -1,4 +1,4 @@
-"""Write `run.json` when a run begins, and compare it with the call when the run continues."""
+"""Write `run.json` when a run begins, and compare it with the plan when the run continues."""
 
 import copy
 import platform
@@ -9,18 +9,22 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench import __version__, data, records
 from bench.benchmarks import module
-from bench.config import RunConfig
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
+from bench.core.progress import say
 from bench.run.plan import Plan, Requests
 from bench.run.results import short_name
 from bench.scorers.base import Model, Scorer
-from bench.scorers.local import file_hash, hub
+from bench.scorers.local import hub
 from bench.scorers.stand_ins.recorded import HarnessSamples, Predictions
+from bench.tasks import prompts
+
+if TYPE_CHECKING:
+    from bench.run.execute import Lazy
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
 # What tells two scorers apart.
@@ -35,40 +39,38 @@ IDENTITY = (
 )
 
 
-def existing_run(
-    folder: Path, plan: Plan, config: RunConfig, refusal: str
-) -> dict[str, Any] | None:
-    """Return the `run.json` in `folder`, None if there is none; `BadInput` if it is another run's.
+def in_folder(out: str | Path | None) -> dict[str, Any] | None:
+    """Return the `run.json` in a folder, None if there is none."""
+    has_run = out and (Path(out) / records.RUN_JSON).is_file()
+    return records.read_run_json(Path(str(out))) if has_run else None
 
-    `refusal` says why this process may not write there, "" if it may.
+
+def existing_run(plan: Plan, refusal: str) -> dict[str, Any]:
+    """Return the `run.json` in the plan's folder, {} if there is none.
+
+    Args:
+        refusal: why this process may not write there, "" if it may.
+
+    Raises:
+        BadInput: the folder holds another run, or something else.
     """
+    folder, config = plan.folder, plan.config
     if not (folder / records.RUN_JSON).is_file():
         # A run that was killed before its run.json was written leaves its items alone.
         left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
-        return None
+        return {}
     about = records.read_run_json(folder)
-    was = {"benchmark": about["benchmark"], **about["asked"]}
-    now = {"benchmark": plan.benchmark, **plan.asked}
-    judged = [module("tasks", plan.benchmark).judged(k, now["settings"]) for k in plan.tasks]
-    # Without a judge, a task that needs one is asked otherwise.
-    if "needed" not in judged and now["judge"] and was.get("judge", "") is None:
-        was |= {name: value for name, value in now.items() if "judge" in name}
-    for role in ("model", "judge"):
-        # A model of the Hub may be named by the commit that was found before.
-        commit = (about[role] or {}).get("revision")
-        if now[role] and now[role] == hub.at_commit(str(was.get(role)), commit):
-            was[role] = now[role]
-    base = about["model"].get("base")
-    if base and now.get("base") == hub.at_commit(base["id"], base["revision"]):
-        was |= {name: now[name] for name in ("base", "base_content")}
-    if change := first_change(was, now):
-        name, old, new = change
-        doubt = file_hash.incomparable(old, new)
-        reason = f"{name} was {old}, now {new}" + (f": {doubt}" if doubt else "")
-        message = f"{folder}: holds another run ({reason}); give another --out"
-        raise AnotherRun(message, plan.identity)
+    was = options_of(about["benchmark"], {**about["asked"], **_equivalent(about, plan)})
+    now = options_of(plan.benchmark, plan.asked)
+    # The benchmark comes last.
+    for name in sorted({**now, **was}, key="benchmark".__eq__):
+        old, new = was.get(name), now.get(name)
+        if old != new:
+            reason = f"{name} was {old}, now {new}"
+            message = f"{folder}: holds another run ({reason}); give another --out"
+            raise AnotherRun(message, plan.identity)
     # The default preset and the model's name do not identify a run.
     shown = {"preset": config.preset, **({"name": config.name} if config.name else {})}
     if any(about.get(name) != value for name, value in shown.items()):
@@ -79,54 +81,66 @@ def existing_run(
     return about
 
 
-def first_change(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
-    """Return the first entry that differs, with both values; of `settings` the setting."""
-    for name in sorted({**now, **was}, key="benchmark".__eq__):  # the benchmark comes last
-        old, new = was.get(name), now.get(name)
-        if name == "settings" and old != new and isinstance(old, dict) and isinstance(new, dict):
-            return first_change(old, new)
-        if old != new:
-            return name, old, new
-    return None
+def _equivalent(about: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    """Return the entries of a plan that mean the same as other ones in a run's `run.json`."""
+    was, now = about["asked"], plan.asked
+    same = {}
+    judged = [module("tasks", plan.benchmark).judged(k, now["settings"]) for k in plan.tasks]
+    # A judge can be added, unless tasks that need one were left out.
+    if now["judge"] and was["judge"] is None and "needed" not in judged:
+        same = {name: value for name, value in now.items() if "judge" in name}
+    # A model of the Hub may be named by the commit that was found before.
+    for role in ("model", "judge"):
+        commit = (about[role] or {}).get("revision")
+        if now[role] == hub.at_commit(str(was[role]), commit):
+            same[role] = now[role]
+    base = about["model"].get("base")
+    if base and now.get("base") == hub.at_commit(base["id"], base["revision"]):
+        same |= {name: now[name] for name in ("base", "base_content")}
+    return same
+
+
+def options_of(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what identifies a run by name, each setting by itself."""
+    others = {name: value for name, value in asked.items() if name != "settings"}
+    return {"benchmark": benchmark, **others, **asked["settings"]}
 
 
 def begin_run(
-    folder: Path,
-    plan: Plan,
-    config: RunConfig,
-    model: Scorer,
-    judge: Scorer | None,
-    requests: Requests,
+    plan: Plan, scorers: Mapping[str, Any], model: Scorer, requests: Requests
 ) -> dict[str, Any]:
-    """Write `items.parquet` and `run.json` of a new run, and return the content of the latter."""
+    """Write `items.parquet` and `run.json` of a new run, and return the content of the latter.
+
+    Args:
+        scorers: the entries on model and judge.
+    """
+    config, prompt_set = plan.config, plan.prompt_set
     asked = [request for stage in requests.stages for request in stage if not request.of_judge]
     if isinstance(model, Predictions):
         model.cover(asked, plan.known)
     languages = dict.fromkeys(request.category for request in asked if request.verb == "classify")
-    prompt_set = plan.prompt_set
+    # A prompt set can have a task's requests from another one.
+    own = dict.fromkeys(r.category for r in asked if r.prompt_version == prompt_set.label)
     name = config.name or (short_name(model.name) if isinstance(model, HarnessSamples) else "")
     about = {
         "benchmark": plan.benchmark,
         "asked": plan.asked,
         "identity": plan.identity,
-        "model": model.describe(),
-        "verbs": list(model.verbs),
-        "reads": list(model.reads),
-        **_of_judge(judge),
+        **scorers,
         "read": {task: way.read for task, way in requests.ways.items()},
         "left_out": requests.left_out,
         "unfit": plan.unfit,
         "touched": plan.touched,
         "probe": model.probe(list(languages)) if isinstance(model, Model) and languages else [],
         "requests": requests.total,
-        "folder": str(Path.cwd()),  # what relative paths start from
+        "folder": str(Path.cwd()),  # the start of relative paths
         "data": plan.source.describe(),
         "wording": {
             "version": prompt_set.version,
             "variant": prompt_set.variant,
             "source": prompt_set.source,
             "language": ", ".join(prompt_set.languages),
-            "foreign": plan.foreign(asked),
+            "foreign": prompts.foreign(plan.benchmark, prompt_set, plan.source.language, list(own)),
             "file": str(prompt_set.path.resolve()),
             "unbiased_instruction": prompt_set.unbiased_instruction,
         },
@@ -136,55 +150,54 @@ def begin_run(
         "git_commit": _commit(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    records.write_items(folder, about, data.frame(list(plan.by_id.values())))
+    records.write_items(plan.folder, about, data.frame(list(plan.by_id.values())))
     return about
 
 
-def _of_judge(judge: Scorer | None) -> dict[str, Any]:
-    described = {**judge.describe(), "decoding": "greedy"} if judge else None
-    return {"judge": described, "judge_verbs": list(judge.verbs) if judge else []}
-
-
-def add_judge(
-    folder: Path, about: dict[str, Any], plan: Plan, judge: Scorer, requests: Requests
-) -> None:
-    """Add to `run.json` a judge for replies that are on record already."""
-    about |= {
-        "asked": plan.asked,
-        "identity": plan.identity,
-        **_of_judge(judge),
-        "requests": requests.total,
-    }
-    records.write_run_json(folder, about)
+def continue_run(plan: Plan, about: dict[str, Any], requests: Requests) -> None:
+    """Write items that are missing or damaged, and a judge that is new, into a run's folder."""
+    folder, items = plan.folder, data.frame(list(plan.by_id.values()))
+    if not records.has_items(folder, items):
+        # The data are the same, or this would be another run; versions can differ.
+        records.write_items(folder, about, items)
+        say(
+            f"{folder / records.ITEMS}: was missing, damaged or of an earlier version; it is "
+            "written anew from the data"
+        )
+    if about["judge"] and not about["asked"]["judge"]:
+        about |= {"asked": plan.asked, "identity": plan.identity, "requests": requests.total}
+        records.write_run_json(folder, about)
 
 
 def add_conditions(
-    folder: Path,
+    plan: Plan,
     about: dict[str, Any],
-    described: Mapping[str, Mapping[str, Any]],
+    scorers: "Mapping[str, Lazy | None]",
     workers: Sequence[dict[str, Any]],
 ) -> None:
     """Add to `run.json` what only asking showed.
 
     Args:
-        described: by role, where an endpoint can have needed fields in another form, and says who
-            answered.
-        workers: what the workers of a cluster run on.
+        scorers: by role. An endpoint can have needed fields in another form, and says who answered.
+        workers: descriptions of the workers of a cluster.
     """
     before = copy.deepcopy(about)
-    for role, description in described.items():
-        asked_with = {**about[role].get("asked_with", {}), **description.get("asked_with", {})}
-        if asked_with != about[role].get("asked_with", {}):
-            about[role] = {**about[role], "asked_with": asked_with}
-            if role == "judge" and "temperature=0" in asked_with:
-                about[role]["decoding"] = "the server's own"
+    for role, lazy in scorers.items():
+        if not (lazy and lazy.loaded and about[role]):
+            continue
+        described = lazy.load().describe()
+        asked_with = {**about[role].get("asked_with", {}), **described.get("asked_with", {})}
+        if asked_with:
+            about[role]["asked_with"] = asked_with
+        if role == "judge" and "temperature=0" in asked_with:
+            about[role]["decoding"] = "the server's own"
         who_answered = ("answered_as", "answered_by")
-        about[role] |= {name: description[name] for name in who_answered if name in description}
+        about[role] |= {name: described[name] for name in who_answered if name in described}
     known = about.get("workers", [])
     if new := [worker for worker in workers if worker not in known]:
         about["workers"] = [*known, *new]
     if about != before:
-        records.write_run_json(folder, about)
+        records.write_run_json(plan.folder, about)
 
 
 def check_same_scorer(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:

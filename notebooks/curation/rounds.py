@@ -237,10 +237,11 @@ def plain_text(text: object) -> str:
 
 def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """Read a CSV file in which people write; its index is the row as a spreadsheet counts it."""
-    table = pd.DataFrame(readers.read_table(path, columns), columns=list(columns), dtype=str)
-    if table.empty:
+    rows = readers.read_table(path, columns)
+    if not rows:
         raise BadInput(f"{path}: has a header, but no rows; write one or more")
-    table.index += 2
+    numbers = [row.number + 1 for row in rows]
+    table = pd.DataFrame(rows, index=numbers, columns=list(columns), dtype=str)
     return table.map(lambda cell: plain_text(unguarded(cell)))
 
 
@@ -400,8 +401,11 @@ def _lines(path: Path, columns: Sequence[str]) -> list[tuple[int, dict[str, str]
         rows = readers.read_table(path, columns)
     except BadInput as error:
         return str(error).removeprefix(str(path)).lstrip(":, ")
-    texts = [{name: plain_text(unguarded(row[name])) for name in columns} for row in rows]
-    return [(number, cells) for number, cells in enumerate(texts, 2) if any(cells.values())]
+    lines = [
+        (row.number + 1, {name: plain_text(unguarded(row[name])) for name in columns})
+        for row in rows
+    ]
+    return [(number, cells) for number, cells in lines if any(cells.values())]
 
 
 def _check(

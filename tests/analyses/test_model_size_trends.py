@@ -85,20 +85,6 @@ def test_runs_are_opened_ordered_and_paired_or_refused(tmp_path: Path, refusal: 
         assert message in refusal(sizes.by_size, *arguments)
 
 
-def test_the_slope_is_that_of_least_squares_over_doublings() -> None:
-    of, scores = [0.5, 1.5, 7, 32], np.array([87.69, 80.49, 77.82, 77.11])
-    expected = stats.linregress(np.log2(of), scores).slope
-    assert sizes.slopes(of, scores[:, None]) == pytest.approx([expected])
-    # By hand: 1, 2 and 4 are a doubling apart, and (0 - 1, 1 - 1, 2 - 1) . (3, 5, 9) / 2 = 3.
-    assert sizes.slopes([1, 2, 4], np.array([[3.0], [5.0], [9.0]])) == pytest.approx([3.0])
-    # By hand: 1, 3, 2, 4 over 0, 1, 2, 3 have the slope 0.8 and the residuals -.3, .9, -.9, .3,
-    # whose squares add to 1.8; the error is sqrt(1.8 / 2 / 5), and t = 0.8 / 0.4243 = 1.886.
-    tested = sizes.over_models([1, 2, 4, 8], np.array([1.0, 3, 2, 4]))
-    assert (tested.difference, tested.p) == pytest.approx((0.8, 0.2))
-    assert tested.ci_high - 0.8 == pytest.approx(4.3027 * np.sqrt(0.18), rel=1e-4)
-    assert np.isnan(sizes.over_models([1, 2], np.array([1.0, 3])).p), "two sizes make no trend"
-
-
 def test_trends_and_gains_are_paired_over_resamples() -> None:
     # What makes the scores of all sizes rise and fall together.
     common = 0.2 * RNG.standard_normal(1000)

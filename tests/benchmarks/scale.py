@@ -29,7 +29,10 @@ from pathlib import Path
 from bench.core.places import NOTEBOOKS
 from bench.report import execute
 name, target, parameters = sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])
-sys.exit(str(execute.run_notebook(NOTEBOOKS / f"{name}.ipynb", target, parameters) or "") or 0)
+source = NOTEBOOKS / f"{name}.ipynb"
+trouble = execute.run_notebook(source, target, parameters, execute.OwnKernel())
+execute.end_kernels()
+sys.exit(str(trouble or "") or 0)
 """
 
 

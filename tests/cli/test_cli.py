@@ -13,6 +13,7 @@ import pytest
 from bench import tasks
 from bench.benchmarks import names
 from bench.cli.options import read_options
+from bench.config import RunConfig
 from bench.data import SAMPLES
 
 
@@ -228,13 +229,23 @@ def test_a_missing_answer_names_its_request(bench) -> None:
     assert re.search(missing, err)
 
 
-def test_arguments_of_chat_templates_have_types_and_two_spellings() -> None:
-    given = {
-        "settings": ["template.enable_thinking=False", "dedupe=no"],
-        "template_arguments": ["depth=2", "style=curt"],
-    }
-    assert read_options(given) == {
-        "settings": {"dedupe": "no"},
-        "template_arguments": {"depth": 2, "style": "curt", "enable_thinking": False},
-        "limits": {},
-    }
+@pytest.mark.parametrize(
+    ("name", "given", "value"),
+    [
+        ("template_arguments", ["depth=2", "think=False"], {"depth": 2, "think": False}),
+        ("settings", ["dedupe=no"], {"dedupe": "no"}),
+        ("categories", ["gender, age", "race"], ["gender", "age", "race"]),
+        ("price", ["0.8,2"], [0.8, 2.0]),
+        ("resources", ["GPU=1,CPU=2"], {"GPU": 1.0, "CPU": 2.0}),
+        ("thinking_tokens", "off", "off"),
+        ("thinking_tokens", "64", 64),
+        ("limit", None, None),
+        ("trust_remote_code", False, None),
+    ],
+)
+def test_a_value_is_read_by_the_type_of_its_option(name: str, given: Any, value: Any) -> None:
+    assert read_options(RunConfig, {name: given}) == ({} if value is None else {name: value})
+
+
+def test_an_option_of_endpoints_is_a_limit() -> None:
+    assert read_options(RunConfig, {"concurrency": 4}) == {"limits": {"concurrency": 4}}

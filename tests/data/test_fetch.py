@@ -3,8 +3,6 @@
 import io
 import json
 import shutil
-import subprocess
-import sys
 import tarfile
 import tomllib
 import zipfile
@@ -13,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import filelock
 import pandas as pd
 import pytest
 
@@ -74,7 +71,6 @@ class Response(io.BytesIO):
     """What `urlopen` returns; with `dies`, the connection breaks at the end."""
 
     dies: Exception | None = None
-    url = "https://x"
 
     def read(self, size: int | None = -1) -> bytes:
         chunk = super().read(size)
@@ -94,7 +90,7 @@ def serve_file(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
             asked.append(url)
             file = path / url.rsplit("/", 1)[-1] if path.is_dir() else path
             response = Response(file.read_bytes())
-            vars(response).update({"headers": {}, **options})
+            vars(response).update(options)
             return response
 
         monkeypatch.setattr("urllib.request.urlopen", urlopen)
@@ -145,19 +141,21 @@ def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(
 ) -> None:
     odd = tmp_path / 'a "quoted" \\ 中文 😀 \x7f \t name'
     release.rename(odd)
-    first = fetch("cbbq", odd, to=tmp_path / "first")
+    first = fetch("cbbq", odd)
     assert manifest(first.folder)["fetched_from"] == str(odd)
-    assert fetch("cbbq", first.folder, to=first.folder).sha256 == first.sha256, "it replaces itself"
-    changed = first.folder / NEG
+    before = first.sha256
+    assert fetch("cbbq", first.folder).sha256 == before, "it replaces itself"
+    changed = odd / "data" / NEG
     changed.write_bytes(changed.read_bytes().replace("。".encode(), "！".encode(), 1) + b"\n")
-    about = manifest(fetch("cbbq", first.folder).folder)
+    (odd / "dataset.toml").write_text('version = "95eaf2e"')
+    about = manifest(fetch("cbbq", odd).folder)
     assert (about["verified_files"], about["version"]) == (7, "95eaf2e+changed")
     message = f"1 of 8 files differ from the release, the first is {NEG}"
     assert message in capsys.readouterr().err
     shutil.rmtree(odd / "data" / "gender")
     second = fetch("cbbq", odd)
     assert {path.name for path in second.folder.iterdir()} == {"age", "README.md", data.MANIFEST}
-    assert second.sha256 == manifest(second.folder)["sha256"] != first.sha256
+    assert second.sha256 == manifest(second.folder)["sha256"] != before
 
 
 def test_which_files_are_kept(tmp_path: Path, user: Path) -> None:
@@ -183,51 +181,11 @@ def test_what_is_no_data_of_the_benchmark_is_not_fetched(
     assert refusal(fetch, "cbbq", copy).startswith(f"{copy}: {NEG}, row 1 (header): column")
     assert "holds no data of McBE" in refusal(fetch, "mcbe", copy)
     assert "no such file or folder" in refusal(fetch, "cbbq", tmp_path / "nowhere")
-    other = tmp_path / "thesis"
-    other.mkdir()
-    (other / "chapter.md").write_text("years of work")
-    assert "thesis: holds other things" in refusal(fetch, "cbbq", release, to=other)
-    assert (names(other), names(user / "cbbq")) == ({"chapter.md"}, before)
+    assert names(user / "cbbq") == before
     assert leftovers(user) == []
 
 
-# Interrupts
-
-
-@pytest.mark.parametrize("where", ["data.load = die", "module.os.replace = rename_and_die"])
-def test_the_fetch_after_a_killed_one_restores_the_older_data(
-    release: Path, user: Path, where: str
-) -> None:
-    before = fetch("cbbq", release).sha256
-    program = f"""
-import os, sys
-from pathlib import Path
-from bench import data
-from bench.data import fetch as module
-def die(*_): os._exit(9)
-def rename_and_die(old, new):
-    os.rename(old, new)
-    os._exit(9)
-{where}
-data.user_folder = lambda: Path(sys.argv[2])
-module.fetch("cbbq", sys.argv[1])
-"""
-    ended = subprocess.run([sys.executable, "-c", program, str(release), str(user)], check=False)
-    assert (ended.returncode, len(leftovers(user))) == (9, 1)
-    with pytest.raises(BadInput):
-        fetch("cbbq", user.parent / "nowhere")
-    assert data.find("cbbq").sha256 == before
-    assert leftovers(user) == []
-
-
-def test_another_fetch_and_a_disk_that_refuses(release: Path, user: Path) -> None:
-    user.mkdir()
-    with (
-        filelock.FileLock(user / ".cbbq.lock"),
-        pytest.raises(RunFailed, match="another process is fetching"),
-    ):
-        fetch("cbbq", release)
-    shutil.rmtree(user)
+def test_a_disk_that_refuses_is_named(release: Path, user: Path) -> None:
     user.write_text("a file where the folder should be")
     with pytest.raises(RunFailed, match="could not be copied there"):
         fetch("cbbq", release)
@@ -242,11 +200,11 @@ def test_no_member_is_written_outside_the_folder(tmp_path: Path, name: str) -> N
     into.mkdir(parents=True)
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as zipped:
         zipped.writestr(name, "a")
-    unpack(tmp_path / "x.zip", into, lambda name: True)
+    unpack(tmp_path / "x.zip", into)
     with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar:
         tar.addfile(tarfile.TarInfo(name))
     with suppress(BadInput):  # the slash before a name is left out
-        unpack(tmp_path / "x.tar.gz", into, lambda name: True)
+        unpack(tmp_path / "x.tar.gz", into)
     assert all(path.is_relative_to(into) for path in tmp_path.rglob("a.csv"))
     assert not Path("/a.csv").exists()
 
@@ -258,22 +216,15 @@ def test_all_that_an_archive_holds_is_limited(
     (release / "zeros.bin").write_bytes(bytes(2_000_000))
     archive = pack(release)
     monkeypatch.setattr(module, "MAX_BYTES", 1_000_000)
-    message = refusal(unpack, archive, tmp_path / "into", lambda name: False)
+    message = refusal(unpack, archive, tmp_path / "into")
     assert "unpacks to more than 1,000,000 bytes" in message
 
 
 # Downloads
 
 
-FAILURES = [
-    ({"dies": ConnectionResetError("connection\nreset")}, "download failed (connection reset); "),
-    ({"headers": {"Content-Length": 10**9}}, "the download failed (it ended after"),
-    ({"url": "http://elsewhere"}, "the download failed (it leads to http://elsewhere"),
-]
-
-
 def test_a_download_that_fails_or_is_not_the_release_leaves_what_was_there(
-    release: Path, user: Path, serve_file: Any, monkeypatch: pytest.MonkeyPatch
+    release: Path, user: Path, serve_file: Any
 ) -> None:
     earlier = fetch("cbbq", release)
     before = {path: path.read_bytes() for path in earlier.folder.rglob("*") if path.is_file()}
@@ -286,13 +237,9 @@ def test_a_download_that_fails_or_is_not_the_release_leaves_what_was_there(
         assert str(caught.value).endswith("`bench fetch cbbq --from DIR`")
 
     archive = pack_tar(release)
-    for failure, said in FAILURES:
-        serve_file(archive, **failure)
-        fails(said)
+    serve_file(archive, dies=ConnectionResetError("connection\nreset"))
+    fails("download failed (connection reset); ")
     serve_file(archive)
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "MAX_BYTES", 100)
-        fails("it is larger than 100 bytes")
     archive.write_bytes(archive.read_bytes()[:-2000])
     fails("cannot be unpacked")
     (release / "data" / NEG).write_bytes((release / "data" / NEG).read_bytes() + b"\n")
@@ -344,7 +291,6 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(
     [
         lambda: {f"v2/XLSX_F/{k.title()}.XLSX": raw for k, raw in sample_tables("xlsx").items()},
         lambda: {f"{k.replace('+', '%2B')}.csv": raw for k, raw in sample_tables().items()},
-        lambda: {f"data/{k.upper()}.csv": raw for k, raw in sample_tables("gb18030").items()},
         lambda: {
             f"{k}/test-00000-of-00001.parquet": pd.read_csv(io.BytesIO(raw)).to_parquet()
             for k, raw in sample_tables().items()
@@ -404,7 +350,7 @@ def test_downloaded_data_do_not_wait_for_prompts_and_say_how_to_use_them(
 ) -> None:
     def fetched() -> str:
         archive = pack_tar(release)
-        asked = serve_file(archive, headers={"Content-Length": archive.stat().st_size})
+        asked = serve_file(archive)
         about = manifest(fetch("cbbq").folder)
         assert asked == [CBBQ_URL] == [about["fetched_from"]]
         assert (about["pinned"], about["version"], about["verified"]) == (True, "95eaf2e", True)
@@ -439,7 +385,7 @@ def test_scripts_alone_bring_prompts_alone(
     assert missing.endswith("data of McBE are still missing; `bench fetch mcbe` brings them")
     assert names(user / "mcbe") == {"prompts.toml"}
     assert data.find("mcbe").is_sample, "prompts alone are not data"
-    source = fetch("mcbe", data.SAMPLES / "mcbe", to=user / "mcbe")
+    source = fetch("mcbe", data.SAMPLES / "mcbe")
     assert manifest(source.folder)["wording"] == "mcbe-official-2a8e8f5"
 
 
@@ -452,8 +398,8 @@ def test_prompts_alone_leave_the_data_and_the_data_sets_own_prompts(
     assert manifest(before.folder) == {**about, "wording": "mcbe-official-2a8e8f5"}
     folder = shutil.copytree(data.SAMPLES / "mcbe", tmp_path / "set")
     (folder / "prompts.toml").write_text('version = "own-1"\n[x]\n', "utf-8")
-    copy = fetch("mcbe", pack_zip(folder), to=tmp_path / "to").folder
+    copy = fetch("mcbe", pack_zip(folder)).folder
     assert "is asked with them unless --prompts is given" in capsys.readouterr().err
-    assert "the data set's own prompts" in refusal(fetch, "mcbe", scripts, to=copy)
-    fetch("mcbe", data.SAMPLES / "mcbe", to=copy)
+    assert "the data set's own prompts" in refusal(fetch, "mcbe", scripts)
+    fetch("mcbe", data.SAMPLES / "mcbe")
     assert (copy / "prompts.toml").read_text("utf-8") == 'version = "own-1"\n[x]\n'

@@ -12,6 +12,7 @@ from bench import data
 from bench.data.fetch import fetch
 from tests.helpers.recorded import GOOD, TEMPLATE
 
+pytestmark = pytest.mark.usefixtures("user")
 Refusal = Callable[..., str]
 LISTS = ("context", "NAME1", "NAME2")
 QUESTION = {name: cell for name, cell in TEMPLATE.items() if name not in LISTS}
@@ -30,11 +31,16 @@ def copy(folder: Path, *rows: dict[str, Any], name: str = "test.jsonl") -> Path:
 )
 @pytest.mark.parametrize(("benchmark", "row"), [("mcbe", GOOD), ("cbbq", QUESTION)])
 def test_a_category_that_cannot_name_a_file_is_refused_with_its_row(
-    tmp_path: Path, refusal: Refusal, benchmark: str, row: dict[str, str], category: str | None
+    tmp_path: Path,
+    user: Path,
+    refusal: Refusal,
+    benchmark: str,
+    row: dict[str, str],
+    category: str | None,
 ) -> None:
     known = {"mcbe": "age", "cbbq": "region"}[benchmark]
     folder = copy(tmp_path, row | {"category": known}, row | {"category": category})
-    message = refusal(fetch, benchmark, folder, tmp_path / "a/b/to")
+    message = refusal(fetch, benchmark, folder)
     assert message.startswith(f"{folder}/test.jsonl, row 2, column `category`: ")
     assert not [*tmp_path.rglob("*.csv")]
 
@@ -44,7 +50,7 @@ def test_a_context_that_cbbq_does_not_have_is_refused_with_its_row(
     tmp_path: Path, refusal: Refusal, condition: str | None
 ) -> None:
     folder = copy(tmp_path, QUESTION, QUESTION | {"context_condition": condition})
-    message = refusal(fetch, "cbbq", folder, tmp_path / "a/b/to")
+    message = refusal(fetch, "cbbq", folder)
     assert message.startswith(f"{folder}/test.jsonl, row 2: column `context_condition` ")
     assert "allowed: ambiguous, disambiguous" in message
     assert not [*tmp_path.rglob("*.csv")]
@@ -52,7 +58,7 @@ def test_a_context_that_cbbq_does_not_have_is_refused_with_its_row(
 
 def test_a_list_in_a_cell_is_refused(tmp_path: Path, refusal: Refusal) -> None:
     folder = copy(tmp_path, GOOD | {"category": "age", "words": ["老人", "年轻人"]})
-    message = refusal(fetch, "mcbe", folder, tmp_path / "to")
+    message = refusal(fetch, "mcbe", folder)
     assert "test.jsonl, row 1, column `words`: ['老人', '年轻人'] is a list" in message
 
 
@@ -60,10 +66,10 @@ def test_a_new_category_is_known_by_the_copys_own_manifest(
     tmp_path: Path, refusal: Refusal
 ) -> None:
     folder = copy(tmp_path, GOOD | {"category": "bike"})
-    assert "category 'bike' is unknown" in refusal(fetch, "mcbe", folder, tmp_path / "to")
+    assert "category 'bike' is unknown" in refusal(fetch, "mcbe", folder)
     manifest = 'language = "zh"\n[categories.bike]\nen = "Bikes"\nzh = "单车"\n'
     (folder / "dataset.toml").write_text(manifest, "utf-8")
-    (item,) = data.load(fetch("mcbe", folder, tmp_path / "to"))
+    (item,) = data.load(fetch("mcbe", folder))
     assert item.category == "bike"
 
 
@@ -73,7 +79,7 @@ def test_rows_in_a_configuration_of_all_and_in_one_of_its_parts_are_kept_once(
     rows = [GOOD | {"category": "age", "context": context} for context in ("一", "二", "二")]
     copy(tmp_path, *rows, name="all/test.jsonl")
     folder = copy(tmp_path, *rows[1:], name="part/test.jsonl")
-    items = data.load(fetch("mcbe", folder, tmp_path / "to"))
+    items = data.load(fetch("mcbe", folder))
     assert [item.context for item in items] == ["一", "二", "二"]
     assert "2 rows repeat rows of another file" in capsys.readouterr().err
 
@@ -83,7 +89,7 @@ def test_a_table_of_any_name_is_taken_by_its_column_category(tmp_path: Path) -> 
     folder.mkdir()
     rows = [GOOD | {"category": name} for name in ("age", "region")]
     pd.DataFrame(rows).to_csv(folder / "train.csv", index=False)
-    items = data.load(fetch("mcbe", folder, tmp_path / "to"))
+    items = data.load(fetch("mcbe", folder))
     assert {item.category for item in items} == {"age", "region"}
 
 
@@ -94,7 +100,7 @@ def test_a_folder_of_save_to_disk_is_taken(tmp_path: Path) -> None:
     with pa.ipc.new_stream(folder / "data-00000-of-00001.arrow", table.schema) as stream:
         stream.write_table(table)
     (folder / "state.json").write_text("{}", "utf-8")
-    (item,) = data.load(fetch("mcbe", tmp_path / "copy", tmp_path / "to"))
+    (item,) = data.load(fetch("mcbe", tmp_path / "copy"))
     assert item.category == "age"
 
 
@@ -103,5 +109,5 @@ def test_no_file_of_a_copy_is_left_out_without_a_word(
 ) -> None:
     copy(tmp_path, GOOD, name="data/other.jsonl")
     folder = copy(tmp_path, GOOD | {"category": "age"}, name="data/train.jsonl")
-    assert len(data.load(fetch("mcbe", folder, tmp_path / "to"))) == 1
+    assert len(data.load(fetch("mcbe", folder))) == 1
     assert "left out: other.jsonl has no column `category`" in capsys.readouterr().err

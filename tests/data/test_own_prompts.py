@@ -95,7 +95,7 @@ def test_prompts_in_another_language_than_the_datas_are_reported_once(
 
 
 def test_expanded_data_keep_their_prompts_and_wrong_ones_are_not_fetched(
-    folder: Path, tmp_path: Path
+    folder: Path, tmp_path: Path, user: Path
 ) -> None:
     cbbq = tmp_path / "cbbq"
     shutil.copytree(SAMPLES / "cbbq" / "age", cbbq / "age")
@@ -105,4 +105,4 @@ def test_expanded_data_keep_their_prompts_and_wrong_ones_are_not_fetched(
     assert prompts.load("cbbq", None, tmp_path / "expanded").version == "ours-ko-1"
     (folder / "prompts.toml").write_text("version = ", "utf-8")
     with pytest.raises(BadInput, match=r"prompts\.toml: not TOML"):
-        fetch("mcbe", folder, tmp_path / "other")
+        fetch("mcbe", folder)

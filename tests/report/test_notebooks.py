@@ -41,7 +41,9 @@ def written(path, *cells):
 def shown(folder, *cells):
     """Run a notebook, and return its trouble and its page."""
     source, target = written(folder / "one.ipynb", *cells), folder / "out/one.ipynb"
-    trouble = execute.run_notebook(source, target, {"x": 2})
+    kernel = execute.OwnKernel()
+    trouble = execute.run_notebook(source, target, {"x": 2}, kernel)
+    execute.end_kernels()
     return trouble, site.page("one", "one", target, trouble)
 
 
@@ -71,6 +73,21 @@ def test_a_notebook_is_shown_up_to_where_it_fails(tmp_path, cell, kind, shows, h
     assert hides not in page.body
 
 
+def test_a_kernel_is_as_new_for_each_notebook(tmp_path):
+    kernel = execute.OwnKernel()
+    left = "import os, matplotlib; os.chdir('/'); matplotlib.rcParams['font.size'] = 99; y = 1"
+    seen = "print('y' in globals(), os.path.basename(os.getcwd()), mpl.rcParams['font.size'] == 99)"
+    first = written(tmp_path / "first.ipynb", left)
+    second = written(tmp_path / "second.ipynb", "import os, matplotlib as mpl", seen)
+    for source in (first, second):
+        target = tmp_path / source.stem / source.name
+        assert execute.run_notebook(source, target, {"x": 2}, kernel) is None
+    execute.end_kernels()
+    cell = nbformat.read(target, as_version=4).cells[-2]
+    assert cell.outputs[0].text.split() == ["False", "second", "False"]
+    assert cell.execution_count == 4
+
+
 def test_findings_and_headings_of_a_page(tmp_path):
     _, page = shown(tmp_path, SHOW)
     heading = LAST.removeprefix("## ")
@@ -85,7 +102,7 @@ def test_findings_and_headings_of_a_page(tmp_path):
 def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypatch):
     ran = []
 
-    def run_notebook(source, target, parameters):
+    def run_notebook(source, target, parameters, kernel):
         ran.append(parameters["x"])
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
@@ -101,7 +118,7 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
 
     def times(x=1):
         before = len(ran)
-        made = build._page(SimpleNamespace(variants=()), folder, "one", {"x": x}, [run])
+        made = build._page(SimpleNamespace(variants=()), folder, "one", {"x": x}, [run], None)
         (folder / made.file).write_text(made.body)
         return len(ran) - before
 

@@ -29,7 +29,8 @@ def rows(*scores, benchmark="cbbq", line=HIGH):
 
 
 def asked(*scores, bias=None):
-    return Asked(Variant("cbbq"), rows(*scores), [HIGH], [], None, bias or {})
+    variant = Variant.model_construct(benchmark="cbbq")
+    return Asked(variant, rows(*scores), [HIGH], [], None, bias or {})
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_the_command(first: Run, monkeypatch, capsys) -> None:
 
 
 def test_differences_by_hand() -> None:
-    """One letter of three turns, the likelihood moves by 0.25, and a log-probability by 0.5."""
+    """One letter of three turns, and a log-probability moves by 0.5."""
 
     def rows(*answers: Any) -> pd.DataFrame:
         frame = pd.DataFrame(answers, columns=["response", "logprobs"])
@@ -136,7 +136,7 @@ def test_differences_by_hand() -> None:
     before = rows(("A", np.array([-1.0, -2.0])), ("1.5", np.array([-1.0, -2.0])), ("yes", None))
     after = rows(("B", np.array([-1.25, -2.0])), ("1.75", np.array([-1.5, -2.0])), ("yes", None))
     difference = repeating.difference(before, after)
-    assert difference == (3, 1, 0.5, 0.25, False)
-    assert repeating.difference(before, before.assign(seconds=9.0)) == (3, 0, 0, 0, True)
+    assert difference == (3, 1, 0.5, False)
+    assert repeating.difference(before, before.assign(seconds=9.0)) == (3, 0, 0, True)
     never = rows(("A", np.array([-np.inf, 0.0])), ("nan", np.array([np.nan])))
     assert repeating.difference(never, never).same

@@ -54,19 +54,6 @@ def test_names_and_output_are_utf8_whatever_the_platform_says() -> None:
     assert Path("输出/run.json").is_file()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="names of files are always Unicode on Windows")
-@pytest.mark.parametrize(("where", "out"), [("研究", ""), (".", "研究")])
-def test_python_that_cannot_name_a_file_is_told_how_to_be_started(where: str, out: str) -> None:
-    Path(where).mkdir(exist_ok=True)
-    code = f"import bench; bench.evaluate('cbbq', 'simulated:', limit=1, out={out!a})"
-    encodings = {"PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "0", "LC_ALL": "C"}
-    call, env = [sys.executable, "-c", code], os.environ | encodings
-    done = subprocess.run(call, env=env, cwd=where, capture_output=True)
-    last = done.stderr.decode().splitlines()[-1]
-    assert "研究: Python was started" in last
-    assert "PYTHONUTF8=1" in last
-
-
 @pytest.mark.slow
 def test_the_hash_seed_of_python_decides_no_order() -> None:
     for seed in ("1", "2"):

@@ -1,5 +1,7 @@
 """Models of the Hub: one commit, from the server or the cache, or an error that explains it."""
 
+import errno
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -9,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from huggingface_hub import constants
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import run
@@ -117,6 +120,28 @@ def test_what_the_hub_does_not_give_is_a_sentence(
     if model == "acme/gated":
         monkeypatch.setenv("HF_TOKEN", "secret of the test")
         assert load("acme/gated").describe()["revision"] == commit
+
+
+def test_a_full_disk_is_a_sentence(hub: HubServer, monkeypatch: Any, refusal: Refusal) -> None:
+    def fill(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fill)
+    message = refusal(load, "acme/tiny")
+    assert message.startswith("acme/tiny: the download cannot be written (No space left on device)")
+    assert "set HF_HOME to another folder" in message
+
+
+def test_a_part_of_a_snapshot_is_not_used_without_a_network(
+    hub: HubServer, main: str, monkeypatch: Any, refusal: Refusal
+) -> None:
+    load("acme/tiny")
+    for path in Path(constants.HF_HUB_CACHE).rglob("tokenizer.json"):
+        path.unlink()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert "is not complete in the local cache, and HF_HUB_OFFLINE is set; unset it" in (
+        refusal(load, "acme/tiny")
+    )
 
 
 def test_an_adapter_is_put_on_its_base_model(

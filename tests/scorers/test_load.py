@@ -90,6 +90,14 @@ def test_a_broken_folder_is_refused(
     assert message in error
 
 
+def test_a_missing_shard_is_named(tmp_path: Path, llama: Path, refusal: Any) -> None:
+    model = broken(tmp_path / "copy", llama, "model.safetensors", None)
+    shard = "model-00002-of-00002.safetensors"
+    index = {"weight_map": {"lm_head.weight": shard}}
+    (model / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert refusal(load, str(model)).startswith(f"{model}: lacks {shard}, which ")
+
+
 @pytest.mark.parametrize("name", ["Bart", "Pegasus", "T5"])
 def test_an_encoder_decoder_is_refused_and_not_read_by_half(
     tmp_path: Path, refusal: Any, name: str

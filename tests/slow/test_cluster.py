@@ -1,8 +1,8 @@
 """Runs on a cluster: the same records as here whoever dies, and errors that name who failed."""
 
 import os
+import re
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +14,8 @@ from distributed import LocalCluster, Worker, WorkerPlugin
 from pandas.testing import assert_frame_equal
 
 from bench import records, run, scorers
-from bench.core.errors import BadInput, RunFailed
-from bench.run import cluster
-from bench.run.cluster import ShardTask
+from bench.core.errors import RunFailed
+from bench.run import cluster, execute
 from bench.scorers.base import Answer
 from bench.scorers.stand_ins.simulated import Simulated
 from bench.tasks.request import Request
@@ -29,9 +28,8 @@ NOBODY = "tcp://127.0.0.1:1"
 
 
 @pytest.fixture(autouse=True)
-def small_shards(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "SHARD", 16)
-    cluster.LOADED.clear()
+def small_blocks(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "BLOCK", 16)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +66,9 @@ def watched(before: Callable[[Sequence[Request]], Any]) -> Callable[..., list[An
     return answer
 
 
-def after_shards(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> None:
-    write = records.write_shard
-    monkeypatch.setattr(records, "write_shard", lambda *given: (write(*given), call()))
+def after_blocks(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> None:
+    add = records.add
+    monkeypatch.setattr(records, "add", lambda *given: (add(*given), call()))
 
 
 class Slow(WorkerPlugin):
@@ -98,7 +96,7 @@ def test_the_records_are_those_of_a_run_here(scheduler: str, options: dict[str, 
     far = ask("far", scheduler=scheduler, **options)
     assert_as_here(**options)
     near = run.Run.open("near").about
-    assert {name for name in near if far.about[name] != near[name]} <= {"when"}
+    assert {name for name in near if far.about[name] != near[name]} <= {"when", "files"}
     assert [worker["packages"] for worker in far.about["workers"]] == [far.about["packages"]]
     ask("far", scheduler=NOBODY, **options)  # a complete run is only read
 
@@ -122,53 +120,35 @@ def test_a_worker_loads_a_model_once_and_forgets_those_of_other_runs(monkeypatch
             ask(f"{seed}", seed=seed, **given)
         assert sorted(loaded) == sorted([MODEL, "simulated:"])
         ask("other", "simulated:seed=1", scheduler=local.scheduler_address)
-    assert [model for model, _ in cluster.LOADED] == ["simulated:seed=1"]
+        (worker,) = local.workers.values()
+        assert [model for model, _ in worker.bench_models] == ["simulated:seed=1"]
     assert max(most) == 1, "one task at a time"
 
 
-def test_a_run_waits_for_workers_that_offer_the_resources_but_not_for_ever(
-    capsys: Any, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr(cluster, "EVERY", 0.05)
-    monkeypatch.setattr(cluster, "PATIENCE", 0.3)
-
+def test_a_run_waits_for_workers_that_offer_the_resources(capsys: Any) -> None:
     async def able(address: str) -> Any:
         return await Worker(address, nthreads=1, resources={"GPU": 1})
 
     with started(1) as local:
-        options = {"scheduler": local.scheduler_address, "resources": {"GPU": 1}}
-        message = r"no worker that offers GPU=1 came \(1 others are there\); the same command"
-        with pytest.raises(RunFailed, match=message):
-            ask("far", **options)
-        assert capsys.readouterr().err.count("waiting for a worker that offers GPU=1 at tcp") == 1
-        monkeypatch.setattr(cluster, "PATIENCE", 60)
-        threading.Timer(0.3, lambda: local.sync(able, local.scheduler_address)).start()
-        ask("far", **options)
+        threading.Timer(2, lambda: local.sync(able, local.scheduler_address)).start()
+        ask("far", scheduler=local.scheduler_address, resources={"GPU": 1})
+    message = r"waiting for a worker that offers GPU=1 at tcp\S+ \(1 others are there\)\n"
+    assert len(re.findall(message, capsys.readouterr().err)) == 1
     assert_as_here()
 
 
-def test_a_worker_with_another_model_version_or_package_is_named(
-    scheduler: str, monkeypatch: Any, capsys: Any
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(cluster, "_address", lambda: "tcp://10.0.0.7:1")
-        task = ShardTask(MODEL, "{}", (), cluster.work(ShardTask(MODEL, "{}", (), {})).described)
-        cluster.LOADED.clear()
-        for other, message in (
-            (task._replace(described={**task.described, "revision": "2"}), "revision was 2, now "),
-            (task._replace(version="9.9"), "has bias-workbench .*, the asker 9.9; "),
-        ):
-            with pytest.raises(BadInput, match=f"^worker tcp://10.0.0.7:1: .*{message}"):
-                cluster.work(other)
-    own, here = cluster.packages(), threading.get_ident()
-    old = {**own, "torch": "1.0"}
-    monkeypatch.setattr(cluster, "packages", lambda: own if threading.get_ident() == here else old)
-    about = ask("far", scheduler=scheduler).about
-    assert capsys.readouterr().err.count("has torch 1.0 (here 2") == 1
-    assert [worker["packages"]["torch"] for worker in about["workers"]] == ["1.0"]
+def test_a_worker_with_another_model_or_version_is_refused(refusal: Any) -> None:
+    key = (MODEL, "{}")
+    described = cluster._work({}, cluster.__version__, key, [key], {}).described
+    task = {"model": key, "keep": [key], "version": cluster.__version__, "described": described}
+    for other, message in (
+        ({"described": {**described, "revision": "2"}}, "revision was 2, now 1"),
+        ({"version": "9.9"}, ", the asker 9.9; install the same"),
+    ):
+        assert message in refusal(cluster._work, {}, **{**task, **other})
 
 
-def test_a_shard_that_fails_is_named_and_the_others_are_kept(scheduler, monkeypatch: Any) -> None:
+def test_a_failing_worker_is_named_and_other_blocks_are_kept(scheduler, monkeypatch: Any) -> None:
     ask("near")
     bad = columns("near").item_id[40]
 
@@ -176,7 +156,7 @@ def test_a_shard_that_fails_is_named_and_the_others_are_kept(scheduler, monkeypa
         if bad in {request.item_id for request in requests}:
             raise ValueError("what\nis this")
 
-    message = r"^shard \d+, worker tcp://.*: the model did not answer \(ValueError: what\); "
+    message = r"^worker tcp://.*: the model did not answer \(ValueError: what\); "
     with monkeypatch.context() as patch:
         patch.setattr(Simulated, "answer", watched(fail))
         with pytest.raises(RunFailed, match=message):
@@ -189,15 +169,14 @@ def test_a_shard_that_fails_is_named_and_the_others_are_kept(scheduler, monkeypa
 def test_a_run_whose_scheduler_is_lost_ends_and_continues(scheduler: str, monkeypatch: Any) -> None:
     lost = started(1)
     with monkeypatch.context() as patch:
-        patch.setattr(cluster, "EVERY", 0.2)
-        after_shards(patch, lost.close)
+        after_blocks(patch, lost.close)
         with pytest.raises(RunFailed, match="the scheduler is gone; the same command continues"):
             ask("far", scheduler=lost.scheduler_address)
     ask("far", scheduler=scheduler)
     assert_as_here()
 
 
-def test_a_killed_worker_loses_nothing_and_a_shard_that_kills_is_named(monkeypatch: Any) -> None:
+def test_a_killed_worker_loses_nothing_and_a_block_that_kills_is_told(monkeypatch: Any) -> None:
     ask("near", limit=80)
     deadly, written = columns("near").item_id[40], []
     with started(processes=True) as local:
@@ -211,12 +190,12 @@ def test_a_killed_worker_loses_nothing_and_a_shard_that_kills_is_named(monkeypat
                 os.kill(pids[0], signal.SIGKILL)
 
         with monkeypatch.context() as patch:
-            after_shards(patch, kill)
+            after_blocks(patch, kill)
             ask("far", scheduler=local.scheduler_address, limit=80)
         assert_frame_equal(columns("far"), columns("near"))
         local.scheduler.allowed_failures = 0
         client.register_plugin(Slow(0.0, deadly), name="deadly")
-        message = r"^shard \d+, worker tcp://127.0.0.1:\d+: died, as others before it"
+        message = r"^worker tcp://127.0.0.1:\d+: died, as others before it"
         with pytest.raises(RunFailed, match=message):
             ask("other", scheduler=local.scheduler_address, limit=80)
         client.close()
@@ -227,8 +206,6 @@ def test_what_cannot_be_a_cluster_is_refused(refusal: Any, monkeypatch: Any) -> 
     assert message in refusal(cluster.check_resources, {"GPU": 0})
     assert refusal(ask, "far", scheduler="foo://a:1").startswith("--scheduler foo://a:1: ")
     monkeypatch.setattr(cluster, "CONNECT", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # it never answers
-        for port in (1, silent.getsockname()[1]):
-            with pytest.raises(RunFailed, match="no scheduler answers there"):
-                ask("far", scheduler=f"tcp://127.0.0.1:{port}")
+    with pytest.raises(RunFailed, match="no scheduler answers there"):
+        ask("far", scheduler=NOBODY)
     assert not Path("far").exists()

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
-from bench import __main__, data, run
-from bench.core.errors import RunFailed
+from bench import __main__, data, records, run
+from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DRAFT
+from bench.run import execute
 from bench.scorers.base import Answer
 from bench.scorers.stand_ins.simulated import Simulated
 from bench.tasks.request import Request
@@ -33,12 +33,12 @@ CONTINUES = {
     130: "bench: interrupted; the same command continues from what is recorded",
     143: "bench: ended by SIGTERM; the same command continues from what is recorded",
 }
-SHARD = 16
+BLOCK = 16
 
 
 @pytest.fixture(autouse=True)
-def small_shards(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "SHARD", SHARD)
+def small_blocks(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "BLOCK", BLOCK)
 
 
 def ask(out: Path | str = "out", **options) -> run.Run:
@@ -46,12 +46,22 @@ def ask(out: Path | str = "out", **options) -> run.Run:
     return run.evaluate("mcbe", MODEL, out=out, **{**given, **options})
 
 
-@pytest.mark.parametrize("name", ["items.parquet", "run.json", "000001.parquet"])
-def test_a_full_disk_is_explained_and_the_run_continues(monkeypatch, name: str) -> None:
-    replace = os.replace
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("items.parquet", 1),
+        ("run.json", 1),
+        ("answers.jsonl", 1),
+        ("records.parquet", 1),
+        ("run.json", 2),
+    ],
+)
+def test_a_full_disk_is_explained_and_the_run_continues(monkeypatch, name: str, number) -> None:
+    replace, written = os.replace, []
 
     def full(old: Path, new: Path) -> None:
-        if Path(new).name == name:
+        written.append(Path(new).name)
+        if written.count(name) == number and written[-1] == name:
             raise OSError(errno.ENOSPC, "No space left on device")
         replace(old, new)
 
@@ -64,6 +74,29 @@ def test_a_full_disk_is_explained_and_the_run_continues(monkeypatch, name: str) 
     ask()
     ask("undisturbed")
     pd.testing.assert_frame_equal(columns("out"), columns("undisturbed"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="this system limits no file sizes")
+def test_a_line_that_a_full_disk_cut_off_is_asked_again_alone(monkeypatch) -> None:
+    """The answers of a block come in one piece, of which the disk takes a part."""
+    import resource
+
+    ask("undisturbed")
+    expected, limit, asked = columns("undisturbed"), resource.RLIMIT_FSIZE, list[Request]()
+    before = resource.getrlimit(limit)
+    resource.setrlimit(limit, (20_000, before[1]))
+    try:
+        with pytest.raises(RunFailed, match=r"answers.jsonl: cannot be written \(File too large\)"):
+            ask()
+    finally:
+        resource.setrlimit(limit, before)
+    n_recorded = len(columns("out"))
+    assert n_recorded % BLOCK, "the block was cut"
+    answer = Simulated.answer
+    monkeypatch.setattr(Simulated, "answer", lambda self, r: asked.extend(r) or answer(self, r))
+    ask()
+    assert len(asked) == len(expected) - n_recorded
+    pd.testing.assert_frame_equal(columns("out"), expected)
 
 
 def test_a_run_on_a_read_only_disk_is_scored_and_not_written(monkeypatch, refusal) -> None:
@@ -138,8 +171,12 @@ def slow_down(asked: Path, streamed: bool) -> None:
         Simulated.stream = stream
 
 
-def read_shard(path: Path) -> pd.DataFrame:
-    return pq.read_table(path).to_pandas().drop(columns="seconds")
+def recorded(folder: Path) -> pd.DataFrame:
+    """The answers that a run has, by request."""
+    try:
+        return columns(folder).set_index(records.KEYS)
+    except BadInput:  # none
+        return pd.DataFrame()
 
 
 def scores_of(folder: Path) -> list[dict[str, Any]]:
@@ -159,31 +196,25 @@ def test_kills_at_random_moments_leave_no_trace(options, streamed: bool) -> None
     process = fork(Path("undisturbed"), Path("0.txt"), streamed, arguments)
     assert os.waitpid(process, 0)[1] == 0, text_of(Path("0.err"))
     seconds = time.monotonic() - began
-    shards = {path.name: read_shard(path) for path in Path("undisturbed/records").glob("[0-9]*")}
+    expected = recorded(Path("undisturbed"))
     n_kills = n_runs = 0
     while n_kills < KILLS:
         n_runs, n_starts, n_asked, status = n_runs + 1, 0, 0, None
-        folder, stamps = Path(f"killed {n_runs}"), dict[str, int]()
+        folder = Path(f"killed {n_runs}")
         while status != 0:
             asked = Path(f"{n_runs}-{n_starts}.txt")
+            before = recorded(folder)
             process, number = fork(folder, asked, streamed, arguments), rng.choice(SIGNALS)
-            if len(stamps) < len(shards):
+            if len(before) < len(expected):
                 time.sleep(rng.uniform(0, seconds))
                 with suppress(ProcessLookupError):
                     os.kill(process, number)
             status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-            # Old shards are untouched and not asked again, new ones are as undisturbed.
-            files = list((folder / "records").glob("[0-9]*"))
-            now = {path.name: path.stat().st_mtime_ns for path in files}
-            assert {name: now.get(name) for name in stamps} == stamps
-            keys = [shards[name][["task", "item_id", "request", "repeat"]] for name in stamps]
-            recorded = {" ".join(map(str, row)) for key in keys for row in key.to_numpy()}
-            names = text_of(asked).splitlines()
-            assert not recorded & set(names), "asked again although it was recorded"
-            for path in files:
-                if path.name not in stamps:
-                    pd.testing.assert_frame_equal(read_shard(path), shards[path.name])
-            stamps, n_starts, n_asked = now, n_starts + 1, n_asked + len(names)
+            names, now = text_of(asked).splitlines(), recorded(folder)
+            assert not {" ".join(map(str, key)) for key in before.index} & set(names)
+            assert set(before.index) <= set(now.index)
+            pd.testing.assert_frame_equal(now, expected.loc[now.index] if len(now) else now)
+            n_starts, n_asked = n_starts + 1, n_asked + len(names)
             err = text_of(asked.with_suffix(".err"))
             assert "Traceback" not in err
             if status != 0:  # before the command begins it cannot say anything
@@ -193,9 +224,8 @@ def test_kills_at_random_moments_leave_no_trace(options, streamed: bool) -> None
                 assert status < 0 or not err or err.splitlines()[-1] == CONTINUES[status]
         pd.testing.assert_frame_equal(columns(folder), columns("undisturbed"))
         left = {path.name for path in folder.rglob("*") if path.is_file()}
-        assert left - {*stamps} == {"run.json", "items.parquet", "scores.json", ".lock"}
+        assert left == {"run.json", "items.parquet", "records.parquet", "scores.json", ".lock"}
         assert scores_of(folder) == scores_of(Path("undisturbed"))
-        # Each kill loses what was under way: a shard, or one streamed answer.
-        n_lost = n_asked - sum(map(len, shards.values()))
-        assert n_lost <= (n_starts - 1) * (1 if streamed else SHARD)
+        # Each kill loses what was under way: a block, or one streamed answer.
+        assert n_asked - len(expected) <= (n_starts - 1) * (1 if streamed else BLOCK)
         n_kills += n_starts - 1

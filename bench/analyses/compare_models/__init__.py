@@ -41,7 +41,6 @@ from bench.metrics.headline import (
 )
 from bench.metrics.significance import (
     LESS_READABLE,
-    Comparison,
     apart,
     benjamini_hochberg,
     compare_resamples,
@@ -49,6 +48,7 @@ from bench.metrics.significance import (
     favours_less_readable,
     format_p,
     readable_difference,
+    undefined,
 )
 from bench.metrics.table import ALL, READABLE, Headline
 from bench.run import results
@@ -391,12 +391,12 @@ def _row(names: tuple[str, str], pair: Pair, headline: Headline, own: OwnScores)
     for side, bounds in zip("ab", pair.bounds, strict=True):
         row[f"bound_low_{side}"], row[f"bound_high_{side}"] = bounds.get(place, (nan, nan))
     if place not in pair.first or place not in pair.second:
-        return row | Comparison(nan, nan, nan, nan, 0, nan, NOTHING)._asdict()
+        return row | undefined(NOTHING)._asdict()
     scores = own.get(place[1:], {})
     without = [name for name in names if name in scores and np.isnan(scores[name]["score"])]
     if without:
         note = "; ".join(f"{name} has no score: {scores[name]['note']}" for name in without)
-        return row | Comparison(nan, nan, nan, nan, 0, nan, note)._asdict()
+        return row | undefined(note)._asdict()
     first, second = pair.first[place], pair.second[place]
     samples = [side.samples[place] for side in (pair.first, pair.second)]
     tested = compare_resamples(first - second, min(samples), np.ptp(headline.limits))

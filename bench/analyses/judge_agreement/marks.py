@@ -196,19 +196,18 @@ def read_verdicts(path: Path) -> pd.DataFrame:
     """
     columns = ["task", "item_id", "request", "repeat", "reply", "response"]
     rows = []
-    for place, row in enumerate(read_table(path, columns, replies=True), start=1):
+    for row in read_table(path, columns, replies=True):
+        place = f"{path}, row {row.number}"
         if not row["response"].strip():
             continue
         given, repeat = verdict(row["response"]), to_whole_number(row["repeat"])
         if not given:
             raise BadInput(
-                f"{path}, row {place}, column `response`: {quoted(row['response'])} is no verdict; "
+                f"{place}, column `response`: {quoted(row['response'])} is no verdict; "
                 "write 有 (biased) or 无, or nothing"
             )
         if repeat is None:
-            raise BadInput(
-                f"{path}, row {place}, column `repeat`: {quoted(row['repeat'])} is no whole number"
-            )
+            raise BadInput(f"{place}, column `repeat`: {quoted(row['repeat'])} is no whole number")
         order = row["request"].partition(":")[2]
         key = (row["task"], row["item_id"], order, repeat)
         rows.append((*key, row["reply"], float(given == BIASED)))

@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtr, stdtrit
 
 from bench.analyses import same_data
 from bench.analyses.published import published
@@ -37,8 +36,9 @@ from bench.core.text import sentences
 from bench.data import OWN_SAMPLES
 from bench.metrics.bootstrap import LEVEL, Place, Replicates, Sample
 from bench.metrics.headline import LOW_VALIDITY, TOLD, listing, percent, phrase, short_title
-from bench.metrics.significance import POWER, Comparison, compare_resamples, format_p, holm
+from bench.metrics.significance import compare_resamples, format_p, holm_by_score, undefined
 from bench.metrics.table import ALL, Headline, join_notes
+from bench.metrics.trend import NOISE, slope_test, slopes
 from bench.run import evaluate_all
 from bench.run.results import Run, labels, short_name, table
 
@@ -64,8 +64,6 @@ POSITION = {
 }
 # A change of this much in readable answers, or in answers by position, is reported with a trend.
 CHANGE = 0.1
-# Distances from a line, and differences of scores, that are smaller are of computing.
-NOISE = 1e-9
 TOO_FEW = "fewer than two sizes have a number"
 
 
@@ -315,51 +313,6 @@ def simulated_points() -> pd.DataFrame:
     return rows.loc[rows.category == ALL, ["billions", "score", "position", "valid_rate"]]
 
 
-def slopes(sizes: Sequence[float], values: np.ndarray) -> np.ndarray:
-    """Compute the change with each doubling of size, of each column of `values` [sizes, n]."""
-    x = np.log2(sizes) - np.log2(sizes).mean()
-    per_doubling: np.ndarray = x @ values / (x @ x)
-    return per_doubling
-
-
-def over_models(sizes: Sequence[float], values: np.ndarray) -> Comparison:
-    """Test the slope by how far the models lie from the line.
-
-    Args:
-        values: float64 [sizes], one per model.
-    """
-    x, n = np.log2(sizes) - np.log2(sizes).mean(), len(values)
-    slope = float(slopes(sizes, values[:, None])[0]) + 0.0
-    if n < 3:
-        return Comparison(slope, np.nan, np.nan, np.nan, n, np.nan, "two sizes make no trend")
-    residuals, freedom = values - values.mean() - slope * x, n - 2
-    error = float(np.sqrt((residuals**2).sum() / freedom / (x @ x)))
-    if error < NOISE and abs(slope) < NOISE:
-        return Comparison(slope, np.nan, np.nan, 1.0, n, np.nan, "")
-    p = 2 * float(stdtr(freedom, -abs(slope) / max(error, NOISE)))
-    arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
-    detectable = arm + float(stdtrit(freedom, POWER)) * error
-    return Comparison(slope, slope - arm, slope + arm, p, n, detectable, "", error, freedom)
-
-
-def band(
-    sizes: Sequence[float], values: np.ndarray, at: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute the line at sizes `at`, and the ends of its 95 % interval by resamples of items.
-
-    Args:
-        values: float64 [sizes, 1 + draws], observed first.
-    """
-    from_middle = np.log2(at) - np.log2(sizes).mean()
-    lines = values.mean(0) + np.outer(from_middle, slopes(sizes, values))
-    drawn = lines[:, 1:][:, ~np.isnan(lines[:, 1:]).any(0)]
-    if drawn.shape[1] < values.shape[1] / 2:
-        nothing = np.full(len(at), np.nan)
-        return lines[:, 0], nothing, nothing
-    low, high = np.percentile(drawn, [50 * (1 - LEVEL), 50 * (1 + LEVEL)], axis=1)
-    return lines[:, 0], low, high
-
-
 def trends(series: Series) -> pd.DataFrame:
     """Return the change of each score with size, one row per series, category, task and metric.
 
@@ -373,13 +326,13 @@ def trends(series: Series) -> pd.DataFrame:
     for name, models in series.items():
         for place in sorted({place for sized in models for place in sized.replicates}):
             known = defined(models, place)
-            over = items = Comparison(np.nan, np.nan, np.nan, np.nan, 0, np.nan, TOO_FEW)
+            over = items = undefined(TOO_FEW)
             lost = ""
             if len(known) > 1:
                 sizes = [sized.billions for sized in known]
                 values = np.array([sized.replicates[place] for sized in known])
-                over = over_models(sizes, values[:, 0])
-                items = compare_resamples(slopes(sizes, values), _sample(known, place))
+                over = slope_test(np.log2(sizes), values[:, 0])
+                items = compare_resamples(slopes(np.log2(sizes), values), _sample(known, place))
                 missing = [sized.model for sized in models if sized not in known]
                 lost = f"no number for {', '.join(missing)}" if missing else ""
             text = join_notes(over.note or items.note, lost, _mixed(models, place))
@@ -390,7 +343,9 @@ def trends(series: Series) -> pd.DataFrame:
     columns = ["series", *PLACE, "sizes", "span", "per_doubling", "ci_low", "ci_high", "p"]
     columns += ["detectable", "items_low", "items_high", "p_items", "note"]
     table = pd.DataFrame(rows, columns=columns)
-    return _with_holm(table, table.p.fillna(table.p_items))
+    adjusted = holm_by_score(table, table.p.fillna(table.p_items), ["series", "task", "metric"])
+    table.insert(list(table).index("p") + 1, "p_holm", adjusted)
+    return table
 
 
 def gains(series: Series) -> pd.DataFrame:
@@ -413,17 +368,9 @@ def gains(series: Series) -> pd.DataFrame:
                 )
     columns = ["series", *PLACE, "step", "doublings", "gain", "ci_low", "ci_high", "p"]
     table = pd.DataFrame(rows, columns=[*columns, "detectable", "note"])
-    return _with_holm(table, table.p)
-
-
-def _with_holm(rows: pd.DataFrame, p: pd.Series) -> pd.DataFrame:
-    """Add `p_holm`: aggregates among themselves, categories among those of their score."""
-    scores = rows.series + "\n" + rows.task + "\n" + rows.metric
-    groups = rows.groupby(scores.where(rows.category != ALL, ALL))
-    rows.insert(list(rows).index("p") + 1, "p_holm", np.nan)
-    for index in groups.groups.values():
-        rows.loc[index, "p_holm"] = holm(p[index].to_numpy(dtype=float))
-    return rows
+    adjusted = holm_by_score(table, table.p, ["series", "task", "metric"])
+    table.insert(list(table).index("p") + 1, "p_holm", adjusted)
+    return table
 
 
 def defined(models: Sequence[Sized], place: Place) -> list[Sized]:

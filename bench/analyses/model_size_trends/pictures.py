@@ -14,7 +14,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from bench.analyses.model_size_trends import (
     Result,
     at_place,
-    band,
     defined,
     findings,
     format_size,
@@ -38,6 +37,7 @@ from bench.figures.style import (
     wrap_label,
 )
 from bench.metrics.table import ALL, Headline
+from bench.metrics.trend import band
 
 HOLLOW = "^vDs"
 # Sizes that an axis names are at least this part of its length apart.
@@ -73,9 +73,8 @@ def over_size(result: Result) -> Figure | None:
             if len(known) > 2:  # two sizes make no trend
                 sizes = [sized.billions for sized in known]
                 at = np.geomspace(min(sizes), max(sizes), 40)
-                line, low, high = band(
-                    sizes, np.array([sized.replicates[place] for sized in known]), at
-                )
+                values = np.array([sized.replicates[place] for sized in known])
+                line, low, high = band(np.log2(sizes), values, np.log2(at))
                 ax.plot(at, line, color=palette[name], lw=1.2)
                 ax.fill_between(at, low, high, color=palette[name], alpha=0.15, lw=0)
             part = own[own.series == name]

@@ -36,7 +36,7 @@ from bench.metrics.correlation import (
 )
 from bench.metrics.headline import LOW_VALIDITY, listing, phrase, range_text
 from bench.metrics.mcbe import HEADLINES as MCBE
-from bench.metrics.significance import compare_resamples, format_p, holm
+from bench.metrics.significance import compare_resamples, format_p, holm, holm_by_score
 from bench.metrics.table import ALL, Headline
 from bench.run.results import Run
 from bench.tasks.request import of_judge
@@ -389,10 +389,8 @@ def compare_scores(
                     | {name: _mean(own[name], own.n) for name in SHARES}
                     | {"note": reason if lost else too_few}
                 )
-    table = pd.DataFrame(rows).assign(p_holm=np.nan)
-    scores = table.model + "\n" + table.task + "\n" + table.metric
-    for index in table.groupby(scores.where(table.category != ALL, ALL)).groups.values():
-        table.loc[index, "p_holm"] = holm(table.p[index].to_numpy(float))
+    table = pd.DataFrame(rows)
+    table["p_holm"] = holm_by_score(table, table.p, ["model", *HEADLINE])
     return Result(table, values, samples)
 
 

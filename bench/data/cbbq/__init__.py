@@ -189,7 +189,7 @@ def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "p
         for condition, part in rows.groupby("context_condition", sort=False, dropna=False):
             if condition not in CONDITIONS:
                 problem = expected(condition, CONDITIONS, "column `context_condition`")
-                raise BadInput(f"row {part.index[0] + 1}: {problem}")
+                raise BadInput(f"row {part.index[0]}: {problem}")
             yield f"{category}/{condition!s}/{condition!s}.csv", part[columns]
 
 
@@ -350,7 +350,7 @@ def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iter
         all_options = {name: (frozenset(a), frozenset(b)) for name, (a, b) in options.items()}
         seen: set[int] = set()
         for number, (name, row) in enumerate(zip(names, rows, strict=True), start=1):
-            place = f"{path}, row {number}"
+            place = f"{path}, row {row.number}"
             label = templates.checked(place, row, condition, INSTANCE_COLUMNS, category)
             group = row["bias_targeted_groups"].strip()
             example_id = _example_id(place, row, seen) if row.get("template") else number

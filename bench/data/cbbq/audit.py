@@ -32,7 +32,7 @@ from bench.data.cbbq.templates import (
     Template,
 )
 from bench.data.dataset import composed
-from bench.data.readers import Row, read_table
+from bench.data.readers import Row, TableRow, read_table
 
 # Each fault and what it means, in the order of a summary.
 FAULTS: dict[str, str] = dict(
@@ -258,7 +258,7 @@ def _in_templates(
         questions += rows
         case = Case(
             audit.file_name(template.path, folder),
-            template.record,
+            template.cells.number,
             template.category,
             template.cells,
             rows,
@@ -283,8 +283,8 @@ def _in_instances(path: Path, folder: Path, questions: list[Row]) -> Iterator[Fi
     questions += rows
     # A fault is reported once for each cell that has it.
     by_cell: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
-    for k, (row, (question, reason)) in enumerate(zip(rows, audited, strict=True), start=1):
-        case = Case(file, k, category, row, [row], {LabelCheck(question.label, reason): 1})
+    for row, (question, reason) in zip(rows, audited, strict=True):
+        case = Case(file, row.number, category, row, [row], {LabelCheck(question.label, reason): 1})
         cells = itemgetter("question_index", "question", "bias_targeted_groups")(row)
         for finding in _row_faults(case):
             by_cell[finding.fault, finding.column, *cells].append(finding)
@@ -461,15 +461,15 @@ def _compare(file: str, path: Path, wanted: Sequence[Row]) -> Iterator[Finding]:
         detail = f"{len(rows):,} rows, the templates yield {len(wanted):,}"
         yield _odd(file, fault, detail, items=abs(len(rows) - len(wanted)))
         return
-    differing = {
-        number: [column for column in INSTANCE_COLUMNS if row[column] != cells[column]]
-        for number, (row, cells) in enumerate(zip(rows, wanted, strict=True), start=1)
-    }
-    differing = {number: columns for number, columns in differing.items() if columns}
-    for number, (column, *_) in list(differing.items())[:1]:
+    differing = [
+        (row, column)
+        for row, cells in zip(rows, wanted, strict=True)
+        if (column := next((name for name in INSTANCE_COLUMNS if row[name] != cells[name]), ""))
+    ]
+    for row, column in differing[:1]:
         detail, count = f"in {len(differing):,} rows, this is the first", len(differing)
-        value = show_cell(rows[number - 1][column])
-        yield _odd(file, fault, detail, column, count)._replace(row=number, value=value)
+        value = show_cell(row[column])
+        yield _odd(file, fault, detail, column, count)._replace(row=row.number, value=value)
 
 
 def _odd(file: str, fault: str, detail: str = "", column: str = "", items: int = 0) -> Finding:
@@ -519,5 +519,5 @@ def _refused(path: Path, folder: Path, error: Exception) -> Finding:
     return Finding(file, row, place["column"] or "", "refused", reason, "", "refused")
 
 
-def _rows(path: Path) -> list[Row]:
+def _rows(path: Path) -> list[TableRow]:
     return read_table(path, INSTANCE_COLUMNS)

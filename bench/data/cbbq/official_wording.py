@@ -52,11 +52,6 @@ UNBIASED = "无偏见"
 REPLACED = "\ufffd"
 
 
-def is_script(name: str) -> bool:
-    """Tell whether a member of an archive is one of the scripts."""
-    return "/".join(name.split("/")[-2:]) in SCRIPTS
-
-
 def choices(tables: Iterable[str]) -> tuple[str, ...]:
     """Name the prompt sets to choose from; the two of a model, one per context, are one choice."""
     ends = "|".join(FILES)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import dataset
-from bench.data.readers import Row, read_table
+from bench.data.readers import Row, TableRow, read_table
 
 CATEGORY_LABELS = {
     "SES": "社会经济地位",
@@ -108,7 +108,7 @@ class Template:
     """A row of a template file.
 
     Attributes:
-        record: its number, from 1.
+        record: its number among the filled rows, from 1.
         polarity: that of the file's name.
         label: index of the right option, as the row says.
         declared: the option that names the stereotyped group, as dataset.toml says.
@@ -119,7 +119,7 @@ class Template:
     category: str
     condition: str
     polarity: str
-    cells: Row
+    cells: TableRow
     names: tuple[tuple[str, ...], tuple[str, ...]]
     label: int
     declared: int | None = None
@@ -127,7 +127,7 @@ class Template:
     @property
     def place(self) -> str:
         """The file and the row, as in messages."""
-        return f"{self.path}, row {self.record}"
+        return f"{self.path}, row {self.cells.number}"
 
     @property
     def name(self) -> str:
@@ -176,7 +176,7 @@ def read(
     for record, cells in enumerate(read_table(path, columns), start=1):
         if not in_folder and [cells[name] for name in PLACE] != [category, condition]:
             continue
-        place = f"{path}, row {record}"
+        place = f"{path}, row {cells.number}"
         label = checked(place, cells, condition, columns, category)
         polarity = polarities[0] if in_folder else cells["question_polarity"]
         lists = []
@@ -221,8 +221,8 @@ def categories(path: Path) -> tuple[str, ...]:
         BadInput: a wrong category or condition, or one polarity without the other.
     """
     present: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for record, row in enumerate(read_table(path, COLUMNS), start=1):
-        place, category, condition = f"{path}, row {record}", *(row[name] for name in PLACE)
+    for row in read_table(path, COLUMNS):
+        place, category, condition = f"{path}, row {row.number}", *(row[name] for name in PLACE)
         if error := dataset.category_name_error(category):
             raise BadInput(f"{place}, column `category`: {quoted(category)}: {error}")
         for column, allowed in zip(

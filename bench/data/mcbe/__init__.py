@@ -20,7 +20,7 @@ from bench.core.errors import BadInput
 from bench.data import Paper, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import category_of, unknown_category
-from bench.data.readers import Row, table_rows
+from bench.data.readers import TableRow, table_rows
 from bench.data.texts import Text, language
 
 if TYPE_CHECKING:
@@ -271,8 +271,8 @@ def _read_all(
 
 def read(
     path: Path, category: str, *, encoding: str = "utf-8", separators: str = "comma", groups: bool
-) -> list[tuple[Row, Instance | RowError]]:
-    """Read every row of a file: its cells (none if their number is wrong), and what it gives.
+) -> list[tuple[TableRow, Instance | RowError]]:
+    """Read every row of a file, and make its instance or its error.
 
     The instances have no `labels` yet: those are known once all rows are read.
 
@@ -283,15 +283,13 @@ def read(
     if not rows:
         raise BadInput(f"{path}: has a header but no rows")
     return [
-        ({}, RowError(number, "", row))
-        if isinstance(row, str)
-        else (row, _instance(category, number, row, separators, groups))
+        (row, _instance(category, number, row, separators, groups))
         for number, row in enumerate(rows, start=1)
     ]
 
 
-def table(path: Path, encoding: str = "utf-8") -> list[Row | str]:
-    """Read the rows of a table; a row with a wrong number of cells is a sentence."""
+def table(path: Path, encoding: str = "utf-8") -> list[TableRow]:
+    """Read the rows of a table; a row with a wrong number of cells has a `problem`."""
     advice = "read it with `--set encoding=gb18030`, or "
     return table_rows(path, COLUMNS, encoding=encoding, advice=advice)
 
@@ -308,9 +306,14 @@ def lookalike(text: str) -> str:
 
 
 def _instance(
-    category: str, number: int, row: Row, separators: str, groups: bool
+    category: str, number: int, row: TableRow, separators: str, groups: bool
 ) -> Instance | RowError:
-    """Make the instance of a row, or give the first reason why there is none."""
+    """Make the instance of a row, or give the first reason why there is none.
+
+    `number` counts filled rows, so that a blank row changes no `item_id`.
+    """
+    if row.problem:
+        return RowError(row.number, "", row.problem)
     cells = {name: row[name].strip() for name in COLUMNS}
     sentence, listed = cells["sentence"], cells["words"]
     has_slot = SLOT in sentence
@@ -334,7 +337,7 @@ def _instance(
     )
     for is_broken, column, what in rules:
         if is_broken:
-            return RowError(number, column, what, cells[column])
+            return RowError(row.number, column, what, cells[column])
     # The score as a number, because 7.0 in a CSV file is 7 in a spreadsheet. No cell holds a NUL.
     text = "\0".join((cells | {"score": repr(score)}).values())
     return Instance(

@@ -91,19 +91,19 @@ def _findings(folder: Path, encoding: str, separators: str) -> Iterator[Finding]
             what = f"has {len(rows):,} rows, {what}"
             yield Finding(name, 0, "", "odd", what, str(len(rows)))
         of_file = []
-        for number, (cells, instance) in enumerate(rows, start=1):
-            odd = list(_cells(cells, separators, groups))
+        for cells, instance in rows:
+            number, odd = cells.number, list(_cells(cells, separators, groups))
             if isinstance(instance, RowError):
                 _, column, what, value = instance
                 yield Finding(name, number, column, "refused", what, show_cell(value))
             else:
                 odd += _instance(f"{name}, row {number}", instance, first)
-                of_file.append(instance)
+                of_file.append((number, instance))
             for column, what, value in odd:
                 yield Finding(name, number, column, "odd", what, show_cell(value))
         for number, what, value in _labels(of_file):
             yield Finding(name, number, "subtype", "odd", what, show_cell(value))
-        instances += of_file
+        instances += [instance for _, instance in of_file]
     yield from _other_files(folder, known, paths, unknown, counts, encoding)
     if resplit:
         what = f"`--set separators=any` reads {resplit:,} rows otherwise than the default does"
@@ -184,9 +184,9 @@ def _instance(place: str, instance: Instance, first: dict[object, tuple[str, Ins
             yield "words", f"has a word that is part of another, {show_cell(longer)}", part
 
 
-def _labels(instances: Sequence[Instance]) -> Iterator[tuple[int, str, str]]:
+def _labels(rows: Sequence[tuple[int, Instance]]) -> Iterator[tuple[int, str, str]]:
     """Find what is odd in the labels of a file: row, what is odd, and the label."""
-    uses = Counter(instance.subtype for instance in instances)
+    uses = Counter(instance.subtype for _, instance in rows)
     for part, longer in permutations(sorted(uses), 2):
         if part in longer:
             what = (
@@ -201,9 +201,9 @@ def _labels(instances: Sequence[Instance]) -> Iterator[tuple[int, str, str]]:
         if folded[label] == folded[other]:
             what = f"is a label that differs from {show_cell(other)} in case, width or blanks alone"
             yield 0, what, label
-    for instance in instances:
+    for number, instance in rows:
         if uses[instance.subtype] == 1:
-            yield instance.row, "is a label that no other row has", instance.subtype
+            yield number, "is a label that no other row has", instance.subtype
 
 
 def _other_files(

@@ -53,11 +53,6 @@ FUNCTIONS: Mapping[str, Sequence[Mapping[str, str]]] = {
 JUDGE_PROMPT = re.compile(r"((?:.*\n){2}.*[^\d\n])(\d{1,9})([^\d\n]*\n[^：\n]*：)(.+)((?s:\n.*)?)")
 
 
-def is_script(name: str) -> bool:
-    """Tell whether a member of an archive is one of the scripts."""
-    return name.rsplit("/", 1)[-1] in SCRIPTS
-
-
 def choices(tables: Iterable[str]) -> tuple[str, ...]:
     """Name the prompt sets to choose from: none, because all tables belong to one set."""
     return ()

@@ -14,13 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, product, zip_longest
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
-from bench.core.errors import BadInput, RunFailed, expected
-from bench.core.files import atomic_write
+from pydantic import BeforeValidator, model_validator
+
+from bench.config import Options, option
+from bench.core.errors import BadInput, expected
+from bench.core.files import atomic_write, explain_write_errors
 from bench.data import MANIFEST
 from bench.data.dataset import cldr_name
-from bench.data.fetch import WrittenFile, git_blob_id, released_ids
 from bench.data.nli_coal import CATEGORIES, NEUTRAL_TERMS
 from bench.data.nli_coal import SETS as RELEASED_SETS
 from bench.data.nli_coal.frames import fill
@@ -36,6 +38,9 @@ from bench.data.nli_coal.language_pack import (
     write_pack,
 )
 from bench.data.readers import to_toml
+
+if TYPE_CHECKING:
+    from bench.data.fetch import WrittenFile
 
 PRO = {"female-stereo": "feminine", "male-stereo": "masculine"}
 OTHER = {"feminine": "masculine", "masculine": "feminine"}
@@ -262,83 +267,117 @@ def _check(what: str, value: str, allowed: Iterable[str]) -> None:
         raise BadInput(expected(value, list(allowed), what))
 
 
-def build(
-    packs: Sequence[Pack],
-    out: str | Path,
-    *,
-    design: str | None = None,
-    frames_per_word: int | None = None,
-    ns_words: str = NS_WORDS[0],
-    rates: Sequence[float] = (),
-    splits: Sequence[str] = ("train", "dev"),
-    start: int | None = None,
-    rows: int | None = None,
-    assignment: str = ASSIGNMENTS[0],
-    seed: int | None = None,
-    compat: bool = False,
-) -> list[WrittenFile]:
+def _rates(given: Any) -> Any:
+    """Read `all` as the release's rates, and take each rate once."""
+    rates = [rate for one in given for rate in (RATES if one == "all" else [one])]
+    return list(dict.fromkeys(rates))
+
+
+class BuildOptions(Options):
+    """Which sets are built, and how; default: as the release or the pack has them."""
+
+    rates: Annotated[Sequence[float], BeforeValidator(_rates)] = option((), "--rate", "RATES")
+    """Rates of bias-controlled sets, 0 to 1, comma-separated, or all: the release's 11. Default: no
+    such sets."""
+
+    splits: Sequence[str] = option(("train", "dev"), "--split", "NAMES")
+    """Splits of controlled sets: train, dev, test; default: train and dev."""
+
+    rows: int | None = option(None, ge=1)
+    """Pairs per controlled set; default: the pack's."""
+
+    start: int | None = option(None, ge=0)
+    """First frame of a controlled set, from 0; default: the split's."""
+
+    assignment: str = option("word", "--assign", "NAME")
+    """Which pairs follow the stereotype: by word (the release), balanced, or row."""
+
+    design: str | None = option(None, metavar="NAME")
+    """How words meet frames: window or full; default: the pack's."""
+
+    ns_words: str = option("shipped", metavar="NAME")
+    """Neutral words of the down-sampled sets: shipped or trained."""
+
+    seed: int | None = option(None, metavar="SEED")
+    """Shuffle the words within their types; default: the pack's order."""
+
+    compat: bool = False
+    """The bytes of the release, oddities included; default: off."""
+
+    @model_validator(mode="after")
+    def _of_controlled_sets(self) -> Self:
+        """Refuse options of controlled sets without a rate."""
+        for name in self.changed() if not self.rates else ():
+            if name in ("splits", "rows", "start", "assignment"):
+                raise BadInput(
+                    f"{self.flag(name)}: is about bias-controlled sets; say at which "
+                    "rates, like --rate all"
+                )
+        return self
+
+
+def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[WrittenFile]":
     """Write all sets of `packs` to `out`/LANGUAGE_vVERSION/, with a copy of each pack.
 
-    Evaluation sets, complete and down-sampled, are always written; controlled ones at `rates` for
-    each of `splits`.
+    Evaluation sets, complete and down-sampled, are always written; controlled ones at each rate for
+    each split.
 
     Args:
-        design, frames_per_word, compat: see `build_eval`.
-        ns_words: see `downsample`.
-        start, assignment: see `build_controlled`.
-        rows: number of pairs of a controlled set; default: what the pack's frames per word make.
-        seed: shuffles the words of each type, and draws frames for the assignment by `row`;
-            default: the pack's order of words.
+        given: options, see `BuildOptions`.
 
     Raises:
-        BadInput: an argument is wrong, or a pack has too few frames for it; nothing is written.
+        BadInput: an option is wrong, or a pack has too few frames for it; nothing is written.
         RunFailed: the files cannot be written.
     """
-    out = Path(out)
+    out, options = Path(out), BuildOptions.of(given)
+    seed, design, compat = options.seed, options.design, options.compat
     packs = [pack if seed is None else shuffled(pack, seed) for pack in packs]
     sets: list[tuple[Path, list[Row]]] = []
     for pack in packs:
-        complete = build_eval(pack, design=design, frames_per_word=frames_per_word, compat=compat)
+        complete = build_eval(pack, design=design, compat=compat)
+        small = downsample(pack, complete, options.ns_words)
         sets += _eval_files(pack, complete, "all-words", "")
-        sets += _eval_files(pack, downsample(pack, complete, ns_words), "downsamp", "-downsamp")
-        per_word = None
-        if rows is not None:
-            words = len(_stereotyped(pack)) + len(_neutral(pack, pack.trained))
-            each = words * 2 * len(pack.terms["feminine"])
-            per_word, rest = divmod(rows, each)
-            if rest or per_word < 1:
-                raise BadInput(
-                    f"{pack.name}: a frame makes {each} pairs of a controlled set, so it cannot "
-                    f"have {rows:,}; give a multiple, such as {max(per_word, 1) * each:,}"
-                )
-        for split, rate in product(splits, rates):
+        sets += _eval_files(pack, small, "downsamp", "-downsamp")
+        for split, rate in product(options.splits, options.rates):
             controlled = build_controlled(
                 pack,
                 rate,
                 split,
-                start=start,
-                frames_per_word=per_word,
+                start=options.start,
+                frames_per_word=_frames_of_rows(pack, options.rows),
                 design=design,
-                assignment=assignment,
+                assignment=options.assignment,
                 seed=seed or 0,
                 compat=compat,
             )
             sets.append((_controlled_path(pack, rate, split), controlled))
-    options = {
+    recorded = {
         "design": design or "",
-        "frames_per_word": frames_per_word or 0,
-        "ns_words": ns_words,
-        "rates": list(rates),
-        "splits": list(splits),
-        "rows": rows or 0,
-        "assignment": assignment,
+        "frames_per_word": 0,
+        "ns_words": options.ns_words,
+        "rates": list(options.rates),
+        "splits": list(options.splits),
+        "rows": options.rows or 0,
+        "assignment": options.assignment,
         "seed": "" if seed is None else seed,
         "compat": compat,
     }
-    try:
-        return _write(packs, sets, out, options)
-    except OSError as error:
-        raise RunFailed(f"{out}: the sets could not be written there ({error})") from None
+    with explain_write_errors(out):
+        return _write(packs, sets, out, recorded)
+
+
+def _frames_of_rows(pack: Pack, rows: int | None) -> int | None:
+    """Return the frames per word that make a controlled set of so many pairs."""
+    if rows is None:
+        return None
+    words = len(_stereotyped(pack)) + len(_neutral(pack, pack.trained))
+    each = words * 2 * len(pack.terms["feminine"])
+    if rows % each:
+        raise BadInput(
+            f"{pack.name}: a frame makes {each} pairs of a controlled set, so it cannot "
+            f"have {rows:,}; give a multiple, such as {max(rows // each, 1) * each:,}"
+        )
+    return rows // each
 
 
 def _write(
@@ -346,7 +385,9 @@ def _write(
     sets: Sequence[tuple[Path, Sequence[Row]]],
     out: Path,
     options: Mapping[str, object],
-) -> list[WrittenFile]:
+) -> "list[WrittenFile]":
+    from bench.data.fetch import WrittenFile, git_blob_id, released_ids
+
     released = released_ids("nli_coal")
     written = []
     for name, pairs in sets:

@@ -11,6 +11,7 @@ from bench.core.numbers import decimals
 from bench.data.cbbq.scenes import scenes
 from bench.metrics.bootstrap import Draw, Place, Replicates, Totals, estimate, resample
 from bench.metrics.cbbq.answers import SHOWN, SUMS, answers
+from bench.metrics.cbbq.answers import outcomes as outcomes
 from bench.metrics.table import (
     ALL,
     GRASP,

@@ -18,6 +18,7 @@ from bench.core.numbers import decimals
 from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, resample, scale_interval
 from bench.metrics.mcbe.cells import Cell, Cells
 from bench.metrics.mcbe.instances import BOUNDS, DECAY, decay, values
+from bench.metrics.mcbe.instances import outcomes as outcomes
 from bench.metrics.table import (
     ALL,
     GRASP,

@@ -26,6 +26,15 @@ DECAY = {
 GRADES = tuple(f"judge:{k}" for k in range(1, len(CRITERIA) + 1))
 BOUNDS = ("lowest", "highest")
 
+# Measures with a column of their own among the outcomes, which is empty where they have no value.
+POINTS = (
+    "score_sum",
+    "score_per_character",
+    "score_readable",
+    "score_substring",
+    *(criterion.name for criterion in CRITERIA),
+    "severity_shift",
+)
 # Measure, top and bottom.
 Term = tuple[str, float, float]
 
@@ -99,6 +108,57 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
                     rows.append((category, task, item_id, repeat, name, top, bottom))
     columns = ["category", "task", "item_id", "repeat", "measure", "top", "bottom"]
     return Values(pd.DataFrame(rows, columns=columns), printed, preset == "paper")
+
+
+def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
+    """List the outcomes of a run, one row per instance, task and repeat.
+
+    Returns:
+        `category`, `task`, `item_id`, `repeat`, `cluster` (the instance), `stratum` (the category),
+        and numbers, empty if they do not apply to the task or the replies have no such value:
+
+        - `answered`: the questions asked about the instance, such as two for each pair of groups.
+        - `parsed`: how many of their replies could be read.
+        - `scored`: 1 if the instance counts in the score of its task, else 0.
+        - `score`: its points, 0 to 100. The score of a category and task is the sum of `score`
+          divided by the sum of `scored`.
+        - `score_lowest`, `score_highest`: the least and the most that `score` could have been, had
+          all replies been readable.
+        - `pairs_in_both_orders`, `same_letter` (`ss`): pairs of groups with a readable answer in
+          both orders, and how many of these got the same letter in both: an answer by position.
+        - `score_sum`, `score_per_character` (`pc`): points by the likelihood of the whole sentence,
+          and per character of it.
+        - `score_readable`, `score_substring` (`sc`): 100 if the right label was chosen in a
+          readable reply, or stands anywhere in the reply; else 0.
+        - `accuracy`, `underlying_meaning`, `cultural_difference`, `highlights` (`ba`): the judge's
+          marks, in percent of the highest.
+        - `severity_shift` (`bs`): the model's severity less people's, -10 to 10.
+    """
+    terms = values(records, items, preset).terms
+    keys = ["category", "task", "item_id", "repeat"]
+    sums = terms.astype({"top": float, "bottom": float}).set_index([*keys, "measure"])
+    wide = sums.unstack(sort=False)  # noqa: PD010
+    none = pd.Series(np.nan, wide.index)
+
+    def column(part: str, measure: str) -> pd.Series:
+        return wide.get((part, measure), none)
+
+    def points(measure: str) -> pd.Series:
+        return column("top", measure).where(column("bottom", measure) > 0)
+
+    numbers = {
+        "answered": column("bottom", "valid"),
+        "parsed": column("top", "valid"),
+        "scored": column("bottom", "score"),
+        "score": points("score"),
+        **{f"score_{end}": column("top", end) for end in BOUNDS},
+        "pairs_in_both_orders": column("bottom", "position_bias"),
+        "same_letter": column("top", "position_bias"),
+        **{name: points(name) for name in POINTS},
+    }
+    table = pd.DataFrame(numbers).reset_index()
+    units = pd.DataFrame({"cluster": table.item_id, "stratum": table.category})
+    return pd.concat([table[keys], units, table[[*numbers]]], axis=1)
 
 
 def _preference(item: Mapping[str, Any], given: Given, preset: str) -> Iterator[Term]:

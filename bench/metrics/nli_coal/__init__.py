@@ -20,6 +20,7 @@ from bench.metrics.nli_coal.answers import (
     arranged,
     tables,
 )
+from bench.metrics.nli_coal.answers import outcomes as outcomes
 from bench.metrics.nli_coal.formulas import (
     AS,
     MAN,

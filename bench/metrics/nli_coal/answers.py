@@ -114,6 +114,40 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([rows, pd.DataFrame(sums, index=rows.index)[SUMS].astype(np.float64)], axis=1)
 
 
+def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
+    """List the outcomes of a run, one row per pair of sentences; all presets agree.
+
+    Returns:
+        `category` (the language), `task`, `item_id`, `request`, `repeat`, `set` (the task: `ps`,
+        `as`, `ns` or `nt`), `gender` (of the hypothesis), `occupation`, `cluster` (the occupation),
+        `stratum` (language and type of occupation), `crossed` (the sentence, which was sampled
+        across occupations), and numbers, 1 if so and 0 if not:
+
+        - `answered`: always 1.
+        - `replied`: a reply came.
+        - `parsed`: a label could be read in it (the divisor of `fn`).
+        - `entailment`, `neutral`, `contradiction`: the label.
+        - `not_neutral`: a label other than neutral, which is the right one (the sum of `fn`).
+        - `biased`: the label that CoAL counts: entailment in `ps`, contradiction in `as`, any but
+          neutral in `ns`.
+        - `p_entailment`, `p_neutral`, `p_contradiction`: the probability of each label; empty if
+          the model gives none.
+    """
+    rows = answers(records, items)
+    names = ["category", "task", "item_id", "request", "repeat", "gender", "occupation"]
+    table = rows[[*names, "cluster", "stratum"]].assign(set=rows.task, crossed=rows.sentence)
+    table["answered"] = 1.0
+    table["replied"] = (rows.error == "").astype(float)
+    table["parsed"] = rows.valid.astype(float)
+    for label in LABELS:
+        table[label] = (rows.label == label).astype(float)
+    table["not_neutral"] = table.parsed - table.neutral
+    table["biased"] = rows.biased.astype(float)
+    return table.assign(
+        **dict(zip([f"p_{label}" for label in LABELS], _probabilities(rows).T, strict=True))
+    )
+
+
 def _probabilities(rows: pd.DataFrame) -> np.ndarray:
     """Return probabilities of the labels [rows, 3], NaN where there are none.
 

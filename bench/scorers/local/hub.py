@@ -1,12 +1,11 @@
 """Find a model's files: a folder, a GGUF file, or a model of the Hub, `NAME` or `NAME@REVISION`.
 
-The commit of a Hub model is resolved first, with one request. All of its files are then taken from
-the cache's folder of that commit, so that a `main` that moves meanwhile cannot mix two models.
+huggingface_hub resolves a revision to a commit, and all files of a Hub model are taken from the
+cache's folder of that commit, so that a `main` that moves meanwhile cannot mix two models.
 """
 
 import json
 import re
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,20 +17,16 @@ from bench.scorers.local.file_hash import ADAPTER_CONFIG, fingerprint
 COMMIT = re.compile(r"[0-9a-f]{40}")
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
-# The beginning of what `git clone` leaves in place of a large file without git-lfs.
+# The beginning of a file that `git clone` writes in place of a large one without git-lfs.
 POINTER = b"version https://git-lfs.github.com/spec/"
 # Files that torch pickles weights into.
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-# Seconds that the Hub may take to resolve a revision.
-TIMEOUT = 5.0
 ID = re.compile(r"([\w.-]+(?:/[\w.-]+)?)(?:@([^\s@]+))?", re.ASCII)
-# Configuration, vocabularies, templates and code; weights are named by an index among them.
-SMALL_FILES = [
-    f"*.{kind}"
-    for kind in ("json", "txt", "jinja", "model", "tiktoken", "spm", "bpe", "codes", "py")
-]
-# More layers than any model has; they would all be built before missing weights are noticed.
-MAX_LAYERS = 2000
+# Weights, configuration, vocabularies, templates and code.
+KINDS = ("safetensors", "json", "txt", "jinja", "model", "tiktoken", "spm", "bpe", "codes", "py")
+FILES = [f"*.{kind}" for kind in KINDS]
+# Files in folders, and a second copy of the weights that transformers does not read.
+UNUSED_FILES = ["*/*", "consolidated*"]
 
 
 class Reference(NamedTuple):
@@ -45,7 +40,7 @@ class Reference(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Where a model's files are.
+    """The place of a model's files.
 
     Attributes:
         name: the model as it was given, without a revision.
@@ -75,7 +70,7 @@ def parse(model: str) -> Reference | None:
 
 
 def at_revision(model: str, revision: str | None) -> str:
-    """Return `model` as NAME@REVISION; refuse what has no revisions, or names another one."""
+    """Return `model` as NAME@REVISION; refuse a model without revisions, or of another one."""
     if not revision:
         return model
     reference = parse(model)
@@ -97,15 +92,15 @@ def at_commit(model: str, revision: object) -> str:
     return f"{model.partition('@')[0]}@{revision}" if commit else model
 
 
-def locate(model: str) -> Location:
-    """Find the files of `model`; those of a Hub id are downloaded.
+def locate(model: str, local_files_only: bool = False) -> Location:
+    """Find the files of `model`; those of a Hub id are downloaded unless `local_files_only`.
 
     Raises:
         BadInput: there is no checkpoint, or a pickled one.
     """
     path = Path(model).expanduser()
     if reference := parse(model):
-        folder = _snapshot(reference)
+        folder = _snapshot(reference, local_files_only)
         return Location(reference.name, str(folder), {}, folder.name)
     if model.endswith(".gguf"):
         return Location(model, str(path.parent), {"gguf_file": path.name})
@@ -127,25 +122,9 @@ def locate(model: str) -> Location:
     raise BadInput(f"{model}: {problem}; give a folder, a .gguf file, or a Hub id")
 
 
-def is_here(model: str, base: str | None = None) -> bool:
-    """Tell whether the files of `model` are on this machine, complete; nothing is downloaded.
-
-    `base` is the base model of an adapter, if it is not the one that the adapter names.
-    """
-    reference = parse(model)
-    folder = _cached(reference) if reference else Path(model).expanduser()
-    if folder is None or not folder.exists() or (reference and _missing(folder)):
-        return False
-    if not (folder / ADAPTER_CONFIG).is_file():
-        return True
-    name = base
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
-        name = name or str(config["base_model_name_or_path"])
-    return bool(name) and is_here(str(name))
-
-
-def base_of(model: str, files: Location, given: str | None = None) -> Location | None:
+def base_of(
+    model: str, files: Location, given: str | None = None, local_files_only: bool = False
+) -> Location | None:
     """Find the base model of an adapter, which needs peft; None for a complete model.
 
     `given` is the base model if it is not the one that the adapter names.
@@ -163,15 +142,13 @@ def base_of(model: str, files: Location, given: str | None = None) -> Location |
             f"{adapter}, for which peft is missing; `pip install 'bias-workbench[adapters]'`, or "
             "merge it into its base model and give the folder of the result"
         )
-    name, revision = given or "", None
-    if not given:
-        with suppress(ValueError, LookupError, TypeError, AttributeError):
-            config = json.loads((folder / ADAPTER_CONFIG).read_text("utf-8"))
-            name, revision = str(config["base_model_name_or_path"] or ""), config.get("revision")
+    config = _read_json(folder / ADAPTER_CONFIG)
+    name = given or str(config.get("base_model_name_or_path") or "")
     if not name:
         raise BadInput(f"{adapter} that names no base model; give it with --base")
     try:
-        base = locate(at_revision(name, revision) if parse(name) else name)
+        revision = None if given else config.get("revision")
+        base = locate(at_revision(name, revision) if parse(name) else name, local_files_only)
     except BadInput as error:
         part = "" if given else f" (the base model that {model} names; --base gives another)"
         raise BadInput(f"{error}{part}") from None
@@ -193,139 +170,70 @@ def check_whole(model: str, path: str) -> None:
         )
 
 
-def check_files(model: str, path: str, config: Any, options: dict[str, Any]) -> None:
-    """Refuse a checkpoint that would have transformers read anything but safetensors in it."""
-    layers = getattr(config.get_text_config(), "num_hidden_layers", None)
-    if isinstance(layers, int) and layers > MAX_LAYERS:
-        raise BadInput(f"{model}: has {layers:,} layers; expected at most {MAX_LAYERS:,}")
-    if "gguf_file" in options:
-        return
-    generation = Path(path) / "generation_config.json"
-    if generation.is_file():
-        # transformers would go on without it, and decode in another way.
-        try:
-            json.loads(generation.read_text("utf-8"))
-        except ValueError as error:
-            raise BadInput(f"{generation}: is no JSON file ({error}); fetch it again") from error
-    index = Path(path) / WEIGHTS_INDEX
-    shards = json.loads(index.read_text("utf-8"))["weight_map"].values() if index.is_file() else ()
-    for name in shards:
-        if Path(name).suffix != ".safetensors":
-            raise _pickled(model, f"{name} in {WEIGHTS_INDEX}")
-        if Path(name).name != name:
-            raise BadInput(f"{model}: {WEIGHTS_INDEX} names {name}, which is outside its folder")
+def check_files(model: str, files: Location) -> None:
+    """Refuse a checkpoint with git-lfs pointers, missing shards, pickles or a broken setting."""
+    from huggingface_hub.utils import filter_repo_objects
 
-
-def check_pointers(model: str, files: Location) -> None:
-    """Refuse a checkpoint in which a file that is needed is a pointer of git-lfs."""
-    folder = Path(files.path)
-    file = files.options.get("gguf_file")
-    names = [file] if file else _weights(folder)
-    small = [] if file else [path.name for kind in SMALL_FILES for path in folder.glob(kind)]
-    for name in (*names, *small):
-        path = folder / name
-        if not path.is_file():
-            continue
-        with path.open("rb") as content:
+    folder, gguf = Path(files.path), files.options.get("gguf_file")
+    inside = sorted(path.name for path in folder.iterdir() if path.is_file())
+    read = filter_repo_objects(inside, allow_patterns=FILES, ignore_patterns=UNUSED_FILES)
+    for name in [gguf] if gguf else read:
+        with (folder / name).open("rb") as content:
             is_pointer = content.read(len(POINTER)) == POINTER
         if is_pointer:
             raise BadInput(
                 f"{model}: {name} is a git-lfs pointer instead of the file; fetch it with "
                 "`git lfs pull`"
             )
+    index, generation = folder / WEIGHTS_INDEX, folder / "generation_config.json"
+    if gguf is None and index.is_file() and not (folder / WEIGHTS).is_file():
+        for name in sorted(set(_read_json(index)["weight_map"].values())):
+            if Path(name).suffix in PICKLES:
+                raise _pickled(model, f"{name} in {WEIGHTS_INDEX}")
+            if not (folder / name).is_file():
+                raise BadInput(f"{model}: lacks {name}, which {WEIGHTS_INDEX} names; fetch it anew")
+    if generation.is_file():
+        _read_json(generation)  # transformers would go on without it, and decode in another way
 
 
-def _snapshot(reference: Reference) -> Path:
-    """Download a model's files to the cache's folder of one commit.
+def _snapshot(reference: Reference, local_files_only: bool) -> Path:
+    """Return the cache's folder of one commit, with the files that a model needs.
 
-    Without a network, with HF_HUB_OFFLINE, and for a complete commit the cache is used as it is.
+    Without a network, and with HF_HUB_OFFLINE, a complete folder is used as it is.
     """
     from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RevisionNotFoundError
 
-    from bench.data.hub_client import explain
-
-    def failure(error: Exception, without_answer: str) -> BadInput:
-        answered = isinstance(error, HfHubHTTPError | HFValidationError)
-        prefix = "" if answered else without_answer
-        return BadInput(f"{reference}: {prefix}{explain(error, *reference)}")
-
-    name, revision = reference
-    cached = _cached(reference)
-    if cached and COMMIT.fullmatch(str(revision)) and not _missing(cached):
-        return cached
-    try:
-        info = HfApi().model_info(name, revision=revision, timeout=TIMEOUT)
-    except Exception as error:  # the client's own errors, and those of its HTTP library
-        if cached and not isinstance(error, RevisionNotFoundError):
-            return _check_complete(reference, cached, [])
-        raise failure(error, "is not in the local cache, and ") from None
-    try:
-        folder = Path(
-            snapshot_download(
-                name, revision=revision, allow_patterns=SMALL_FILES, ignore_patterns="*/*"
-            )
-        )
-        if missing := _missing(folder):
-            snapshot_download(name, revision=folder.name, allow_patterns=missing)
-    except Exception as error:
-        raise failure(
-            error, "its download broke off, and the same command continues it: "
-        ) from None
-    return _check_complete(reference, folder, [file.rfilename for file in info.siblings or ()])
-
-
-def _cached(reference: Reference) -> Path | None:
-    """Return the cache's folder of a model, which can lack files; None if there is none."""
-    from huggingface_hub import snapshot_download
-
-    from bench.data.hub_client import quiet
+    from bench.data.hub_client import explain, quiet
 
     quiet()
     name, revision = reference
-    # Not in the cache, or no valid id, which the Hub's own answer explains.
-    with suppress(Exception):
-        return Path(
-            snapshot_download(name, revision=revision, allow_patterns=[], local_files_only=True)
+    patterns = {"allow_patterns": FILES, "ignore_patterns": UNUSED_FILES}
+    try:
+        folder = Path(
+            snapshot_download(
+                name, revision=revision, local_files_only=local_files_only, **patterns
+            )
         )
-    return None
-
-
-def _missing(folder: Path) -> list[str]:
-    """List the files of weights that a folder of small files needs and lacks."""
-    return [name for name in _weights(folder) if not (folder / name).is_file()]
-
-
-def _weights(folder: Path) -> list[str]:
-    """List the files of weights that the small files of a folder name."""
-    names = [WEIGHTS]
-    if (folder / ADAPTER_CONFIG).is_file():
-        names = [ADAPTER_WEIGHTS]
-    elif (folder / WEIGHTS_INDEX).is_file() and not (folder / WEIGHTS).is_file():
-        # A broken index is refused where the folder is loaded.
-        with suppress(ValueError, LookupError, TypeError, AttributeError):
-            index = json.loads((folder / WEIGHTS_INDEX).read_text("utf-8"))
-            names = sorted(set(map(str, index["weight_map"].values())))
-    return names
-
-
-def _check_complete(reference: Reference, folder: Path, files: list[str]) -> Path:
-    """Return `folder` if it holds what a model needs; `files` are the repository's, if known."""
-    missing = _missing(folder)
-    if not missing and any((folder / name).is_file() for name in ("config.json", ADAPTER_CONFIG)):
-        return folder
-    lacking = missing[0] if missing else "config.json"
-    ggufs = [name for name in files if missing and name.endswith(".gguf")]
-    pickles = [name for name in files if missing and Path(name).suffix in PICKLES]
-    if pickles and not ggufs:
+        if any(folder.glob("*.safetensors")):
+            return folder
+        files = [] if local_files_only else HfApi().list_repo_files(name, revision=folder.name)
+    except Exception as error:  # the client's own errors, and those of its HTTP library
+        raise BadInput(f"{reference}: {explain(error, name, revision)}") from None
+    if ggufs := [file for file in files if file.endswith(".gguf")]:
+        download = f"`hf download {name} {ggufs[0]}`"
+        raise BadInput(
+            f"{reference}: holds GGUF files; download one ({download}) and give the file"
+        )
+    if pickles := [file for file in files if Path(file).suffix in PICKLES]:
         raise _pickled(str(reference), pickles[0])
-    problem = f"{lacking} is not in the local cache, and the Hub cannot be reached for it"
-    if ggufs:
-        download = f"`hf download {reference.name} {ggufs[0]}`"
-        problem = f"holds GGUF files; download one ({download}) and give the file"
-    elif files:
-        problem = f"holds no {lacking}, so it is no model of transformers"
-    raise BadInput(f"{reference}: {problem}")
+    raise BadInput(f"{reference}: holds no {WEIGHTS}, so it is no model of transformers")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text("utf-8")))
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"{path}: is no JSON object ({error}); fetch it anew") from None
 
 
 def _pickled(model: str, file: str) -> BadInput:

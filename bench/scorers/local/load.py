@@ -18,7 +18,7 @@ from bench.scorers.local.checkpoint import explain_load_error, quantization, tok
 from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Masked, MultipleChoice
-from bench.scorers.local.hub import Location, base_of, check_files, check_pointers
+from bench.scorers.local.hub import Location, base_of, check_files
 
 # The progress bar of GGUF files ignores transformers' settings; disable=None shows it on a terminal
 # only.
@@ -58,10 +58,10 @@ def load(
     Raises:
         BadInput: it cannot be read, is of another kind, or cannot follow an option.
     """
-    check_pointers(model, files)
+    check_files(model, files)
     base = base_of(model, files, base_model)
     if base:
-        check_pointers(base.name, base)
+        check_files(base.name, base)
     path, trust = (base or files).path, {"trust_remote_code": trust_remote_code}
     options = (base or files).options | trust
     own_tokenizer = base and (Path(files.path) / "tokenizer_config.json").is_file()
@@ -80,7 +80,6 @@ def load(
         tokenizer, tokenizer_name = tokenizer_of(
             *((files.path, trust) if own_tokenizer else (path, options))
         )
-        check_files(model, path, config, options)
         if quantized := quantization(model, config):
             # Packed weights have to be read on the device where they are used.
             weights.setdefault("device_map", {"": where.device})

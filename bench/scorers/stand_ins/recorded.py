@@ -69,9 +69,8 @@ class _Recorded:
             for line, row in read_json_lines(self.path):
                 yield _Row(f"{self.path}, line {line}", "field", row)
             return
-        rows = read_table(self.path, columns, more, replies=True)
-        for number, cells in enumerate(rows, start=1):
-            yield _Row(f"{self.path}, row {number}", "column", dict(cells))
+        for row in read_table(self.path, columns, more, replies=True):
+            yield _Row(f"{self.path}, row {row.number}", "column", row)
 
 
 class _Row(NamedTuple):

@@ -5,6 +5,7 @@ from pathlib import Path
 from bench.data.cbbq import labels, templates
 from bench.data.cbbq.labels import LEFT_OUT, LabelCheck, check_labels
 from bench.data.cbbq.templates import Template
+from bench.data.readers import TableRow
 from tests.helpers.cases import cases
 
 MEETING = "门口来了一位{{NAME1}}和一位{{NAME2}}。"
@@ -23,7 +24,7 @@ REASONS = {
 
 def template(category: str, polarity: str, label: str | int, **cells: str) -> Template:
     """Make a disambiguous template whose facts go against a stereotype about NAME1."""
-    filled = {
+    cells = {
         "bias_targeted_groups": "甲地人",
         "context": MEETING + FACTS,
         "NAME1": "[甲地人]",
@@ -32,6 +33,7 @@ def template(category: str, polarity: str, label: str | int, **cells: str) -> Te
         "ans1": "{{NAME2}}",
         **cells,
     }
+    filled = TableRow(1, cells)
     names = tuple(templates.names(filled["NAME1"])), tuple(templates.names(filled["NAME2"]))
     return Template(Path("x"), 1, category, "disambiguous", polarity, filled, names, int(label))
 

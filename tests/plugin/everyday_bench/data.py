@@ -61,10 +61,12 @@ def files(folder: Path) -> dict[str, list[Path]]:
 def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Question]:
     path = folder / "questions.csv"
     questions = []
-    for number, row in enumerate(read_table(path, COLUMNS), start=2):
+    for row in read_table(path, COLUMNS):
         for column, allowed in (("condition", CONDITIONS), ("answer", ANSWERS)):
             if row[column] not in allowed:
-                raise BadInput(f"{path}, row {number}: {expected(row[column], allowed, column)}")
+                raise BadInput(
+                    f"{path}, row {row.number}: {expected(row[column], allowed, column)}"
+                )
         if row["category"] in categories:
             questions.append(Question(**{name: row[name] for name in COLUMNS}))
     return questions

@@ -65,6 +65,14 @@ def units(items: pd.DataFrame) -> pd.Series:
     return items.cluster
 
 
+def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
+    rows = answers(records, items)
+    names = ["category", "task", "item_id", "repeat", "cluster"]
+    numbers = {"answered": "n", "parsed": "valid", "stereotyped": "biased", "correct": "correct"}
+    named = {name: rows[column] for name, column in numbers.items()}
+    return rows[names].assign(stratum=rows.category, **named)
+
+
 def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
     drawn = replicates(records, items, preset)
     table = []

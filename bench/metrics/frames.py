@@ -1,0 +1,142 @@
+"""Frames and files of users: their columns, numbers and rows, with a sentence for each mistake."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bench.core.errors import BadInput, expected, quoted
+from bench.data.readers import as_path, read_table
+from bench.metrics.table import ALL
+
+# A frame, or the CSV file that holds it.
+Frame = pd.DataFrame | str | Path
+
+
+class Table:
+    """A frame of a user, or a CSV file, with the name that messages give it.
+
+    Attributes:
+        rows: the rows, numbered from 0; the cells of a file are texts.
+    """
+
+    def __init__(self, given: Frame, name: str = "frame") -> None:
+        if isinstance(given, pd.DataFrame):
+            self.name, self.rows = name, given.reset_index(drop=True)
+            self._labels = list(given.index)
+        elif not isinstance(given, str | Path):
+            raise BadInput(
+                f"{name}: is a {type(given).__name__}; give a frame or a CSV file, such as the "
+                "frame that bench.outcomes(RUN) returns"
+            )
+        else:
+            self.name, self.rows = str(given), pd.DataFrame(read_table(as_path(given), []))
+            self._labels = list(range(1, len(self.rows) + 1))
+        if self.rows.empty:
+            raise BadInput(f"{self.name}: has no rows")
+
+    def place(self, row: int, column: str = "") -> str:
+        """Name a row, and a column of it, as its user does."""
+        text = f"{self.name}, row {self._labels[row]}"
+        return f"{text}, column `{column}`" if column else text
+
+    def check_columns(self, *columns: str) -> None:
+        """Refuse a frame that lacks one of the columns."""
+        for column in columns:
+            if column not in self.rows:
+                raise BadInput(f"{self.name}: {expected(column, self.rows.columns, 'column')}")
+
+    def check_filled(self, *columns: str) -> None:
+        """Refuse an empty cell in one of the columns."""
+        self.check_columns(*columns)
+        for column in columns:
+            empty = _is_empty(self.rows[column])
+            if empty.any():
+                raise BadInput(f"{self.place(int(empty.argmax()), column)}: is empty")
+
+    def check_unique(self, columns: Sequence[str], advice: str) -> None:
+        """Refuse two rows that are equal in all of the columns."""
+        repeated = self.rows.duplicated(list(columns))
+        if not repeated.any():
+            return
+        row = int(repeated.argmax())
+        same = (self.rows[list(columns)] == self.rows.loc[row, list(columns)]).all(axis=1)
+        values = ", ".join(f"{name} {quoted(self.rows.loc[row, name])}" for name in columns)
+        raise BadInput(
+            f"{self.place(row)}: has the same {values} as row {self._labels[int(same.argmax())]}; "
+            f"{advice}"
+        )
+
+    def numbers(self, column: str) -> pd.Series:
+        """Return a column as floats, NaN for empty cells; a text that is no number is refused."""
+        self.check_columns(column)
+        cells = self.rows[column]
+        values = pd.to_numeric(cells, errors="coerce").astype(float)
+        wrong = ~np.isfinite(values) & ~_is_empty(cells)
+        if wrong.any():
+            row = int(wrong.argmax())
+            value = quoted(cells.iloc[row])
+            raise BadInput(f"{self.place(row, column)}: {value} is not a number like 0.25")
+        return values
+
+    def filled_numbers(self, column: str, least: float = -np.inf) -> pd.Series:
+        """Return a column as floats, none of them empty or below `least`."""
+        values = self.numbers(column)
+        self.check_filled(column)
+        low = values < least
+        if low.any():
+            row = int(low.argmax())
+            raise BadInput(f"{self.place(row, column)}: {values[row]:g} is below {least:g}")
+        return values
+
+    def scores(self) -> pd.Series:
+        """Return the scores: the column `score`, or `estimate` in the result of a statistic.
+
+        A score is NaN if a `note` says why it is undefined; an empty cell without one is refused.
+        """
+        column = "estimate" if "estimate" in self.rows and "score" not in self.rows else "score"
+        values = self.numbers(column)
+        missing = values.isna() & (self.notes() == "")
+        if missing.any():
+            place = self.place(int(missing.argmax()), column)
+            raise BadInput(f"{place}: is empty; give a number, or say in `note` why there is none")
+        return values
+
+    def notes(self) -> pd.Series:
+        """Return the column `note`; empty texts without it."""
+        notes = self.rows.get("note", pd.Series("", self.rows.index))
+        return notes.fillna("").astype(str)
+
+    def groups(self, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.Index]]:
+        """Yield the values of `by` and the rows of each group; without `by`, all rows together."""
+        self.check_filled(*by)
+        if not by:
+            yield (), self.rows.index
+            return
+        for keys, part in self.rows.groupby(list(by), sort=False, observed=True):
+            yield keys if isinstance(keys, tuple) else (keys,), part.index
+
+    def single_rows(self, columns: Sequence[str]) -> "Table":
+        """Return the table without averages: rows with `all` beside rows with other values."""
+        kept = pd.Series(True, self.rows.index)
+        for column in columns:
+            averages = self.rows[column] == ALL
+            if not averages.all():
+                kept &= ~averages
+        rows = self.rows[kept]
+        return Table(rows.set_axis([self._labels[k] for k in rows.index]), self.name)
+
+
+def as_list(columns: str | Sequence[str] | None) -> list[str]:
+    """Return the names of columns that a caller gave as one name, several, or none."""
+    if columns is None:
+        return []
+    return [columns] if isinstance(columns, str) else list(columns)
+
+
+def _is_empty(cells: pd.Series) -> pd.Series:
+    if pd.api.types.is_numeric_dtype(cells):
+        return cells.isna()
+    return cells.isna() | (cells.astype(str).str.strip() == "")

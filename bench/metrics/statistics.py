@@ -1,0 +1,564 @@
+"""Statistics of frames: shares, differences, trends, ranks, correlations and agreement.
+
+Each function takes a frame, or the CSV file that holds one, and returns a frame with the same names
+of columns: `estimate`, `ci_low`, `ci_high` (a 95 % interval), `n`, `p`, `p_adjusted`, and `note`,
+which says why a number is undefined. Frames are of two kinds:
+
+- Outcomes, a row per scored unit, as `bench.outcomes` returns them: `share` and `compare`.
+- Scores, a row per model and measure (`model`, `category`, `task`, `metric`, `score`), as
+  `bench.score` and `share` return them, or as you have them from elsewhere: `trend`, `friedman` and
+  `correlate`.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bench.core.errors import BadInput
+from bench.metrics import friedman as ranking
+from bench.metrics.bootstrap import Limits, Statistic, Totals, estimate, resample
+from bench.metrics.correlation import COEFFICIENTS, correlations
+from bench.metrics.frames import Frame, Table, as_list
+from bench.metrics.significance import Comparison, compare_totals, holm, undefined
+from bench.metrics.table import ALL, join_notes
+from bench.metrics.trend import slope_test
+
+# The columns that name a question, or a score.
+KEYS = ("model", "benchmark", "category", "task", "metric", "item_id", "request", "repeat")
+INTERVAL = ["estimate", "ci_low", "ci_high"]
+
+
+def share(
+    frame: Frame,
+    column: str,
+    of: str | None = None,
+    by: str | Sequence[str] | None = None,
+    cluster: str | None = "cluster",
+    stratum: str | None = "stratum",
+    *,
+    mean_over: str | None = None,
+    limits: Limits | None = None,
+    crossed: str = "crossed",
+) -> pd.DataFrame:
+    """Compute the sum of a column divided by the sum of another, with a 95 % interval.
+
+    The interval is made as in the score tables: clusters, such as scenes, are resampled with all
+    their rows, within strata.
+
+    Args:
+        frame: outcomes, or any frame with these columns.
+        column: the numbers to add up, such as `stereotyped`. A row without one does not count.
+        of: the column to divide by, such as `answered`. Default: the number of rows.
+        by: the columns that name a group, such as `["model", "category"]`. Default: one group.
+        cluster: the column that says which rows were sampled together; None if each row was by
+            itself.
+        stratum: the column that says from which part of the data a cluster is; None for one part.
+        mean_over: a column such as `category`: the estimate is then the unweighted mean of the
+            shares of its values, as benchmarks average over categories.
+        limits: the ends of the scale. Default: 0 and 1 if no row exceeds them, else none.
+        crossed: the column of a second thing that was sampled across the clusters, such as
+            NLI-CoAL's sentences; if the frame has no such column, the clusters are all.
+
+    Returns:
+        The columns of `by`, `estimate`, `ci_low`, `ci_high`, `n` (the sum of `of`), and `note`.
+
+    Raises:
+        BadInput: a column that is not there, a text that is no number, or a divisor below 0.
+
+    Examples:
+        >>> import pandas as pd
+        >>> replies = pd.DataFrame({
+        ...     "model": ["a"] * 6 + ["b"] * 6,
+        ...     "scene": [1, 1, 2, 2, 3, 3] * 2,
+        ...     "stereotyped": [1, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0],
+        ... })
+        >>> table = share(replies, "stereotyped", by="model", cluster="scene", stratum=None)
+        >>> table.drop(columns="note").round(2)
+          model  estimate  ci_low  ci_high  n
+        0     a      0.50    0.04     0.96  6
+        1     b      0.17    0.01     0.85  6
+    """
+    table, groups = Table(frame), as_list(by)
+    units = _units(table, column, of, cluster, stratum, mean_over, crossed)
+    limits = limits or _limits(units)
+    rows = []
+    for keys, index in table.groups(groups):
+        part = units.loc[index]
+        totals = _resampled(part, ["top", "bottom"])
+        value = estimate(totals, _mean_ratio(totals, [1]), limits, "bottom")
+        reason = _without_value(part, column)
+        if math.isnan(value.value):
+            reason = join_notes("undefined: the divisor is 0", reason)
+        elif math.isnan(value.low):
+            reason = join_notes("no interval: too few clusters, or all alike", reason)
+        rows.append((*keys, *value, round(part.bottom.sum()), reason))
+    return pd.DataFrame(rows, columns=[*groups, *INTERVAL, "n", "note"])
+
+
+def compare(
+    frame: Frame,
+    column: str,
+    of: str | None = None,
+    between: str = "model",
+    by: str | Sequence[str] | None = None,
+    cluster: str | None = "cluster",
+    stratum: str | None = "stratum",
+    *,
+    mean_over: str | None = None,
+    limits: Limits | None = None,
+    crossed: str = "crossed",
+) -> pd.DataFrame:
+    """Compare a share between each two models, on the items that both have.
+
+    The test is paired: both models' rows of a cluster are resampled together.
+
+    Args:
+        between: the column that names the two sides: `model`, or `prompts` for example.
+        by: the columns that name a group; pairs are of rows of one group.
+        frame, column, of, cluster, stratum, mean_over, limits, crossed: as in `share`.
+
+    Returns:
+        The columns of `by`, `first` and `second` (two values of `between`), `estimate` (the share
+        of the first less the share of the second) with `ci_low` and `ci_high`, `p` (for no
+        difference, two-sided), `p_adjusted` (for all rows, by Holm's method), `detectable` (the
+        difference that such data show in four of five samples), `n` (items that both have),
+        `clusters` and `note`.
+
+    Raises:
+        BadInput: as in `share`, an item that a model has twice, or fewer than two models.
+
+    Examples:
+        >>> import pandas as pd
+        >>> replies = pd.DataFrame({
+        ...     "model": ["a"] * 8 + ["b"] * 8,
+        ...     "item_id": list("12345678") * 2,
+        ...     "stereotyped": [1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0],
+        ... })
+        >>> test = compare(replies, "stereotyped", cluster=None, stratum=None)
+        >>> test[["first", "second", "estimate", "ci_low", "ci_high", "p_adjusted", "n"]].round(2)
+          first second  estimate  ci_low  ci_high  p_adjusted  n
+        0     a      b      0.62     0.2     1.05        0.01  8
+    """
+    table, groups = Table(frame), as_list(by)
+    units = _units(table, column, of, cluster, stratum, mean_over, crossed)
+    table.check_filled(between)
+    names = [name for name in KEYS if name in table.rows and name != between]
+    if not names:
+        raise BadInput(
+            f"{table.name}: has none of the columns {', '.join(KEYS)}, by which rows are paired; "
+            "give the items a column `item_id`"
+        )
+    keys = list(dict.fromkeys([*groups, *names]))
+    table.check_unique([between, *keys], "name in by=[...] the column in which these rows differ")
+    if table.rows[between].nunique() < 2:
+        raise BadInput(
+            f"{table.name}, column `{between}`: holds {table.rows[between].iloc[0]!r} alone; "
+            "two are needed to compare them"
+        )
+    units["item"] = table.rows.groupby(keys, sort=False, dropna=False).ngroup()
+    units["side"] = table.rows[between]
+    length = float(np.ptp(limits or _limits(units) or (math.nan, math.nan)))
+    rows = []
+    for values, index in table.groups(groups):
+        part = units.loc[index]
+        for first, second in combinations(part.side.unique(), 2):
+            tested, n, reason = _compare_pair(part, first, second, column, length)
+            numbers = (*tested[:4], tested.detectable, n, tested.units)
+            rows.append((*values, first, second, *numbers, join_notes(tested.note, reason)))
+    columns = [*groups, "first", "second", *INTERVAL, "p", "detectable", "n", "clusters", "note"]
+    return _with_holm(pd.DataFrame(rows, columns=columns))
+
+
+def _compare_pair(
+    units: pd.DataFrame, first: object, second: object, column: str, length: float
+) -> tuple[Comparison, int, str]:
+    """Compare two sides on their common items: the test, the number of items, and a note."""
+    sides = [units[units.side == name].set_index("item") for name in (first, second)]
+    second_sums = sides[1][["top", "bottom", "missing"]].add_suffix("_second")
+    both = sides[0].join(second_sums, how="inner")
+    if both.empty:
+        return undefined("no item in common"), 0, ""
+    # A unit without a value of one of the two does not count for the other.
+    both["missing"] |= both.missing_second
+    sums = ["top", "bottom", "top_second", "bottom_second"]
+    both.loc[both.missing, sums] = 0.0
+    totals = _resampled(both, sums)
+    statistic = _mean_ratio(totals, [1, 3])
+    sizes = ("bottom", "bottom_second")
+    tested = compare_totals(totals, lambda _strata: statistic, length, sizes)
+    return tested, len(both), _without_value(both, column)
+
+
+def trend(
+    scores: Frame,
+    x: str = "billions",
+    by: str | Sequence[str] | None = None,
+    *,
+    per_doubling: bool = True,
+) -> pd.DataFrame:
+    """Fit a line to the scores of models: how a score changes with each doubling of their size.
+
+    The models are the sample: the slope is tested by how far they lie from the line, with n - 2
+    degrees of freedom. Two models always lie on a line, so they make no trend.
+
+    Args:
+        scores: a row per model: `score` (or `estimate`) and `x`.
+        x: the column of the size, such as billions of parameters.
+        by: the columns that name a score, such as `["category", "task", "metric"]`, or a series of
+            models. Default: all rows are of one score.
+        per_doubling: whether the slope is over the base 2 logarithm of `x`; else over `x` itself.
+
+    Returns:
+        The columns of `by`, `estimate` (the slope) with `ci_low` and `ci_high`, `p`, `p_adjusted`
+        (for all rows, by Holm's method), `detectable` (the slope that such data show in four of
+        five samples), `n` (models) and `note`.
+
+    Raises:
+        BadInput: a column that is not there, a size or score that is no number or is empty without
+            a note, a size that has no logarithm, or a model twice.
+
+    Examples:
+        >>> import pandas as pd
+        >>> figure_7 = pd.DataFrame({  # scenario selection of Qwen2.5 in the McBE paper
+        ...     "model": ["0.5B", "1.5B", "7B", "32B"],
+        ...     "billions": [0.5, 1.5, 7, 32],
+        ...     "score": [87.69, 80.49, 77.82, 77.11],
+        ... })
+        >>> trend(figure_7)[["estimate", "ci_low", "ci_high", "p", "n"]].round(3)
+           estimate  ci_low  ci_high      p  n
+        0     -1.64  -4.218    0.938  0.112  4
+    """
+    table, groups = Table(scores, "scores"), as_list(by)
+    values, sizes = table.scores(), table.filled_numbers(x)
+    if per_doubling and (sizes <= 0).any():
+        row = int((sizes <= 0).argmax())
+        raise BadInput(
+            f"{table.place(row, x)}: {sizes[row]:g} has no logarithm; give sizes above 0, or "
+            "per_doubling=False"
+        )
+    if "model" in table.rows:
+        table.check_unique(
+            [*groups, "model"],
+            "name in by=[...] the columns in which these rows differ, such as task and metric",
+        )
+    rows = []
+    for keys, index in table.groups(groups):
+        known = index[values[index].notna()]
+        at = np.log2(sizes[known]) if per_doubling else sizes[known]
+        tested = undefined(f"fewer than two values of {x}")
+        if len(known) and np.ptp(at) > 0:
+            tested = slope_test(at.to_numpy(), values[known].to_numpy())
+        missing = len(index) - len(known)
+        lost = f"{missing} of {len(index)} models without a score are left out" if missing else ""
+        numbers = (*tested[:4], tested.detectable, len(known))
+        rows.append((*keys, *numbers, join_notes(tested.note, lost)))
+    columns = [*groups, *INTERVAL, "p", "detectable", "n", "note"]
+    return _with_holm(pd.DataFrame(rows, columns=columns))
+
+
+class FriedmanTables(NamedTuple):
+    """The three tables of Friedman's test.
+
+    Attributes:
+        test: Friedman's Q, Iman and Davenport's F and Kendall's W: columns `test`, `estimate`,
+            `df`, `p`, `models`, `n` (blocks), `note`.
+        ranks: the mean rank of each model: `model`, `estimate`, `ci_low`, `ci_high`, `first_in`
+            and `last_in` (blocks in which no other is lower, or higher), `n` (blocks).
+        pairs: each pair of models by Nemenyi's test: `first`, `second`, `estimate` (the difference
+            of their mean ranks), `ci_low`, `ci_high`, `p_adjusted` (Nemenyi's, which is for all
+            pairs at once), `p_conover` and `p_wilcoxon` (adjusted by Holm's method), `n`, `note`.
+    """
+
+    test: pd.DataFrame
+    ranks: pd.DataFrame
+    pairs: pd.DataFrame
+
+
+def friedman(
+    scores: Frame,
+    blocks: str | Sequence[str] = "category",
+    treatments: str = "model",
+    *,
+    ascending: bool = True,
+) -> FriedmanTables:
+    """Test whether models differ in rank over blocks, such as categories, and which pairs do.
+
+    Blocks that lack a score of a model are left out, and named in `note`. Averages (rows with `all`
+    beside other values in a column of `blocks`) are no blocks.
+
+    Args:
+        scores: a row per model and block: `score` (or `estimate`).
+        blocks: the columns that name a block, such as `["category", "task"]`.
+        treatments: the column that names the ranked models.
+        ascending: whether rank 1 is for the lowest score.
+
+    Raises:
+        BadInput: a column that is not there, a score that is no number or is empty without a note,
+            a model twice in a block, or no block that all models have.
+
+    Examples:
+        >>> import pandas as pd
+        >>> scores = pd.DataFrame({
+        ...     "model": ["a", "b", "c"] * 4,
+        ...     "category": ["age"] * 3 + ["race"] * 3 + ["region"] * 3 + ["religion"] * 3,
+        ...     "score": [0.1, 0.2, 0.5, 0.2, 0.3, 0.4, 0.1, 0.4, 0.3, 0.2, 0.3, 0.6],
+        ... })
+        >>> test, ranks, pairs = friedman(scores, blocks="category")
+        >>> test[["test", "estimate", "p", "n"]].round(3).head(1)
+                   test  estimate      p  n
+        0  Friedman's Q       6.5  0.039  4
+        >>> pairs[["first", "second", "estimate", "p_adjusted"]].round(3)
+          first second  estimate  p_adjusted
+        0     a      b     -1.25       0.181
+        1     a      c     -1.75       0.036
+        2     b      c     -0.50       0.759
+    """
+    columns = as_list(blocks)
+    table = Table(scores, "scores")
+    table.check_filled(*columns, treatments)
+    table.check_unique(
+        [*columns, treatments],
+        "name in blocks=[...] the column in which these rows differ, or keep one metric",
+    )
+    table = table.single_rows(columns)
+    texts = table.rows[[*columns, treatments]].astype(str)
+    rows = pd.DataFrame(
+        {
+            "block": texts[columns].agg(", ".join, axis=1),
+            "model": texts[treatments],
+            "score": table.scores(),
+            "note": table.notes(),
+        }
+    )
+    wide, left_out = ranking.complete_blocks(rows, list(rows.model.unique()))
+    if wide.empty:
+        raise BadInput(f"{table.name}: {ranking.no_blocks(' x '.join(columns), left_out)}")
+    ranks = ranking.ranked(wide if ascending else -wide)
+    complete = ranking.Blocks(" x ".join(columns), wide, ranks, left_out, [])
+    lost = "; ".join(
+        f"{row.what} {row.name} left out ({row.lacking}: {row.why})"
+        for row in left_out.itertuples(index=False)
+    )
+    test = ranking.as_table(ranking.test(complete))
+    test = test.rename(columns={"statistic": "estimate", "blocks": "n"})
+    test["note"] = [join_notes(note, lost) for note in test.note]
+    means = ranking.mean_ranks(complete)
+    pairs = ranking.pairs(complete)
+    return FriedmanTables(
+        test,
+        means.rename(columns={"mean_rank": "estimate", "blocks": "n"}),
+        pairs.rename(
+            columns={"rank_difference": "estimate", "p_nemenyi": "p_adjusted", "blocks": "n"}
+        ),
+    )
+
+
+def correlate(
+    a: Frame,
+    b: Frame,
+    by: str | Sequence[str] | None = None,
+    on: str | Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Correlate two frames of scores: Pearson's, Spearman's and Kendall's coefficients.
+
+    Averages (rows with `all` beside other values) are left out.
+
+    Args:
+        a, b: frames of scores, such as those under two prompt sets.
+        by: the columns that name a group, such as `task`. Default: one group.
+        on: the columns by which rows are paired. Default: all of `model`, `benchmark`, `category`,
+            `task`, `metric`, `item_id`, `request` and `repeat` that both frames have.
+
+    Returns:
+        The columns of `by`, `coefficient`, `estimate`, `ci_low` and `ci_high` (Pearson's, by
+        Fisher's z), `p` (two-sided), `p_adjusted` (for the other groups, by Holm's method), `n`
+        (points) and `note`.
+
+    Raises:
+        BadInput: a column that is not there, a score that is no number or is empty without a note,
+            rows that are alike in all columns of `on`, or no pair of rows.
+
+    Examples:
+        >>> import pandas as pd
+        >>> first = pd.DataFrame({"model": list("abcde"), "score": [0.1, 0.2, 0.4, 0.5, 0.9]})
+        >>> second = pd.DataFrame({"model": list("abcde"), "score": [0.2, 0.1, 0.4, 0.6, 0.8]})
+        >>> correlate(first, second)[["coefficient", "estimate", "p", "n"]].round(3)
+          coefficient  estimate      p  n
+        0     pearson     0.947  0.014  5
+        1    spearman     0.900  0.037  5
+        2     kendall     0.800  0.083  5
+    """
+    tables, groups = (Table(a, "first frame"), Table(b, "second frame")), as_list(by)
+    common = [name for name in KEYS if all(name in table.rows for table in tables)]
+    keys = list(dict.fromkeys([*groups, *(as_list(on) or common)]))
+    if not keys:
+        raise BadInput(
+            f"{tables[0].name} and {tables[1].name}: have none of the columns {', '.join(KEYS)} "
+            "in common; name others in on=[...]"
+        )
+    sides = []
+    for table in tables:
+        table.check_filled(*keys)
+        table.check_unique(keys, "name in on=[...] the column in which these rows differ")
+        single = table.single_rows(keys)
+        sides.append(single.rows[keys].astype(str).assign(score=single.scores()))
+    both = sides[0].merge(sides[1], on=keys, suffixes=("_a", "_b"))
+    if both.empty:
+        raise BadInput(
+            f"{tables[0].name} and {tables[1].name}: no two rows have the same {', '.join(keys)}; "
+            "name fewer columns in on=[...]"
+        )
+    alone = len(sides[0]) + len(sides[1]) - 2 * len(both)
+    lost = f"{alone} rows without a partner are left out" if alone else ""
+    rows = []
+    for values, index in Table(both).groups(groups):
+        part = both.loc[index]
+        names = ("the first score", "the second score")
+        for result in correlations(part.score_a.to_numpy(), part.score_b.to_numpy(), names):
+            rows.append((*values, *result[:-1], join_notes(result.reason, lost)))
+    columns = [*groups, "coefficient", *INTERVAL, "p", "n", "note"]
+    results = pd.DataFrame(rows, columns=columns)
+    results.insert(list(results).index("p") + 1, "p_adjusted", np.nan)
+    for name in COEFFICIENTS:
+        own = results.coefficient == name
+        results.loc[own, "p_adjusted"] = holm(results.p[own].to_numpy(float))
+    return results
+
+
+def agreement(
+    ratings: Frame, by: str | Sequence[str] | None = None, measurement: str = "nominal"
+) -> pd.DataFrame:
+    """Compute how far raters agree beyond chance: Krippendorff's alpha, and kappa.
+
+    Kappa is Cohen's for two raters and Fleiss' for more. It needs a rating of every item by every
+    rater, and takes ratings for categories; alpha takes items with two ratings or more.
+
+    Args:
+        ratings: a row per rating: `item_id`, `rater` and `rating`; an empty rating is missing. With
+            a column `cluster`, kappa's interval resamples clusters of items.
+        by: the columns that name a group, such as `category`. Default: one group.
+        measurement: of alpha: `nominal`, `ordinal` or `interval`.
+
+    Returns:
+        The columns of `by`, `coefficient`, `estimate`, `ci_low`, `ci_high`, `n` (items), `raters`
+        and `note`.
+
+    Raises:
+        BadInput: a column that is not there, fewer than two raters, an item that a rater has rated
+            twice, an unknown measurement, or a rating that is no number if the measurement
+            needs numbers.
+
+    Examples:
+        >>> import pandas as pd
+        >>> ratings = pd.DataFrame({
+        ...     "item_id": [1, 2, 3, 4, 5, 6] * 2,
+        ...     "rater": ["Ann"] * 6 + ["Bo"] * 6,
+        ...     "rating": ["yes", "yes", "no", "no", "yes", "no"]
+        ...     + ["yes", "no", "no", "no", "yes", "no"],
+        ... })
+        >>> agreement(ratings)[["coefficient", "estimate", "n", "raters"]].round(2)
+                   coefficient  estimate  n  raters
+        0  Krippendorff, nominal      0.69  6       2
+        1                  Cohen      0.67  6       2
+    """
+    # statsmodels is slow to load.
+    from bench.metrics.agreement import check_raters, kappa_of
+    from bench.metrics.alpha import krippendorff_alpha
+
+    table, groups = Table(ratings, "ratings"), as_list(by)
+    table.check_filled("item_id", "rater")
+    table.check_columns("rating")
+    rows: list[tuple[Any, ...]] = []
+    for keys, index in table.groups(groups):
+        part = table.rows.loc[index]
+        check_raters(part)
+        alpha = krippendorff_alpha(part, measurement)  # type: ignore[arg-type]  # it checks
+        rows.append((*keys, f"Krippendorff, {measurement}", *alpha[:5], alpha.note))
+        raters, items = part.rater.nunique(), part.item_id.nunique()
+        given = part[part.rating.notna() & (part.rating != "")]
+        name = "Cohen" if raters == 2 else "Fleiss"
+        if len(given) < raters * items:
+            gap = "kappa needs a rating of every item by every rater"
+            rows.append((*keys, name, *[math.nan] * 3, items, raters, gap))
+        else:
+            rows.append((*keys, name, *kappa_of(part)))
+    columns = [*groups, "coefficient", *INTERVAL, "n", "raters", "note"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _units(
+    table: Table,
+    column: str,
+    of: str | None,
+    cluster: str | None,
+    stratum: str | None,
+    mean_over: str | None,
+    crossed: str,
+) -> pd.DataFrame:
+    """Return the sums and units of each row of a frame.
+
+    Returns:
+        `top` and `bottom`, the numbers to add up and divide; whether the row has none (`missing`,
+        both are then 0); the `stratum` and `cluster`; the `part` that has a share of its own; and,
+        if there is a second thing that was sampled, `crossed`, and `within`, its stratum.
+    """
+    for name, value in (("cluster", cluster), ("stratum", stratum)):
+        if value and value not in table.rows:
+            have = ", ".join(map(str, table.rows.columns))
+            raise BadInput(
+                f"{table.name}: has no column `{value}`; it has {have}; give the column in "
+                f"{name}=, or {name}=None if there is none"
+            )
+    table.check_filled(*filter(None, [cluster, stratum, mean_over]))
+    top = table.numbers(column)
+    bottom = table.filled_numbers(of, least=0) if of else pd.Series(1.0, table.rows.index)
+    missing = top.isna()
+    units = pd.DataFrame({"top": top.fillna(0.0), "bottom": bottom.where(~missing, 0.0)})
+    units["missing"] = missing & (bottom > 0)
+    units["cluster"] = table.rows[cluster] if cluster else table.rows.index
+    units["stratum"] = table.rows[stratum] if stratum else ALL
+    units["part"] = table.rows[mean_over] if mean_over else ALL
+    if crossed in table.rows:
+        units["crossed"] = table.rows[crossed]
+        units["within"] = table.rows.get("category", ALL)
+    return units
+
+
+def _limits(units: pd.DataFrame) -> Limits | None:
+    """Return 0 and 1 if every row has a share within these, else nothing."""
+    return (0, 1) if ((units.top >= 0) & (units.top <= units.bottom)).all() else None
+
+
+def _resampled(units: pd.DataFrame, sums: list[str]) -> Totals:
+    """Sum columns by part, as observed and resampled."""
+    has_crossed = "crossed" in units and bool(units.crossed.notna().all())
+    crossed = ("within", "crossed") if has_crossed else None
+    return resample(units, "stratum", "cluster", sums, part="part", crossed=crossed)
+
+
+def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> Statistic:
+    """Return the mean over parts of the first sum divided by the second.
+
+    Args:
+        bottoms: the sums without which a part is left out, because it has no share.
+    """
+    kept = np.flatnonzero((totals.observed[0][:, list(bottoms)] > 0).all(1))
+    if not len(kept):
+        return lambda sums: np.full(len(sums), np.nan)
+    return lambda sums: (sums[:, kept, 0] / sums[:, kept, 1]).mean(1)
+
+
+def _without_value(units: pd.DataFrame, column: str) -> str:
+    """Say how many rows do not count because they have no value."""
+    n = int(units.missing.sum())
+    return f"{n} of {len(units)} rows have no `{column}` and are left out" if n else ""
+
+
+def _with_holm(results: pd.DataFrame) -> pd.DataFrame:
+    """Add `p_adjusted` after `p`, for all rows together."""
+    results.insert(list(results).index("p") + 1, "p_adjusted", holm(results.p.to_numpy(float)))
+    return results

@@ -1,0 +1,90 @@
+"""The replies and outcomes of several runs, each in one frame: where statistics begin."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from bench.benchmarks import module
+from bench.core.errors import BadInput
+from bench.run.results import Run, check_preset, labels, open_runs
+
+
+def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame:
+    """List the outcomes of some runs: a row per scored unit, with columns of numbers.
+
+    A unit is a reply in CBBQ and NLI-CoAL, an instance and a task in McBE. Fields of the items are
+    a merge away: `outcomes.merge(run.items[["item_id", "topic"]])`.
+
+    Args:
+        runs: runs, their folders, or patterns of folders, such as `reports/runs/*/cbbq-*`.
+        preset: `robust`, `official` or `paper`; default: each run's own.
+
+    Returns:
+        `model`, `benchmark`, `prompts` (the name of the prompt set), `run` (its folder),
+        `category`, `task`, `item_id`, `repeat`, `cluster` and `stratum` (intervals resample
+        clusters within strata), and the numbers of the benchmark: see `docs/statistics.md`, or
+        `help(bench.metrics.cbbq.outcomes)` and the same of `nli_coal` and `mcbe`.
+
+    Raises:
+        BadInput: a folder or pattern without a run, an unknown preset, or a benchmark of another
+            package without outcomes.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> outcomes = bench.outcomes(run)
+        >>> outcomes.groupby("task")[["stereotyped", "correct", "says_unknown"]].mean().round(2)
+                      stereotyped  correct  says_unknown
+        task
+        ambiguous            0.72     0.28          0.28
+        disambiguous         0.70     0.30          0.00
+    """
+    opened = open_runs(runs)
+    parts = []
+    for run, name in zip(opened, labels(opened), strict=True):
+        metrics, own = module("metrics", run.benchmark), preset or str(run.about["preset"])
+        check_preset(own)
+        if not hasattr(metrics, "outcomes"):
+            raise BadInput(
+                f"{run.folder}: the benchmark {run.benchmark} lists no outcomes; add a function "
+                "`outcomes` to its metrics, see bench.metrics.Metrics"
+            )
+        part = metrics.outcomes(run.replies, run.items, own)
+        parts.append(_with_run(part, run, name))
+    return pd.concat(parts, ignore_index=True)
+
+
+def answers(*runs: Run | str | Path) -> pd.DataFrame:
+    """List the replies of some runs: prompt, response, the parsed answer, and its verdict.
+
+    Args:
+        runs: as in `outcomes`.
+
+    Returns:
+        `model`, `benchmark`, `prompts`, `run`, and the columns of `Run.answers`.
+
+    Raises:
+        BadInput: a folder or pattern without a run.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> bench.answers(run).verdict.value_counts().to_dict()
+        {'stereotyped': 199, 'right': 81}
+    """
+    opened = open_runs(runs)
+    names: Sequence[str] = labels(opened)
+    parts = [_with_run(run.answers(), run, name) for run, name in zip(opened, names, strict=True)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _with_run(table: pd.DataFrame, run: Run, name: str) -> pd.DataFrame:
+    """Put the columns that name the run before the others."""
+    about = {
+        "model": name,
+        "benchmark": run.benchmark,
+        "prompts": str(run.about["asked"]["prompts"]),
+        "run": str(run.folder),
+    }
+    return pd.concat([pd.DataFrame(about, index=table.index), table], axis=1)

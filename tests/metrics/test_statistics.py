@@ -1,0 +1,213 @@
+"""Statistics of frames: equal to SciPy's and to printed numbers, and a sentence for bad input."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import bench
+from bench.analyses.published import published
+from bench.metrics.significance import difference, holm
+
+RNG = np.random.default_rng(0)
+CATEGORIES = [f"c{k:02d}" for k in range(12)]
+MODELS = [f"m{k:02d}" for k in range(11)]
+TASKS = ["pc", "sc", "ss", "ba", "bs"]
+GRID = pd.MultiIndex.from_product(
+    [MODELS, CATEGORIES, TASKS], names=["model", "category", "task"]
+).to_frame(index=False)
+SCORES = GRID.assign(metric="score", score=RNG.normal(50, 10, len(GRID)).round(2))
+PAIRED = pd.DataFrame(
+    {
+        "model": ["a"] * 40 + ["b"] * 40,
+        "item_id": [*range(40)] * 2,
+        "scene": [k // 4 for k in range(40)] * 2,
+        "chosen": RNG.integers(0, 2, 80),
+    }
+)
+
+
+@pytest.mark.parametrize("blocks", ["category", "task", ["category", "task"]])
+def test_friedman_s_statistic_is_scipy_s(blocks: Any) -> None:
+    columns = [blocks] if isinstance(blocks, str) else blocks
+    means = SCORES.groupby(["model", *columns]).score.mean().reset_index()
+    wide = means.pivot_table(index=columns, columns="model", values="score")
+    test, ranks, pairs = bench.friedman(means, blocks=blocks)
+    expected = stats.friedmanchisquare(*wide.to_numpy().T)
+    assert tuple(test.loc[0, ["estimate", "p"]]) == pytest.approx(tuple(expected))
+    assert (test.n == len(wide)).all()
+    assert list(ranks.sort_values("model").estimate) == pytest.approx(
+        list(wide.rank(axis=1).mean())
+    )
+    assert len(pairs) == 55
+
+
+def test_the_lowest_rank_can_be_for_the_highest_score() -> None:
+    up = bench.friedman(SCORES, blocks=["category", "task"])
+    down = bench.friedman(SCORES, blocks=["category", "task"], ascending=False)
+    assert up.test.estimate[0] == pytest.approx(down.test.estimate[0])
+    assert up.ranks.model.iloc[0] == down.ranks.model.iloc[-1]
+
+
+def test_blocks_that_lack_a_score_are_named_and_averages_are_no_blocks() -> None:
+    one = SCORES[(SCORES.task == "ss") & SCORES.model.isin(MODELS[:3])]
+    rows = one[(one.model != "m00") | (one.category != "c00")]
+    average = pd.DataFrame({"model": MODELS[:3], "category": "all", "task": "ss", "score": 1.0})
+    test = bench.friedman(pd.concat([rows, average]), blocks="category").test
+    assert test.n[0] == 11
+    assert "block c00 left out (m00: not asked)" in test.note[0]
+
+
+def test_table_12_of_mcbe_comes_out_to_the_printed_digits(tmp_path: Path) -> None:
+    printed = published("mcbe")
+    printed = printed[printed.source.str.endswith("Table 12")]
+    names = ["model", "category", "task", "metric", "score"]
+    paths = []
+    for k, (_setting, part) in enumerate(printed.groupby("setting", sort=False)):
+        paths.append(tmp_path / f"{k}.csv")
+        part[names].to_csv(paths[-1], index=False)
+    table = bench.correlate(*paths, by="task").set_index(["task", "coefficient"])
+    for key, value, p in (
+        (("sc", "spearman"), "1.000", "0.00e+00"),
+        (("sc", "pearson"), "0.999", "2.63e-10"),
+        (("bs", "spearman"), "0.967", "2.16e-05"),
+        (("bs", "pearson"), "0.999", "2.76e-11"),
+    ):
+        row = table.loc[key]
+        assert (f"{row.estimate:.3f}", f"{row.p:.2e}", row.n) == (value, p, 9)
+    pearson = table.xs("pearson", level="coefficient")
+    assert list(pearson.p_adjusted) == pytest.approx(list(holm(pearson.p)))
+
+
+def test_the_trend_of_figure_7_is_that_of_the_published_sizes() -> None:
+    sizes = published("mcbe").query("task == 'ss' and billions.notna()")
+    (row,) = bench.trend(sizes, by=["category", "task", "metric"]).to_dict("records")
+    fit = stats.linregress(np.log2([0.5, 1.5, 7, 32]), [87.69, 80.49, 77.82, 77.11])
+    arm = stats.t.ppf(0.975, 2) * fit.stderr
+    assert (row["estimate"], row["ci_low"], row["ci_high"], row["p"], row["n"]) == pytest.approx(
+        (fit.slope, fit.slope - arm, fit.slope + arm, fit.pvalue, 4)
+    )
+    (straight,) = bench.trend(sizes, per_doubling=False).estimate
+    assert straight == pytest.approx(stats.linregress(sizes.billions, sizes.score).slope)
+
+
+def test_models_without_a_score_are_left_out_of_a_trend_and_counted() -> None:
+    rows = pd.DataFrame(
+        {"model": list("abcd"), "billions": [1, 2, 4, 8], "score": [1, 2, np.nan, 4]}
+    )
+    rows["note"] = ["", "", "no answer could be read", ""]
+    (row,) = bench.trend(rows).to_dict("records")
+    assert (row["n"], row["note"]) == (3, "1 of 4 models without a score are left out")
+    assert row["estimate"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("cluster", ["scene", None])
+def test_a_comparison_is_the_paired_test_of_the_same_scores(cluster: str | None) -> None:
+    (row,) = bench.compare(PAIRED, "chosen", cluster=cluster, stratum=None).to_dict("records")
+    first, second = (part.chosen.to_numpy() for _, part in PAIRED.groupby("model"))
+    units = list(PAIRED.scene[:40]) if cluster else None
+    expected = difference(first, second, units, length=1)
+    names = ["estimate", "ci_low", "ci_high", "p", "clusters", "detectable"]
+    assert [row[name] for name in names] == pytest.approx(list(expected[:6]), abs=1e-12)
+
+
+def test_items_that_one_model_lacks_are_left_out_and_p_is_adjusted() -> None:
+    three = pd.concat([PAIRED, PAIRED[:40].assign(model="c", chosen=1)[:30]])
+    table = bench.compare(three, "chosen", cluster="scene", stratum=None)
+    assert list(table["first"] + table.second) == ["ab", "ac", "bc"]
+    assert list(table.n) == [40, 30, 30]
+    assert list(table.p_adjusted) == pytest.approx(list(holm(table.p)))
+
+
+def test_agreement_takes_missing_ratings_for_alpha_and_says_so_for_kappa() -> None:
+    ratings = pd.DataFrame(
+        {
+            "item_id": [*range(8)] * 2,
+            "rater": ["Ann"] * 8 + ["Bo"] * 8,
+            "rating": [1, 2, 3, 3, 2, 1, 4, 1, 1, 2, 3, 3, 2, 2, 4, 1],
+            "category": (["age"] * 4 + ["race"] * 4) * 2,
+        }
+    )
+    table = bench.agreement(ratings, by="category", measurement="interval")
+    assert list(table.category) == ["age", "age", "race", "race"]
+    assert list(table.estimate[:2]) == [1, 1]
+    table = bench.agreement(ratings.assign(rating=ratings.rating.where(ratings.index != 0)))
+    assert table.estimate.notna().tolist() == [True, False]
+    assert table.note[1] == "kappa needs a rating of every item by every rater"
+
+
+PLAIN = SCORES[SCORES.task == "ss"].assign(billions=7.0)
+
+
+def changed(column: str, value: Any) -> pd.DataFrame:
+    """Return the plain scores with another value in the second row."""
+    table = PLAIN.astype({column: object})
+    table.iloc[1, list(table).index(column)] = value
+    return table
+
+
+@pytest.mark.parametrize("suffix", ["frame", "csv"])
+@pytest.mark.parametrize(
+    ("table", "function", "options", "messages"),
+    [
+        (PLAIN.drop(columns="score"), "friedman", {}, ["column 'score' is unknown"]),
+        (PLAIN, "trend", {"x": "bilions"}, ["column 'bilions' is unknown", "mean billions?"]),
+        (PLAIN, "friedman", {"blocks": "topic"}, ["column 'topic' is unknown; allowed: model"]),
+        (PLAIN, "trend", {}, ["the same model 'm00' as row", "by=[...]"]),
+        (PLAIN.assign(category="age"), "friedman", {}, ["the same category 'age', model 'm00'"]),
+        (changed("score", ""), "friedman", {}, ["column `score`: is empty", "`note`"]),
+        (changed("category", ""), "friedman", {}, ["column `category`: is empty"]),
+        (changed("score", "0,5"), "friedman", {}, ["column `score`: '0,5' is not a number"]),
+        (changed("score", "inf"), "friedman", {}, ["'inf' is not a number"]),
+        (changed("billions", 0), "trend", {"by": "category"}, ["0 has no logarithm"]),
+        (changed("billions", "7B"), "trend", {"by": "category"}, ["'7B' is not a number"]),
+        (PLAIN, "share", {"column": "score"}, ["no column `cluster`", "cluster=None"]),
+        (PLAIN, "compare", {"column": "score", "cluster": None}, ["no column `stratum`"]),
+        (
+            PLAIN.assign(model="a"),
+            "compare",
+            {"column": "score", "cluster": None, "stratum": None, "by": "category"},
+            ["the same model 'a', category 'c00'"],
+        ),
+        (
+            PLAIN[PLAIN.model == "m00"],
+            "compare",
+            {"column": "score", "cluster": None, "stratum": None},
+            ["column `model`: holds 'm00' alone"],
+        ),
+        (
+            changed("billions", -1),
+            "share",
+            {"column": "score", "of": "billions", "cluster": None, "stratum": None},
+            ["-1 is below 0"],
+        ),
+        (PLAIN, "agreement", {}, ["column 'item_id' is unknown"]),
+    ],
+)
+def test_bad_input_is_named_in_one_sentence(
+    table: pd.DataFrame,
+    function: str,
+    options: dict[str, Any],
+    messages: list[str],
+    suffix: str,
+    tmp_path: Path,
+    refusal: Any,
+) -> None:
+    given: Any = table
+    if suffix == "csv":
+        given = tmp_path / "scores.csv"
+        table.to_csv(given, index=False)
+    text = refusal(getattr(bench, function), given, **options)
+    assert text.startswith(str(given) if suffix == "csv" else ("frame", "scores", "ratings"))
+    for message in messages:
+        assert message in text
+    assert "\n" not in text
+
+
+def test_a_mistake_in_a_file_names_its_row(tmp_path: Path, refusal: Any) -> None:
+    path = tmp_path / "scores.csv"
+    changed("score", "many").to_csv(path, index=False)
+    assert refusal(bench.friedman, path).startswith(f"{path}, row 2, column `score`: 'many'")

@@ -1,0 +1,40 @@
+"""Options of a run: an error is a sentence that names the option as it was written."""
+
+import pytest
+
+from bench.config import Generation, Limits, RunConfig
+
+WRONG = [
+    ({"limit": 0}, "limit 0: has to be at least 1"),
+    ({"limit": True}, "limit: True is not a whole number"),
+    ({"top_p": 9}, "top_p 9: has to be at most 1"),
+    ({"temperature": float("inf")}, "temperature inf: has to be finite"),
+    ({"limits": {"concurrency": 0}}, "limits: concurrency 0: has to be at least 1"),
+    ({"limits": {"jobs": 1}}, "limit 'jobs' is unknown; allowed: concurrency, timeout, budget_"),
+    ({"read": "minds"}, "read 'minds' is unknown; allowed: text, letters, options"),
+    ({"presets": "paper"}, "did you mean preset?"),
+    ({"tasks": "pc"}, "tasks 'pc': expected a list, like ['pc']"),
+    ({"settings": {"bos": 1}}, "settings: 1 is not a text; put quotes around it"),
+]
+WRONG_IN_A_COMMAND = [
+    ({"max_new_tokens": 0}, "--max-new-tokens 0: has to be at least 1"),
+    ({"limits": {"budget_tokens": 0}}, "--budget-tokens 0: has to be at least 1"),
+    ({"settings": {"bos": 1}}, "--set: 1 is not a text"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG)
+def test_a_wrong_option_is_named_by_its_key_with_what_is_allowed(refusal, given, message):
+    assert message in refusal(RunConfig.of, given)
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG_IN_A_COMMAND)
+def test_the_command_names_a_wrong_option_by_its_flag(refusal, given, message):
+    assert refusal(RunConfig.of, given, command=True).startswith(message)
+
+
+def test_an_option_that_is_none_keeps_its_default_and_off_is_no_thought():
+    config = RunConfig.of({"limit": None, "thinking_tokens": False, "limits": {"timeout": 3}})
+    assert config.changed() == {"thinking_tokens": 0, "limits": {"timeout": 3.0}}
+    assert config.generation == Generation(thinking_tokens=0)
+    assert config.limits == Limits(timeout=3.0)
