@@ -63,9 +63,10 @@ def compare(
             found = scorer.find(request)
             if found is None or (again and not isinstance(found, Answer)):
                 missing.append((scorer, request))
+            elif isinstance(found, Answer) and not found.error:
+                replies[key_of(planned)] = found.response
             else:
-                has_reply = isinstance(found, Answer) and not found.error
-                replies[key_of(planned)] = found.response if has_reply else None
+                replies[key_of(planned)] = None
     # If another model judges, the requests that follow its verdict are not known yet.
     if unknown and (len(batches) == 2 or not judge):
         raise BadInput(

@@ -115,8 +115,9 @@ class Batch:
             found = self.find(request)
             if found is None:
                 raise BadInput(f"{self.source}: has no answer to {self.id_of(request)}")
-            failed = isinstance(found, Refusal)
-            answers.append(Answer("", error=found.reason) if failed else found)
+            if isinstance(found, Refusal):
+                found = Answer("", error=found.reason)
+            answers.append(found)
         return answers
 
     def id_of(self, request: Request) -> str:
