@@ -60,12 +60,14 @@ class Options(BaseModel):
             return cls(**values)
         except ValidationError as error:
             first = error.errors()[0]
-            known = cls.described()
+            keys = [str(part) for part in first["loc"]]
+            group = group_of(cls.model_fields[keys[0]]) if len(keys) > 1 else None
+            keys = keys[:2] if group else keys[:1]
             if first["type"] == "extra_forbidden":
-                raise BadInput(expected(first["loc"][-1], known, "option")) from None
-            name = next((str(part) for part in first["loc"] if part in known), "")
-            spelled = cls.flag(name) if command and name else name
-            raise BadInput(explain(first, spelled or ": ".join(map(str, first["loc"])))) from None
+                known = (group or cls).described()
+                raise BadInput(expected(keys[-1], known, "option")) from None
+            spelled = cls.flag(keys[-1]) if command else ": ".join(keys)
+            raise BadInput(explain(first, spelled)) from None
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:

@@ -10,10 +10,10 @@ WRONG = [
     ({"top_p": 9}, "top_p 9: has to be at most 1"),
     ({"temperature": float("inf")}, "temperature inf: has to be finite"),
     ({"limits": {"concurrency": 0}}, "limits: concurrency 0: has to be at least 1"),
-    ({"limits": {"jobs": 1}}, "limit 'jobs' is unknown; allowed: concurrency, timeout, budget_"),
+    ({"limits": {"jobs": 1}}, "option 'jobs' is unknown; allowed: concurrency, timeout, budget_"),
     ({"read": "minds"}, "read 'minds' is unknown; allowed: text, letters, options"),
     ({"presets": "paper"}, "did you mean preset?"),
-    ({"tasks": "pc"}, "tasks 'pc': expected a list, like ['pc']"),
+    ({"tasks": "pc"}, "tasks: 'pc' is not a list; expected a list, like ['pc']"),
     ({"settings": {"bos": 1}}, "settings: 1 is not a text; put quotes around it"),
 ]
 WRONG_IN_A_COMMAND = [

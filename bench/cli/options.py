@@ -116,7 +116,7 @@ def _parameter(model: type[Options], name: str, heading: str | None) -> inspect.
     """Return an option as a parameter for typer; one that is not given is None, a flag False."""
     field = model.described()[name]
     kind, help = _kind(name, field), field.description or ""
-    default = False if kind is bool else None
+    default: Any = False if kind is bool else None
     if field.is_required():
         default = inspect.Parameter.empty
     elif kind in (int, float, str) and "default:" not in help.lower():  # the help shows it
@@ -161,7 +161,7 @@ def _value(model: type[Options], name: str, given: Any) -> Any:
         return READERS[name](given)
     if kind is Mapping:
         texts = ",".join(given).split(",") if parameters[1] is float else given
-        read = {str: str, float: _number}.get(parameters[1], _json)
+        read: Any = {str: str, float: _number}.get(parameters[1], _json)
         values = pairs(texts, model.flag(name), of_command(field).get("metavar", "NAME=NUMBER"))
         return {key: read(value) for key, value in values.items()}
     if kind is Sequence and Path not in get_args(parameters[0]):  # a path can hold commas

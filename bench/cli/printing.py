@@ -217,7 +217,7 @@ def _print_table(frame: "pd.DataFrame", title: str = "") -> None:
     texts = texts.loc[:, (texts != "").any()]
     for name in texts:
         is_text = name in ("category", "task", "metric", "note", "model", "judge", "run", "asked")
-        table.add_column(name, justify="left" if is_text else "right", overflow="fold")
+        table.add_column(str(name), justify="left" if is_text else "right", overflow="fold")
     for row in texts.itertuples(index=False):
         table.add_row(*map(_safe, row), style="bold" if row[0] == "all" else "")
     _console().print(table)

@@ -9,13 +9,13 @@
     en = "Sport"
     zh = "体育"
 
-A category of the release needs no table; where it has one, these are its labels. `groups = false`
+A category of the release needs no table; if it has one, these are its labels. `groups = false`
 means that a category of McBE compares ways of living, as worldview does, and not groups.
 `target = "NAME1"` or `"NAME2"` names the slot that holds the stereotyped group of a category of
 CBBQ, for rows that do not show it.
 
 A data set is asked with the prompts in `prompts.toml` next to its manifest, unless the manifest has
-a key `wording`: then `bench fetch` put the official prompts there. What its items say in English is
+a key `wording`: then `bench fetch` put the official prompts there. Its items in English are
 in `glosses.jsonl`.
 """
 

@@ -17,7 +17,7 @@ import papermill
 import psutil
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
-from jupyter_core.utils import run_sync
+from jupyter_client.utils import run_sync
 
 from bench import __version__, records
 from bench.core import export

@@ -39,7 +39,7 @@ from pydantic import (
 
 from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
-from bench.config import Generation, Options, RunConfig, explain
+from bench.config import Generation, Limits, Options, RunConfig, explain
 from bench.core.errors import BadInput, closest, expected, quoted
 from bench.data import readers
 from bench.data.readers import as_path
@@ -81,7 +81,7 @@ class StudyOptions(RunConfig):
     @classmethod
     def _located(cls, value: Any, info: ValidationInfo) -> Any:
         """Check models and labels; paths are relative to the study file."""
-        folder = (info.context or {}).get("folder", Path())
+        folder = _folder(info)
         try:
             if value is None or value == data.OWN_SAMPLES:
                 return value
@@ -97,6 +97,12 @@ class StudyOptions(RunConfig):
             return [*label_order(value)]
         except BadInput as error:
             raise ValueError(str(error)) from None
+
+
+def _folder(info: ValidationInfo) -> Path:
+    """Return the folder of the study file."""
+    folder: Path = (info.context or {}).get("folder", Path())
+    return folder
 
 
 def _absolute(folder: Path, path: str | Path) -> str:
@@ -178,7 +184,7 @@ class Analysis(Options):
     @field_validator("runs")
     @classmethod
     def _located(cls, runs: Sequence[str] | None, info: ValidationInfo) -> list[str]:
-        return [_absolute(info.context["folder"], pattern) for pattern in runs or ()]
+        return [_absolute(_folder(info), pattern) for pattern in runs or ()]
 
 
 def _models(models: Sequence[StudyModel]) -> list[StudyModel]:
@@ -303,7 +309,9 @@ def load(path: Path) -> Study:
         keys = [*_keys(content, first["loc"])]
         if first["type"] == "extra_forbidden":
             known = [field.alias or name for name, field in Study.model_fields.items()]
-            raise BadInput(f"{path}: {expected(keys[-1], known, 'key in study')}") from None
+            allowed = known if len(keys) == 1 else list(Limits.described())
+            with _at(path, *keys[:-1]):
+                raise BadInput(expected(keys[-1], allowed, "key in study")) from None
         with _at(path, *keys):
             raise BadInput(explain(first)) from None
     study._name = path.stem

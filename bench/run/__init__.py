@@ -177,7 +177,7 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
     say(f"repeating {run.folder}: {run.benchmark}, {given['model']}; records go to {folder}")
     again = evaluate(**{**given, "out": folder, "like": run})
-    if any((run.folder / "records").glob("*.parquet")):
+    if records.count(run.folder):
         difference = repeating.difference(run.records, again.records)
         say(f"{folder}: compared with {run.folder}, {difference}")
     return again

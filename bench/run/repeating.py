@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bench import scorers
-from bench.config import RunConfig
+from bench.config import RunConfig, Where
 from bench.core.errors import BadInput
 from bench.data import FOUND_SAMPLES, OWN_SAMPLES
 from bench.records import KEYS
@@ -38,7 +38,8 @@ DEVICE_OPTIONS = ("device", "batch_tokens")
 def options(about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with which `bench.run.evaluate` asks the same again.
 
-    `trust_remote_code` is never taken from a `run.json`.
+    Of the options in `Where`, such as `trust_remote_code` and `keys`, only those that numbers
+    depend on are taken from a `run.json`.
     """
     asked, prompts, source = about["asked"], about["wording"], about["data"]
     model, judge = about["model"], about["judge"] or {}
@@ -66,10 +67,12 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
     # A folder that is gone is looked for in the usual places.
     data = existing(source["folder"])
     data = data if Path(data).is_dir() else ""
-    devices = {name: model.get(name, judge.get(name)) for name in DEVICE_OPTIONS}
-    given = {**asked, **asked.get("generation", {}), **devices}
+    given = {**asked, **asked.get("generation", {})}
+    names = RunConfig.model_fields.keys() - Where.model_fields.keys()
     return {
-        **{name: given[name] for name in RunConfig.model_fields if name in given},
+        **{name: value for name, value in given.items() if name in names},
+        **{name: model.get(name, judge.get(name)) for name in DEVICE_OPTIONS},
+        "dtype": asked["dtype"],
         "benchmark": about["benchmark"],
         "model": same_model(asked["model"], model),
         "judge": same_model(asked["judge"], judge) if asked["judge"] else None,

@@ -122,6 +122,17 @@ def test_items_that_one_model_lacks_are_left_out_and_p_is_adjusted() -> None:
     assert list(table.p_adjusted) == pytest.approx(list(holm(table.p)))
 
 
+def test_a_comparison_by_group_is_that_of_the_group_alone() -> None:
+    half = PAIRED.assign(half=PAIRED.item_id < 20)
+    options: dict[str, Any] = {"cluster": "scene", "stratum": None}
+    both = bench.compare(half, "chosen", by="half", **options)
+    for row in both.itertuples():
+        (alone,) = bench.compare(half[half.half == row.half], "chosen", **options).itertuples()
+        assert (row.estimate, row.ci_low, row.p, row.n) == pytest.approx(
+            (alone.estimate, alone.ci_low, alone.p, 20), nan_ok=True
+        )
+
+
 def test_agreement_takes_missing_ratings_for_alpha_and_says_so_for_kappa() -> None:
     ratings = pd.DataFrame(
         {

@@ -110,6 +110,12 @@ def test_another_model_or_code_of_its_own_is_refused(first: Run, refusal: Any) -
     assert not Path("again").exists(), "nothing is written"
 
 
+def test_nothing_that_can_run_code_or_send_a_key_is_taken_from_a_run_json(first: Run) -> None:
+    foreign = {"trust_remote_code": True, "keys": {"host": "KEY"}, "scheduler": "tcp://host"}
+    asked = {**first.about["asked"], **foreign, "generation": foreign}
+    assert not foreign.keys() & repeating.options({**first.about, "asked": asked}).keys()
+
+
 def test_other_versions_are_reported(first: Run, capsys) -> None:
     records.write_run_json(Path("old"), {**first.about, "packages": {"torch": "1.0"}})
     repeat("old", "again")

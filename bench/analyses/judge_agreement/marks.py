@@ -126,7 +126,7 @@ def points(people: str, runs: Sequence[Run]) -> pd.DataFrame:
     analysed = [run for run in runs if run.benchmark == "mcbe"]
     parts = []
     for path in map(Path, sorted(glob.glob(place)) or [place]):
-        first = next(iter(read_table(path, ["human"], replies=True)), {})
+        first: dict[str, str] = next(iter(read_table(path, ["human"], replies=True)), {})
         table = read_analyses(analysed, path) if "key" in first else read_human(path)
         parts.append(table.assign(person=path.name))
     return pd.concat(parts, ignore_index=True)

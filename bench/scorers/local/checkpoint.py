@@ -1,4 +1,4 @@
-"""What local models share: tokenizers, limits of length, and the frame of `LocalModel`."""
+"""Tokenizers and limits of length of local models, and their base class `LocalModel`."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ for backend in ("bitsandbytes", "torchao"):
     logging.getLogger(backend).setLevel(logging.ERROR)
 
 
-# What can be done with a checkpoint that transformers cannot load here.
+# The remedy for a checkpoint that transformers cannot load here.
 SERVE = "serve it, with vLLM for example, and give openai:NAME@URL"
 # Lines on which tokenizers differ: by digits, blanks, line breaks, punctuation, case and forms of
 # letters.
@@ -43,7 +43,7 @@ SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exa
 AS_GPT2 = ("default", "gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "mellum")
 
 
-# What to do about numbers that are not finite, by the dtype at hand.
+# The remedy for numbers that are not finite, by the dtype at hand.
 REMEDIES = {
     torch.float16: "float16 overflows on this model; use --dtype bfloat16 or float32",
     torch.bfloat16: "bfloat16 may be too coarse for this model; use --dtype float32",
@@ -220,7 +220,7 @@ def gguf_tokenizer(path: str, options: dict[str, Any]) -> tuple[Any, str]:
 
 
 def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:
-    """Return what `run.json` keeps of a tokenizer."""
+    """Return the entries of `run.json` about a tokenizer."""
     template = getattr(tokenizer, "chat_template", None)
     return {
         "tokenizer_hash": digest(sorted(tokenizer.get_vocab().items())),
@@ -274,6 +274,6 @@ def explain_load_error(model: str, error: Exception, quantized: str = "") -> str
     if not first or isinstance(error, LookupError):  # whose message is the bare key
         first = f"{type(error).__name__} {first}".strip()
     if quantized:
-        what = f"its weights are quantized ({quantized}), which cannot be read here ({first})"
-        return f"{model}: {what}; install what is missing, or {SERVE}"
+        problem = f"its weights are quantized ({quantized}), which cannot be read here ({first})"
+        return f"{model}: {problem}; install what is missing, or {SERVE}"
     return f"{model}: cannot be loaded as a model ({first})"
