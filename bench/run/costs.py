@@ -8,11 +8,13 @@ GPT-4 on this package's own Chinese and English prompts.
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from bench import records, scorers
@@ -134,7 +136,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
             replies = replies_of(records.read(folder, prompts=False))
 
     planned = {key_of(request): request for request in chain(*requests.stages)}
-    rows: list[dict[str, Any]] = []
+    sums: dict[tuple[str, str], Any] = defaultdict(lambda: np.zeros(len(COUNTS)))
     # The requests that are left by role, each with the most tokens of a reply that it waits for.
     left: dict[str, list[tuple[Request, int]]] = {}
     for key, request in planned.items():
@@ -146,8 +148,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
             finished = request.then(request, replies[before])
         elif request.then:
             finished = request.then(request, REPLY) or request
-        row = {"task": request.task, "role": role_of(request), "requests": 1}
-        rows.append({**row, "recorded": int(finished is None)})
+        sums[request.task, role_of(request)][:2] += 1, finished is None
         if finished and role_of(request) not in free:
             is_waiting = request.after and before not in replies
             pending = planned[before].max_new_tokens if is_waiting else 0
@@ -155,11 +156,9 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     for role, pairs in left.items():
         rate = _tokens_per_character(str(specs[role]), config, [one.text for one, _ in pairs])
         for request, pending in pairs:
-            row = {"task": request.task, "role": role}
-            rows.append({**row, **_tokens(request, pending, rate, config)})
-    table = pd.DataFrame(rows, columns=["task", "role", *COUNTS]).fillna(0)
-    parts = table.groupby(["task", "role"], sort=False, as_index=False).sum()
-    parts[COUNTS] = parts[COUNTS].round().astype(int)
+            sums[request.task, role][2:] += _tokens(request, pending, rate, config)
+    rows = [(*names, *row.round().astype(int)) for names, row in sums.items()]
+    parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
     prices = _prices(config)
     for bound in ("low", "high"):
         price_in = parts.role.map({role: price[0] for role, price in prices.items()})
@@ -219,8 +218,8 @@ def _tokens_per_character(model: str, config: RunConfig, texts: Sequence[str]) -
 
 def _tokens(
     request: Request, pending: int, rate: float | None, config: RunConfig
-) -> dict[str, float]:
-    """Bound the tokens of a request.
+) -> tuple[float, ...]:
+    """Bound the tokens of a request, in the order of `TOKENS`.
 
     Args:
         pending: the most tokens of a reply that it waits for; 0 if it waits for none.
@@ -238,8 +237,7 @@ def _tokens(
     elif request.verb == "choose" and scorers.split_kind(config.model)[0] == "openai":
         written = 1  # which an endpoint generates to tell its probabilities
     around = AROUND if request.verb != "nll" else (0, 0)
-    bounds = low + around[0] + min(pending, 1), high + around[1] + pending, min(written, 1), written
-    return dict(zip(TOKENS, bounds, strict=True))
+    return low + around[0] + min(pending, 1), high + around[1] + pending, min(written, 1), written
 
 
 def _prices(config: RunConfig) -> dict[str, Sequence[float]]:
