@@ -118,8 +118,7 @@ def _ask(
                 blocks.append([])
             finished: Request | None = request
             if request.then:
-                before = request.task, request.item_id, request.after, request.repeat
-                finished = request.then(request, replies[before])
+                finished = request.then(request, replies[before_of(request)])
             if hashes.get(key_of(request)) == digest((finished or request).text):
                 continue
             if finished:
@@ -190,6 +189,11 @@ def _row(
 def key_of(request: Request) -> tuple[Any, ...]:
     """Return the values of `bench.records.KEYS`, which identify a request in its run."""
     return request.task, request.item_id, request.request, request.repeat
+
+
+def before_of(request: Request) -> tuple[Any, ...]:
+    """Return the key of the request whose reply a request is about."""
+    return request.task, request.item_id, request.after, request.repeat
 
 
 def role_of(request: Request) -> str:
