@@ -209,8 +209,8 @@ class Where(Options):
     """Address of a Dask scheduler whose workers run the model, like tcp://HOST:8786; default: it
     runs here."""
 
-    resources: Mapping[str, float] | None = None
-    """Resources that a Dask worker needs per shard, like GPU=1; default: none."""
+    resources: Mapping[str, Annotated[float, Field(gt=0)]] | None = None
+    """Resources that a Dask worker needs per block of requests, like GPU=1; default: none."""
 
     limits: Limits = Limits()
     """Limits of endpoints by name; see `bench.config.Limits`."""

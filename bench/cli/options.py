@@ -197,6 +197,12 @@ def _number(text: str) -> float | str:
         return text
 
 
+def _thinking_tokens(text: str) -> int:
+    if text != "off" and not text.isdecimal():
+        raise BadInput(f"--thinking-tokens {text}: expected a whole number, or off")
+    return 0 if text == "off" else int(text)
+
+
 def _system_text(file: str) -> str:
     try:
         text = Path(file).expanduser().read_text("utf-8").strip()
@@ -219,7 +225,7 @@ def _keys(given: Sequence[str]) -> dict[str, str]:
 
 # Options whose values are not read by their type.
 READERS: Mapping[str, Callable[[Any], Any]] = {
-    "thinking_tokens": lambda text: int(text) if text.isdecimal() else text,
+    "thinking_tokens": _thinking_tokens,
     "system": _system_text,
     "keys": _keys,
 }

@@ -51,7 +51,7 @@ class Plan:
         items: of each task; `by_id` has all of them.
         unfit: items that were left out, counted by category, task and reason.
         touched: items that a setting of the data changed, counted in the same way.
-        asked: what identifies the run, as `run.json` keeps it.
+        asked: the identity of the run, as `run.json` keeps it.
     """
 
     config: RunConfig
@@ -298,7 +298,7 @@ def _choose(
 def _identify(
     config: RunConfig, names: Sequence[str], prompt_set: prompts.PromptSet, source: data.Source
 ) -> dict[str, Any]:
-    """Return what identifies a run, as `run.json` keeps it.
+    """Return the identity of a run, as `run.json` keeps it.
 
     Newer options are left out at their defaults, so that older runs stay the same runs.
     """

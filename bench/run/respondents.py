@@ -68,10 +68,7 @@ def respondents(
     # A judge needs room for its thoughts too, and otherwise grades as it is.
     thinking = config.thinking_tokens if scorers.writes_replies(config.judge) else None
     generation = Generation(thinking_tokens=thinking)
-    if (config.judge, config.as_judge, generation) == (
-        config.model,
-        config.as_model,
-        config.generation,
-    ):
+    judge = config.judge, config.as_judge, generation
+    if judge == (config.model, config.as_model, config.generation):
         return model, model  # a model that judges itself is loaded once
     return model, lazy("judge", config.judge, generation, as_model=config.as_judge)

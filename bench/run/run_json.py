@@ -100,7 +100,7 @@ def _equivalent(about: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
 
 
 def options_of(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what identifies a run by name, each setting by itself."""
+    """Return the benchmark and all that identifies a run by name, each setting by itself."""
     others = {name: value for name, value in asked.items() if name != "settings"}
     return {"benchmark": benchmark, **others, **asked["settings"]}
 

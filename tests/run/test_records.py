@@ -91,14 +91,14 @@ def test_a_damaged_file_is_refused_then_moved_aside_and_asked_again(
     Path("out/items.parquet").write_bytes(broken)
     message = refusal(lambda: run.Run.open("out").records)
     assert message == (
-        f"{RECORDS}: is damaged (its bytes are not those that were written); start its `bench "
-        "run` again, which moves it aside and asks again"
+        f"{RECORDS}: is missing or damaged (its bytes are not those that were written); start its "
+        "`bench run` again, which moves it aside and asks again"
     )
     ask()
     pd.testing.assert_frame_equal(columns("out"), expected)
     assert Path("out/records.parquet.damaged").read_bytes() == broken
     err = capsys.readouterr().err
-    assert "it is moved to records.parquet.damaged, and asked again" in err
+    assert "records.parquet: is moved to records.parquet.damaged, and asked again" in err
     assert "items.parquet: was missing, damaged or of an earlier version" in err
 
 

@@ -15,7 +15,7 @@ import pytest
 from bench import data, records, run, scorers
 from bench.core.errors import RunFailed
 from bench.run import execute
-from bench.run.results import short_name
+from bench.run.results import path_slug, short_name
 from bench.scorers.base import Answer, Model
 from bench.tasks.request import Request
 from tests.helpers.recorded import cell, columns
@@ -278,3 +278,13 @@ def test_another_model_or_judge_of_the_name_may_not_continue_a_run(refusal) -> N
         assert refusal(judged).startswith(
             f"out: was begun with another {role} (revision was 0, now 1"
         )
+
+
+@pytest.mark.parametrize(
+    "model", ["..", "../../x", "/etc", "a/../b", "..\\x", "C:x", "", "a\0\n", "x" * 300]
+)
+def test_a_model_is_the_name_of_one_folder(model: str) -> None:
+    name = path_slug(model)
+    assert 0 < len(name) <= 80
+    assert Path("runs", name).resolve().parent == Path("runs").resolve()
+    assert not set(name) & set("/\\:\0\n")
