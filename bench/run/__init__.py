@@ -31,14 +31,13 @@ from bench.run.results import (
     Run,
     all_items,
     labels,
-    path_slug,
     probe_failed,
     score,
-    short_name,
     table,
 )
 from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
+from bench.scorers.names import path_slug
 
 __all__ = [
     "PRESETS",
@@ -51,10 +50,8 @@ __all__ = [
     "known_bias",
     "labels",
     "money",
-    "path_slug",
     "repeat",
     "score",
-    "short_name",
     "summed",
     "table",
 ]

@@ -25,9 +25,9 @@ from bench.run import run_json
 from bench.run.execute import Replies, before_of, key_of, replies_of, role_of
 from bench.run.plan import Plan, Requests
 from bench.run.respondents import respondents
-from bench.run.results import short_name
 from bench.scorers.base import Model
 from bench.scorers.local import hub
+from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
 # Characters as wide as Chinese and Japanese ones.

@@ -17,9 +17,9 @@ from bench.benchmarks import module
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
 from bench.core.progress import progress, say
 from bench.run.plan import Plan, Requests
-from bench.run.results import short_name
 from bench.run.run_json import check_same_scorer
 from bench.scorers.base import Answer, Model, checked, digest, is_broken
+from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
 # Requests that a local model is asked together; a killed run loses at most their answers.

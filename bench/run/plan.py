@@ -15,10 +15,10 @@ from bench.benchmarks import module, resolve
 from bench.config import RunConfig
 from bench.core import places
 from bench.core.errors import BadInput, NotApplicable
-from bench.run.results import path_slug
 from bench.scorers.base import digest
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.local import hub
+from bench.scorers.names import path_slug
 from bench.tasks import prompts
 from bench.tasks.nli_labels import label_order
 from bench.tasks.request import Request, Way

@@ -6,13 +6,12 @@ result.scores("official")
 
 import glob
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import combinations
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -30,8 +29,7 @@ from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.headline import headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
-from bench.scorers.base import digest
-from bench.scorers.local import hub
+from bench.scorers.names import short_name
 
 # Below this median, letters are the tail of what a model would write.
 LEAST_LETTER_MASS = 0.1
@@ -528,24 +526,3 @@ def probe_failed(about: Mapping[str, Any]) -> str:
         f"({languages}), the first {first['premise']!r}, {first['hypothesis']!r}: "
         f"{first['found']} for {first['expected']}"
     )
-
-
-def short_name(model: str) -> str:
-    """Shorten a model's name to its last part, and a commit in it to its first digits."""
-    if reference := hub.parse(model):
-        revision = reference.revision or ""
-        revision = revision[:7] if hub.COMMIT.fullmatch(revision) else revision
-        return f"{reference.name.rpartition('/')[2]}{'@' if revision else ''}{revision}"
-    if model.partition(":")[0] in ("tiny", "simulated", "openai"):
-        return model.partition("@")[0]
-    path = PureWindowsPath(model.removeprefix("lm-eval:"))
-    # The harness names the folder of its samples after the model, with __ for slashes.
-    if model.startswith("lm-eval:") and (folder := path.parent.name):
-        return folder.rpartition("__")[2]
-    return path.name.removesuffix(".gguf").removesuffix(".jsonl")
-
-
-def path_slug(model: str) -> str:
-    """Turn a model's name into the name of a folder."""
-    name = re.sub(r"[^\w.,=+-]+", "_", model).strip("._") or "model"
-    return name if len(name) <= 80 else f"{name[-72:]}-{digest(model)[:7]}"

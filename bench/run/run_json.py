@@ -17,9 +17,9 @@ from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.core.progress import say
 from bench.run.plan import Plan, Requests
-from bench.run.results import short_name
 from bench.scorers.base import Model
 from bench.scorers.local import hub
+from bench.scorers.names import short_name
 from bench.tasks import prompts
 
 if TYPE_CHECKING:

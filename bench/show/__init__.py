@@ -46,7 +46,8 @@ from bench.metrics.headline import (
 from bench.metrics.headline import findings as all_findings
 from bench.metrics.table import ALL, Headline
 from bench.metrics.table import cards as as_table
-from bench.run import Run, labels, short_name
+from bench.run import Run, labels
+from bench.scorers.names import short_name
 from bench.show.layout import lay_out, range_text, rows_by_column
 from bench.tasks import of_data
 from bench.tasks.request import of_judge

@@ -15,8 +15,8 @@ import pytest
 from bench import data, records, run, scorers
 from bench.core.errors import RunFailed
 from bench.run import execute
-from bench.run.results import path_slug, short_name
 from bench.scorers.base import Answer, Model
+from bench.scorers.names import path_slug, short_name
 from bench.tasks.request import Request
 from tests.helpers.recorded import cell, columns
 

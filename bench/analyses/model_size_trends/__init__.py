@@ -40,7 +40,8 @@ from bench.metrics.significance import compare_resamples, format_p, holm_by_scor
 from bench.metrics.table import ALL, Headline, join_notes
 from bench.metrics.trend import NOISE, slope_test, slopes
 from bench.run import evaluate_all
-from bench.run.results import Run, labels, short_name, table
+from bench.run.results import Run, labels, table
+from bench.scorers.names import short_name
 
 GIVEN, COUNTED, NAMED = "given", "counted", "its name"
 LAYERS = "counted in its layers, without embeddings"
