@@ -94,13 +94,13 @@ def measure(scores: pd.DataFrame, task: str = "", metric: str = "") -> pd.DataFr
         BadInput: there is no such measure.
     """
     fit = pd.Series(True, scores.index) if task or metric else scores.primary
-    for column, value in (("task", task), ("metric", metric)):
-        fit &= (scores[column] == value) | (value == "")
+    if task:
+        fit &= scores.task == task
+    if metric:
+        fit &= scores.metric == metric
     if not fit.any():
-        have = (scores.task + " " + scores.metric).unique()
-        raise BadInput(
-            f"task {task!r}, metric {metric!r}: no such score; there are {listing(have)}"
-        )
+        have = listing(list(dict.fromkeys(scores.task + " " + scores.metric)))
+        raise BadInput(f"task {task!r}, metric {metric!r}: no such score; there are {have}")
     # Primary measures come first.
     first = scores[fit].sort_values("primary", ascending=False, kind="stable").iloc[0]
     return scores[(scores.task == first.task) & (scores.metric == first.metric)]
