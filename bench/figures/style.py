@@ -6,7 +6,7 @@ import os
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -165,6 +165,12 @@ def can_show(text: str) -> bool:
         any(char in font for font in known) and unicodedata.bidirectional(char) not in ("R", "AL")
         for char in text
     )
+
+
+def names_or_numbers(names: Iterable[object]) -> list[str]:
+    """Return names as texts; if the fonts cannot show them all, their numbers."""
+    texts = [str(name) for name in names]
+    return texts if all(map(can_show, texts)) else [str(k) for k in range(1, len(texts) + 1)]
 
 
 @cache

@@ -88,6 +88,8 @@ SHOWN, BRIEF, QUESTION = 2000, 60, 32
 # A parameter of a notebook that is a list or a dict, and how one is written as JSON.
 PARAMETER = re.compile(r"^(\w+): (list|dict) = ", re.MULTILINE)
 EXAMPLES = {"list": '["first", "second"]', "dict": '{"name": "value"}'}
+# Differences with a lower p are reported.
+LEVEL = 0.05
 # Pixels per inch of a picture on a page.
 PIXELS = 96
 # Columns of every table of scores.
@@ -99,7 +101,13 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def publish(item: Any, name: str, caption: str = "", into: str | Path = "") -> None:
+def publish(
+    item: Any,
+    name: str,
+    caption: str = "",
+    into: str | Path = "",
+    percent: Collection[Any] = (),
+) -> None:
     """Show a table or a picture as Jupyter does, and save it for a report.
 
     A table is saved as NAME.csv, .parquet and .tex with all of its rows and digits, a picture as
@@ -110,6 +118,7 @@ def publish(item: Any, name: str, caption: str = "", into: str | Path = "") -> N
         name: the name of the files.
         caption: what to see, and how to read it. Default: the name.
         into: the folder of the files, such as a notebook's parameter `tables`. Default: not saved.
+        percent: columns of shares, which are shown in per cent; the files have fractions.
 
     Examples:
         >>> import pandas as pd
@@ -119,15 +128,18 @@ def publish(item: Any, name: str, caption: str = "", into: str | Path = "") -> N
     folder = Path(into) if str(into) else None
     caption = caption or name.replace("_", " ").capitalize()
     if isinstance(item, pd.DataFrame):
-        _publish_table(item, name, caption, folder)
+        _publish_table(item, name, caption, folder, set(percent))
     else:
         _publish_picture(item if isinstance(item, Figure) else item.figure, name, caption, folder)
 
 
-def _publish_table(frame: pd.DataFrame, name: str, caption: str, folder: Path | None) -> None:
+def _publish_table(
+    frame: pd.DataFrame, name: str, caption: str, folder: Path | None, percent: Collection[Any]
+) -> None:
     rows = frame.reset_index() if any(frame.index.names) else frame
     if folder:
         export.write_table(rows, folder, _file_name(name))
+    rows = rows.loc[:, ~(rows.isna() | (rows == "")).all()]
     sides = {
         column: "right" if pd.api.types.is_numeric_dtype(rows[column]) else "left"
         for column in rows
@@ -136,7 +148,9 @@ def _publish_table(frame: pd.DataFrame, name: str, caption: str, folder: Path | 
         Styler(rows.head(ROWS), uuid=_file_name(name), cell_ids=False)
         .hide(axis="index")
         .format(_cell_html)
-        .format_index(as_html, axis=1)
+        .format(_percent_html, subset=[column for column in rows if column in percent])
+        .format(_category_html, subset=[column for column in rows if column == "category"])
+        .format_index(lambda name: as_html(f"{name}, %" if name in percent else name), axis=1)
         .set_table_styles(
             {
                 column: [{"selector": "", "props": f"text-align: {side}"}]
@@ -160,6 +174,15 @@ def _cell_html(value: object) -> str:
             return ""
         return f"{value:.1e}" if 0 < abs(value) < 0.0005 else decimals(value, 3)
     return f"{value:,}" if type(value) is int else as_html(value)
+
+
+def _percent_html(share: float) -> str:
+    return "" if math.isnan(share) else decimals(100 * share, 1)
+
+
+def _category_html(category: object) -> str:
+    """Mark the name of a category, which a report links to its answers."""
+    return as_html(category) if category == ALL else _html("category", str(category))
 
 
 def _publish_picture(fig: Figure, name: str, caption: str, folder: Path | None) -> None:
@@ -271,22 +294,34 @@ def figure(fig: Figure | None, name: str, caption: str = "") -> None:
     display(shown, metadata={"caption": title})
 
 
-def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
-    """Show one sentence per headline score, of the most biased model; the first is the answer.
+def findings(scores: pd.DataFrame, differences: pd.DataFrame | None = None) -> None:
+    """Print what a benchmark's scores say, a sentence a line; the first answers its question.
 
-    What a reader has to know about the models and data is shown before.
+    Each primary score has a sentence on the most biased model, which says so if the interval, the
+    unreadable answers or a preferred letter leave it open.
 
-    Returns:
-        All findings, those that are shown first; they are saved as findings.csv.
+    Args:
+        scores: of `bench.explain`, of one benchmark.
+        differences: of `bench.compare` between models, on the first primary score.
     """
-    notes(warnings([run.about for run in runs]))
-    every = all_findings(scores, runs[0].benchmark)
-    first = top_findings(every, runs[0].benchmark)
-    rest = every.drop(first.index)
-    sentences = list(first.sentence) or [too_few_tasks(runs[0].benchmark)]
-    _findings(sentences, list(rest.sentence))
-    save(every, "findings")
-    return pd.concat([first, rest])
+    benchmark = scores.benchmark.iloc[0]
+    every = all_findings(scores.drop(columns=["title", "primary", "worse", "doubt"]), benchmark)
+    found = top_findings(every, benchmark)
+    if found.empty:
+        print(too_few_tasks(benchmark))
+        return
+    print(*found.sentence, sep="\n")
+    overall = scores[scores.primary & (scores.category == ALL)]
+    first = overall[overall.title == overall.title.iloc[0]]
+    tested = differences is not None and differences.p_adjusted.notna().any()
+    if tested:
+        n, apart = differences.p_adjusted.notna().sum(), (differences.p_adjusted < LEVEL).sum()
+        print(
+            f"{first.title.iloc[0]}: {apart} of {n} pairs of models can be told apart (paired "
+            f"tests, p adjusted by Holm below {LEVEL})."
+        )
+    for one in first[first.doubt != ""].itertuples():
+        print(f"{one.title} says nothing of the bias of {one.model}: {one.doubt}.")
 
 
 def _findings(first: list[str], rest: Sequence[str] = ()) -> None:
