@@ -1,5 +1,6 @@
 """The pictures of CBBQ's paper: categories, names by topic, prompt settings (Figures 5 to 7)."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -98,6 +99,7 @@ def names_by_topic(table: pd.DataFrame, category: str, metric: str = "s_total") 
         none = dict.fromkeys(["ci_low", "ci_high"], np.nan)
         fig = forest(rows.assign(text=texts, **none), y="text", percent=True).figure
         set_title(fig, title)
+        plt.close(fig)  # it is returned, and not shown twice
         return fig
     dense = max(score.shape) > 12
     width = max(WIDTH, 1.6 + 0.5 * score.shape[1])

@@ -280,10 +280,9 @@ def heatmap_figure(
     *,
     names: Sequence[str],
     title: str,
-    below: Sequence[str],
     height: float,
 ) -> Figure:
-    """Draw a single heatmap with a title, a line below it and a colour bar."""
+    """Draw a single heatmap with a title and a colour bar."""
     style()
     width = max(0.75 * WIDTH, 2.6 + 0.9 * len(values.columns))
     fig = Figure(figsize=(width, height), layout="constrained")
@@ -292,8 +291,6 @@ def heatmap_figure(
     ax.set_yticklabels(names, rotation=0)
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
     set_title(fig, title)
-    if text := "; ".join(filter(None, below)):
-        ax.set_title(text, fontsize="small", fontweight="normal", color=FAINT)
     return fig
 
 
