@@ -186,7 +186,7 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
             raise BadInput(f"{parent}: the folder that ${ENVIRONMENT} names does not exist")
         if (parent / benchmark).is_dir():
             return _source(benchmark, parent / benchmark, f"${ENVIRONMENT}")
-    # The manifest is written last, so prompts that came alone, without one, are not taken for data.
+    # `bench fetch` of 0.2 could bring prompts alone, without a manifest.
     if (user_folder() / benchmark / MANIFEST).is_file():
         return _source(benchmark, user_folder() / benchmark, "user data folder")
     return _source(benchmark, get(benchmark).samples, FOUND_SAMPLES)
