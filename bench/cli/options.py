@@ -146,13 +146,15 @@ def _kind(name: str, field: FieldInfo) -> Any:
 
 
 def _type(field: FieldInfo) -> tuple[Any, tuple[Any, ...]]:
-    """Return the first type of a field, and its parameters; all without constraints."""
+    """Return the first type of a field, and its parameters."""
     kind = field.annotation
     while get_origin(kind) in (Union, UnionType, Annotated):
         kind = get_args(kind)[0]
-    parameters = get_args(kind)
-    plain = (get_args(one)[0] if get_origin(one) is Annotated else one for one in parameters)
-    return get_origin(kind) or kind, tuple(plain)
+    # Without the limits of values.
+    parameters = (
+        get_args(one)[0] if get_origin(one) is Annotated else one for one in get_args(kind)
+    )
+    return get_origin(kind) or kind, tuple(parameters)
 
 
 def _value(model: type[Options], name: str, given: Any) -> Any:
