@@ -20,7 +20,7 @@ from bench import data
 from bench.config import RunConfig
 from bench.core import export
 from bench.core.errors import BadInput
-from bench.metrics import cbbq, engine
+from bench.metrics import cbbq
 from bench.metrics.cbbq.answers import SUMS
 from bench.metrics.table import ALL
 from bench.run.plan import Plan
@@ -168,5 +168,5 @@ def _score(values: Sequence[Mapping[str, Any]], task: str, metric: str) -> float
     rows = pd.DataFrame(list(values)).assign(n=1, came=1)
     rows["part"] = rows.category + "|" + rows.task
     rows[[name for name in SUMS if name not in rows]] = 0
-    drawn = engine.replicates(cbbq.scoring_of(rows, "robust")).get((ALL, task, metric))
+    drawn = cbbq.scoring_of(rows, "robust").replicates().get((ALL, task, metric))
     return math.nan if drawn is None else float(drawn[0])

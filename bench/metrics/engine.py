@@ -4,12 +4,17 @@ A benchmark lists the answers of a run, one row each with columns of numbers, an
 score of a category is a function of the sums of these columns; over all categories it is the mean.
 Its interval comes from the same function of resampled sums (`bench.metrics.bootstrap`), and its
 bounds from the sums with all unreadable answers added.
+
+`Scoring` makes the score table, the resamples for comparisons, and the bounds; a benchmark that
+averages otherwise overrides its methods.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from functools import cached_property
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -20,10 +25,13 @@ from bench.metrics.bootstrap import (
     Limits,
     Place,
     Replicates,
+    Sample,
     Statistic,
     Totals,
-    estimate,
+    replicate,
     resample,
+    sample,
+    scale_interval,
 )
 from bench.metrics.table import ALL, READABLE, Score, score_table, with_bounds
 
@@ -94,8 +102,8 @@ class Metric:
         needs: a column whose sum must not be 0; default: `bottom`.
         counts: the column whose sum is reported as `n`; default: `bottom`.
         read: the columns that count all answers and the readable ones.
-        unread: the same for the bounds of the score; default: `read`; None: there are no bounds.
-        undefined: the reason if there is no score.
+        unread: the same for the bounds of the score; None: there are no bounds.
+        undefined: the reason if there is no score; default: a sentence with the column.
         undefined_without: the reason if the sum of this column is 0; the first one counts.
 
     Examples:
@@ -116,7 +124,7 @@ class Metric:
     counts: str = ""
     read: tuple[str, str] = ("answered", "parsed")
     unread: tuple[str, str] | None = ("answered", "parsed")
-    undefined: str = UNREADABLE
+    undefined: str = ""
     undefined_without: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -167,138 +175,238 @@ class Metric:
         for column, text in self.undefined_without.items():
             if sums[column].sum() == 0:
                 return text
-        return self.undefined
+        if self.undefined:
+            return self.undefined
+        return f"the sum of `{self.bottom}` is 0" if sums[self.read[1]].sum() else UNREADABLE
 
 
-@dataclass(frozen=True)
-class Scoring:
-    """The answers of a run, and how they are scored.
+class Counts(NamedTuple):
+    """The `n` of a score, all answers that it rests on, and the readable ones of them."""
+
+    n: float
+    answers: float
+    readable: float
+
+    @property
+    def valid_rate(self) -> float:
+        """The share of readable answers; NaN without an answer."""
+        return self.readable / self.answers if self.answers else math.nan
+
+
+class Scoring(ABC):
+    """The metrics of a run, and how to compute them in a category, or over `all` of them.
+
+    Attributes:
+        preset: the preset, for the column of this name.
+        compared: task and name of the metrics that models are compared in.
+    """
+
+    preset: str
+    compared: Collection[tuple[str, str]]
+
+    @abstractmethod
+    def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
+        """Yield the category and the metric of each row, in the order of the table."""
+
+    @abstractmethod
+    def values(self, metric: Metric, category: str) -> np.ndarray:
+        """Compute a score: the observed one, then the resampled ones."""
+
+    @abstractmethod
+    def sample(self, metric: Metric, category: str) -> Sample:
+        """Count the clusters that a score rests on."""
+
+    @abstractmethod
+    def counts(self, metric: Metric, category: str) -> Counts:
+        """Count the answers that a score rests on."""
+
+    @abstractmethod
+    def ends(self, metric: Metric, category: str) -> tuple[float, float]:
+        """Compute the least and the most that a score could be if all answers were readable."""
+
+    @abstractmethod
+    def reason(self, metric: Metric, category: str) -> str:
+        """Say why a score is undefined."""
+
+    def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Complete the table with the benchmark's own notes and baselines."""
+        return table
+
+    def table(self) -> pd.DataFrame:
+        """Compute the score table."""
+        rows = []
+        for category, metric in self.rows_of_table():
+            values, counts = self.values(metric, category), self.counts(metric, category)
+            rests_on = self.sample(metric, category)
+            value = scale_interval(float(values[0]), values[1:], rests_on, metric.limits)
+            note = self.reason(metric, category) if math.isnan(value.value) else ""
+            n, rate = round(counts.n), counts.valid_rate
+            place = (category, *metric.place)
+            row = Score(*place, *value, n, rate, metric.baseline, self.preset, note)
+            if rate < READABLE and metric.unread:
+                row = with_bounds(row, self.ends(metric, category), rate)
+            rows.append(row)
+        return self.annotate(score_table(rows))
+
+    def replicates(self) -> Replicates:
+        """Compute the scores that models are compared in, observed and resampled."""
+        scores = Replicates()
+        for category, metric in self.rows_of_table():
+            if metric.place in self.compared:
+                values, rests_on = self.values(metric, category), self.sample(metric, category)
+                scores.add((category, *metric.place), values, rests_on, metric.limits)
+        return scores
+
+    def bounds(self) -> dict[Place, tuple[float, float]]:
+        """Compute the least and the most that each compared score over all categories could be."""
+        return {
+            (category, *metric.place): self.ends(metric, category)
+            for category, metric in self.rows_of_table()
+            if category == ALL and metric.place in self.compared
+        }
+
+
+@dataclass
+class SumScoring(Scoring):
+    """Scores of sums: the mean over categories of each metric.
 
     Attributes:
         rows: one row per answer: `category`, `task`, `stratum` and `cluster` (the bootstrap
-            resamples clusters within strata), the columns of `sums`, and `part`.
-        sums: the columns that metrics add up.
-        counts: more columns, which only `Metric.counts` and `read` add up.
-        metrics: in the order of the table.
-        preset: for the column of this name.
-        compared: task and name of the metrics that models are compared in.
+            resamples clusters within strata), `part`, and columns of numbers.
+        columns: the columns that scores are made of.
+        metrics: in the order of the table; metrics of tasks that were not asked are left out.
         part: the column that divides a category: its values are the category, |, and a name.
-        crossed: see `bench.metrics.bootstrap.resample`.
+        counted: more columns, which only `Metric.counts` and `read` add up.
+        crossed, draw: see `bench.metrics.bootstrap.resample`.
         over_defined: whether the mean over categories leaves out those without a score; else it is
             undefined if one of them is.
-        extremes: a function from a category to the sums [n, 1, columns] that it could have if all
-            answers were readable, for metrics that are no ratio.
-        annotate: a function that completes the table with the benchmark's own notes.
     """
 
     rows: pd.DataFrame
-    sums: Sequence[str]
+    columns: Sequence[str]
     metrics: Sequence[Metric]
     preset: str
-    counts: Sequence[str] = ()
     compared: Collection[tuple[str, str]] = ()
     part: str = "part"
+    counted: Sequence[str] = ()
     crossed: tuple[str, str] | None = None
     over_defined: bool = True
-    extremes: Callable[[str], Sums] | None = None
-    annotate: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
+    draw: Draw = resample
 
-    @property
+    @cached_property
     def categories(self) -> list[str]:
         """The categories, in the order of the rows."""
         return list(dict.fromkeys(self.rows.category))
 
-    def groups(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield each category with itself, then `all` with all of them."""
-        yield from ((category, [category]) for category in self.categories)
-        yield ALL, self.categories
+    @cached_property
+    def totals(self) -> Totals:
+        """The sums by part, as observed and resampled."""
+        columns = list(self.columns)
+        return self.draw(
+            self.rows, "stratum", "cluster", columns, part=self.part, crossed=self.crossed
+        )
 
-    def asked_metrics(self) -> list[Metric]:
-        """Return the metrics whose tasks were asked."""
+    @cached_property
+    def observed(self) -> Sums:
+        """The sums by category and task."""
+        return Sums.of_rows(self.rows, [*self.columns, *self.counted])
+
+    def names(self, category: str) -> list[str]:
+        """Return the category itself, or all of them."""
+        return self.categories if category == ALL else [category]
+
+    def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
         asked = set(self.rows.task)
-        return [metric for metric in self.metrics if asked >= set(metric.own_tasks)]
+        for category in [*self.categories, ALL]:
+            for metric in self.metrics:
+                if asked.issuperset(metric.own_tasks):
+                    yield category, metric
 
-    def resampled(self, draw: Draw = resample) -> Totals:
-        """Add up the columns, as observed and in resamples."""
-        columns = list(self.sums)
-        return draw(self.rows, "stratum", "cluster", columns, part=self.part, crossed=self.crossed)
-
-    def statistic(self, totals: Totals, metric: Metric, categories: Sequence[str]) -> Statistic:
-        """Return the mean of a metric over categories, as a function of sums."""
-
-        def by_category(values: np.ndarray, names: Sequence[str]) -> list[np.ndarray]:
-            sums = Sums.of_totals(totals, values)
-            return [metric.values(sums.of_categories([name])) for name in names]
-
-        names = categories
+    def statistic(self, metric: Metric, category: str) -> Statistic:
+        """Return a metric, or its mean over all categories, as a function of sums."""
+        names = self.names(category)
         if self.over_defined:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                observed = by_category(totals.observed, categories)
-            known = zip(categories, observed, strict=True)
+            observed = self._by_category(metric, names, self.totals.observed)
+            known = zip(names, observed, strict=True)
             names = [name for name, value in known if not np.isnan(value[0])]
         if not names:
             return lambda values: np.full(len(values), np.nan)
-        return lambda values: np.mean(by_category(values, names), axis=0)
+        return lambda values: np.mean(self._by_category(metric, names, values), axis=0)
 
-    def bounds(
-        self, counts: Sums, metric: Metric, categories: Sequence[str]
-    ) -> tuple[float, float]:
-        """Compute the least and the most that a mean over categories could be."""
-        ends = []
+    def _by_category(
+        self, metric: Metric, names: Sequence[str], values: np.ndarray
+    ) -> list[np.ndarray]:
+        sums = Sums.of_totals(self.totals, values)
         with np.errstate(divide="ignore", invalid="ignore"):
-            for category in categories:
-                if self.extremes and metric.unread:
-                    values = metric.values(self.extremes(category))
-                    ends.append([values.min(), values.max()])
-                else:
-                    ends.append(metric.ends(counts.of_categories([category])))
+            return [metric.values(sums.of_categories([name])) for name in names]
+
+    def values(self, metric: Metric, category: str) -> np.ndarray:
+        return replicate(self.totals, self.statistic(metric, category))
+
+    def sample(self, metric: Metric, category: str) -> Sample:
+        return sample(self.totals, self.statistic(metric, category), metric.size)
+
+    def counts(self, metric: Metric, category: str) -> Counts:
+        sums = self._asked(metric, category)
+        n = metric.counts or metric.bottom or metric.read[0]
+        return Counts(*(float(sums[column][0]) for column in (n, *metric.read)))
+
+    def reason(self, metric: Metric, category: str) -> str:
+        return metric.reason(self._asked(metric, category))
+
+    def _asked(self, metric: Metric, category: str) -> Sums:
+        """Return the sums over all answers that a metric rests on."""
+        return self.observed.of_categories(self.names(category)).of_tasks(metric.own_tasks)
+
+    def ends(self, metric: Metric, category: str) -> tuple[float, float]:
+        ends = [self.ends_of_category(metric, name) for name in self.names(category)]
         known = [pair for pair in ends if not (self.over_defined and np.isnan(pair).any())]
         low, high = np.mean(known, axis=0) if known else (math.nan, math.nan)
         return float(low), float(high)
 
-
-def score(scoring: Scoring) -> pd.DataFrame:
-    """Compute a score table: each metric of each category, then over all."""
-    totals = scoring.resampled()
-    counts = Sums.of_rows(scoring.rows, [*scoring.sums, *scoring.counts])
-    rows = []
-    for category, names in scoring.groups():
-        for metric in scoring.asked_metrics():
-            statistic = scoring.statistic(totals, metric, names)
-            value = estimate(totals, statistic, metric.limits, metric.size)
-            own = counts.of_categories(names).of_tasks(metric.own_tasks)
-            asked, read = (float(own[column][0]) for column in metric.read)
-            rate = read / asked if asked else math.nan
-            n = int(own[metric.counts or metric.bottom or metric.read[0]][0])
-            note = metric.reason(own) if math.isnan(value.value) else ""
-            row = Score(
-                category, *metric.place, *value, n, rate, metric.baseline, scoring.preset, note
-            )
-            if rate < READABLE:
-                row = with_bounds(row, scoring.bounds(counts, metric, names), rate)
-            rows.append(row)
-    return scoring.annotate(score_table(rows))
+    def ends_of_category(self, metric: Metric, category: str) -> np.ndarray:
+        """Compute the least and the most that the score of one category could be."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return metric.ends(self.observed.of_categories([category]))
 
 
-def replicates(scoring: Scoring, draw: Draw = resample) -> Replicates:
-    """Compute the scores that models are compared in, observed and resampled by `draw`."""
-    totals = scoring.resampled(draw)
-    scores = Replicates()
-    for metric in scoring.asked_metrics():
-        if metric.place in scoring.compared:
-            for category, names in scoring.groups():
-                statistic = scoring.statistic(totals, metric, names)
-                scores.keep(
-                    (category, *metric.place), totals, statistic, metric.limits, metric.size
-                )
-    return scores
+def own_scores(
+    outcomes: pd.DataFrame, metrics: Sequence[Metric], preset: str, tasks: Collection[str]
+) -> pd.DataFrame:
+    """Score metrics of a user's own.
 
+    A row without a number in the column `top` of a metric does not count in it. Bounds are given
+    for shares of replies: if both columns are 0 or 1.
 
-def bounds(scoring: Scoring) -> dict[Place, tuple[float, float]]:
-    """Compute the least and the most that each compared score over all categories could be."""
-    counts = Sums.of_rows(scoring.rows, [*scoring.sums, *scoring.counts])
-    return {
-        (ALL, *metric.place): scoring.bounds(counts, metric, scoring.categories)
-        for metric in scoring.asked_metrics()
-        if metric.place in scoring.compared
-    }
+    Args:
+        outcomes: the outcomes of one run, see `bench.outcomes`.
+        tasks: the tasks of the benchmark.
+
+    Raises:
+        BadInput: a metric has a column or task that there is not.
+    """
+    numbers = [name for name in outcomes.select_dtypes("number") if name != "repeat"]
+    rows = outcomes.assign(part=outcomes.category + "|" + outcomes.task)
+    rows[numbers] = rows[numbers].fillna(0.0)
+    columns, ready = list(numbers), []
+    for metric in metrics:
+        if metric.task not in (ALL, *tasks):
+            unknown = expected(metric.task, [ALL, *tasks], "task")
+            raise BadInput(f"metric {metric.name}: {unknown}")
+        try:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                metric.values(Sums.of_rows(rows, numbers))
+        except BadInput as error:
+            raise BadInput(f"metric {metric.name}: {error}") from None
+        if metric.top:
+            known = outcomes[metric.top].notna()
+            if not known.all():
+                bottom = f"{metric.bottom} with {metric.top}"
+                rows[bottom] = rows[metric.bottom].where(known, 0.0)
+                columns.append(bottom)
+                metric = replace(metric, bottom=bottom, unread=None)
+            elif not rows[[metric.top, metric.bottom, "answered"]].isin([0, 1]).all(axis=None):
+                metric = replace(metric, unread=None)
+        ready.append(metric)
+    crossed = ("category", "crossed") if "crossed" in outcomes else None
+    return SumScoring(rows, columns, ready, preset, crossed=crossed).table()

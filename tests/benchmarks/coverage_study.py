@@ -27,11 +27,10 @@ from bench.analyses.model_size_trends import Sized, trends
 from bench.analyses.prompt_robustness import compare_scores
 from bench.data import OWN_SAMPLES, find, frame, load
 from bench.data.cbbq.scenes import scenes
-from bench.metrics import cbbq, engine, mcbe
+from bench.metrics import cbbq, mcbe
 from bench.metrics.bootstrap import DRAWS, Estimate, Replicates, Sample, estimate, resample
 from bench.metrics.cbbq.answers import SUMS as CBBQ_SUMS
 from bench.metrics.engine import Metric, Sums
-from bench.metrics.mcbe.cells import Cells
 from bench.metrics.mcbe.instances import Values
 from bench.metrics.nli_coal.answers import CROSSED, NEUTRAL_TERMS
 from bench.metrics.nli_coal.answers import SUMS as NLI_SUMS
@@ -133,7 +132,7 @@ def cbbq_scores(
     rows["biased"], rows["decided"], rows["unknown"] = biased, n - unknown, unknown
     rows["correct"] = np.where(ambiguous, unknown, decided - biased)
     rows = pd.concat([templates.drop(columns="size"), rows], axis=1)
-    return engine.replicates(cbbq.scoring_of(rows, "robust"))
+    return cbbq.scoring_of(rows, "robust").replicates()
 
 
 def cbbq_coverage(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
@@ -233,7 +232,8 @@ def mcbe_scores(sizes: dict[str, int], shift: float, rng: Rng) -> Replicates:
         ids = {"category": category, "item_id": [f"{category}:{k}" for k in range(n)]}
         rest = {"repeat": 0, "measure": "score", "bottom": 1.0}
         parts += [pd.DataFrame({**ids, **rest, "task": task, "top": top[task]}) for task in top]
-    return mcbe.replicates_of(Cells(Values(pd.concat(parts, ignore_index=True), {}), list(sizes)))
+    known = Values(pd.concat(parts, ignore_index=True), {})
+    return mcbe.McbeScoring(known, pd.DataFrame({"category": list(sizes)}), "robust").replicates()
 
 
 def mcbe_coverage(studies: int) -> Iterator[Check]:

@@ -1,7 +1,7 @@
 """NLI-CoAL's measures: labels on the pro-, anti- and non-stereotypical sets, and scores of them."""
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from bench.core.errors import BadInput
-from bench.metrics import engine
-from bench.metrics.bootstrap import Draw, Place, Replicates, resample
-from bench.metrics.engine import Scoring, Sums
+from bench.metrics.bootstrap import Draw, resample
+from bench.metrics.engine import Metric, Sums, SumScoring
 from bench.metrics.nli_coal.answers import (
     COUNTS,
     CROSSED,
@@ -130,41 +129,48 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
     )
 
 
-def scoring(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Scoring:
-    """Describe the answers of a run and their metrics; presets agree, as CoAL has no quirk."""
+def scoring(
+    records: pd.DataFrame, items: pd.DataFrame, preset: str, draw: Draw = resample
+) -> "NliScoring":
+    """Prepare the scores of a run; presets agree, as CoAL has no quirk."""
     rows = answers(records, items)
-    return Scoring(
+    return NliScoring(
         rows,
         SUMS,
         list(score_metrics(soft=bool(rows.probable.any()))),
         preset,
-        counts=READ,
         compared={(entry.task, entry.metric) for entry in (*HEADLINES, *TRAITS)},
         part="stratum",
+        counted=READ,
         crossed=CROSSED,
         over_defined=False,
-        extremes=cache(lambda language: _extremes(rows[rows.category == language])),
-        annotate=partial(_annotate, rows=rows),
+        draw=draw,
     )
 
 
-def score_records(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
-    """Compute the score table of a run."""
-    return engine.score(scoring(records, items, preset))
+class NliScoring(SumScoring):
+    """Scores of NLI-CoAL, with notes on labels that do not depend on the pair."""
 
+    def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
+        for category in [*self.categories, ALL]:
+            own = table.category == category
+            warning = _warnings(self.observed, self.names(category))
+            whole = own & (table.task == ALL) & table.score.notna()
+            table.loc[whole, ["note", "by_habit"]] = warning, warning != ""
+            # Bounds are of languages in which less can be read than in most.
+            if self.rows.valid[self.rows.category.isin(self.names(category))].mean() >= READABLE:
+                table.loc[own, ["bound_low", "bound_high"]] = np.nan
+        return table
 
-def replicates(
-    records: pd.DataFrame, items: pd.DataFrame, preset: str, draw: Draw = resample
-) -> Replicates:
-    """Compute the headline scores of each language and over all, observed and resampled."""
-    return engine.replicates(scoring(records, items, preset), draw)
+    def ends_of_category(self, metric: Metric, category: str) -> np.ndarray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = metric.values(self.extremes[category])
+        return np.array([values.min(), values.max()])
 
-
-def bounds(
-    records: pd.DataFrame, items: pd.DataFrame, preset: str
-) -> dict[Place, tuple[float, float]]:
-    """Compute the least and the most that each headline over all languages could have been."""
-    return engine.bounds(scoring(records, items, preset))
+    @cached_property
+    def extremes(self) -> dict[str, Sums]:
+        """How the labels of each language could fall if all answers were readable."""
+        return {name: _extremes(self.rows[self.rows.category == name]) for name in self.categories}
 
 
 def units(items: pd.DataFrame) -> pd.Series:
@@ -187,20 +193,6 @@ def _extremes(rows: pd.DataFrame) -> Sums:
     values = np.tile(rows[SUMS].sum().to_numpy(np.float64), (len(labels), 1))
     values[:, : len(COUNTS)] += np.hstack([added, terms * chosen[:, -1]])
     return Sums(SUMS, values[:, None], {("", ""): 0})
-
-
-def _annotate(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Note labels that do not depend on the pair; leave out bounds if nearly all can be read."""
-    sums = Sums.of_rows(rows, SUMS)
-    for category in dict.fromkeys(table.category):
-        asked = rows if category == ALL else rows[rows.category == category]
-        warning = _warnings(sums, list(dict.fromkeys(asked.category)))
-        own = table.category == category
-        whole = own & (table.task == ALL) & table.score.notna()
-        table.loc[whole, ["note", "by_habit"]] = warning, warning != ""
-        if asked.valid.mean() >= READABLE:
-            table.loc[own, ["bound_low", "bound_high"]] = np.nan
-    return table
 
 
 def _warnings(sums: Sums, languages: Sequence[str]) -> str:

@@ -50,8 +50,8 @@ class Tables(NamedTuple):
 
 
 def tables(sums: Sums) -> Tables:
-    """Arrange sums by set, gender and label, `SUMS` being the columns."""
-    added = sums.values[:, list(sums.parts.values())].sum(1)
+    """Arrange sums by set, gender and label, `SUMS` being the first columns."""
+    added = sums.values[:, list(sums.parts.values()), : len(SUMS)].sum(1)
     ends = np.cumsum([len(CELLS), len(LABELS), len(PROBABILITIES)])
     counts, terms, shares, above = np.split(added, ends, axis=1)
     return Tables(shaped(counts), shaped(shares), above, terms)

@@ -18,6 +18,7 @@ from bench.metrics.nli_coal.answers import (
     GENDERS,
     NEUTRAL_TERMS,
     SETS,
+    SUMS,
     answers,
     of_language,
     shaped,
@@ -122,8 +123,9 @@ def predictors(items: pd.DataFrame) -> pd.DataFrame:
         cells = [[sizes.get((category, name, gender), 0) for gender in GENDERS] for name in SETS]
         for predictor, rule in PREDICTORS.items():
             labels = [[LETTERS[letter] for letter in both] for both in rule.split()]
-            counts = (np.array(cells)[:, :, None] * np.array(labels))[None].astype(np.float64)
-            sums = Sums(CELLS, counts.reshape(1, 1, -1), {(category, ALL): 0})
+            counts = np.zeros((1, 1, len(SUMS)))
+            counts[..., : len(CELLS)] = (np.array(cells)[:, :, None] * np.array(labels)).ravel()
+            sums = Sums(SUMS, counts, {(category, ALL): 0})
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = {metric.name: float(metric.values(sums)[0]) for metric in WHOLE}
             table.append({"category": category, "predictor": predictor, **values})
