@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
+    from bench.metrics.engine import Metric
     from bench.metrics.statistics import agreement, compare, correlate, friedman, share, trend
     from bench.run import Run, evaluate, score
     from bench.run.outcomes import answers, outcomes
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0.dev0"
 __all__ = [
+    "Metric",
     "Run",
     "agreement",
     "analyses",
@@ -53,6 +55,7 @@ __all__ = [
 ]
 # Where the names that are no rooms are defined.
 _DEFINED_IN = {
+    "Metric": "bench.metrics.engine:Metric",
     "Run": "bench.run:Run",
     "agreement": "bench.metrics.statistics:agreement",
     "answers": "bench.run.outcomes:answers",

@@ -25,7 +25,9 @@ from bench.core.export import to_rows
 from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
+from bench.metrics import engine
 from bench.metrics.bootstrap import Draw, Replicates, resample
+from bench.metrics.engine import Metric
 from bench.metrics.headline import headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
@@ -157,17 +159,29 @@ class Run:
         verdicts = list(map(cache(verdict), *columns))
         return rows.assign(verdict=verdicts, mass=self._letter_mass(rows))
 
-    def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
+    def scores(
+        self,
+        preset: str | None = None,
+        common: Sequence[str] = (),
+        metrics: Sequence[Metric] = (),
+    ) -> pd.DataFrame:
         """Compute the score table under a preset, by default the run's own.
 
-        `common` are the tasks that all compared models were asked, if these differ.
+        Args:
+            common: the tasks that all compared models were asked, if these differ.
+            metrics: more metrics, see `bench.score`.
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
-        rows = self.replies
-        score = module("metrics", self.benchmark).score_records
+        rows, benchmark = self.replies, module("metrics", self.benchmark)
         options = {"common": common} if common else {}
-        table = self._with_notes(score(rows, self.items, preset, **options), rows, preset)
+        table = benchmark.scoring(rows, self.items, preset, **options).table()
+        table = self._with_notes(table, rows, preset)
+        if metrics:
+            outcomes = benchmark.outcomes(rows, self.items, preset)
+            tasks = module("tasks", self.benchmark).TASKS
+            own = engine.own_scores(outcomes, metrics, preset, tasks)
+            table = pd.concat([table, own], ignore_index=True)
         table.insert(0, "benchmark", self.benchmark)
         if len(rows) < self.about["requests"]:
             unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
@@ -228,7 +242,8 @@ class Run:
                 f"{self.folder}: no answer could be read of it and of "
                 f"{', '.join(str(run.folder) for run in like)}"
             )
-        return module("metrics", self.benchmark).replicates(rows, self.items, preset, draw)
+        scoring = module("metrics", self.benchmark).scoring(rows, self.items, preset, draw)
+        return scoring.replicates()
 
     def _with_notes(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         """Add notes on what was left out, who judged, and what the preset asks otherwise."""
@@ -354,17 +369,33 @@ class UnchangingRun(Run):
         super().__post_init__()
         object.__setattr__(self, "_tables", {})
 
-    def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
+    def scores(
+        self,
+        preset: str | None = None,
+        common: Sequence[str] = (),
+        metrics: Sequence[Metric] = (),
+    ) -> pd.DataFrame:
         """Compute the score table, as `Run` does."""
         tables: dict[Any, pd.DataFrame] = self.__dict__["_tables"]
-        key = preset or self.about["preset"], tuple(common)
+        key = preset or self.about["preset"], tuple(common), tuple(metrics)
         if key not in tables:
-            tables[key] = super().scores(preset, common)
+            tables[key] = super().scores(preset, common, metrics)
         return tables[key].copy()
 
 
-def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True) -> pd.DataFrame:
-    """Join the score tables of several runs; `beside` adds the official rows that differ."""
+def table(
+    runs: Sequence[Run],
+    preset: str | None = None,
+    *,
+    beside: bool = True,
+    metrics: Sequence[Metric] = (),
+) -> pd.DataFrame:
+    """Join the score tables of several runs.
+
+    Args:
+        beside: whether to add the official rows that differ.
+        metrics: more metrics, if not `beside`.
+    """
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
@@ -373,12 +404,10 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
         shared = set.intersection(*asked)
         if any(tasks != shared for tasks in asked):
             common = [task for task in module("tasks", runs[0].benchmark).TASKS if task in shared]
-    tables = [
-        (run.scores_beside if beside else run.scores)(preset, common).assign(
-            model=name, kind=run.kind
-        )
-        for run, name in zip(runs, labels(runs), strict=True)
-    ]
+    tables = []
+    for run, name in zip(runs, labels(runs), strict=True):
+        own = run.scores_beside(preset, common) if beside else run.scores(preset, common, metrics)
+        tables.append(own.assign(model=name, kind=run.kind))
     return pd.concat(
         [part[["model", *(name for name in part if name != "model")]] for part in tables],
         ignore_index=True,
@@ -414,21 +443,35 @@ def run_folders(pattern: str) -> list[Path]:
 
 
 def score(
-    run: Run | str | Path, *more: Run | str | Path, preset: str | None = None
+    run: Run | str | Path,
+    *more: Run | str | Path,
+    preset: str | None = None,
+    metrics: Sequence[Metric] = (),
 ) -> pd.DataFrame:
     """Score recorded runs in one table with a column `model`; no model is asked.
 
     Args:
         run, more: runs, their folders, or patterns of folders, such as `reports/runs/*/cbbq-*`.
         preset: `robust`, `official` or `paper`; default: each run's own.
+        metrics: metrics of your own, made of the columns of `bench.outcomes`; their rows come last.
 
     Raises:
-        BadInput: a folder without a run, a pattern without one, or an unknown preset.
+        BadInput: a folder without a run, a pattern without one, an unknown preset, or a metric with
+            a column that the outcomes do not have.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> undecided = bench.Metric("undecided", "ambiguous", "says_unknown", "parsed")
+        >>> scores = bench.score(run, metrics=[undecided])
+        >>> scores[["category", "metric", "score", "ci_low", "ci_high", "n"]].tail(1).round(2)
+            category     metric  score  ci_low  ci_high    n
+        179      all  undecided   0.28    0.21     0.36  140
     """
     runs = open_runs([run, *more])
     benchmarks = dict.fromkeys(run.benchmark for run in runs)
     tables = [
-        table([run for run in runs if run.benchmark == name], preset, beside=False)
+        table([run for run in runs if run.benchmark == name], preset, beside=False, metrics=metrics)
         for name in benchmarks
     ]
     return pd.concat(tables, ignore_index=True)

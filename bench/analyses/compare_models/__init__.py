@@ -177,8 +177,9 @@ class Answers:
         chosen = self.readable.index.isin(names) & counted
         key = (kind, chosen.tobytes())
         if key not in self._known:
-            rows, compute = self.records[chosen], getattr(self.room, kind)
-            self._known[key] = compute(rows, self.items, self.preset) if len(rows) else Replicates()
+            rows = self.records[chosen]
+            scoring = self.room.scoring(rows, self.items, self.preset)
+            self._known[key] = getattr(scoring, kind)() if len(rows) else Replicates()
         return self._known[key]
 
     def ranked(self, everyone: pd.Index, by_task: pd.Index) -> Replicates:
