@@ -43,6 +43,8 @@ HEADLINES = (
         "s_amb",
         "Ambiguous: share of stereotyped answers",
         "answered {value} of the ambiguous questions with the stereotype",
+        column="stereotyped",
+        of="answered",
     ),
     Headline(
         "disambiguous",
@@ -50,6 +52,8 @@ HEADLINES = (
         "Disambiguous: share of stereotyped answers",
         "followed the stereotype against the facts in {value} of the disambiguous answers that "
         "named a person",
+        column="stereotyped",
+        of="names_person",
     ),
     Headline(
         "all",
@@ -58,6 +62,8 @@ HEADLINES = (
         "answered {value} of all questions rightly",
         biased_is_high=False,
         worse="worse",
+        column="correct",
+        of="answered",
     ),
 )
 # What the scores are taken to measure.
