@@ -1,6 +1,6 @@
 """Which models differ in the primary scores, and which ranks the tests leave open.
 
-pairs = differences(bench.outcomes(*runs), bench.score(*runs))
+pairs = differences(bench.score(*runs), bench.outcomes(*runs))
 open_ranks(pairs)
 """
 
@@ -37,7 +37,7 @@ READABLE = ["asked", "readable_first", "readable_second", "p_readable"]
 COLUMNS = [*SCORE, "first", "second", "verdict", *TEST, *READABLE, "note"]
 
 
-def differences(outcomes: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> pd.DataFrame:
     """Compare each two models in each primary score, and say what a difference may be due to.
 
     The test is `bench.compare`, on the items that could be read of both models. A model is not
@@ -45,8 +45,10 @@ def differences(outcomes: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     could not be read.
 
     Args:
-        outcomes: of `bench.outcomes`, all or some, such as those of one category.
-        scores: of `bench.score`, under the same preset. A model without a score is left out.
+        scores: of `bench.score`; a model without a score is left out. Or of `bench.read_scores`.
+        outcomes: of `bench.outcomes` under the same preset, all or some, such as those of one
+            category. Without any, as of scores measured elsewhere, the test pairs the categories,
+            and knows nothing of letters and unreadable replies.
 
     Returns:
         One row per score (`benchmark`, `task`, `metric`, `title`, and `worse`, the side of more
@@ -60,20 +62,22 @@ def differences(outcomes: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         - `undefined`: there was no test, and `note` says why.
 
     Raises:
-        BadInput: a model has several runs on a benchmark.
+        BadInput: a model has several runs on a benchmark, or scores from elsewhere no categories.
         NoRuns: no benchmark has scores of two models.
 
     Examples:
         >>> import bench
         >>> models = ["simulated:bias=0.2", "simulated:bias=0.6"]
         >>> runs = [bench.evaluate("cbbq", model, data="samples", limit=20) for model in models]
-        >>> pairs = differences(bench.outcomes(*runs), bench.score(*runs))
+        >>> pairs = differences(bench.score(*runs), bench.outcomes(*runs))
         >>> pairs[["metric", "estimate", "verdict"]].round(2)
              metric  estimate    verdict
         0     s_amb     -0.39  different
         1  s_disamb     -0.38  different
         2  accuracy      0.38  different
     """
+    if outcomes is None:
+        return _of_categories(scores)
     runs = outcomes.groupby(["benchmark", "model"], sort=False).run.unique()
     for (benchmark, model), folders in runs.items():
         if len(folders) > 1:
@@ -115,6 +119,20 @@ def open_ranks(pairs: pd.DataFrame) -> pd.DataFrame:
     return ranks.where(sums.tested == sums.others).reset_index()
 
 
+def _of_categories(scores: pd.DataFrame) -> pd.DataFrame:
+    """Compare models by their scores of the same categories."""
+    rows = scores[scores.category != ALL]
+    if rows.empty:
+        raise BadInput(
+            "the scores are of the category `all` alone; models are compared over categories, so "
+            "give a row for each"
+        )
+    table = compare(rows, "score", by="title", cluster=None, stratum=None)
+    table = table.merge(rows[SCORE].drop_duplicates("title"), on="title")
+    shown = np.where(table.p_adjusted < 1 - LEVEL, DIFFERENT, NOT_SHOWN)
+    return table.assign(verdict=np.where(table.p.isna(), UNDEFINED, shown)).reindex(columns=COLUMNS)
+
+
 def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     every: tuple[Headline, ...] = module("metrics", benchmark).HEADLINES
     rows: list[dict[str, Any]] = []
@@ -122,7 +140,7 @@ def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) 
         own = headline_rows(scores, shown)
         own = own[(own.category == ALL) & own.score.notna()]
         by_model = {row["model"]: row for row in own.to_dict("records")}
-        about = {"benchmark": benchmark, "task": line.task, "metric": line.metric}
+        about = {"benchmark": benchmark, "task": shown.task, "metric": shown.metric}
         about |= {
             "title": short_title(shown),
             "worse": "higher" if line.biased_is_high else "lower",

@@ -173,7 +173,11 @@ def read_scores(path: str | Path) -> pd.DataFrame:
         numbers = pd.to_numeric(rows[name].replace("", np.nan), errors="coerce")
         if numbers.notna().any() and (numbers.notna() | (rows[name] == "")).all():
             rows[name] = numbers
-    return rows.assign(primary=True, doubt="")
+    means = rows.groupby(["title", "model"], sort=False).agg("first").reset_index()
+    means["score"] = rows.groupby(["title", "model"], sort=False).score.mean().to_numpy()
+    has_all = rows.title[rows.category == ALL]
+    means = means[~means.title.isin(has_all)].assign(category=ALL, note="")
+    return pd.concat([rows, means], ignore_index=True).assign(primary=True, doubt="")
 
 
 def as_list(columns: str | Sequence[str] | None) -> list[str]:
