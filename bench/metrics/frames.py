@@ -138,8 +138,8 @@ def read_scores(path: str | Path) -> pd.DataFrame:
             has; other columns, such as `billions` or `topic`, are kept.
 
     Returns:
-        One row per score. A missing `benchmark` is the name of the file, a missing `category` is
-        `all`; `title` is by default the task and the
+        One row per score. A missing `benchmark` or `family` (of models) is the name of the file, a
+        missing `category` is `all`; `title` is by default the task and the
         metric; `primary` is true, and `doubt` empty, as in `bench.explain`.
 
     Raises:
