@@ -147,9 +147,7 @@ def _bias(run: Run) -> float | None:
     return float(given["bias"]) if "bias" in given else None
 
 
-def _number(
-    scores: pd.DataFrame, line: Headline, model: str, pairs: pd.DataFrame | None
-) -> Number:
+def _number(scores: pd.DataFrame, line: Headline, model: str, pairs: pd.DataFrame | None) -> Number:
     rows = headline_rows(scores, line) if len(scores) else scores
     if len(rows):
         rows = rows[(rows.category == ALL) & (rows.model == model)]
