@@ -438,7 +438,8 @@ def agreement(
     """Compute how far raters agree beyond chance: Krippendorff's alpha, and kappa.
 
     Kappa is Cohen's for two raters and Fleiss' for more. It needs a rating of every item by every
-    rater, and takes ratings for categories; alpha takes items with two ratings or more.
+    rater, and takes ratings for categories, so there is none of `interval` ratings; alpha takes
+    items with two ratings or more.
 
     Args:
         ratings: a row per rating: `item_id`, `rater` and `rating`; an empty rating is missing. With
@@ -481,6 +482,8 @@ def agreement(
         check_raters(part)
         alpha = krippendorff_alpha(part, measurement)  # type: ignore[arg-type]  # it checks
         rows.append((*keys, f"Krippendorff, {measurement}", *alpha[:5], alpha.note))
+        if measurement == "interval":
+            continue
         raters, items = part.rater.nunique(), part.item_id.nunique()
         given = part[part.rating.notna() & (part.rating != "")]
         name = "Cohen" if raters == 2 else "Fleiss"
