@@ -163,6 +163,7 @@ def read_scores(path: str | Path) -> pd.DataFrame:
         "task": ALL,
         "metric": "score",
         "worse": "",
+        "family": Path(path).stem,
     }
     for name, value in defaults.items():
         if name not in rows:
