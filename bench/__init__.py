@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
+    from bench.metrics.differences import differences, open_ranks
     from bench.metrics.engine import Metric
     from bench.metrics.frames import read_scores
     from bench.metrics.headline import explain, measure
@@ -41,6 +42,7 @@ __all__ = [
     "compare",
     "correlate",
     "data",
+    "differences",
     "evaluate",
     "explain",
     "figures",
@@ -50,6 +52,7 @@ __all__ = [
     "metrics",
     "models",
     "open",
+    "open_ranks",
     "outcomes",
     "publish",
     "read_scores",
@@ -70,6 +73,7 @@ _DEFINED_IN = {
     "answers": "bench.run.outcomes:answers",
     "compare": "bench.metrics.statistics:compare",
     "correlate": "bench.metrics.statistics:correlate",
+    "differences": "bench.metrics.differences:differences",
     "evaluate": "bench.run:evaluate",
     "explain": "bench.metrics.headline:explain",
     "friedman": "bench.metrics.statistics:friedman",
@@ -77,6 +81,7 @@ _DEFINED_IN = {
     "measure": "bench.metrics.headline:measure",
     "models": "bench.run.models:models",
     "open": "bench.run:Run.open",
+    "open_ranks": "bench.metrics.differences:open_ranks",
     "outcomes": "bench.run.outcomes:outcomes",
     "publish": "bench.show:publish",
     "read_scores": "bench.metrics.frames:read_scores",
