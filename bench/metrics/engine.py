@@ -94,16 +94,16 @@ class Metric:
         top, bottom: the columns with the sums to divide.
         of: in place of `top` and `bottom`: a function of the `Sums` of a category, which returns an
             array of n scores, NaN if undefined.
-        parts: in place of both: metrics with weights, whose weighted sum it is.
+        parts: in place of both: weights and metrics to add up.
         tasks: the tasks of a metric of `all`; none: those of its parts, or all tasks.
         baseline: the score of a random answerer; NaN if it has none.
         limits: the lowest and highest possible score.
-        needs: a column whose sum must not be 0; default: `bottom`.
-        counts: the column whose sum is reported as `n`; default: `bottom`.
+        needs: the column with a sum that must not be 0; default: `bottom`.
+        counts: the column with the sum that is reported as `n`; default: `bottom`.
         read: the columns that count all answers and the readable ones.
         unread: the same for the bounds of the score; None: there are no bounds.
         undefined: the reason if there is no score; default: a sentence with the column.
-        undefined_without: the reason if the sum of this column is 0; the first one counts.
+        undefined_without: reasons by column, each for a sum of 0; the first one counts.
 
     Examples:
         >>> Metric("undecided", "ambiguous", "says_unknown", "parsed", baseline=1 / 3).bottom
