@@ -40,6 +40,8 @@ MEASURED = 20_000
 CHUNK = 1000
 PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors")
 CARD = Path(__file__).with_name("train_card.md.j2")
+# Options that a run has too.
+OF_RUNS: Any = RunConfig.model_fields
 # Options that decide what is learned, besides the model and the data.
 LEARNING = {"epochs", "learning_rate", "batch_size", "max_length", "seed", "labels", "new_head"}
 
@@ -88,9 +90,9 @@ class TrainOptions(Options):
     device: Literal["cpu", "cuda"] | None = option(None, metavar="NAME")
     """cpu or cuda; default: an accelerator if there is one."""
 
-    dtype: str | None = RunConfig.model_fields["dtype"]
-    trust_remote_code: bool = RunConfig.model_fields["trust_remote_code"]
-    revision: str | None = RunConfig.model_fields["revision"]
+    dtype: str | None = OF_RUNS["dtype"]
+    trust_remote_code: bool = OF_RUNS["trust_remote_code"]
+    revision: str | None = OF_RUNS["revision"]
 
 
 class Trained(NamedTuple):

@@ -116,7 +116,7 @@ def _parameter(model: type[Options], name: str, heading: str | None) -> inspect.
     """Return an option as a parameter for typer; one that is not given is None, a flag False."""
     field = model.described()[name]
     kind, help = _kind(name, field), field.description or ""
-    default = False if kind is bool else None
+    default: Any = False if kind is bool else None
     if field.is_required():
         default = inspect.Parameter.empty
     elif kind in (int, float, str) and "default:" not in help.lower():  # the help shows it
@@ -150,7 +150,11 @@ def _type(field: FieldInfo) -> tuple[Any, tuple[Any, ...]]:
     kind = field.annotation
     while get_origin(kind) in (Union, UnionType, Annotated):
         kind = get_args(kind)[0]
-    return get_origin(kind) or kind, get_args(kind)
+    # Without the limits of values.
+    parameters = (
+        get_args(one)[0] if get_origin(one) is Annotated else one for one in get_args(kind)
+    )
+    return get_origin(kind) or kind, tuple(parameters)
 
 
 def _value(model: type[Options], name: str, given: Any) -> Any:
@@ -161,7 +165,7 @@ def _value(model: type[Options], name: str, given: Any) -> Any:
         return READERS[name](given)
     if kind is Mapping:
         texts = ",".join(given).split(",") if parameters[1] is float else given
-        read = {str: str, float: _number}.get(parameters[1], _json)
+        read: Any = {str: str, float: _number}.get(parameters[1], _json)
         values = pairs(texts, model.flag(name), of_command(field).get("metavar", "NAME=NUMBER"))
         return {key: read(value) for key, value in values.items()}
     if kind is Sequence and Path not in get_args(parameters[0]):  # a path can hold commas
@@ -197,6 +201,12 @@ def _number(text: str) -> float | str:
         return text
 
 
+def _thinking_tokens(text: str) -> int:
+    if text != "off" and not text.isdecimal():
+        raise BadInput(f"--thinking-tokens {text}: expected a whole number, or off")
+    return 0 if text == "off" else int(text)
+
+
 def _system_text(file: str) -> str:
     try:
         text = Path(file).expanduser().read_text("utf-8").strip()
@@ -219,7 +229,7 @@ def _keys(given: Sequence[str]) -> dict[str, str]:
 
 # Options whose values are not read by their type.
 READERS: Mapping[str, Callable[[Any], Any]] = {
-    "thinking_tokens": lambda text: int(text) if text.isdecimal() else text,
+    "thinking_tokens": _thinking_tokens,
     "system": _system_text,
     "keys": _keys,
 }

@@ -21,10 +21,10 @@ def quiet() -> None:
 
 
 def explain(error: BaseException, repository: str, revision: str | None = None) -> str:
-    """Say why something could not be downloaded from the Hub, and what to do.
+    """Say why a repository could not be downloaded from the Hub, with a remedy.
 
     Args:
-        repository: its name, with `datasets/` before that of a data set.
+        repository: its name, which begins with `datasets/` for a data set.
         revision: the requested one.
     """
     hub, prefix = constants.ENDPOINT, ""

@@ -16,7 +16,7 @@ from bench.data.readers import read_table
 
 # `Dataset.save_to_disk` writes Arrow.
 SUFFIXES = (".parquet", ".arrow", ".jsonl", ".json", ".csv", ".tsv", ".xlsx")
-# What follows the name of a configuration or split: `test-00000-of-00002`.
+# The end of a name of a configuration or split: `test-00000-of-00002`.
 PART = re.compile(r"-\d{5}-of-\d{5}$")
 
 
@@ -29,8 +29,8 @@ def is_table(name: str) -> bool:
 def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
     """Write the rows of all tables below a folder as files that the loader finds.
 
-    A row is of the category in its column `category`, or that of its file's name or folder, which
-    is how the Hub names configurations.
+    The category of a row is in its column `category`, or is the name of its file or folder, by
+    which the Hub knows a configuration.
 
     Returns:
         Whether there were any rows with the benchmark's columns.
@@ -86,7 +86,7 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
         say(f"{folder}: a file is left out: {fault}")
     repeats = 0
     for name, tables in files.items():
-        # A configuration of all rows may lie beside those of its parts.
+        # A configuration of all rows may lie beside configurations of its parts.
         earlier: set[tuple[object, ...]] = set()
         for k, table in enumerate(tables):
             cells = list(table.itertuples(index=False, name=None))

@@ -3,7 +3,7 @@
 Tables are CSV (with commas, semicolons, tabs or bars between cells), JSON, JSON Lines, xlsx,
 Parquet or Arrow, known by their content; every cell is read as a text. Each function raises
 `BadInput` for a file that cannot be read or is wrong, with the file and the line, or the row and
-column, and what is allowed.
+column, and the allowed values.
 """
 
 import csv
@@ -32,7 +32,7 @@ OTHER_KINDS = {
     b"\xff\xfe": "text in UTF-16",
     b"\xfe\xff": "text in UTF-16",
 }
-# Commas between cells, not those of a sentence, which a blank follows.
+# Commas between cells; a blank follows a comma of a sentence.
 CELL_END = {mark: re.compile(rf"{re.escape(mark)}(?=\S)") for mark in DELIMITERS}
 # The cells of a row, by column.
 Row = dict[str, str]
@@ -339,8 +339,8 @@ def _parse_json(path: Path, text: str, line: int = 0) -> Any:
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except json.JSONDecodeError as error:
-        where = f"{error.msg} at character {error.colno}"
-        raise BadInput(f"{path}, line {line or error.lineno}: not JSON ({where})") from None
+        reason = f"{error.msg} at character {error.colno}"
+        raise BadInput(f"{path}, line {line or error.lineno}: not JSON ({reason})") from None
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{place}: not JSON ({_reason(error)})") from None
 
@@ -378,7 +378,7 @@ def to_toml(values: Mapping[str, Any], table: str = "") -> str:
 
 
 def toml_key(name: str) -> str:
-    """Return a key as TOML writes it, in quotes where it needs them."""
+    """Return a key as TOML writes it, in quotes if it needs them."""
     return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml_value(name)
 
 

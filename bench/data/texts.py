@@ -1,6 +1,6 @@
 """Texts of a data set in one form for every benchmark, and the findings of its audit.
 
-A text is what a person wrote: an instance of McBE, a template of CBBQ, a sentence of NLI-CoAL
+A person wrote each text: an instance of McBE, a template of CBBQ, a sentence of NLI-CoAL
 without its occupation.
 """
 

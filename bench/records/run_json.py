@@ -24,6 +24,7 @@ class _Asked(_Part):
     model: str
     judge: str | None
     settings: dict[str, str]
+    dtype: str | None
     repeats: Positive
     seed: int
     prompts: str

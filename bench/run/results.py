@@ -6,13 +6,12 @@ result.scores("official")
 
 import glob
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, partial, reduce
 from itertools import combinations
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,11 +28,10 @@ from bench.data import dataset
 from bench.metrics import engine
 from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.engine import Metric
-from bench.metrics.headline import headline_rows, without_chat_template
+from bench.metrics.headline import HALF, headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
-from bench.scorers.base import digest
-from bench.scorers.local import hub
+from bench.scorers.names import short_name
 
 # Below this median, letters are the tail of what a model would write.
 LEAST_LETTER_MASS = 0.1
@@ -166,16 +164,21 @@ class Run:
         preset: str | None = None,
         common: Sequence[str] = (),
         metrics: Sequence[Metric] = (),
+        answers: pd.MultiIndex | None = None,
     ) -> pd.DataFrame:
         """Compute the score table under a preset, by default the run's own.
 
         Args:
             common: the tasks that all compared models were asked, if these differ.
             metrics: more metrics, see `bench.score`.
+            answers: the answers that count, by `KEYS`; default: all.
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
-        rows, benchmark = self.replies, module("metrics", self.benchmark)
+        replies = rows = self.replies
+        if answers is not None:
+            rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(answers)]
+        benchmark = module("metrics", self.benchmark)
         options = {"common": common} if common else {}
         table = benchmark.scoring(rows, self.items, preset, **options).table()
         table = self._with_notes(table, rows, preset)
@@ -185,8 +188,8 @@ class Run:
             own = engine.own_scores(outcomes, metrics, preset, tasks)
             table = pd.concat([table, own], ignore_index=True)
         table.insert(0, "benchmark", self.benchmark)
-        if len(rows) < self.about["requests"]:
-            unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
+        if len(replies) < self.about["requests"]:
+            unfinished = f"unfinished run: {len(replies)} of {self.about['requests']} answers"
             table["note"] = [join_notes(unfinished, note) for note in table.note]
         return table
 
@@ -376,8 +379,11 @@ class UnchangingRun(Run):
         preset: str | None = None,
         common: Sequence[str] = (),
         metrics: Sequence[Metric] = (),
+        answers: pd.MultiIndex | None = None,
     ) -> pd.DataFrame:
         """Compute the score table, as `Run` does."""
+        if answers is not None:
+            return super().scores(preset, common, metrics, answers)
         tables: dict[Any, pd.DataFrame] = self.__dict__["_tables"]
         key = preset or self.about["preset"], tuple(common), tuple(metrics)
         if key not in tables:
@@ -391,12 +397,14 @@ def table(
     *,
     beside: bool = True,
     metrics: Sequence[Metric] = (),
+    answers: pd.MultiIndex | None = None,
 ) -> pd.DataFrame:
     """Join the score tables of several runs.
 
     Args:
-        beside: whether to add the official rows that differ.
-        metrics: more metrics, if not `beside`.
+        beside: add the official rows that differ, without `metrics` and `answers`.
+        metrics: more metrics.
+        answers: the answers that count, by `KEYS`; default: all.
     """
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
@@ -408,7 +416,10 @@ def table(
             common = [task for task in module("tasks", runs[0].benchmark).TASKS if task in shared]
     tables = []
     for run, name in zip(runs, labels(runs), strict=True):
-        own = run.scores_beside(preset, common) if beside else run.scores(preset, common, metrics)
+        if beside:
+            own = run.scores_beside(preset, common)
+        else:
+            own = run.scores(preset, common, metrics, answers)
         tables.append(own.assign(model=name, kind=run.kind))
     return pd.concat(
         [part[["model", *(name for name in part if name != "model")]] for part in tables],
@@ -449,6 +460,7 @@ def score(
     *more: Run | str | Path,
     preset: str | None = None,
     metrics: Sequence[Metric] = (),
+    common: bool = False,
 ) -> pd.DataFrame:
     """Score recorded runs in one table with a column `model`; no model is asked.
 
@@ -456,10 +468,13 @@ def score(
         run, more: runs, their folders, or patterns of folders, such as `reports/runs/*/cbbq-*`.
         preset: `robust`, `official` or `paper`; default: each run's own.
         metrics: metrics of your own, made of the columns of `bench.outcomes`; their rows come last.
+        common: score the answers alone that could be read of all models of a benchmark, so that
+            their scores can be compared. A model of which fewer than half could be read does not
+            take answers from the others.
 
     Raises:
-        BadInput: a folder without a run, a pattern without one, an unknown preset, or a metric with
-            a column that the outcomes do not have.
+        BadInput: a folder without a run, a pattern without one, an unknown preset, a metric with a
+            column that the outcomes do not have, or, with `common`, runs on different data.
 
     Examples:
         >>> import bench
@@ -471,12 +486,31 @@ def score(
         179      all  undecided   0.28    0.21     0.36  140
     """
     runs = open_runs([run, *more])
-    benchmarks = dict.fromkeys(run.benchmark for run in runs)
-    tables = [
-        table([run for run in runs if run.benchmark == name], preset, beside=False, metrics=metrics)
-        for name in benchmarks
-    ]
+    tables = []
+    for name in dict.fromkeys(run.benchmark for run in runs):
+        own = [run for run in runs if run.benchmark == name]
+        answers = common_answers(own) if common else None
+        tables.append(table(own, preset, beside=False, metrics=metrics, answers=answers))
     return pd.concat(tables, ignore_index=True)
+
+
+def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
+    """List the answers that could be read of all models that were asked the task, by `KEYS`.
+
+    Raises:
+        BadInput: the runs are on different data.
+    """
+    if conflict := data_conflict(runs):
+        raise BadInput(conflict)
+    rates = [run.readable() for run in runs]
+    known = [rate.index[rate] for rate in rates if rate.mean() >= HALF]
+    by_task = []
+    for task in dict.fromkeys(task for names in known for task in names.unique("task")):
+        parts = [names[names.get_level_values("task") == task] for names in known]
+        by_task.append(reduce(pd.Index.intersection, [part for part in parts if len(part)]))
+    if not by_task:
+        return pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
+    return by_task[0].append(by_task[1:])
 
 
 def readable(benchmark: str, rows: pd.DataFrame, items: pd.DataFrame) -> pd.Series:
@@ -571,24 +605,3 @@ def probe_failed(about: Mapping[str, Any]) -> str:
         f"({languages}), the first {first['premise']!r}, {first['hypothesis']!r}: "
         f"{first['found']} for {first['expected']}"
     )
-
-
-def short_name(model: str) -> str:
-    """Shorten a model's name to its last part, and a commit in it to its first digits."""
-    if reference := hub.parse(model):
-        revision = reference.revision or ""
-        revision = revision[:7] if hub.COMMIT.fullmatch(revision) else revision
-        return f"{reference.name.rpartition('/')[2]}{'@' if revision else ''}{revision}"
-    if model.partition(":")[0] in ("tiny", "simulated", "openai"):
-        return model.partition("@")[0]
-    path = PureWindowsPath(model.removeprefix("lm-eval:"))
-    # The harness names the folder of its samples after the model, with __ for slashes.
-    if model.startswith("lm-eval:") and (folder := path.parent.name):
-        return folder.rpartition("__")[2]
-    return path.name.removesuffix(".gguf").removesuffix(".jsonl")
-
-
-def path_slug(model: str) -> str:
-    """Turn a model's name into the name of a folder."""
-    name = re.sub(r"[^\w.,=+-]+", "_", model).strip("._") or "model"
-    return name if len(name) <= 80 else f"{name[-72:]}-{digest(model)[:7]}"

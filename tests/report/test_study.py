@@ -109,6 +109,7 @@ WRONG = [
     ("limit: 3", "limit: three", "key `benchmarks: cbbq: Q: limit`: 'three' is not a whole number"),
     ("nli-coal: {template_arguments: {b: 2}}", "mcbe: []", "at least 1 item"),
     ("nli-coal: {template_arguments: {b: 2}}", "mcbe: 5", "expected options, found 5"),
+    ("thinking_tokens: off", "limits: {timeot: 9}", "key `options: limits`: key in study 'timeot'"),
     ("thinking_tokens: off", "out: here", "key `options`: key 'out' is unknown; allowed: device"),
     ("[gender]", "[gendr]", "category of cbbq 'gendr' is unknown"),
     ("categories: [gender]", "data: nowhere", "nowhere: no such folder"),

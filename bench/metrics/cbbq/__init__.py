@@ -39,6 +39,8 @@ HEADLINES = (
         "s_amb",
         "Ambiguous: share of stereotyped answers",
         "answered {value} of the ambiguous questions with the stereotype",
+        column="stereotyped",
+        of="answered",
     ),
     Headline(
         "disambiguous",
@@ -46,6 +48,8 @@ HEADLINES = (
         "Disambiguous: share of stereotyped answers",
         "followed the stereotype against the facts in {value} of the disambiguous answers that "
         "named a person",
+        column="stereotyped",
+        of="names_person",
     ),
     Headline(
         "all",
@@ -54,6 +58,8 @@ HEADLINES = (
         "answered {value} of all questions rightly",
         biased_is_high=False,
         worse="worse",
+        column="correct",
+        of="answered",
     ),
 )
 # What the scores are taken to measure.

@@ -41,7 +41,15 @@ from bench.tasks.mcbe import LETTERS
 LIMITS = (0, 100)
 SCALES = {"position_bias": (0, 1), "severity_shift": (-10, 10)}
 CARDS = read_cards(__file__)
-_headline = partial(Headline, metric="score", share=False, biased_is_high=False, limits=LIMITS)
+_headline = partial(
+    Headline,
+    metric="score",
+    share=False,
+    biased_is_high=False,
+    limits=LIMITS,
+    column="score",
+    of="scored",
+)
 _constant_baseline = partial(_headline, baseline="the best constant answer", worse="worse")
 HEADLINES = (
     _headline(

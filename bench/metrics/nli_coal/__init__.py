@@ -59,12 +59,19 @@ HEADLINES = (
         "CoAL: biased labels over the three sets",
         "has a CoAL of {value} (0 is best; always the same wrong label gets 0.67)",
         share=False,
+        column="biased",
+        of="parsed",
+        tasks=SETS,
     ),
     Headline(
         "all",
         "fn",
         "FN: labels that are not neutral",
         "gave {value} of the pairs a label other than neutral, which is the right one",
+        column="not_neutral",
+        of="parsed",
+        tasks=SETS,
+        pools_tasks=True,
     ),
 )
 # What the scores are taken to measure.

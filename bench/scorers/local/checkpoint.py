@@ -1,5 +1,6 @@
-"""What local models share: tokenizers, limits of length, and the frame of `LocalModel`."""
+"""Tokenizers and limits of length of local models, and their base class `LocalModel`."""
 
+import copy
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +17,9 @@ from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.quantizers import AutoHfQuantizer
 from transformers.utils import logging as transformers_logging
 
+from bench.config import Generation
 from bench.core.errors import BadInput
-from bench.scorers.base import Model, Tally, TooLong, digest
+from bench.scorers.base import Model, Tally, Unanswerable, digest
 from bench.scorers.local.device import Placement, batches
 
 transformers_logging.set_verbosity_error()
@@ -27,7 +29,7 @@ for backend in ("bitsandbytes", "torchao"):
     logging.getLogger(backend).setLevel(logging.ERROR)
 
 
-# What can be done with a checkpoint that transformers cannot load here.
+# The remedy for a checkpoint that transformers cannot load here.
 SERVE = "serve it, with vLLM for example, and give openai:NAME@URL"
 # Lines on which tokenizers differ: by digits, blanks, line breaks, punctuation, case and forms of
 # letters.
@@ -43,7 +45,7 @@ SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exa
 AS_GPT2 = ("default", "gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "mellum")
 
 
-# What to do about numbers that are not finite, by the dtype at hand.
+# The remedy for numbers that are not finite, by the dtype at hand.
 REMEDIES = {
     torch.float16: "float16 overflows on this model; use --dtype bfloat16 or float32",
     torch.bfloat16: "bfloat16 may be too coarse for this model; use --dtype float32",
@@ -79,8 +81,14 @@ class LocalModel(Model):
             **({"batches": self.batches} if self.batches else {}),
         }
 
+    def again(self, generation: Generation) -> Model:
+        generation.refuse(generation.changed(), f"{self.id} is no model that writes replies")
+        other = copy.copy(self)
+        other.tally = Tally()
+        return other
+
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
-        """Raise TooLong for texts beyond the model's positions or `at_most`; nothing is cut.
+        """Raise Unanswerable for texts beyond the model's positions or `at_most`; nothing is cut.
 
         Args:
             lengths: tokens of each text of the call.
@@ -91,7 +99,7 @@ class LocalModel(Model):
             return
         too_long = {i: length for i, length in enumerate(lengths) if length > limit}
         first = min(too_long)
-        raise TooLong(
+        raise Unanswerable(
             f"{self.id}: reads at most {limit} tokens, and {text} has {too_long[first]} "
             f"(number {first + 1} of {len(lengths)}); shorten it",
             {
@@ -220,7 +228,7 @@ def gguf_tokenizer(path: str, options: dict[str, Any]) -> tuple[Any, str]:
 
 
 def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:
-    """Return what `run.json` keeps of a tokenizer."""
+    """Return the entries of `run.json` about a tokenizer."""
     template = getattr(tokenizer, "chat_template", None)
     return {
         "tokenizer_hash": digest(sorted(tokenizer.get_vocab().items())),
@@ -274,6 +282,6 @@ def explain_load_error(model: str, error: Exception, quantized: str = "") -> str
     if not first or isinstance(error, LookupError):  # whose message is the bare key
         first = f"{type(error).__name__} {first}".strip()
     if quantized:
-        what = f"its weights are quantized ({quantized}), which cannot be read here ({first})"
-        return f"{model}: {what}; install what is missing, or {SERVE}"
+        problem = f"its weights are quantized ({quantized}), which cannot be read here ({first})"
+        return f"{model}: {problem}; install what is missing, or {SERVE}"
     return f"{model}: cannot be loaded as a model ({first})"

@@ -13,7 +13,7 @@ from bench.data.readers import as_path
 ADAPTER_CONFIG = "adapter_config.json"
 # Bytes up to which files enter a fingerprint as they are.
 SMALL = 1 << 20
-# Prefixes of fingerprints: of small files only; and of others, whose files are hashed in parts.
+# Prefixes of fingerprints: of small files only; and of others, which are hashed in parts.
 SMALL_FILES, PARTS = "sha256:", "sha256-parts:"
 # Bytes of a part; another number would change the hash of every larger file.
 PART = 1 << 26

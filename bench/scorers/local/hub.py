@@ -93,7 +93,7 @@ def at_commit(model: str, revision: object) -> str:
 
 
 def locate(model: str, local_files_only: bool = False) -> Location:
-    """Find the files of `model`; those of a Hub id are downloaded unless `local_files_only`.
+    """Find the files of `model`; a Hub model is downloaded unless `local_files_only`.
 
     Raises:
         BadInput: there is no checkpoint, or a pickled one.
@@ -162,7 +162,7 @@ def no_adapter(model: str, base: str) -> BadInput:
 
 
 def check_whole(model: str, path: str) -> None:
-    """Raise BadInput if the folder holds an adapter, where a complete model is needed."""
+    """Raise BadInput if the folder holds an adapter and no complete model."""
     if (Path(path) / ADAPTER_CONFIG).is_file():
         raise BadInput(
             f"{model}: is an adapter ({ADAPTER_CONFIG}) where a complete model is needed; merge it "
@@ -187,7 +187,7 @@ def check_files(model: str, files: Location) -> None:
             )
     index, generation = folder / WEIGHTS_INDEX, folder / "generation_config.json"
     if gguf is None and index.is_file() and not (folder / WEIGHTS).is_file():
-        for name in sorted(set(_read_json(index)["weight_map"].values())):
+        for name in sorted(set(_read_json(index).get("weight_map", {}).values())):
             if Path(name).suffix in PICKLES:
                 raise _pickled(model, f"{name} in {WEIGHTS_INDEX}")
             if not (folder / name).is_file():
@@ -217,7 +217,7 @@ def _snapshot(reference: Reference, local_files_only: bool) -> Path:
         if any(folder.glob("*.safetensors")):
             return folder
         files = [] if local_files_only else HfApi().list_repo_files(name, revision=folder.name)
-    except Exception as error:  # the client's own errors, and those of its HTTP library
+    except Exception as error:  # errors of the client, and of its HTTP library
         raise BadInput(f"{reference}: {explain(error, name, revision)}") from None
     if ggufs := [file for file in files if file.endswith(".gguf")]:
         download = f"`hf download {name} {ggufs[0]}`"

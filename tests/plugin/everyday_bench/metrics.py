@@ -20,6 +20,8 @@ HEADLINES = (
         share=True,
         biased_is_high=True,
         limits=(0, 1),
+        column="stereotyped",
+        of="answered",
     ),
 )
 CARDS = (
