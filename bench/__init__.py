@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
     from bench.metrics.differences import differences, open_ranks
+    from bench.metrics.engine import Metric
     from bench.metrics.frames import read_scores
     from bench.metrics.headline import explain, measure
     from bench.metrics.statistics import agreement, compare, correlate, friedman, share, trend
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0.dev0"
 __all__ = [
+    "Metric",
     "Run",
     "agreement",
     "analyses",
@@ -65,6 +67,7 @@ __all__ = [
 ]
 # Where the names that are no rooms are defined.
 _DEFINED_IN = {
+    "Metric": "bench.metrics.engine:Metric",
     "Run": "bench.run:Run",
     "agreement": "bench.metrics.statistics:agreement",
     "answers": "bench.run.outcomes:answers",

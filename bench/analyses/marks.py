@@ -19,7 +19,8 @@ from bench.data.readers import read_table
 from bench.metrics import mcbe
 from bench.metrics.agreement import read_human
 from bench.run.human_marks import cell, read_analyses
-from bench.run.results import Run, labels, short_name
+from bench.run.results import Run, labels
+from bench.scorers.names import short_name
 from bench.tasks.cbbq import BIASED, LETTERS, verdict
 from bench.tasks.replies import final
 

@@ -86,13 +86,13 @@ def test_bounds_are_reached_by_replies(tmp_path, benchmark, options):
     (asked,) = evaluate(benchmark, tmp_path, "simulated:bias=0.5,refuse=0.3", **options)
     rows = asked.records[["item_id", "task"]].merge(asked.items, on="item_id")
     metrics = module("metrics", benchmark)
-    table = metrics.score_records(asked.records, asked.items, "robust")
+    table = metrics.scoring(asked.records, asked.items, "robust").table()
     for metric, task, *ends in lowest_and_highest(benchmark, rows):
         for end, reply in zip(("low", "high"), ends, strict=True):
             replies = asked.records.response.where(asked.records.valid, reply)
-            scores = metrics.score_records(
+            scores = metrics.scoring(
                 asked.records.assign(response=replies), asked.items, "robust"
-            )
+            ).table()
             bound = cell(table, metric, task=task)[f"bound_{end}"]
             assert bound == pytest.approx(cell(scores, metric, task=task).score), (metric, end)
 
@@ -140,7 +140,7 @@ def test_few_answers_make_no_preferred_letter(tmp_path):
     few = cell(asked.scores(), "s_amb", task="ambiguous", category="gender")
     assert (few.by_habit, few.baseline_of) == (True, LETTERS_ALONE)
     rows = asked.records.iloc[:5]
-    few = cell(cbbq.score_records(rows, asked.items, "robust"), "s_amb", task="ambiguous")
+    few = cell(cbbq.scoring(rows, asked.items, "robust").table(), "s_amb", task="ambiguous")
     assert (few.by_habit, few.baseline_of, few.baseline) == (False, "", pytest.approx(1 / 3))
 
 
