@@ -254,7 +254,7 @@ class _Call:
         silence = time.monotonic() - self._last_answer
         if silence > patience:
             raise RunFailed(f"{self.client.url}: answers nothing any more ({failure})")
-        if max(silence, seconds) >= SILENCE and str(failure) not in self._said:
+        if max(silence, failure.after or 0) >= SILENCE and str(failure) not in self._said:
             self._said.add(str(failure))
             say(f"{self.client.url}: no answer for {silence:.0f} s ({asks}{failure})")
         with suppress(TimeoutError):
