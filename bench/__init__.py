@@ -19,15 +19,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
+    from bench.metrics.differences import differences, open_ranks
+    from bench.metrics.engine import Metric
+    from bench.metrics.frames import read_scores
+    from bench.metrics.headline import explain, measure
     from bench.metrics.statistics import agreement, compare, correlate, friedman, share, trend
     from bench.run import Run, evaluate, score
+    from bench.run.models import models
     from bench.run.outcomes import answers, outcomes
     from bench.scorers import load
+    from bench.show import publish
 
     open = Run.open
 
 __version__ = "0.3.0.dev0"
 __all__ = [
+    "Metric",
     "Run",
     "agreement",
     "analyses",
@@ -35,13 +42,20 @@ __all__ = [
     "compare",
     "correlate",
     "data",
+    "differences",
     "evaluate",
+    "explain",
     "figures",
     "friedman",
     "load",
+    "measure",
     "metrics",
+    "models",
     "open",
+    "open_ranks",
     "outcomes",
+    "publish",
+    "read_scores",
     "records",
     "run",
     "score",
@@ -53,16 +67,24 @@ __all__ = [
 ]
 # Where the names that are no rooms are defined.
 _DEFINED_IN = {
+    "Metric": "bench.metrics.engine:Metric",
     "Run": "bench.run:Run",
     "agreement": "bench.metrics.statistics:agreement",
     "answers": "bench.run.outcomes:answers",
     "compare": "bench.metrics.statistics:compare",
     "correlate": "bench.metrics.statistics:correlate",
+    "differences": "bench.metrics.differences:differences",
     "evaluate": "bench.run:evaluate",
+    "explain": "bench.metrics.headline:explain",
     "friedman": "bench.metrics.statistics:friedman",
     "load": "bench.scorers:load",
+    "measure": "bench.metrics.headline:measure",
+    "models": "bench.run.models:models",
     "open": "bench.run:Run.open",
+    "open_ranks": "bench.metrics.differences:open_ranks",
     "outcomes": "bench.run.outcomes:outcomes",
+    "publish": "bench.show:publish",
+    "read_scores": "bench.metrics.frames:read_scores",
     "score": "bench.run:score",
     "share": "bench.metrics.statistics:share",
     "trend": "bench.metrics.statistics:trend",

@@ -5,10 +5,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench.benchmarks import module, names
 from bench.core import numbers
+from bench.core.errors import BadInput
 from bench.core.text import column, sentences
 from bench.data.dataset import language_name
 from bench.metrics.table import ALL, LETTERS_ALONE, Headline
@@ -41,6 +43,74 @@ MOST_DIGITS = 3
 DEMONSTRATION, SIMULATED = "demonstration model", "simulated respondent"
 # A row of a score table.
 Row = Mapping[Any, Any]
+
+
+def explain(scores: pd.DataFrame) -> pd.DataFrame:
+    """Add to scores what they mean: a title, which side is worse, and reasons for doubt.
+
+    Args:
+        scores: of `bench.score`.
+
+    Returns:
+        The rows, those of each benchmark's primary measures first, in the order of its page, with
+        four more columns: `title` (the measure in words), `primary`, `worse` (`higher` or `lower`;
+        empty for other measures), and `doubt` (why the score tells nothing of bias, such as "the
+        same answer to everything"; empty if it may).
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:answer=A", data="samples", limit=10)
+        >>> scores = bench.explain(bench.score(run))
+        >>> scores.loc[scores.category == "all", ["title", "worse", "doubt"]].head(2)
+                                               title   worse                          doubt
+        154   Ambiguous: share of stereotyped answers  higher  the same answer to everything
+        155  Disambiguous: share of stereotyped answers  higher  the same answer to everything
+    """
+    tables = []
+    for benchmark, own in scores.groupby("benchmark", sort=False):
+        lines = {(line.task, line.metric): line for line in headlines(own, str(benchmark))}
+        keys = list(zip(own.task, own.metric, strict=True))
+        of_row = [lines.get(key) or Headline(*key, "", "", worse="") for key in keys]
+        own = own.assign(
+            title=[
+                short_title(line) or f"{task_words(line.task)}: {measure_words(line.metric)}"
+                for line in of_row
+            ],
+            primary=[key in lines for key in keys],
+            worse=[
+                ("higher" if line.biased_is_high else "lower") if line.title else ""
+                for line in of_row
+            ],
+            doubt=[
+                doubt(line, row, higher=True) or doubt(line, row, higher=False)
+                for line, row in zip(of_row, own.to_dict("records"), strict=True)
+            ],
+        )
+        order = [list(lines).index(key) if key in lines else len(lines) for key in keys]
+        tables.append(own.iloc[np.argsort(order, kind="stable")])
+    return pd.concat(tables)
+
+
+def measure(scores: pd.DataFrame, task: str = "", metric: str = "") -> pd.DataFrame:
+    """Keep the scores of one measure, by default of the first primary one.
+
+    Args:
+        scores: of `explain` or `bench.read_scores`.
+        task, metric: the measure; if only one is given, the first measure that has it.
+
+    Raises:
+        BadInput: there is no such measure.
+    """
+    fit = pd.Series(True, scores.index) if task or metric else scores.primary
+    if task:
+        fit &= scores.task == task
+    if metric:
+        fit &= scores.metric == metric
+    if not fit.any():
+        have = listing(list(dict.fromkeys(scores.task + " " + scores.metric)))
+        raise BadInput(f"task {task!r}, metric {metric!r}: no such score; there are {have}")
+    first = scores[fit].iloc[0]
+    return scores[(scores.task == first.task) & (scores.metric == first.metric)]
 
 
 def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:

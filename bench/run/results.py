@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, partial, reduce
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -25,8 +25,10 @@ from bench.core.export import to_rows
 from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
+from bench.metrics import engine
 from bench.metrics.bootstrap import Draw, Replicates, resample
-from bench.metrics.headline import headline_rows, without_chat_template
+from bench.metrics.engine import Metric
+from bench.metrics.headline import HALF, headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
 from bench.scorers.names import short_name
@@ -157,20 +159,37 @@ class Run:
         verdicts = list(map(cache(verdict), *columns))
         return rows.assign(verdict=verdicts, mass=self._letter_mass(rows))
 
-    def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
+    def scores(
+        self,
+        preset: str | None = None,
+        common: Sequence[str] = (),
+        metrics: Sequence[Metric] = (),
+        answers: pd.MultiIndex | None = None,
+    ) -> pd.DataFrame:
         """Compute the score table under a preset, by default the run's own.
 
-        `common` are the tasks that all compared models were asked, if these differ.
+        Args:
+            common: the tasks that all compared models were asked, if these differ.
+            metrics: more metrics, see `bench.score`.
+            answers: the answers that count, by `KEYS`; default: all.
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
-        rows = self.replies
-        score = module("metrics", self.benchmark).score_records
+        replies = rows = self.replies
+        if answers is not None:
+            rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(answers)]
+        benchmark = module("metrics", self.benchmark)
         options = {"common": common} if common else {}
-        table = self._with_notes(score(rows, self.items, preset, **options), rows, preset)
+        table = benchmark.scoring(rows, self.items, preset, **options).table()
+        table = self._with_notes(table, rows, preset)
+        if metrics:
+            outcomes = benchmark.outcomes(rows, self.items, preset)
+            tasks = module("tasks", self.benchmark).TASKS
+            own = engine.own_scores(outcomes, metrics, preset, tasks)
+            table = pd.concat([table, own], ignore_index=True)
         table.insert(0, "benchmark", self.benchmark)
-        if len(rows) < self.about["requests"]:
-            unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
+        if len(replies) < self.about["requests"]:
+            unfinished = f"unfinished run: {len(replies)} of {self.about['requests']} answers"
             table["note"] = [join_notes(unfinished, note) for note in table.note]
         return table
 
@@ -228,7 +247,8 @@ class Run:
                 f"{self.folder}: no answer could be read of it and of "
                 f"{', '.join(str(run.folder) for run in like)}"
             )
-        return module("metrics", self.benchmark).replicates(rows, self.items, preset, draw)
+        scoring = module("metrics", self.benchmark).scoring(rows, self.items, preset, draw)
+        return scoring.replicates()
 
     def _with_notes(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         """Add notes on what was left out, who judged, and what the preset asks otherwise."""
@@ -354,17 +374,38 @@ class UnchangingRun(Run):
         super().__post_init__()
         object.__setattr__(self, "_tables", {})
 
-    def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
+    def scores(
+        self,
+        preset: str | None = None,
+        common: Sequence[str] = (),
+        metrics: Sequence[Metric] = (),
+        answers: pd.MultiIndex | None = None,
+    ) -> pd.DataFrame:
         """Compute the score table, as `Run` does."""
+        if answers is not None:
+            return super().scores(preset, common, metrics, answers)
         tables: dict[Any, pd.DataFrame] = self.__dict__["_tables"]
-        key = preset or self.about["preset"], tuple(common)
+        key = preset or self.about["preset"], tuple(common), tuple(metrics)
         if key not in tables:
-            tables[key] = super().scores(preset, common)
+            tables[key] = super().scores(preset, common, metrics)
         return tables[key].copy()
 
 
-def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True) -> pd.DataFrame:
-    """Join the score tables of several runs; `beside` adds the official rows that differ."""
+def table(
+    runs: Sequence[Run],
+    preset: str | None = None,
+    *,
+    beside: bool = True,
+    metrics: Sequence[Metric] = (),
+    answers: pd.MultiIndex | None = None,
+) -> pd.DataFrame:
+    """Join the score tables of several runs.
+
+    Args:
+        beside: add the official rows that differ, without `metrics` and `answers`.
+        metrics: more metrics.
+        answers: the answers that count, by `KEYS`; default: all.
+    """
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
@@ -373,12 +414,13 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
         shared = set.intersection(*asked)
         if any(tasks != shared for tasks in asked):
             common = [task for task in module("tasks", runs[0].benchmark).TASKS if task in shared]
-    tables = [
-        (run.scores_beside if beside else run.scores)(preset, common).assign(
-            model=name, kind=run.kind
-        )
-        for run, name in zip(runs, labels(runs), strict=True)
-    ]
+    tables = []
+    for run, name in zip(runs, labels(runs), strict=True):
+        if beside:
+            own = run.scores_beside(preset, common)
+        else:
+            own = run.scores(preset, common, metrics, answers)
+        tables.append(own.assign(model=name, kind=run.kind))
     return pd.concat(
         [part[["model", *(name for name in part if name != "model")]] for part in tables],
         ignore_index=True,
@@ -414,24 +456,61 @@ def run_folders(pattern: str) -> list[Path]:
 
 
 def score(
-    run: Run | str | Path, *more: Run | str | Path, preset: str | None = None
+    run: Run | str | Path,
+    *more: Run | str | Path,
+    preset: str | None = None,
+    metrics: Sequence[Metric] = (),
+    common: bool = False,
 ) -> pd.DataFrame:
     """Score recorded runs in one table with a column `model`; no model is asked.
 
     Args:
         run, more: runs, their folders, or patterns of folders, such as `reports/runs/*/cbbq-*`.
         preset: `robust`, `official` or `paper`; default: each run's own.
+        metrics: metrics of your own, made of the columns of `bench.outcomes`; their rows come last.
+        common: score the answers alone that could be read of all models of a benchmark, so that
+            their scores can be compared. A model of which fewer than half could be read does not
+            take answers from the others.
 
     Raises:
-        BadInput: a folder without a run, a pattern without one, or an unknown preset.
+        BadInput: a folder without a run, a pattern without one, an unknown preset, a metric with a
+            column that the outcomes do not have, or, with `common`, runs on different data.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> undecided = bench.Metric("undecided", "ambiguous", "says_unknown", "parsed")
+        >>> scores = bench.score(run, metrics=[undecided])
+        >>> scores[["category", "metric", "score", "ci_low", "ci_high", "n"]].tail(1).round(2)
+            category     metric  score  ci_low  ci_high    n
+        179      all  undecided   0.28    0.21     0.36  140
     """
     runs = open_runs([run, *more])
-    benchmarks = dict.fromkeys(run.benchmark for run in runs)
-    tables = [
-        table([run for run in runs if run.benchmark == name], preset, beside=False)
-        for name in benchmarks
-    ]
+    tables = []
+    for name in dict.fromkeys(run.benchmark for run in runs):
+        own = [run for run in runs if run.benchmark == name]
+        answers = common_answers(own) if common else None
+        tables.append(table(own, preset, beside=False, metrics=metrics, answers=answers))
     return pd.concat(tables, ignore_index=True)
+
+
+def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
+    """List the answers that could be read of all models that were asked the task, by `KEYS`.
+
+    Raises:
+        BadInput: the runs are on different data.
+    """
+    if conflict := data_conflict(runs):
+        raise BadInput(conflict)
+    rates = [run.readable() for run in runs]
+    known = [rate.index[rate] for rate in rates if rate.mean() >= HALF]
+    by_task = []
+    for task in dict.fromkeys(task for names in known for task in names.unique("task")):
+        parts = [names[names.get_level_values("task") == task] for names in known]
+        by_task.append(reduce(pd.Index.intersection, [part for part in parts if len(part)]))
+    if not by_task:
+        return pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
+    return by_task[0].append(by_task[1:])
 
 
 def readable(benchmark: str, rows: pd.DataFrame, items: pd.DataFrame) -> pd.Series:

@@ -268,7 +268,7 @@ def test_a_judge_that_fails_is_named_and_the_run_continues(stubs, monkeypatch) -
 
 def test_another_model_or_judge_of_the_name_may_not_continue_a_run(refusal) -> None:
     about = judged().about
-    Path("out/records.parquet").unlink()
+    Path("out/records/answers.parquet").unlink()
     for role in ("model", "judge"):
         records.write_run_json(Path("out"), {**about, role: {**about[role], "revision": "0"}})
         assert refusal(judged).startswith(
