@@ -3,7 +3,6 @@
 import gzip
 import json
 import socket
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -234,7 +233,7 @@ def test_a_count_without_sense_is_not_counted(serve: Serve, n: Any) -> None:
     ("reply", "reason"),
     [
         (fault(429, "later"), "status 429: later"),
-        (fault(429, "later", **{"Retry-After": "0.6"}), "asks to wait 1 s: status 429: later"),
+        (fault(429, "later", **{"Retry-After": "0.1"}), "asks to wait 0 s: status 429: later"),
         (
             (200, {}, "<html>log in</html>"),
             "did not answer as a chat endpoint of OpenAI's protocol",
@@ -244,13 +243,10 @@ def test_a_count_without_sense_is_not_counted(serve: Serve, n: Any) -> None:
 def test_it_is_said_why_no_answer_comes(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: Any, reply: Reply, reason: str
 ) -> None:
-    monkeypatch.setattr(client, "SILENCE", 0.1)
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.5)
-    is_well = threading.Event()
-
-    scorer = load(serve(lambda asked: said("A") if is_well.is_set() else reply).model)
-    threading.Timer(0.4, is_well.set).start()
-    scorer.answer([request()])
+    monkeypatch.setattr(client, "SILENCE", 0.05)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.1)
+    server = serve(lambda asked: reply if len(server.seen) < 3 else said("A"))
+    load(server.model).answer([request()])
     assert f"no answer for 0 s ({reason}" in capsys.readouterr().err
 
 
