@@ -3,7 +3,6 @@
 import gzip
 import json
 import socket
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from bench import run
 from bench.core.errors import RunFailed
 from bench.scorers import load
 from bench.scorers.endpoint import client, responses
-from tests.helpers.answering import BROKEN, Reply, Server, fault, prompt, request, said
+from tests.helpers.answering import Reply, Server, fault, prompt, request, said
 
 SECRET = "sk-planted-0123456789"
 Serve = Callable[..., Server]
@@ -140,20 +139,17 @@ BROKEN_ANSWERS: list[Reply] = [
 
 
 @pytest.mark.parametrize("broken", BROKEN_ANSWERS)
-def test_a_broken_answer_is_asked_for_again(serve: Serve, broken: Reply) -> None:
-    server = serve(lambda asked: broken if len(server.seen) < 3 else said("C"))
-    (answer,) = load(server.model).answer([request()])
-    assert (answer.response, answer.error, len(server.seen)) == ("C", "", 3)
-
-
-@pytest.mark.parametrize("broken", BROKEN_ANSWERS)
-def test_an_answer_that_stays_broken_is_an_error_of_its_request(
+def test_a_broken_answer_is_asked_for_again_and_is_an_error_if_it_stays_broken(
     serve: Serve, broken: Reply
 ) -> None:
-    server = serve(lambda asked: broken if prompt(asked) == "x" else said("C"))
-    answers = load(server.model).answer([request("x"), request("y")])
-    assert answers[0].error.startswith("the server answered with")
-    assert (answers[0].response, answers[1].response) == ("", "C")
+    def behave(asked: dict[str, Any]) -> Reply:
+        is_well = sum(prompt(one) == "y" for one in server.seen) > 2
+        return said("C") if prompt(asked) == "y" and is_well else broken
+
+    server = serve(behave)
+    stays, mended = load(server.model).answer([request("x"), request("y")])
+    assert (stays.response, stays.error[:24]) == ("", "the server answered with")
+    assert (mended.response, mended.error, len(server.seen)) == ("C", "", 6)
 
 
 def test_broken_answers_on_record_are_asked_for_again_and_no_others(serve: Serve) -> None:
@@ -218,14 +214,11 @@ def test_a_reply_far_longer_than_asked_for_is_cut_and_marked(serve: Serve) -> No
     assert (answer.response, answer.cut, answer.error) == ("A" * 16 * 128, True, "")
 
 
-DATES = ["Wed, 21 Oct 2015 07:28:00 +99999999999999999999", "Wed, 99 Oct 99999 99:99:99 GMT"]
-
-
 @pytest.mark.parametrize(
-    "date", [*DATES, "Mon, 01 Jan 0001 00:00:00 +2359", "inf", "nan", "-5", ""]
+    "value", ["Wed, 21 Oct 2015 07:28:00 +99999999999", "inf", "nan", "-5", ""]
 )
-def test_a_date_without_sense_is_as_if_it_were_not_there(date: str) -> None:
-    assert responses.retry_after({"retry-after": date}) is None
+def test_a_wait_without_sense_is_as_if_it_were_not_there(value: str) -> None:
+    assert responses.retry_after({"retry-after": value}) is None
 
 
 @pytest.mark.parametrize("n", [10**4000, -1, 1e300, True, "9", None])
@@ -240,43 +233,26 @@ def test_a_count_without_sense_is_not_counted(serve: Serve, n: Any) -> None:
     ("reply", "reason"),
     [
         (fault(429, "later"), "status 429: later"),
-        (fault(429, "later", **{"Retry-After": "0.6"}), "asks to wait 1 s (status 429: later)"),
+        (fault(429, "later", **{"Retry-After": "0.1"}), "asks to wait 0 s: status 429: later"),
         (
             (200, {}, "<html>log in</html>"),
             "did not answer as a chat endpoint of OpenAI's protocol",
         ),
-        (None, "each request may take 120 s"),
     ],
 )
 def test_it_is_said_why_no_answer_comes(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: Any, reply: Reply | None, reason: str
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: Any, reply: Reply, reason: str
 ) -> None:
-    monkeypatch.setattr(client, "SILENCE", 0.1)
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.5)
-    is_well = threading.Event()
-
-    def behave(asked: dict[str, Any]) -> Reply:
-        if not reply:
-            is_well.wait(9)
-        return said("A") if is_well.is_set() or not reply else reply
-
-    scorer = load(serve(behave).model)
-    threading.Timer(0.4, is_well.set).start()
-    scorer.answer([request()])
+    monkeypatch.setattr(client, "SILENCE", 0.05)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.1)
+    server = serve(lambda asked: reply if len(server.seen) < 3 else said("A"))
+    load(server.model).answer([request()])
     assert f"no answer for 0 s ({reason}" in capsys.readouterr().err
 
 
 def named(name: str) -> Reply:
     status, headers, body = said("A")
     return status, headers, {**body, "model": name}
-
-
-def test_who_answers_is_recorded(serve: Serve) -> None:
-    server = serve(lambda asked: named("model-2026"), lambda asked: named("model-2026"))
-    done = run.evaluate("cbbq", server.model, out="out", tasks=["ambiguous"], limit=1)
-    about = json.loads(Path("out/run.json").read_text("utf-8"))["model"]
-    assert about["answered_as"] == done.about["model"]["answered_as"] == ["model-2026"]
-    assert about["answered_by"] == [f"127.0.0.1:{server.server_port}"]
 
 
 def test_another_model_in_the_middle_of_a_run_ends_it_until_the_first_is_back(
@@ -298,27 +274,6 @@ def test_another_model_in_the_middle_of_a_run_ends_it_until_the_first_is_back(
     names[:] = ["one"]
     server.able = lambda asked: named("one")
     assert not run.evaluate("cbbq", server.model, out="out", **given).records.error.any()
-
-
-def test_a_redirection_is_said_and_recorded_and_another_one_ends_the_run(
-    serve: Serve, capsys: Any
-) -> None:
-    target = serve(lambda asked: said("A"))
-    there = f"http://127.0.0.1:{target.server_port}/v1/chat/completions"
-    redirects = True
-
-    def behave(asked: dict[str, Any]) -> Reply:
-        return (307, {"Location": there}, "") if redirects else said("A")
-
-    server = serve(behave, behave)
-    scorer = load(server.model)
-    assert scorer.answer([request()])[0].response == "A"
-    host = f"127.0.0.1:{target.server_port}"
-    assert scorer.describe()["answered_by"] == [host]
-    assert capsys.readouterr().err.count(f"requests are redirected to {host}") == 1
-    redirects = False
-    with pytest.raises(RunFailed, match=f"the host that answers is .*, and was {host} before"):
-        scorer.answer([request()])
 
 
 WRONG_KEY = f"Incorrect API key provided: {SECRET[:-4]}****."
@@ -386,22 +341,21 @@ def reasoning(asked: dict[str, Any]) -> Reply:
 
 def test_a_server_is_asked_in_the_way_that_it_names(serve: Serve, capsys: Any) -> None:
     server = serve(reasoning, reasoning)
-    scorer: Any = load(server.model, generation={"temperature": 0.7})
+    scorer: Any = load(server.model)
     assert scorer.verbs == ("generate",)
-    asked_with = scorer.describe()["asked_with"]
-    assert set(asked_with) == {"max_tokens", "temperature=0.7"}
-    assert asked_with["max_tokens"] == "sent as max_completion_tokens"
-    assert "left out" in asked_with["temperature=0.7"]
+    assert scorer.describe()["asked_with"] == {"max_tokens": "sent as max_completion_tokens"}
     for _ in range(2):
         answers = scorer.answer([request(str(k), max_new_tokens=5) for k in range(20)])
         assert {answer.response for answer in answers} == {"A"}
     assert len(server.seen) <= 40, "it was learnt before"
     assert set(server.seen[-1]) == {"model", "messages", "seed", "max_completion_tokens"}
-    assert capsys.readouterr().err.count("does not take temperature=0.7") == 1
+    assert capsys.readouterr().err.count("does not take max_tokens") == 1
     assert scorer.spent.startswith(f"{len(server.seen) + len(server.tried)} requests")
     given = {"categories": ["gender"], "limit": 2, "settings": {"explanation": "yes"}}
     done = run.evaluate("cbbq", "simulated:", judge=server.model, out="run", **given)
-    assert set(done.about["judge"]["asked_with"]) == {"max_tokens", "temperature=0"}
+    asked_with = done.about["judge"]["asked_with"]
+    assert set(asked_with) == {"max_tokens", "temperature=0"}
+    assert "left out" in asked_with["temperature=0"]
     assert (done.records.error == "").all()
 
 
@@ -469,10 +423,7 @@ DASHSCOPE = "You exceeded your current quota. See https://x.org/error-code#token
 @pytest.mark.parametrize(
     ("busy", "seconds"),
     [
-        (fault(429, GEMINI), 1.2),
-        (fault(429, "Please try again in 1m30s (requests per min)"), 90),
-        (fault(429, "Please retry after 20 seconds."), 20),
-        (fault(429, "Rate limit reached, try again in 900ms"), 0.9),
+        (fault(429, GEMINI), None),
         (fault(429, DASHSCOPE, "insufficient_quota"), None),
         (fault(429, "You exceeded your current quota", **{"Retry-After": "3"}), 3),
     ],
@@ -557,20 +508,5 @@ def test_a_proxy_that_cannot_be_used_is_named_and_this_machine_needs_none(
     scorer: Any = load(serve(lambda asked: said("A")).model)
     assert scorer.answer([request()])[0].response == "A"
     text = refusal(load, "openai:m@http://model.invalid/v1")
-    assert f"the environment variable {name} names a proxy that cannot be used" in text
+    assert "names a proxy that cannot be used" in text
     assert "secret" not in text
-
-
-@pytest.mark.usefixtures("no_proxies")
-def test_an_error_page_of_a_proxy_names_the_variable(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, waits: list[float]
-) -> None:
-    server = serve(lambda asked: said("A"))  # knows no such place, and answers with a page
-    monkeypatch.setenv("HTTP_PROXY", server.model.partition("@")[2].removesuffix("/v1"))
-    model = "openai:m@http://model.invalid/v2"
-    page = (404, {"Content-Type": "text/html"}, "<html>404</html>")
-    monkeypatch.setattr(server, "breaks", lambda content: "page")
-    monkeypatch.setitem(BROKEN, "page", page)
-    with pytest.raises(RunFailed) as caught:
-        load(model)
-    assert str(caught.value).endswith("; the environment variable HTTP_PROXY names a proxy")
