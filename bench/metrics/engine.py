@@ -5,7 +5,7 @@ score of a category is a function of the sums of these columns; over all categor
 Its interval comes from the same function of resampled sums (`bench.metrics.bootstrap`), and its
 bounds from the sums with all unreadable answers added.
 
-`Scoring` makes the score table, the resamples for comparisons, and the bounds; a benchmark that
+`Scoring` makes the score table with its bounds, and the resamples for comparisons; a benchmark that
 averages otherwise overrides its methods.
 """
 
@@ -23,7 +23,6 @@ from bench.core.errors import BadInput, expected
 from bench.metrics.bootstrap import (
     Draw,
     Limits,
-    Place,
     Replicates,
     Sample,
     Statistic,
@@ -256,14 +255,6 @@ class Scoring(ABC):
                 values, rests_on = self.values(metric, category), self.sample(metric, category)
                 scores.add((category, *metric.place), values, rests_on, metric.limits)
         return scores
-
-    def bounds(self) -> dict[Place, tuple[float, float]]:
-        """Compute the least and the most that each compared score over all categories could be."""
-        return {
-            (category, *metric.place): self.ends(metric, category)
-            for category, metric in self.rows_of_table()
-            if category == ALL and metric.place in self.compared
-        }
 
 
 @dataclass

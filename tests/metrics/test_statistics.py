@@ -142,7 +142,7 @@ def test_agreement_takes_missing_ratings_for_alpha_and_says_so_for_kappa() -> No
             "category": (["age"] * 4 + ["race"] * 4) * 2,
         }
     )
-    table = bench.agreement(ratings, by="category", measurement="interval")
+    table = bench.agreement(ratings, by="category", measurement="ordinal")
     assert list(table.category) == ["age", "age", "race", "race"]
     assert list(table.estimate[:2]) == [1, 1]
     table = bench.agreement(ratings.assign(rating=ratings.rating.where(ratings.index != 0)))
