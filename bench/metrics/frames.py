@@ -152,7 +152,7 @@ def read_scores(path: str | Path) -> pd.DataFrame:
         >>> _ = file.write_text("model,billions,task,metric,score\\n7B,7,ss,score,77.82\\n")
         >>> read_scores(file)[["model", "billions", "category", "title", "score"]]
           model  billions category      title  score
-        0    7B       7.0      all  ss, score  77.82
+        0    7B         7      all  ss, score  77.82
     """
     table = Table(path)
     table.check_filled("model")
