@@ -189,8 +189,8 @@ def add_conditions(
             about[role]["asked_with"] = asked_with
         if role == "judge" and "temperature=0" in asked_with:
             about[role]["decoding"] = "the server's own"
-        if "answered_as" in described:
-            about[role]["answered_as"] = described["answered_as"]
+        who_answered = ("answered_as", "answered_by")
+        about[role] |= {name: described[name] for name in who_answered if name in described}
     known = about.get("workers", [])
     if new := [worker for worker in workers if worker not in known]:
         about["workers"] = [*known, *new]

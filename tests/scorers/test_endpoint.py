@@ -3,6 +3,7 @@
 import gzip
 import json
 import socket
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from bench import run
 from bench.core.errors import RunFailed
 from bench.scorers import load
 from bench.scorers.endpoint import client, responses
-from tests.helpers.answering import Reply, Server, fault, prompt, request, said
+from tests.helpers.answering import BROKEN, Reply, Server, fault, prompt, request, said
 
 SECRET = "sk-planted-0123456789"
 Serve = Callable[..., Server]
@@ -214,11 +215,14 @@ def test_a_reply_far_longer_than_asked_for_is_cut_and_marked(serve: Serve) -> No
     assert (answer.response, answer.cut, answer.error) == ("A" * 16 * 128, True, "")
 
 
+DATES = ["Wed, 21 Oct 2015 07:28:00 +99999999999999999999", "Wed, 99 Oct 99999 99:99:99 GMT"]
+
+
 @pytest.mark.parametrize(
-    "value", ["Wed, 21 Oct 2015 07:28:00 +99999999999", "inf", "nan", "-5", ""]
+    "date", [*DATES, "Mon, 01 Jan 0001 00:00:00 +2359", "inf", "nan", "-5", ""]
 )
-def test_a_wait_without_sense_is_as_if_it_were_not_there(value: str) -> None:
-    assert responses.retry_after({"retry-after": value}) is None
+def test_a_date_without_sense_is_as_if_it_were_not_there(date: str) -> None:
+    assert responses.retry_after({"retry-after": date}) is None
 
 
 @pytest.mark.parametrize("n", [10**4000, -1, 1e300, True, "9", None])
@@ -233,26 +237,43 @@ def test_a_count_without_sense_is_not_counted(serve: Serve, n: Any) -> None:
     ("reply", "reason"),
     [
         (fault(429, "later"), "status 429: later"),
-        (fault(429, "later", **{"Retry-After": "0.1"}), "asks to wait 0 s: status 429: later"),
+        (fault(429, "later", **{"Retry-After": "0.6"}), "asks to wait 1 s (status 429: later)"),
         (
             (200, {}, "<html>log in</html>"),
             "did not answer as a chat endpoint of OpenAI's protocol",
         ),
+        (None, "each request may take 120 s"),
     ],
 )
 def test_it_is_said_why_no_answer_comes(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: Any, reply: Reply, reason: str
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: Any, reply: Reply | None, reason: str
 ) -> None:
-    monkeypatch.setattr(client, "SILENCE", 0.05)
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.1)
-    server = serve(lambda asked: reply if len(server.seen) < 3 else said("A"))
-    load(server.model).answer([request()])
+    monkeypatch.setattr(client, "SILENCE", 0.1)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.5)
+    is_well = threading.Event()
+
+    def behave(asked: dict[str, Any]) -> Reply:
+        if not reply:
+            is_well.wait(9)
+        return said("A") if is_well.is_set() or not reply else reply
+
+    scorer = load(serve(behave).model)
+    threading.Timer(0.4, is_well.set).start()
+    scorer.answer([request()])
     assert f"no answer for 0 s ({reason}" in capsys.readouterr().err
 
 
 def named(name: str) -> Reply:
     status, headers, body = said("A")
     return status, headers, {**body, "model": name}
+
+
+def test_who_answers_is_recorded(serve: Serve) -> None:
+    server = serve(lambda asked: named("model-2026"), lambda asked: named("model-2026"))
+    done = run.evaluate("cbbq", server.model, out="out", tasks=["ambiguous"], limit=1)
+    about = json.loads(Path("out/run.json").read_text("utf-8"))["model"]
+    assert about["answered_as"] == done.about["model"]["answered_as"] == ["model-2026"]
+    assert about["answered_by"] == [f"127.0.0.1:{server.server_port}"]
 
 
 def test_another_model_in_the_middle_of_a_run_ends_it_until_the_first_is_back(
@@ -274,6 +295,27 @@ def test_another_model_in_the_middle_of_a_run_ends_it_until_the_first_is_back(
     names[:] = ["one"]
     server.able = lambda asked: named("one")
     assert not run.evaluate("cbbq", server.model, out="out", **given).records.error.any()
+
+
+def test_a_redirection_is_said_and_recorded_and_another_one_ends_the_run(
+    serve: Serve, capsys: Any
+) -> None:
+    target = serve(lambda asked: said("A"))
+    there = f"http://127.0.0.1:{target.server_port}/v1/chat/completions"
+    redirects = True
+
+    def behave(asked: dict[str, Any]) -> Reply:
+        return (307, {"Location": there}, "") if redirects else said("A")
+
+    server = serve(behave, behave)
+    scorer = load(server.model)
+    assert scorer.answer([request()])[0].response == "A"
+    host = f"127.0.0.1:{target.server_port}"
+    assert scorer.describe()["answered_by"] == [host]
+    assert capsys.readouterr().err.count(f"requests are redirected to {host}") == 1
+    redirects = False
+    with pytest.raises(RunFailed, match=f"the host that answers is .*, and was {host} before"):
+        scorer.answer([request()])
 
 
 WRONG_KEY = f"Incorrect API key provided: {SECRET[:-4]}****."
@@ -423,7 +465,10 @@ DASHSCOPE = "You exceeded your current quota. See https://x.org/error-code#token
 @pytest.mark.parametrize(
     ("busy", "seconds"),
     [
-        (fault(429, GEMINI), None),
+        (fault(429, GEMINI), 1.2),
+        (fault(429, "Please try again in 1m30s (requests per min)"), 90),
+        (fault(429, "Please retry after 20 seconds."), 20),
+        (fault(429, "Rate limit reached, try again in 900ms"), 0.9),
         (fault(429, DASHSCOPE, "insufficient_quota"), None),
         (fault(429, "You exceeded your current quota", **{"Retry-After": "3"}), 3),
     ],
@@ -508,5 +553,20 @@ def test_a_proxy_that_cannot_be_used_is_named_and_this_machine_needs_none(
     scorer: Any = load(serve(lambda asked: said("A")).model)
     assert scorer.answer([request()])[0].response == "A"
     text = refusal(load, "openai:m@http://model.invalid/v1")
-    assert "names a proxy that cannot be used" in text
+    assert f"the environment variable {name} names a proxy that cannot be used" in text
     assert "secret" not in text
+
+
+@pytest.mark.usefixtures("no_proxies")
+def test_an_error_page_of_a_proxy_names_the_variable(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, waits: list[float]
+) -> None:
+    server = serve(lambda asked: said("A"))  # knows no such place, and answers with a page
+    monkeypatch.setenv("HTTP_PROXY", server.model.partition("@")[2].removesuffix("/v1"))
+    model = "openai:m@http://model.invalid/v2"
+    page = (404, {"Content-Type": "text/html"}, "<html>404</html>")
+    monkeypatch.setattr(server, "breaks", lambda content: "page")
+    monkeypatch.setitem(BROKEN, "page", page)
+    with pytest.raises(RunFailed) as caught:
+        load(model)
+    assert str(caught.value).endswith("; the environment variable HTTP_PROXY names a proxy")

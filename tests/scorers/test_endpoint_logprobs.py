@@ -224,6 +224,19 @@ def test_a_log_probability_that_is_no_number_is_an_error(serve: Serve, value: An
     assert answer.logprobs is None
 
 
+def test_more_log_probabilities_than_the_reply_has_tokens_are_an_error(serve: Serve) -> None:
+    status, headers, body = first_token({"A": -0.3, "B": -2.0, "C": -3.0})
+    body["choices"][0]["logprobs"]["content"] *= 2
+    answer = choose_letter(serve, (status, headers, body))
+    assert answer.error.endswith("the log-probabilities of 2 tokens of a reply of 1")
+    assert answer.logprobs is None
+
+
+def test_more_likeliest_tokens_than_asked_for_are_an_error(serve: Serve) -> None:
+    answer = choose_letter(serve, dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", -4.0))
+    assert answer.error.endswith("26 likeliest tokens in place of 20")
+
+
 def resized(reply: Reply, how: str, n: int) -> Reply:
     """Report n log-probabilities of a prompt, or one for n below 0 too few."""
     choice = reply[2]["choices"][0]

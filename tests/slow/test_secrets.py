@@ -56,8 +56,8 @@ def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
     assert leaks(tmp_path, CORE) == [str(tmp_path / KEY)]
 
 
-def echoing() -> Callable[[dict[str, Any]], Reply]:
-    """A server that repeats the key in whatever it says: answers, refusals, headers."""
+def echoing(elsewhere: str) -> Callable[[dict[str, Any]], Reply]:
+    """A server that repeats the key in whatever it says: answers, refusals, headers, redirects."""
     tried: dict[str, int] = {}
 
     def behave(asked: dict[str, Any]) -> Reply:
@@ -71,6 +71,8 @@ def echoing() -> Callable[[dict[str, Any]], Reply]:
             return fault(400, f"Request of {KEY} was blocked by the content filter", KEY, **headers)
         if kind == 2:
             return fault(400, f"{KEY}: maximum context length is 10 tokens", **headers)
+        if kind == 3 and tried[text] == 1:
+            return 307, {**headers, "Location": f"{elsewhere}/chat/completions#{KEY}"}, {}
         status, _, body = said(f"A. Your key is {KEY}, in base64 {KEY[:9]}. B")
         return status, headers, {**body, "model": KEY, "system_fingerprint": KEY, "id": KEY}
 
@@ -108,7 +110,7 @@ def bench(tmp_path: Path) -> Callable[..., str]:
 @pytest.mark.slow
 def test_a_key_is_in_nothing_that_a_run_writes(tmp_path: Path, bench: Any, serve: Any) -> None:
     other = serve(lambda asked: said(f"{KEY} C"))
-    server = serve(echoing())
+    server = serve(echoing(other.model.partition("@")[2]))
     run = ("run", "cbbq", "--model", server.model, "--categories", "gender,age", "--limit", "8")
     explained = ("--set", "explanation=yes", "--out", "runs/one")
     bench(*run, *explained)
@@ -118,8 +120,7 @@ def test_a_key_is_in_nothing_that_a_run_writes(tmp_path: Path, bench: Any, serve
     bench("run", "--from", "runs/one", "--out", "runs/two")
     refusing = (403, {"X-Key": KEY}, {"error": {"message": f"{KEY} is no key"}})
     broken = (418, {"X-Key": KEY}, f"<p>{KEY}")
-    place = f"{other.model.partition('@')[2]}/chat/completions#{KEY}"
-    for reply in (refusing, broken, (307, {"Location": place}, {})):
+    for reply in (refusing, broken):
         model = serve(lambda asked, reply=reply: reply).model
         bench("run", "cbbq", "--model", model, "--limit", "1", status=1)
     rows = records.read(tmp_path / "runs/one")
@@ -127,7 +128,7 @@ def test_a_key_is_in_nothing_that_a_run_writes(tmp_path: Path, bench: Any, serve
     assert rows.response.str.contains(answer, regex=False).any()
     assert rows.error.str.contains("[key]: maximum context length", regex=False).any()
     assert server.keys == {f"Bearer {KEY}"}, "it was sent where it belongs"
-    assert not other.keys, "and not to whom the server redirects"
+    assert other.keys == {None}, "and not to whom the server redirects"
     assert leaks(tmp_path, CORE) == []
 
 
@@ -144,7 +145,7 @@ analyses:
 @pytest.mark.slow
 def test_a_key_is_in_nothing_that_a_report_writes(tmp_path: Path, bench: Any, serve: Any) -> None:
     """Notebooks, their pages, tables and pictures; one of them fails with a traceback."""
-    server = serve(echoing())
+    server = serve(echoing(serve(lambda asked: said(f"{KEY} C")).model.partition("@")[2]))
     (tmp_path / "keys.yml").write_text(STUDY.replace("SERVER", server.model), "utf-8")
     assert "notebook meta_evaluation" in bench("report", "keys.yml", "--out", "made", status=1)
     assert "Traceback" in (tmp_path / "made/meta_evaluation.html").read_text("utf-8")

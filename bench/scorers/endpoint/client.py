@@ -8,6 +8,7 @@ moment, notebooks keep their own loop, and Ctrl-C reaches the thread that waits 
 """
 
 import asyncio
+import os
 import random
 import ssl
 import threading
@@ -40,7 +41,7 @@ LONGEST_WAIT = 30.0
 LONGEST_ASKED = 3600.0
 # Seconds without any answer after which the server is given up.
 PATIENCE = 300.0
-# Seconds without any answer after which we say why, once for each reason.
+# Seconds without any answer after which we say why; each reason is repeated after twice as many.
 SILENCE = 5.0
 # The longest body of an answer, unpacked.
 MOST_BYTES = 32 << 20
@@ -50,6 +51,7 @@ HEADERS = {
     "user-agent",
 }
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
+PROXIES = ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 
 # Sends the request at a position once, and returns its answer.
 Send = Callable[[openai.AsyncOpenAI, int], Awaitable[Any]]
@@ -57,6 +59,9 @@ Send = Callable[[openai.AsyncOpenAI, int], Awaitable[Any]]
 
 class Client:
     """Sends requests to one endpoint, and counts them; tokens are as the server counts them.
+
+    Attributes:
+        by_proxy: the variables that name a proxy, for messages about failures; "" without one.
 
     Args:
         key: sent to the endpoint's own host only; "" for a server that needs none.
@@ -66,33 +71,39 @@ class Client:
         self.url, self.limits, self._key = url, limits, key
         self.requests = self.prompt_tokens = self.reply_tokens = 0
         self.budgets = budgets_of(limits)
+        # No proxy can reach a server on this machine.
+        self._is_here = urlsplit(url).hostname in LOOPBACK
+        variables = [] if self._is_here else [name for name in PROXIES if os.environ.get(name)]
+        named = f"; the environment variable {' or '.join(variables)} names a proxy"
+        self.by_proxy = named if variables else ""
 
     def connect(self) -> openai.AsyncOpenAI:
         """Make a client of openai that tries once, and sends no header of the environment."""
 
         async def keep_headers(request: Any) -> None:
+            # Redirected requests come through here too. They have no key if they go to another
+            # host: httpx has removed it.
+            to_own_host = "authorization" in request.headers
             for name in set(request.headers) - HEADERS:
                 del request.headers[name]
             request.headers["accept-encoding"] = "gzip"
-            if self._key:
+            if to_own_host and self._key:
                 request.headers["authorization"] = f"Bearer {self._key}"
 
-        options: dict[str, Any] = {"follow_redirects": False}
-        is_here = urlsplit(self.url).hostname in LOOPBACK
-        if is_here:
-            # No proxy can reach a server on this machine; certificates are the environment's.
-            options |= {"trust_env": False, "verify": ssl.create_default_context()}
+        options: dict[str, Any] = {}
+        if self._is_here:
+            # Without the proxies of the environment, but with its certificates.
+            options = {"trust_env": False, "verify": ssl.create_default_context()}
         try:
             http_client = openai.DefaultAsyncHttpxClient(
                 event_hooks={"request": [keep_headers], "response": [_read]}, **options
             )
         except Exception:  # its kind depends on the proxy, and its message may hold a password
-            if is_here:
+            if not self.by_proxy:
                 raise
             raise BadInput(
-                f"{self.url}: HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that cannot be "
-                "used; allowed are http:// and https://, and after `pip install socksio` "
-                "socks5:// and socks5h://; change or unset it"
+                f"{self.url}{self.by_proxy} that cannot be used; allowed are http:// and https://, "
+                "and after `pip install socksio` socks5:// and socks5h://; change or unset it"
             ) from None
         return openai.AsyncOpenAI(
             base_url=self.url,
@@ -148,7 +159,8 @@ class _Call:
         self.results: SimpleQueue[Any] = SimpleQueue()
         self._n, self._waiting, self._answered = n, deque(range(n)), 0
         self._given_up: list[Retry] = []
-        self._said: set[str] = set()
+        # Why requests have to be sent again, the latest reason last.
+        self._reasons: dict[int, str] = {}
         self._end: RunFailed | None = None
         self._last_answer, self._longest_asked = time.monotonic(), 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -185,7 +197,24 @@ class _Call:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         async with self.client.connect() as connection:
             workers = min(self.client.limits.concurrency, self._n)
-            await asyncio.gather(*(self._work(connection) for _ in range(workers)))
+            watch = asyncio.create_task(self._say_why())
+            try:
+                await asyncio.gather(*(self._work(connection) for _ in range(workers)))
+            finally:
+                watch.cancel()
+
+    async def _say_why(self) -> None:
+        """Say why no answer comes, if none does for some seconds."""
+        waiting = f"each request may take {self.timeout:g} s"
+        seconds: dict[str, float] = {}
+        said = 0.0
+        while True:
+            await asyncio.sleep(SILENCE / 5)
+            now = time.monotonic()
+            reason = next(reversed(self._reasons.values()), waiting)
+            if now - max(said, self._last_answer) >= seconds.get(reason, SILENCE):
+                say(f"{self.client.url}: no answer for {now - self._last_answer:.0f} s ({reason})")
+                said, seconds[reason] = now, 2 * seconds.get(reason, SILENCE)
 
     async def _work(self, connection: openai.AsyncOpenAI) -> None:
         """Send waiting requests one after the other, each until it is answered or given up."""
@@ -201,6 +230,7 @@ class _Call:
             else:
                 self._answered += 1
                 self.results.put((k, answer))
+            self._reasons.pop(k, None)
 
     async def _answer(self, connection: openai.AsyncOpenAI, k: int) -> Any:
         """Send a request until it is answered or given up; a failure means:
@@ -236,27 +266,26 @@ class _Call:
             failures += failure.status != 429
             if failures == (TRIES if self._n > 1 else TRIES_OF_ONE):
                 raise failure
-            await self._wait(failure, tries)
+            await self._wait(k, failure, tries)
             if self._ended.is_set():
                 raise failure
 
-    async def _wait(self, failure: Retry, tries: int) -> None:
+    async def _wait(self, k: int, failure: Retry, tries: int) -> None:
         """Wait before a request is sent again; raise RunFailed if the server is given up."""
+        reason = str(failure)
         seconds = min(FIRST_WAIT * 2 ** min(tries - 1, 9), LONGEST_WAIT) * random.uniform(0.75, 1)
-        asks = ""
         if failure.after is not None:
-            seconds, asks = failure.after, f"asks to wait {failure.after:,.0f} s: "
+            seconds = failure.after
+            reason = f"asks to wait {seconds:,.0f} s ({failure})"
             if seconds > LONGEST_ASKED:
-                raise RunFailed(f"{self.client.url}: {asks}{failure}")
+                raise RunFailed(f"{self.client.url}: {reason}")
             self._longest_asked = max(self._longest_asked, seconds)
         # A slow or busy server could need so long for an answer.
         patience = max(PATIENCE, 2 * self.timeout) + 2 * self._longest_asked
-        silence = time.monotonic() - self._last_answer
-        if silence > patience:
+        if time.monotonic() - self._last_answer > patience:
             raise RunFailed(f"{self.client.url}: answers nothing any more ({failure})")
-        if max(silence, failure.after or 0) >= SILENCE and str(failure) not in self._said:
-            self._said.add(str(failure))
-            say(f"{self.client.url}: no answer for {silence:.0f} s ({asks}{failure})")
+        self._reasons.pop(k, None)
+        self._reasons[k] = reason
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), seconds)
 

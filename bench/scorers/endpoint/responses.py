@@ -4,6 +4,8 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from bench.core.errors import RunFailed
@@ -53,6 +55,10 @@ RATE_WORDS = re.compile(
     r"|throttl|速率|频率",
     re.IGNORECASE,
 )
+# When to come again: "Please retry in 1.2s", "try again in 6m0s", "retry after 20 seconds".
+WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[0-9.]{1,9} ?[hms][a-z]{0,6} ?)+)", re.I)
+PERIOD = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|[hms])")
+SECONDS = {"ms": 0.001, "h": 3600.0, "m": 60.0, "s": 1.0}
 # Numbers of tokens that a service cannot have counted are no numbers.
 MOST_TOKENS = 10**9
 # Timeout, conflict, too early, too many; every 5xx is transient too.
@@ -129,11 +135,13 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
     A token can be there twice: servers write different tokens of a vocabulary alike.
 
     Raises:
-        Broken: a log-probability is not a number of at most 0.
+        Broken: a log-probability is not a number of at most 0, or there are more than asked for.
     """
     first = at(choice, "logprobs", "content", 0)
     top = at(first, "top_logprobs")
     top = top if isinstance(top, list) else []
+    if len(top) > LIKELIEST[0] + 1:  # servers may add the token that was generated
+        raise Broken(f"{BROKEN_ANSWER} {len(top):,} likeliest tokens in place of {LIKELIEST[0]}")
     if at(first, "token") not in [at(entry, "token") for entry in top]:
         top = [*top, first]
     tokens: dict[tuple[str, float], None] = {}
@@ -244,13 +252,25 @@ def at(value: Any, *path: str | int) -> Any:
     return value
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read the seconds that a server asks to wait; None for a date, or a value without sense."""
+def retry_after(headers: Mapping[str, str], texts: str = "") -> float | None:
+    """Read the seconds that a server asks to wait, in a header (RFC 9110) or a message, if any.
+
+    A value without sense is ignored.
+    """
+    value = headers.get("retry-after", "").strip()
     try:
-        seconds = float(headers.get("retry-after", ""))
+        seconds = float(value)
     except ValueError:
-        return None
-    return seconds if 0 < seconds < math.inf else None
+        try:
+            date = parsedate_to_datetime(value)
+            seconds = (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+        except (ValueError, OverflowError, TypeError, IndexError):
+            seconds = 0
+    if not 0 < seconds < math.inf:
+        asked = WAIT.search(texts)
+        parts = PERIOD.findall(asked[1]) if asked else []
+        seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
+    return seconds or None
 
 
 def error_texts(body: object, deepest: int = 9) -> Iterator[str]:

@@ -75,8 +75,8 @@ class Endpoint(Model):
         self._client = Client(self.url, self._key, Limits.of(limits))
         self.tally = Tally()  # nothing is computed here
         self.lacks: dict[str, str] = {}
-        # The service's names of the models that answered; the first is the run's.
-        self._answered: list[str] = []
+        # The model and the host that answer; the first of each is the run's.
+        self._answered: dict[str, list[str]] = {"model": [], "host": []}
         self._refused = 0
         self._chat.thoughts = self._find_thoughts()
         self._chat.likeliest = self._find_likeliest()
@@ -90,7 +90,9 @@ class Endpoint(Model):
             "id": f"openai:{self.name}@{self.url}",
             "url": self.url,
             "host": self.host,
-            "answered_as": list(self._answered),
+            # The service's name of the model, and the host that answers after redirections.
+            "answered_as": list(self._answered["model"]),
+            "answered_by": list(self._answered["host"]),
             # The name of the environment variable, never the key.
             "key": self._variable if self._key else None,
             **self._chat.describe(),
@@ -99,9 +101,10 @@ class Endpoint(Model):
         }
 
     def resume(self, described: Mapping[str, Any]) -> None:
-        """Have the model of the run's beginning answer to its end."""
-        known = [*described.get("answered_as", []), *self._answered]
-        self._answered = list(dict.fromkeys(known))
+        """Have the model and the host of the run's beginning answer to its end."""
+        for role, field in (("model", "answered_as"), ("host", "answered_by")):
+            known = self._answered[role]
+            self._answered[role] = list(dict.fromkeys([*described.get(field, []), *known]))
 
     @property
     def spent(self) -> str:
@@ -227,7 +230,8 @@ class Endpoint(Model):
             Retry, Broken, Unanswered, RunFailed: see `bench.scorers.endpoint.client`.
         """
         kind = "a chat endpoint" if "messages" in fields else place
-        not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does")
+        by_proxy = self._client.by_proxy
+        not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does{by_proxy}")
         try:
             response = await connection.post(
                 f"/{place}", cast_to=HttpxBinaryResponseContent, body={"model": self.name, **fields}
@@ -244,13 +248,11 @@ class Endpoint(Model):
             number = cause.errno if isinstance(cause, OSError) else None
             words = os.strerror(number) if number and number > 0 else str(cause)
             words = responses.first_line(words or type(cause).__name__, self._key)
-            raise Retry(f"cannot be reached ({words}); is the server running?") from None
+            raise Retry(f"cannot be reached ({words}); is the server running?{by_proxy}") from None
         except (openai.OpenAIError, ValueError, RecursionError):
             raise not_as_expected from None
-        counts = (
-            responses.token_count(body, f"{part}_tokens") for part in ("prompt", "completion")
-        )
-        self._client.count_tokens(*counts)
+        written = responses.token_count(body, "completion_tokens")
+        self._client.count_tokens(responses.token_count(body, "prompt_tokens"), written)
         choices = at(body, "choices")
         choices = choices if isinstance(choices, list) else []
         choice = next((one for one in choices if at(one, "index") == 0), at(choices, 0))
@@ -261,18 +263,29 @@ class Endpoint(Model):
             raise not_as_expected
         if choice.get("finish_reason") in responses.BROKEN_OFF:
             raise Retry(f"broke off its reply ({choice['finish_reason']})")
+        host = response.response.url.netloc.decode()
+        if response.response.history and host not in self._answered["host"]:
+            say(f"{self.url}: requests are redirected to {host}, which answers them")
+        self._check_same("host", host)
         if isinstance(name := body.get("model"), str) and name:
-            self._check_same(responses.first_line(name, self._key))
+            self._check_same("model", responses.first_line(name, self._key))
+        tokens = at(choice, "logprobs", "content")
+        if isinstance(tokens, list) and 0 < written < len(tokens):
+            raise Broken(
+                f"{base.BROKEN_ANSWER} the log-probabilities of {len(tokens):,} tokens of a reply "
+                f"of {written:,}"
+            )
         return {**body, "choices": [choice]}
 
-    def _check_same(self, name: str) -> None:
-        """Record the model that answers; raise RunFailed if another one did before."""
-        if name not in self._answered:
-            self._answered.append(name)
-        if name != self._answered[0]:
+    def _check_same(self, role: str, answered: str) -> None:
+        """Record the model or host that answers; raise RunFailed if another one did before."""
+        known = self._answered[role]
+        if answered not in known:
+            known.append(answered)
+        if answered != known[0]:
             raise RunFailed(
-                f"{self.url}: the model that answers is {name}, and was {self._answered[0]} "
-                "before; a run has one: give another --out, or ask when that is back"
+                f"{self.url}: the {role} that answers is {answered}, and was {known[0]} before; a "
+                "run has one: give another --out, or ask when that is back"
             )
 
     def _failure(self, error: openai.APIStatusError) -> Retry | Refusal:
@@ -282,21 +295,21 @@ class Endpoint(Model):
             Unanswered: the error is about the text of this request.
         """
         status, texts = error.status_code, "\n".join(responses.error_texts(error.body))
-        if place := error.response.headers.get("location"):
-            texts = f"redirects to {place}; give the URL that answers"
         responses.check_refused_text(status, texts, self._key)
         reason = f"status {status}: {responses.first_line(texts or error.message, self._key)}"
-        after = responses.retry_after(error.response.headers)
+        # A page in place of JSON is often that of a proxy.
+        by_proxy = "" if isinstance(error.body, dict | list) else self._client.by_proxy
+        after = responses.retry_after(error.response.headers, texts)
         # Some services say of a limit per minute that the quota is exceeded.
         unpaid = responses.UNPAID.search(texts) and not responses.RATE_WORDS.search(texts)
         if (status in responses.TRANSIENT or status >= 500) and (after or not unpaid):
-            return Retry(reason, status, after)
+            return Retry(reason + by_proxy, status, after)
         # Status 403 is about the key if its texts are, or if they do not say what else.
         parts = [part for part in (self._key[:4], self._key[-4:]) if part]
         blames_key = not texts or KEY_WORDS.search(texts) or any(part in texts for part in parts)
         if status != 401 and not (status == 403 and blames_key):
             message = f"{self.url}: answered with {reason.replace(': ', ' (', 1)})"
-            return Refusal(message, reason, status, texts)
+            return Refusal(message + by_proxy, reason, status, texts)
         # Some servers repeat part of the key, so their texts are left out.
         reason = f"the environment variable {self._variable} is wrong"
         if not self._key:
