@@ -98,7 +98,7 @@ QUOTA = fault(429, "You exceeded your current quota", "insufficient_quota")
     ("reply", "message"),
     [
         (fault(429, "later"), r"answers nothing any more \(status 429: later\); 0 of 9"),
-        (fault(429, "no", **{"Retry-After": "86400"}), "to wait 86,400 s: status 429: no"),
+        (fault(429, "no", **{"Retry-After": "86400"}), r"to wait 86,400 s \(status 429: no\)"),
         (QUOTA, r"status 429 \(You exceeded your current quota\)"),
     ],
 )
