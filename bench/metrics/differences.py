@@ -79,7 +79,8 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
     if outcomes is None:
         return _of_categories(scores)
     runs = outcomes.groupby(["benchmark", "model"], sort=False).run.unique()
-    for (benchmark, model), folders in runs.items():
+    groups: Any = runs.items()
+    for (benchmark, model), folders in groups:
         if len(folders) > 1:
             raise BadInput(
                 f"{model} has several runs on {benchmark}: {', '.join(folders)}; name only one"
@@ -183,7 +184,8 @@ def _tested(units: pd.DataFrame, line: Headline) -> Iterator[dict[str, Any]]:
     by_model = units.groupby("model", sort=False)
     shares, asked = by_model.parsed.sum() / by_model.answered.sum(), by_model.size()
     bounds = _bounds(units, line)
-    for row in tested.to_dict("records"):
+    rows: Any = tested.to_dict("records")
+    for row in rows:
         first, second = (row[side] for side in sides)
         other = readable.loc[(first, second)]
         # Bounds of different questions cannot be compared.
