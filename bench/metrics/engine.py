@@ -335,7 +335,7 @@ def own_scores(
     Raises:
         BadInput: a metric has a column or task that there is not.
     """
-    numbers = [name for name in outcomes.select_dtypes("number") if name != "repeat"]
+    numbers = [str(name) for name in outcomes.select_dtypes("number") if name != "repeat"]
     rows = outcomes.assign(part=outcomes.category + "|" + outcomes.task)
     rows[numbers] = rows[numbers].fillna(0.0)
     columns, ready = list(numbers), []

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.run.results import Run, labels, open_runs, short_name
+from bench.run.results import Run, labels, open_runs
+from bench.scorers.names import short_name
 
 # A number of billions or millions that stands alone: in 30B-A3B it is 30, in 8x7B there is none.
 SIZE = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[ _-]?([BbMm])(?![A-Za-z0-9])")

@@ -35,7 +35,7 @@ class Averages(Scoring):
     def __init__(self, known: Values, order: Sequence[str], preset: str, draw: Draw) -> None:
         self.terms, self.printed, self._by_repeat = known
         rows = _wide(self.terms)
-        columns = [name for name in rows if name.endswith((" top", " bottom"))]
+        columns = [str(name) for name in rows if str(name).endswith((" top", " bottom"))]
         compared = {(task, "score") for task in (*TASKS, ALL)}
         super().__init__(rows, columns, (), preset, compared, draw=draw)
         self._known: dict[tuple[str, str, str], np.ndarray] = {}
@@ -150,7 +150,8 @@ class Averages(Scoring):
 
     def sample(self, metric: Metric, category: str) -> Sample:
         """Count the instances with a number."""
-        cells, measure, units = self.cells(metric, category), self._measure(metric), {}
+        cells, measure = self.cells(metric, category), self._measure(metric)
+        units: dict[str, int] = {}
         for name, task in cells:
             if not math.isnan(self.of_cell(name, task, measure)[0]):
                 # Lists of so many words are sampled among lists of any length.
@@ -175,8 +176,9 @@ class Averages(Scoring):
     def counts(self, metric: Metric, category: str) -> tuple[float, float, float]:
         cells = self.cells(metric, category)
         n = self.n(cells, self._measure(metric))
-        read, answers = (self._total(cells, f"valid {part}")[0] for part in ("top", "bottom"))
-        return len(self.repeats) if metric.name == "score_sd" else n, answers, read
+        n = len(self.repeats) if metric.name == "score_sd" else n
+        answers = self._total(cells, "valid bottom")[0]
+        return n, answers, answers * self.pooled(cells, "valid")[0]
 
     def ends(self, metric: Metric, category: str) -> tuple[float, float]:
         value, low, high = (
@@ -188,7 +190,7 @@ class Averages(Scoring):
 
     def reason(self, metric: Metric, category: str) -> str:
         _, answers, readable = self.counts(metric, category)
-        if readable:
+        if readable > 0:
             share = decimals(100 * readable / answers)
             return f"no instance has all its answers ({share}% could be read)"
         return "no answer could be read"
@@ -196,10 +198,11 @@ class Averages(Scoring):
 
 def _wide(terms: pd.DataFrame) -> pd.DataFrame:
     """Return one row per instance, task and repeat, and two columns per measure."""
-    keys = ["category", "task", "item_id", "repeat"]
-    sums = terms.set_index([*keys, "measure"])[["top", "bottom"]].astype(float)
-    wide = sums.unstack(sort=False, fill_value=0.0)  # noqa: PD010
-    wide.columns = [f"{measure} {part}" for part, measure in wide.columns]
-    wide = wide.fillna(0.0).reset_index()
-    part = wide.category + "|" + wide.task
-    return wide.assign(stratum=wide.category, cluster=wide.item_id, part=part)
+    keys, parts = ["category", "task", "item_id", "repeat"], []
+    numbers = terms.astype({"top": float, "bottom": float})
+    for part in ("top", "bottom"):
+        sums = numbers.pivot_table(part, keys, "measure", "sum", fill_value=0.0, sort=False)
+        parts.append(sums.add_suffix(f" {part}"))
+    wide = pd.concat(parts, axis=1).rename_axis(columns=None).reset_index()
+    names = wide.category + "|" + wide.task
+    return wide.assign(stratum=wide.category, cluster=wide.item_id, part=names)

@@ -119,6 +119,10 @@ def _cell(
     return lambda tables: shares(tables.counts)[cell]
 
 
+def _neutral_term(k: int) -> Callable[[Tables], np.ndarray]:
+    return lambda tables: shares(tables.neutral_terms)[:, k]
+
+
 # Scores over all sets: of counts and, if there are some, of probabilities.
 WHOLE = (
     _metric("coal", ALL, lambda t: coal(t.counts), 4 / 9, EMPTY_SET),
@@ -161,4 +165,4 @@ def score_metrics(soft: bool) -> Iterator[Metric]:
             share, gender = _cell(by_direction, d, k, k), GENDERS[cells[k][1]]
             yield _metric(f"{LABELS[k]}_{direction}", name, share, gender=gender)
     for j, label in enumerate(LABELS):
-        yield _metric(label, NEUTRAL_TERMS, lambda t, j=j: shares(t.neutral_terms)[:, j])
+        yield _metric(label, NEUTRAL_TERMS, _neutral_term(j))
