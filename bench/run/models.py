@@ -43,14 +43,18 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
         0  simulated:bias=0.7      cbbq  simulated       NaN  simulated respondent
     """
     opened = open_runs(runs)
-    names = {}
+    names: dict[Path, str] = {}
     for benchmark in dict.fromkeys(run.benchmark for run in opened):
         own = [run for run in opened if run.benchmark == benchmark]
         names |= {run.folder: name for run, name in zip(own, labels(own), strict=True)}
     rows = []
     for run in opened:
         billions, size_from = size(run)
-        about = {"model": names[run.folder], "benchmark": run.benchmark, "asked_as": run.model}
+        about: dict[str, Any] = {
+            "model": names[run.folder],
+            "benchmark": run.benchmark,
+            "asked_as": run.model,
+        }
         about |= {"family": family(run.model), "billions": billions, "size_from": size_from}
         rows.append({**about, **rests_on(run), "kind": run.kind})
     return pd.DataFrame(rows)

@@ -198,30 +198,22 @@ def add_conditions(
         records.write_run_json(plan.folder, about)
 
 
-def check_same_scorer(folder: Path, role: str, before: dict[str, Any], scorer: Model) -> None:
-    """Refuse to continue with another model or judge than the run was begun with.
+def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] = IDENTITY) -> str:
+    """Say how a scorer differs from the one that a record describes; "" if it does not.
 
-    Its prompts get the date of the run's beginning.
+    The scorer goes on with what that one had, such as the date in its prompts.
     """
     scorer.resume(before)
-    if other := first_difference(before, scorer.describe()):
-        parts = {role: before, **({"base": before.get("base")} if role == "model" else {})}
-        same = [
-            f"--{option} {hub.at_commit(part['id'], part['revision'])}"
-            for option, part in parts.items()
-            if part and hub.COMMIT.fullmatch(str(part.get("revision")))
-        ]
-        continues = f"{' '.join(same)} --out {folder} continues it; else " if same else ""
-        raise BadInput(
-            f"{folder}: was begun with another {role} ({other}); {continues}give another --out"
-        )
+    return first_difference(before, scorer.describe(), names)
 
 
-def first_difference(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """Say where two descriptions are of different scorers; "" if they are not."""
-    for name in IDENTITY:
-        if before.get(name) != now.get(name):
-            return f"{name} was {before.get(name)}, now {now.get(name)}"
+def first_difference(
+    before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str] = IDENTITY
+) -> str:
+    """Say where two descriptions are of different scorers; older ones have fewer entries."""
+    for name in names:
+        if name in before and before[name] != now.get(name):
+            return f"{name} was {before[name]}, now {now.get(name)}"
     return ""
 
 

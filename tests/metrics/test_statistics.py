@@ -58,7 +58,7 @@ def test_blocks_that_lack_a_score_are_named_and_averages_are_no_blocks() -> None
     average = pd.DataFrame({"model": MODELS[:3], "category": "all", "task": "ss", "score": 1.0})
     test = bench.friedman(pd.concat([rows, average]), blocks="category").test
     assert test.n[0] == 11
-    assert "block c00 left out (m00: not asked)" in test.note[0]
+    assert "block c00 left out (m00: no score)" in test.note[0]
 
 
 def test_table_12_of_mcbe_comes_out_to_the_printed_digits(tmp_path: Path) -> None:
@@ -142,12 +142,14 @@ def test_agreement_takes_missing_ratings_for_alpha_and_says_so_for_kappa() -> No
             "category": (["age"] * 4 + ["race"] * 4) * 2,
         }
     )
-    table = bench.agreement(ratings, by="category", measurement="interval")
+    table = bench.agreement(ratings, by="category", measurement="ordinal")
     assert list(table.category) == ["age", "age", "race", "race"]
     assert list(table.estimate[:2]) == [1, 1]
     table = bench.agreement(ratings.assign(rating=ratings.rating.where(ratings.index != 0)))
     assert table.estimate.notna().tolist() == [True, False]
     assert table.note[1] == "kappa needs a rating of every item by every rater"
+    table = bench.agreement(ratings, measurement="interval")  # kappa takes ratings for categories
+    assert list(table.coefficient) == ["Krippendorff, interval"]
 
 
 PLAIN = SCORES[SCORES.task == "ss"].assign(billions=7.0)

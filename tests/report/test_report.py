@@ -193,7 +193,7 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
         ).state
 
     assert ask(small) == "done"
-    answers = Path("r/runs/simulated_bias=1/nli_coal/records.parquet")
+    answers = Path("r/runs/simulated_bias=1/nli_coal/records/answers.parquet")
     before = answers.stat().st_mtime_ns
     assert ask(small) == "done"
     assert answers.stat().st_mtime_ns == before
@@ -203,7 +203,7 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     # Each run is asked once, and found again.
     runs = answers.parents[1]
     assert len(list(runs.iterdir())) == 3
-    assert before in {path.stat().st_mtime_ns for path in runs.glob("*/records.parquet")}
+    assert before in {path.stat().st_mtime_ns for path in runs.glob("*/records/answers.parquet")}
 
 
 def test_the_index_says_why_a_model_has_no_scores_and_links_no_page_that_is_not_there(small):
