@@ -129,6 +129,9 @@ def _publish_table(frame: pd.DataFrame, name: str, caption: str, folder: Path | 
     rows = frame.reset_index() if any(frame.index.names) else frame
     if folder:
         export.write_table(rows, folder, _file_name(name))
+    if rows.empty:
+        display(HTML(_html("paragraph", f"{caption}: none.")), metadata={"caption": caption})
+        return
     sides = {
         column: "right" if pd.api.types.is_numeric_dtype(rows[column]) else "left"
         for column in rows
@@ -599,7 +602,6 @@ def cards(about: str | pd.DataFrame) -> None:
     title = f"Definitions of {len(about)} measures"
     _display(
         "cards",
-        "cautions",
         title,
         about.to_dict("records"),
         _files("metric_cards", export.TABLES, _folder.get()),
