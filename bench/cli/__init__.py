@@ -266,16 +266,18 @@ def report(
     ),
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
-    from bench.report.build import estimates
-    from bench.report.build import make as build
+    from bench.report.study import load
 
     _check_format(format)
-    if dry_run:
-        from bench.cli import printing
+    plan = load(Path(study)) if study else load()
+    # What a wrong study does not need takes seconds to import.
+    from bench.cli import printing
+    from bench.report import build
 
-        printing.estimates(estimates(study or None, out or None), format)
+    if dry_run:
+        printing.estimates(build.estimates(plan, out or None), format)
         return
-    made = build(study or None, out or None, jobs)
+    made = build.make(plan, out or None, jobs)
     print(made.page)
     if made.failed:
         parts = f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}"

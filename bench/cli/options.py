@@ -150,7 +150,11 @@ def _type(field: FieldInfo) -> tuple[Any, tuple[Any, ...]]:
     kind = field.annotation
     while get_origin(kind) in (Union, UnionType, Annotated):
         kind = get_args(kind)[0]
-    return get_origin(kind) or kind, get_args(kind)
+    # Without the limits of values.
+    parameters = (
+        get_args(one)[0] if get_origin(one) is Annotated else one for one in get_args(kind)
+    )
+    return get_origin(kind) or kind, tuple(parameters)
 
 
 def _value(model: type[Options], name: str, given: Any) -> Any:

@@ -138,8 +138,8 @@ def read_scores(path: str | Path) -> pd.DataFrame:
             has; other columns, such as `billions` or `topic`, are kept.
 
     Returns:
-        One row per score. A missing `benchmark` is the name of the file, a missing `category` is
-        `all`; `title` is by default the task and the
+        One row per score. A missing `benchmark` or `family` (of models) is the name of the file, a
+        missing `category` is `all`; `title` is by default the task and the
         metric; `primary` is true, and `doubt` empty, as in `bench.explain`.
 
     Raises:
@@ -152,7 +152,7 @@ def read_scores(path: str | Path) -> pd.DataFrame:
         >>> _ = file.write_text("model,billions,task,metric,score\\n7B,7,ss,score,77.82\\n")
         >>> read_scores(file)[["model", "billions", "category", "title", "score"]]
           model  billions category      title  score
-        0    7B       7.0      all  ss, score  77.82
+        0    7B         7      all  ss, score  77.82
     """
     table = Table(path)
     table.check_filled("model")
@@ -163,6 +163,7 @@ def read_scores(path: str | Path) -> pd.DataFrame:
         "task": ALL,
         "metric": "score",
         "worse": "",
+        "family": Path(path).stem,
     }
     for name, value in defaults.items():
         if name not in rows:
@@ -173,7 +174,13 @@ def read_scores(path: str | Path) -> pd.DataFrame:
         numbers = pd.to_numeric(rows[name].replace("", np.nan), errors="coerce")
         if numbers.notna().any() and (numbers.notna() | (rows[name] == "")).all():
             rows[name] = numbers
-    return rows.assign(primary=True, doubt="")
+    by_model = rows.groupby(["title", "model"], sort=False)
+    means = by_model.agg("first").reset_index()
+    means["score"] = by_model.score.agg(lambda own: own.mean(skipna=False)).to_numpy()
+    means["note"] = np.where(means.score.isna(), "a category has no score", "")
+    has_all = rows.title[rows.category == ALL]
+    means = means[~means.title.isin(has_all)].assign(category=ALL)
+    return pd.concat([rows, means], ignore_index=True).assign(primary=True, doubt="")
 
 
 def as_list(columns: str | Sequence[str] | None) -> list[str]:

@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy
 from scipy.special import stdtr, stdtrit
 
 from bench.core.errors import BadInput
@@ -220,19 +219,6 @@ def holm_by_score(rows: pd.DataFrame, p: pd.Series, score: Sequence[str]) -> np.
     families = families.where(rows.category != ALL, ALL)
     for positions in rows.groupby(families.to_numpy()).indices.values():
         adjusted[positions] = holm(p.to_numpy(dtype=float)[positions])
-    return adjusted
-
-
-def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Adjust p values so that at most 5 % of those called different are not.
-
-    After Benjamini and Hochberg, 1995; it holds for differences of pairs of models too (Williams,
-    Jones and Tukey, 1999). NaN stays NaN, and does not count.
-    """
-    adjusted = np.array(p, dtype=np.float64)
-    defined = ~np.isnan(adjusted)
-    if defined.any():
-        adjusted[defined] = scipy.stats.false_discovery_control(adjusted[defined])
     return adjusted
 
 

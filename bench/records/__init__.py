@@ -1,9 +1,9 @@
 """Read and write the folder of a run: `run.json`, `items.parquet` and the records.
 
-While a run is asked, every answer becomes a line of `answers.jsonl`. When all requests are
-answered, `records.parquet` is written, with a row per request in the order of the plan. `run.json`
-notes its SHA-256, and `answers.jsonl` is removed. So if there is an `answers.jsonl`, it alone
-counts. Runs of version 0.2 have files `records/*.parquet` instead.
+While a run is asked, every answer becomes a line of `records/answers.jsonl`. When all requests are
+answered, `records/answers.parquet` is written, with a row per request in the order of the plan.
+`run.json` notes its SHA-256, and `answers.jsonl` is removed. So if there is an `answers.jsonl`, it
+alone counts. Runs of version 0.2 have several files `records/000000.parquet` instead.
 
 Scores are computed from the records; `scores.json` is a copy for other programs, which nothing here
 reads.
@@ -59,7 +59,7 @@ LINE_SCHEMA = SCHEMA.append(pa.field(PLACE, pa.int64()))
 # Identifies a request of a run, and its answer.
 KEYS = ["task", "item_id", "request", "repeat"]
 RUN_JSON, ITEMS, SCORES = "run.json", "items.parquet", "scores.json"
-ANSWERS, RECORDS = "answers.jsonl", "records.parquet"
+ANSWERS, RECORDS = "records/answers.jsonl", "records/answers.parquet"
 LOCK = ".lock"
 LOCKS = (LOCK, LOCK + HELD)
 # Environment variable with the file in which `note_opened` lists runs.
@@ -212,13 +212,13 @@ def reopen(folder: Path) -> pd.DataFrame:
             rows = _read_answers(folder, SCHEMA.names).to_pylist()
         except BadInput:
             rows = []
-            for damaged in (folder / RECORDS, folder / "records"):
-                if damaged.exists():
-                    with explain_write_errors(damaged):
-                        os.replace(damaged, f"{damaged}.damaged")
-                    say(f"{damaged}: is moved to {damaged.name}.damaged, and asked again")
+            for damaged in sorted((folder / "records").glob("*.parquet")):
+                with explain_write_errors(damaged):
+                    os.replace(damaged, f"{damaged}.damaged")
+                say(f"{damaged}: is moved to {damaged.name}.damaged, and asked again")
         lines = [_line({**row, PLACE: place}) for place, row in enumerate(rows)]
         with explain_write_errors(path):
+            path.parent.mkdir(exist_ok=True)
             atomic_write(path, "".join(lines))
     names = [*KEYS, "prompt_hash", "response", "error"]
     answers: pd.DataFrame = _read_answers(folder, names).to_pandas()
@@ -236,7 +236,7 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def finish(folder: Path, about: dict[str, Any], keys: Sequence[tuple[Any, ...]]) -> None:
-    """Write `records.parquet`, with the answers in the order of `keys`, and end `answers.jsonl`."""
+    """Write `answers.parquet`, with the answers in the order of `keys`, and end `answers.jsonl`."""
     table = _read_answers(folder, SCHEMA.names)
     numbers = _row_numbers(table)
     _write_table(folder, RECORDS, table.take([numbers[key] for key in keys]), about)

@@ -13,7 +13,7 @@ from bench.core.progress import say
 from bench.data.readers import as_path
 from bench.run.execute import Replies, before_of, key_of
 from bench.run.plan import Plan, Requests
-from bench.scorers.base import Answer, Scorer
+from bench.scorers.base import Answer, Model
 from bench.scorers.endpoint.batch import Batch
 from bench.tasks.request import Request
 
@@ -31,7 +31,7 @@ class Written(NamedTuple):
 
 
 def compare(
-    requests: Requests, model: Scorer | None, judge: Scorer | None, again: bool
+    requests: Requests, model: Model | None, judge: Model | None, again: bool
 ) -> tuple[list[tuple[Batch, Request]], int]:
     """Compare results with the requests of a run.
 
@@ -77,7 +77,7 @@ def compare(
     return missing, waiting
 
 
-def check(requests: Requests, model: Scorer | None, judge: Scorer | None) -> None:
+def check(requests: Requests, model: Model | None, judge: Model | None) -> None:
     """Refuse results that lack answers, or that answer something else."""
     missing, _ = compare(requests, model, judge, again=False)
     if missing:

@@ -22,7 +22,7 @@ from bench import __version__, scorers
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import say
 from bench.run.run_json import first_difference, packages
-from bench.scorers.base import Answer, Model, Scorer, Tally
+from bench.scorers.base import Answer, Model, Tally
 from bench.scorers.local import file_hash
 from bench.tasks.request import Request
 
@@ -70,7 +70,7 @@ def work(**task: Any) -> Result:
 
 
 def _work(
-    models: dict[Key, Scorer],
+    models: dict[Key, Model],
     version: str,
     model: Key,
     keep: Sequence[Key],
@@ -99,15 +99,14 @@ def _work(
     if model not in models:
         models[model] = scorers.load(name, **json.loads(options))
     scorer = models[model]
-    if isinstance(scorer, Model):
-        scorer.resume(described)
+    scorer.resume(described)
     now = scorer.describe()
     if described and (difference := first_difference(described, now)):
         raise BadInput(f"{name}: is not the first worker's ({difference})")
-    before = replace(scorer.tally) if isinstance(scorer, Model) else Tally()
+    before = replace(scorer.tally)
     answers = scorer.answer(requests) if requests else []
-    probed = scorer.probe(probe) if isinstance(scorer, Model) and probe else []
-    after = scorer.tally if isinstance(scorer, Model) else Tally()
+    probed = scorer.probe(probe) if probe else []
+    after = scorer.tally
     hardware = platform.machine()
     if (torch := sys.modules.get("torch")) and torch.cuda.is_available():
         hardware = torch.cuda.get_device_name()
@@ -141,8 +140,8 @@ class Cluster:
                 self._client.close(timeout=CONNECT)
 
     def asks(self, model: str) -> bool:
-        """Return whether workers ask `model`; files and endpoints are asked from here."""
-        if scorers.split_kind(model)[0] in (*scorers.FILES, "openai"):
+        """Return whether workers ask `model`, or this process, as with files and endpoints."""
+        if scorers.backend_of(model).stays_here:
             return False
         path = Path(model).expanduser()
         if not path.is_absolute() and (model.startswith(".") or path.exists()):

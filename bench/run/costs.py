@@ -22,13 +22,12 @@ from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.data import spread_evenly
 from bench.run import run_json
-from bench.run.execute import Replies, before_of, key_of, replies_of, role_of
+from bench.run.execute import ROLES, Replies, before_of, key_of, replies_of, role_of
 from bench.run.plan import Plan, Requests
 from bench.run.respondents import respondents
-from bench.run.results import short_name
-from bench.scorers.base import VERBS, Scorer
+from bench.scorers.base import Backend, Model
 from bench.scorers.local import hub
-from bench.tasks import READ
+from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
 # Characters as wide as Chinese and Japanese ones.
@@ -41,8 +40,6 @@ AROUND = (4, 30)
 SAMPLE = 500
 # Stands for a reply that is not there yet.
 REPLY = "。"
-# What an endpoint may be able to do; nobody asks it before the run.
-OF_ENDPOINT = ("nll", "choose", "generate"), ("text", "letters")
 TOKENS = ["tokens_in_low", "tokens_in_high", "tokens_out_low", "tokens_out_high"]
 COUNTS = ["requests", "recorded", *TOKENS]
 HOW = (
@@ -121,26 +118,27 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     """
     config = RunConfig.of({"benchmark": benchmark, "model": model, **options})
     plan = Plan.make(config, run_json.in_folder(config.out))
-    config, folder = plan.config, plan.folder
+    config = plan.config
     about = run_json.existing_run(plan, "nothing is written")
     specs = {"model": config.model, "judge": config.judge or ""}
-    # Formulas and files read no tokens.
-    free: dict[str, Scorer] = {}
-    for role, lazy in zip(specs, respondents(config), strict=True):
-        if lazy and scorers.split_kind(specs[role])[0] in ("simulated", *scorers.FILES):
-            free[role] = lazy.load()
-    requests = _requests(plan, about, free, partial)
+    # Formulas and files read no tokens, so they are loaded; of other models the kind is known.
+    kinds: dict[str, type[Backend] | Model] = {}
+    for role, lazy in zip(ROLES, respondents(config), strict=True):
+        if lazy:
+            kind = scorers.backend_of(specs[role])
+            kinds[role] = lazy.load() if kind.is_free else kind
+    requests = _requests(plan, about, kinds, partial)
     replies: Replies = {}
     if about:
         with suppress(BadInput):  # no record yet, or a damaged file, which is asked again
-            replies = replies_of(records.read(folder, prompts=False))
+            replies = replies_of(records.read(plan.folder, prompts=False))
 
     planned = {key_of(request): request for request in chain(*requests.stages)}
     sums: dict[tuple[str, str], Any] = defaultdict(lambda: np.zeros(len(COUNTS)))
     # The requests that are left by role, each with the most tokens of a reply that it waits for.
     left: dict[str, list[tuple[Request, int]]] = {}
     for key, request in planned.items():
-        before = before_of(request)
+        before, role = before_of(request), role_of(request)
         finished: Request | None = request
         if key in replies:
             finished = None
@@ -148,27 +146,31 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
             finished = request.then(request, replies[before])
         elif request.then:
             finished = request.then(request, REPLY) or request
-        sums[request.task, role_of(request)][:2] += 1, finished is None
-        if finished and role_of(request) not in free:
+        sums[request.task, role][:2] += 1, finished is None
+        if finished and not kinds[role].is_free:
             is_waiting = request.after and before not in replies
             pending = planned[before].max_new_tokens if is_waiting else 0
-            left.setdefault(role_of(request), []).append((finished, pending))
+            left.setdefault(role, []).append((finished, pending))
     for role, pairs in left.items():
-        rate = _tokens_per_character(str(specs[role]), config, [one.text for one, _ in pairs])
+        rate = _tokens_per_character(specs[role], config, [one.text for one, _ in pairs])
         for request, pending in pairs:
             sums[request.task, role][2:] += _tokens(request, pending, rate, config)
     rows = [(*names, *row.round().astype(int)) for names, row in sums.items()]
     parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
-    prices = _prices(config)
+    prices = {"model": config.price, "judge": config.judge_price}
+    if config.judge == config.model:
+        prices["judge"] = config.judge_price or config.price
+    price_in, price_out = (
+        parts.role.map({role: price[k] if price else math.nan for role, price in prices.items()})
+        for k in (0, 1)
+    )
     for bound in ("low", "high"):
-        price_in = parts.role.map({role: price[0] for role, price in prices.items()})
-        price_out = parts.role.map({role: price[1] for role, price in prices.items()})
         cost = price_in * parts[f"tokens_in_{bound}"] + price_out * parts[f"tokens_out_{bound}"]
         parts[f"cost_{bound}"] = cost.astype(float) / 1e6
 
     notes = [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
     for role in left:
-        if prices and role not in prices:
+        if any(prices.values()) and not prices[role]:
             option = {"model": "--price", "judge": "--judge-price"}[role]
             notes.append(f"costs are those without the {role}, which has no price ({option})")
     return Estimate(
@@ -181,21 +183,20 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
 
 
 def _requests(
-    plan: Plan, about: Mapping[str, Any], free: Mapping[str, Scorer], partial: bool
+    plan: Plan,
+    about: Mapping[str, Any],
+    kinds: Mapping[str, type[Backend] | Model],
+    partial: bool,
 ) -> Requests:
-    """Make the requests of a run, whose model need not be known yet."""
-    described: Mapping[str, Any] = about.get("model", {})
+    """Make the requests of a run, by its `run.json` or else by the kinds of its models."""
+    model = kinds["model"]
+    verbs, reads, lacks = model.verbs, model.reads, getattr(model, "lacks", {})
     if about:
-        verbs, reads = about["verbs"], about["reads"]
-    elif known := free.get("model"):
-        verbs, reads, described = known.verbs, known.reads, known.describe()
-    else:
-        is_endpoint = scorers.split_kind(plan.asked["model"])[0] == "openai"
-        verbs, reads = OF_ENDPOINT if is_endpoint else (VERBS, tuple(READ))
-    judge_verbs: Sequence[str] = ("generate",) if plan.asked["judge"] else ()
-    if judge := free.get("judge"):
-        judge_verbs = judge.verbs
-    return plan.requests(verbs, reads, judge_verbs, partial, described.get("lacks", {}))
+        verbs, reads, lacks = about["verbs"], about["reads"], about["model"].get("lacks", {})
+    judge_verbs: Sequence[str] = ()
+    if judge := kinds.get("judge"):
+        judge_verbs = judge.verbs if judge.is_free else ("generate",)
+    return plan.requests(verbs, reads, judge_verbs, partial, lacks)
 
 
 def _tokens_per_character(model: str, config: RunConfig, texts: Sequence[str]) -> float | None:
@@ -238,16 +239,3 @@ def _tokens(
         written = 1  # which an endpoint generates to tell its probabilities
     around = AROUND if request.verb != "nll" else (0, 0)
     return low + around[0] + min(pending, 1), high + around[1] + pending, min(written, 1), written
-
-
-def _prices(config: RunConfig) -> dict[str, Sequence[float]]:
-    """Return the prices of a million tokens that are read, and written, by role."""
-    prices = {"model": config.price, "judge": config.judge_price}
-    for role, price in prices.items():
-        if price and (len(price) != 2 or not all(0 <= number < math.inf for number in price)):
-            option = "--price" if role == "model" else "--judge-price"
-            given = ",".join(f"{number:g}" for number in price)
-            raise BadInput(f"{option} {given}: expected IN,OUT, two numbers like 0.8,2")
-    if config.judge == config.model:
-        prices["judge"] = config.judge_price or config.price
-    return {role: price for role, price in prices.items() if price}

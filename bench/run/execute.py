@@ -17,9 +17,9 @@ from bench.benchmarks import module
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
 from bench.core.progress import progress, say
 from bench.run.plan import Plan, Requests
-from bench.run.results import short_name
-from bench.run.run_json import check_same_scorer
-from bench.scorers.base import Answer, Model, Scorer, checked, digest, is_broken
+from bench.run.run_json import other_scorer
+from bench.scorers.base import Answer, Model, checked, digest, is_broken
+from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
 # Requests that a local model is asked together; a killed run loses at most their answers.
@@ -34,11 +34,11 @@ Batch = list[tuple[Request, Answer]]
 class Lazy:
     """A scorer that is loaded when it is first needed; a complete run needs none."""
 
-    def __init__(self, make: Callable[[], Scorer]) -> None:
+    def __init__(self, make: Callable[[], Model]) -> None:
         self._make = make
         self.loaded = False
 
-    def load(self) -> Scorer:
+    def load(self) -> Model:
         if not self.loaded:
             self._scorer = self._make()
             self.loaded = True
@@ -78,8 +78,12 @@ def execute_requests(
     scorers = dict(zip(ROLES, (model, judge), strict=True))
     left = {role_of(r) for r in chain(*requests.stages) if key_of(r) not in replies}
     for role, scorer in scorers.items():
-        if role in left and about[role] and not scorer.loaded:
-            check_same_scorer(folder, role, about[role], scorer.load())
+        is_new = role in left and about[role] and not scorer.loaded
+        if is_new and (other := other_scorer(about[role], scorer.load())):
+            raise BadInput(
+                f"{folder}: was begun with another {role} ({other}); give the same one, or "
+                "another --out"
+            )
     name = about.get("name") or short_name(plan.asked.get("as_model") or plan.asked["model"])
     title, start = f"asking {name} {plan.benchmark}", time.perf_counter()
     with progress(requests.total, title, "requests", len(replies)) as bar:
@@ -232,7 +236,7 @@ def _report_tokens(title: str, scorers: Sequence[Lazy], seconds: float) -> None:
     for spent in (getattr(scorer, "spent", "") for scorer in loaded):
         if spent:
             say(f"{title}: {spent}")
-    tallies = [scorer.tally for scorer in loaded if isinstance(scorer, Model)]
+    tallies = [scorer.tally for scorer in loaded]
     asked, computed = sum(t.asked for t in tallies), sum(t.computed for t in tallies)
     if asked:
         say(

@@ -15,10 +15,10 @@ from bench.benchmarks import module, resolve
 from bench.config import RunConfig
 from bench.core import places
 from bench.core.errors import BadInput, NotApplicable
-from bench.run.results import path_slug
 from bench.scorers.base import digest
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.local import hub
+from bench.scorers.names import path_slug
 from bench.tasks import prompts
 from bench.tasks.nli_labels import label_order
 from bench.tasks.request import Request, Way
@@ -262,7 +262,8 @@ def _check(config: RunConfig) -> None:
         if model:
             # The workers of a cluster have models of their own.
             scorers.check(model, elsewhere=bool(config.scheduler))
-        if getattr(config, f"as_{role}") and scorers.split_kind(model or "")[0] != "replay":
+        takes = scorers.backend_of(model or "").takes
+        if getattr(config, f"as_{role}") and "as_model" not in takes:
             raise BadInput(
                 f"--as-{role}: names whose answers --{role} replay:FILE holds; leave it out"
             )

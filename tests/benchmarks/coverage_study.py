@@ -23,19 +23,19 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from bench.analyses.model_size_trends import Sized, trends
 from bench.analyses.prompt_robustness import compare_scores
 from bench.data import OWN_SAMPLES, find, frame, load
 from bench.data.cbbq.scenes import scenes
 from bench.metrics import cbbq, mcbe
-from bench.metrics.bootstrap import DRAWS, Estimate, Replicates, Sample, estimate, resample
+from bench.metrics.bootstrap import Estimate, Replicates, estimate, resample
 from bench.metrics.cbbq.answers import SUMS as CBBQ_SUMS
-from bench.metrics.mcbe.cells import Cells
+from bench.metrics.engine import Metric, Sums
 from bench.metrics.mcbe.instances import Values
-from bench.metrics.nli_coal.answers import CROSSED, tables
+from bench.metrics.nli_coal.answers import CROSSED, NEUTRAL_TERMS
 from bench.metrics.nli_coal.answers import SUMS as NLI_SUMS
-from bench.metrics.nli_coal.formulas import measures
+from bench.metrics.nli_coal.formulas import score_metrics
 from bench.metrics.table import ALL
+from bench.metrics.trend import slope_test
 from bench.tasks.nli_coal import LABELS
 
 # Standard deviations, on the logit, of the effects of what was sampled.
@@ -131,7 +131,8 @@ def cbbq_scores(
     rows["n"] = rows["came"] = rows["valid"] = n
     rows["biased"], rows["decided"], rows["unknown"] = biased, n - unknown, unknown
     rows["correct"] = np.where(ambiguous, unknown, decided - biased)
-    return cbbq.replicates_of(pd.concat([templates.drop(columns="size"), rows], axis=1), "robust")
+    rows = pd.concat([templates.drop(columns="size"), rows], axis=1)
+    return cbbq.scoring_of(rows, "robust").replicates()
 
 
 def cbbq_coverage(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
@@ -195,11 +196,12 @@ def nli_scores(
         pd.concat([pairs, sums], axis=1), "stratum", "cluster", NLI_SUMS, crossed=CROSSED
     )
 
-    def of(measure: Any) -> Estimate:
-        score = lambda sums: measure.of(tables(totals.strata, sums, "en"))  # noqa: E731
-        return estimate(totals, score, measure.limits)
+    def of(metric: Metric) -> Estimate:
+        score = lambda values: metric.values(Sums.of_totals(totals, values))  # noqa: E731
+        return estimate(totals, score, metric.limits)
 
-    return {measure.metric: of(measure) for measure in measures({"ps", "as", "ns"}, False)}
+    asked = [metric for metric in score_metrics(soft=False) if metric.task != NEUTRAL_TERMS]
+    return {metric.name: of(metric) for metric in asked}
 
 
 def nli_coverage(pairs: pd.DataFrame, studies: int) -> Iterator[Check]:
@@ -230,7 +232,8 @@ def mcbe_scores(sizes: dict[str, int], shift: float, rng: Rng) -> Replicates:
         ids = {"category": category, "item_id": [f"{category}:{k}" for k in range(n)]}
         rest = {"repeat": 0, "measure": "score", "bottom": 1.0}
         parts += [pd.DataFrame({**ids, **rest, "task": task, "top": top[task]}) for task in top]
-    return mcbe.replicates_of(Cells(Values(pd.concat(parts, ignore_index=True), {}), list(sizes)))
+    known = Values(pd.concat(parts, ignore_index=True), {})
+    return mcbe.McbeScoring(known, pd.DataFrame({"category": list(sizes)}), "robust").replicates()
 
 
 def mcbe_coverage(studies: int) -> Iterator[Check]:
@@ -249,21 +252,18 @@ def mcbe_coverage(studies: int) -> Iterator[Check]:
 
 
 def trend_tests(studies: int) -> Iterator[Check]:
-    """Check whether a trend over sizes is shown, and whether models are said to differ."""
+    """Check whether a trend over sizes is shown."""
     every = product(SIZES.items(), SCATTER, (0.0, 0.03), range(studies))
     for (n, sizes), scatter, slope, k in every:
         # Scores of models differ by luck, by size, and by the chance of items.
-        rng, models = np.random.default_rng([6, k]), []
-        for size in sizes:
-            score = 0.4 + slope * math.log2(size) + scatter * rng.normal() + ITEMS * rng.normal()
-            values = np.concatenate([[score], score + ITEMS * rng.normal(size=DRAWS)])
-            scores = Replicates()
-            scores.add((ALL, "ambiguous", "s_amb"), values, Sample(440, 14))
-            models.append(Sized(f"{size}B", size, "given", scores))
-        row = trends({"s": models}).iloc[0]
+        rng = np.random.default_rng([6, k])
+        scores = [
+            0.4 + slope * math.log2(size) + scatter * rng.normal() + ITEMS * rng.normal()
+            for size in sizes
+        ]
+        p = slope_test(np.log2(sizes), np.array(scores)).p
         how, truth = f"models differ by {100 * scatter:g} points", f"{slope:g} a doubling"
-        for name, p in (("over models", row.p), ("these models differ", row.p_items)):
-            yield "trend", f"trend, {n} sizes, {name}", how, truth, k, bool(p < 0.05), math.nan
+        yield "trend", f"trend, {n} sizes, over models", how, truth, k, bool(p < 0.05), math.nan
 
 
 def main() -> None:

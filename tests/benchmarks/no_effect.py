@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
-from bench.analyses import compare_models, friedman_test
-from bench.analyses.compare_models import DIFFERENT, Compared, of_headline
+import bench
+from bench.analyses import open_scores
 from bench.benchmarks import module
+from bench.metrics.differences import DIFFERENT
 from bench.metrics.significance import LESS_READABLE
 from bench.report import overview
 from bench.report.study import Variant
@@ -68,26 +70,30 @@ def study(seed: int, benchmark: str, *respondents: str) -> list[Run]:
 
 
 @cache
-def compared(seed: int, benchmark: str, *respondents: str) -> Compared:
+def compared(seed: int, benchmark: str, *respondents: str) -> pd.DataFrame:
     """Compare the models of a study."""
-    return compare_models.compare(study(seed, benchmark, *respondents))
+    runs = study(seed, benchmark, *respondents)
+    return bench.differences(bench.score(*runs), bench.outcomes(*runs))
 
 
 def pairs_differ(benchmark: str, *respondents: str, seed: int) -> bool:
     """Tell whether `compare_models` says that two models differ in bias."""
-    result = compared(seed, benchmark, *respondents)
-    lines = [line for line in module("metrics", benchmark).HEADLINES if line.worse == "more bias"]
+    pairs = compared(seed, benchmark, *respondents)
     # Without a preferred letter, the models are equal in all scores.
-    if LETTERS not in respondents:
-        lines = list(module("metrics", benchmark).HEADLINES)
-    verdicts = [of_headline(result.pairs, line).verdict for line in lines]
-    return any(own.isin([DIFFERENT, LESS_READABLE]).any() for own in verdicts)
+    if LETTERS in respondents:
+        lines = module("metrics", benchmark).HEADLINES
+        of_bias = [(line.task, line.metric) for line in lines if line.worse == "more bias"]
+        pairs = pairs[pd.MultiIndex.from_frame(pairs[["task", "metric"]]).isin(of_bias)]
+    return bool(pairs.verdict.isin([DIFFERENT, LESS_READABLE]).any())
 
 
 def ranks_differ(benchmark: str, *respondents: str, seed: int) -> bool:
     """Tell whether `friedman_test` says that models differ."""
-    result = friedman_test.compare(study(seed, benchmark, *respondents), benchmark)
-    return bool(result.test.p < friedman_test.ALPHA)
+    own, common, _runs = open_scores(study(seed, benchmark, *respondents), benchmarks=[benchmark])
+    rows = bench.measure(common)
+    doubts = bench.measure(own).query("category == 'all' and doubt != ''").model
+    rows = rows[~rows.model.isin(doubts)]
+    return bool(bench.friedman(rows).test.p[0] < 0.05)
 
 
 def one_is_most_biased(benchmark: str, *respondents: str, seed: int) -> bool:

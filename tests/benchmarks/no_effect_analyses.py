@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyses import meta_evaluation, model_size_trends, prompt_robustness, self_correction
+import bench
+from bench.analyses import meta_evaluation, open_scores, prompt_robustness, self_correction
 from bench.run import evaluate
 from bench.run.results import Run
 
@@ -83,9 +84,12 @@ def changes_with_size(benchmark: str, models: int, *, seed: int) -> bool:
     seeds = np.random.default_rng(seed).permutation(POOL)[:models]
     runs = [sized(benchmark, int(own)) for own in seeds]
     sizes = dict(zip([run.label for run in runs], SIZES[:models], strict=True))
-    results = model_size_trends.analyse(runs, {"alike": list(sizes)}, sizes)
-    texts = model_size_trends.findings(results[benchmark])
-    return any("They differ in" in text or "scores change with size" in text for text in texts)
+    scores = open_scores(runs, columns={"billions": sizes}).common
+    slopes = bench.trend(
+        scores.query("primary and category == 'all'"), by=["title", "task", "metric"]
+    )
+    excludes_zero = slopes.ci_low * slopes.ci_high > 0
+    return bool((excludes_zero & (slopes.p_adjusted < 0.05)).any())
 
 
 @cache
@@ -125,8 +129,6 @@ ANALYSES: Mapping[str, Callable[..., bool]] = {
     "prompt_robustness, CBBQ, sentences and title": partial(depends_on_prompts, "cbbq"),
     "prompt_robustness, McBE, whole scores": partial(a_model_moves, "mcbe"),
     "prompt_robustness, CBBQ, whole scores": partial(a_model_moves, "cbbq"),
-    "model_size_trends, McBE, 2 sizes": partial(changes_with_size, "mcbe", 2),
-    "model_size_trends, CBBQ, 2 sizes": partial(changes_with_size, "cbbq", 2),
     "model_size_trends, McBE, 4 sizes": partial(changes_with_size, "mcbe", 4),
     "model_size_trends, CBBQ, 4 sizes": partial(changes_with_size, "cbbq", 4),
     "self_correction, CBBQ, 2 models": corrects_itself,

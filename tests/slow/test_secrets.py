@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from bench import records
-from bench.run import path_slug
 from bench.scorers import check
 from bench.scorers.endpoint.keys import redacted
+from bench.scorers.names import path_slug
 from tests.helpers.answering import Reply, fault, prompt, said
 from tests.slow.helpers.leaks import leaks
 

@@ -16,7 +16,7 @@ from typing import Any
 from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.data.readers import read_json_lines
-from bench.scorers.base import Answer, digest
+from bench.scorers.base import Answer, Model, digest
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import OPENED, Chat, thoughts_in
 from bench.scorers.endpoint.responses import Broken, Refusal, Unanswered, at
@@ -26,7 +26,7 @@ from bench.tasks.request import Request
 LONGEST = 64
 
 
-class Batch:
+class Batch(Model):
     """A model whose answers are in a file of results or a folder of such files (`*.jsonl`).
 
     Args:
@@ -34,8 +34,8 @@ class Batch:
         name: the model's name at the service.
     """
 
-    verbs: tuple[str, ...] = ("choose", "generate")
-    reads: tuple[str, ...] = ("text", "letters")
+    verbs = ("choose", "generate")
+    reads = ("text", "letters")
 
     def __init__(self, source: Path | None, name: str, generation: Generation) -> None:
         self.source, self.chat = source, Chat(name, generation)

@@ -23,7 +23,8 @@ from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
 from bench.scorers import base
 from bench.scorers.base import Answer, Decoding, Model, Options, Tally
-from bench.scorers.endpoint import keys, responses
+from bench.scorers.endpoint import keys as key_names
+from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
 from bench.scorers.endpoint.client import Client
 from bench.scorers.endpoint.responses import NO_LOGPROBS, Broken, Refusal, Retry, Unanswered, at
@@ -61,17 +62,17 @@ class Endpoint(Model):
     def __init__(
         self,
         rest: str,
-        limits: Limits,
-        key_variables: Mapping[str, str],
         generation: Generation,
+        limits: Limits | Mapping[str, Any] | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
-        self.name, self.url = keys.parse(rest)
-        self.host = keys.host_of(f"openai:{rest}")
-        keys.check_set(key_variables)
-        self._variable = keys.variable(self.host, key_variables)
-        self._key = keys.key_in(self._variable)
+        self.name, self.url = key_names.parse(rest)
+        self.host = key_names.host_of(f"openai:{rest}")
+        key_names.check_set(keys or {})
+        self._variable = key_names.variable(self.host, keys or {})
+        self._key = key_names.key_in(self._variable)
         self._chat = Chat(self.name, generation, self._key)
-        self._client = Client(self.url, self._key, limits)
+        self._client = Client(self.url, self._key, Limits.of(limits))
         self.tally = Tally()  # nothing is computed here
         self.lacks: dict[str, str] = {}
         # The model and the host that answer; the first of each is the run's.
