@@ -170,10 +170,10 @@ def read_scores(path: str | Path) -> pd.DataFrame:
             rows[name] = value
     if "title" not in rows:
         rows["title"] = rows.task + ", " + rows.metric
-    for name in set(rows) - {"model", "note", *defaults}:
-        numbers = pd.to_numeric(rows[name].replace("", np.nan), errors="coerce")
-        if numbers.notna().any() and (numbers.notna() | (rows[name] == "")).all():
-            rows[name] = numbers
+    for column in set(rows) - {"model", "note", *defaults}:
+        numbers = pd.to_numeric(rows[column].replace("", np.nan), errors="coerce")
+        if numbers.notna().any() and (numbers.notna() | (rows[column] == "")).all():
+            rows[column] = numbers
     by_model = rows.groupby(["title", "model"], sort=False)
     means = by_model.agg("first").reset_index()
     means["score"] = by_model.score.agg(lambda own: own.mean(skipna=False)).to_numpy()
