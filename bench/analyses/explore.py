@@ -230,7 +230,9 @@ def _fold(heading: str, body: str, is_open: bool = False) -> str:
 
 def _table(rows: pd.DataFrame) -> str:
     """Write a table of texts in a box that scrolls, so the keyboard has to reach it."""
-    head = "".join(f"<th scope='col' style='{CELL}'>{as_html(column(name))}</th>" for name in rows)
+    head = "".join(
+        f"<th scope='col' style='{CELL}'>{as_html(column(str(name)))}</th>" for name in rows
+    )
     body = "".join(
         "<tr>" + "".join(f"<td style='{CELL}'>{_text(value)}</td>" for value in row) + "</tr>"
         for row in rows.itertuples(index=False)

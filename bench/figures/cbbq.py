@@ -95,9 +95,9 @@ def names_by_topic(table: pd.DataFrame, category: str, metric: str = "s_total") 
     title = f"{label('cbbq', category)}: stereotyped answers ({metric.capitalize()}), per cent"
     if n.notna().to_numpy().mean() < HALF:
         rows = rows[rows.n > 0].nlargest(MOST_NAMES, "score", keep="all").head(MOST_NAMES)
-        texts = [f"{one.name} · {one.topic} (n = {one.n})" for one in rows.itertuples(index=False)]
+        lines = [f"{one.name} · {one.topic} (n = {one.n})" for one in rows.itertuples(index=False)]
         none = dict.fromkeys(["ci_low", "ci_high"], np.nan)
-        fig = forest(rows.assign(text=texts, **none), y="text", percent=True).figure
+        fig = forest(rows.assign(text=lines, **none), y="text", percent=True).figure
         set_title(fig, title)
         plt.close(fig)  # it is returned, and not shown twice
         return fig
