@@ -32,7 +32,7 @@ SPREAD = 0.7
 # Characters in a line of a panel's title.
 TITLE_CHARACTERS = 30
 # The columns of score tables that other frames, such as those of `bench.share`, may not have.
-DEFAULTS = {
+DEFAULTS: dict[str, Any] = {
     "valid_rate": 1.0,
     "bound_low": np.nan,
     "bound_high": np.nan,
