@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bench.run import Run, evaluate, score
     from bench.run.outcomes import answers, outcomes
     from bench.scorers import load
+    from bench.show import publish
 
     open = Run.open
 
@@ -42,6 +43,7 @@ __all__ = [
     "metrics",
     "open",
     "outcomes",
+    "publish",
     "records",
     "run",
     "score",
@@ -63,6 +65,7 @@ _DEFINED_IN = {
     "load": "bench.scorers:load",
     "open": "bench.run:Run.open",
     "outcomes": "bench.run.outcomes:outcomes",
+    "publish": "bench.show:publish",
     "score": "bench.run:score",
     "share": "bench.metrics.statistics:share",
     "trend": "bench.metrics.statistics:trend",

@@ -1,10 +1,13 @@
 """Show tables, pictures, findings and examples in a notebook, and save them.
 
-show.into("reports/mine/mcbe")   # tables and pictures are saved there from now on
+bench.publish(scores, "scores", "Scores by model", into="reports/mine/mcbe")
+
+show.into("reports/mine/mcbe")   # older: tables and pictures are saved there from now on
 show.table(scores, "scores")
 """
 
 import base64
+import io
 import json
 import math
 import os
@@ -16,12 +19,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pandas as pd
+import PIL.Image
 from IPython import get_ipython
 from IPython.display import HTML, display
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
+from pandas.io.formats.style import Styler
 
 from bench.benchmarks import module
 from bench.core import export
@@ -30,7 +37,7 @@ from bench.core.numbers import decimals
 from bench.core.text import PLAIN, as_html, column, distinct_lines, language_of, shortened, truncate
 from bench.data import audit_module, check, spread_evenly
 from bench.data import find as find_data
-from bench.figures.style import first_preset, label
+from bench.figures.style import DPI, first_preset, label
 from bench.metrics.headline import (
     disagreements,
     headline_rows,
@@ -47,7 +54,7 @@ from bench.metrics.headline import findings as all_findings
 from bench.metrics.table import ALL, Headline
 from bench.metrics.table import cards as as_table
 from bench.run import Run, labels, short_name
-from bench.show.layout import lay_out, range_text, rows_by_column
+from bench.show.layout import ROWS, lay_out, range_text, rows_by_column
 from bench.tasks import of_data
 from bench.tasks.request import of_judge
 
@@ -66,6 +73,7 @@ __all__ = [
     "overall",
     "parted",
     "provenance",
+    "publish",
     "rests_on",
     "save",
     "sentences",
@@ -86,6 +94,86 @@ _folder: ContextVar[Path | None] = ContextVar("folder", default=None)
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def publish(item: Any, name: str, caption: str = "", into: str | Path = "") -> None:
+    """Show a table or a picture as Jupyter does, and save it for a report.
+
+    A table is saved as NAME.csv, .parquet and .tex with all of its rows and digits, a picture as
+    NAME.png and .svg.
+
+    Args:
+        item: a frame; a figure of matplotlib; or the axes or the grid that seaborn returns.
+        name: the name of the files.
+        caption: what to see, and how to read it. Default: the name.
+        into: the folder of the files, such as a notebook's parameter `tables`. Default: not saved.
+
+    Examples:
+        >>> import pandas as pd
+        >>> ranks = pd.DataFrame({"model": ["a", "b"], "mean_rank": [1.25, 1.75]})
+        >>> publish(ranks, "mean_ranks", "Mean ranks over four categories")  # doctest: +SKIP
+    """
+    folder = Path(into) if str(into) else None
+    caption = caption or name.replace("_", " ").capitalize()
+    if isinstance(item, pd.DataFrame):
+        _publish_table(item, name, caption, folder)
+    else:
+        _publish_picture(item if isinstance(item, Figure) else item.figure, name, caption, folder)
+
+
+def _publish_table(frame: pd.DataFrame, name: str, caption: str, folder: Path | None) -> None:
+    rows = frame.reset_index() if any(frame.index.names) else frame
+    if folder:
+        export.write_table(rows, folder, _file_name(name))
+    sides = {
+        column: "right" if pd.api.types.is_numeric_dtype(rows[column]) else "left"
+        for column in rows
+    }
+    styler = (
+        Styler(rows.head(ROWS), uuid=_file_name(name), cell_ids=False)
+        .hide(axis="index")
+        .format(_cell_html)
+        .format_index(as_html, axis=1)
+        .set_table_styles(
+            {
+                column: [{"selector": "", "props": f"text-align: {side}"}]
+                for column, side in sides.items()
+            }
+        )
+        .set_caption(_html("links_after", caption, _files(name, export.TABLES, folder)))
+    )
+    table = Markup(styler.to_html())
+    data = {
+        "text/html": _html("scrolling", caption, table, max(0, len(rows) - ROWS)),
+        "text/plain": rows.head(ROWS).to_string(index=False),
+    }
+    display(data, metadata={"caption": caption}, raw=True)
+
+
+def _cell_html(value: object) -> str:
+    """Write a cell for HTML: three decimals, fewer digits of what is smaller, and no NaN."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return ""
+        return f"{value:.1e}" if 0 < abs(value) < 0.0005 else decimals(value, 3)
+    return f"{value:,}" if type(value) is int else as_html(value)
+
+
+def _publish_picture(fig: Figure, name: str, caption: str, folder: Path | None) -> None:
+    fig.set_label(fig.get_label() or fig.get_suptitle() or caption)
+    # As Jupyter shows a picture: nothing of it is cut off.
+    with mpl.rc_context({"savefig.bbox": "tight"}):
+        if folder:
+            export.write_picture(fig, folder, _file_name(name))
+        dpi = DPI if folder else PIXELS
+        png = export.to_png(fig, dpi, transparent=bool(folder))
+    plt.close(fig)  # or Jupyter would show it again below the cell
+    width = round(PIL.Image.open(io.BytesIO(png)).width * PIXELS / dpi)
+    data = {"image/png": base64.b64encode(png).decode(), "text/plain": caption}
+    about = {"image/png": {"alt": str(fig.get_label()), "width": width}}
+    display(data, metadata=about, raw=True)
+    files = _files(name, export.PICTURES, folder)
+    display(HTML(_html("caption", caption, files)), metadata={"caption": caption})
 
 
 def into(folder: str | Path) -> None:
@@ -128,7 +216,7 @@ def table(
         return
     layout = lay_out(frame, digits)
     about = "; ".join([title, *layout.common])
-    files = _files(name, export.TABLES)
+    files = _files(name, export.TABLES, _folder.get())
     display(HTML(_html("table", about, layout, files)), metadata={"caption": title})
 
 
@@ -176,7 +264,7 @@ def figure(fig: Figure | None, name: str, caption: str = "") -> None:
     width = round(fig.get_size_inches()[0] * PIXELS)
     display(data, metadata={"image/png": {"alt": alt, "width": width}}, raw=True)
     title = caption or fig.get_suptitle().replace("\n", " ") or alt
-    shown = HTML(_html("caption", title, _files(name, export.PICTURES)))
+    shown = HTML(_html("caption", title, _files(name, export.PICTURES, _folder.get())))
     display(shown, metadata={"caption": title})
 
 
@@ -287,7 +375,7 @@ def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
             lines.append((title, [_score_cell(record, headline) for record in records]))
         tables.append((f"{short_title(headline)} by category", lines))
     if tables:
-        files = _files("by_category", export.TABLES)
+        files = _files("by_category", export.TABLES, _folder.get())
         _display("matrices", models, tables[:1], tables[1:], files)
 
 
@@ -327,7 +415,9 @@ def overall(scores: pd.DataFrame, task: str) -> None:
     ]
     title = f"Every measure over all categories: {task_words(task)}"
     title = "Every measure over all categories" if task == ALL else title
-    shown = HTML(_html("matrices", models, [(title, lines)], [], _files(name, export.TABLES)))
+    shown = HTML(
+        _html("matrices", models, [(title, lines)], [], _files(name, export.TABLES, _folder.get()))
+    )
     display(shown, metadata={"caption": title})
 
 
@@ -353,7 +443,7 @@ def _beside_official(scores: pd.DataFrame, rows: pd.DataFrame) -> None:
             cells = [_official_cell(by_model.get(name), headline) for name in models]
             lines.append((short_title(headline), cells))
     title = "Scores by the released code, over all categories"
-    files = _files("against_official", export.TABLES)
+    files = _files("against_official", export.TABLES, _folder.get())
     if lines:
         _display("matrices", models, [(title, lines)], [], files)
     else:
@@ -442,7 +532,7 @@ def everything(scores: pd.DataFrame) -> None:
     """Save all rows of the score table as scores.csv; they are too many to show."""
     if _folder.get():
         save(scores, "scores")
-        _display("links_to", "All numbers", _files("scores", export.TABLES))
+        _display("links_to", "All numbers", _files("scores", export.TABLES, _folder.get()))
 
 
 def provenance(runs: Sequence[Run]) -> None:
@@ -454,7 +544,9 @@ def provenance(runs: Sequence[Run]) -> None:
     layout = lay_out(frame, digits=2)
     title = f"Models, data and settings of {len(rows)} runs"
     about = "; ".join(layout.common) or title
-    _display("folded_lines", title, about, layout, _files("provenance", export.TABLES))
+    _display(
+        "folded_lines", title, about, layout, _files("provenance", export.TABLES, _folder.get())
+    )
 
 
 def rests_on(run: Run) -> dict[str, Any]:
@@ -489,12 +581,16 @@ def cards(about: str | pd.DataFrame) -> None:
         about = as_table(module("metrics", about).CARDS)
     save(about, "metric_cards")
     title = f"Definitions of {len(about)} measures"
-    _display("cards", title, about.to_dict("records"), _files("metric_cards", export.TABLES))
+    _display(
+        "cards",
+        title,
+        about.to_dict("records"),
+        _files("metric_cards", export.TABLES, _folder.get()),
+    )
 
 
-def _files(name: str, kinds: Mapping[str, str]) -> list[tuple[str, str]]:
+def _files(name: str, kinds: Mapping[str, str], folder: Path | None) -> list[tuple[str, str]]:
     """Return the paths of saved files, relative to the notebook, and what they are."""
-    folder = _folder.get()
     if not folder:
         return []
     place = Path(os.path.relpath(folder / _file_name(name))).as_posix()

@@ -7,12 +7,14 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
+import bench
 from bench import run, show
 from bench.data import SAMPLES
 from bench.show.layout import lay_out
@@ -241,3 +243,32 @@ def test_lists_and_dicts_that_papermill_gives_as_json_are_read(monkeypatch, refu
     assert (given["models"], given["settings"], given["data"]) == (["a", "b"], {"x": 1}, '["c"]')
     given["settings"] = "x=1"
     assert "settings 'x=1': expected a dict as JSON, like -p settings" in refusal(show.into, "")
+
+
+def test_a_published_frame_is_escaped_named_and_saved_in_full(monkeypatch, tmp_path):
+    pieces = []
+    monkeypatch.setattr(show, "display", lambda data, **about: pieces.append((data, about)))
+    frame = pd.DataFrame({"p": [1e-9] * 30, PLANTED: ["<b>"] * 30}, pd.Index([1] * 30, name="n"))
+    bench.publish(frame, "ranks", "Mean <i>ranks</i>", into=tmp_path / "tables")
+    ((data, about),) = pieces
+    assert about["metadata"] == {"caption": "Mean <i>ranks</i>"}
+    assert "<b>" not in data["text/html"]
+    assert "<img" not in data["text/html"]
+    assert "Mean &lt;i&gt;ranks" in data["text/html"]
+    assert "1.0e-09" in data["text/html"]
+    assert "10 more rows" in data["text/html"]
+    saved = pd.read_csv(tmp_path / "tables/ranks.csv")
+    assert list(saved.columns[:2]) == ["n", "p"]
+    assert len(saved) == 30
+    assert {path.suffix for path in (tmp_path / "tables").iterdir()} == {".csv", ".parquet", ".tex"}
+
+
+def test_a_published_picture_has_its_caption_as_text_and_is_closed(monkeypatch, tmp_path):
+    pieces = []
+    monkeypatch.setattr(show, "display", lambda data, **about: pieces.append((data, about)))
+    axes = plt.figure().subplots()
+    bench.publish(axes, "line", "A line", into=tmp_path)
+    assert pieces[0][1]["metadata"]["image/png"]["alt"] == "A line"
+    assert "A line" in pieces[1][0].data
+    assert {path.name for path in tmp_path.iterdir()} == {"line.png", "line.svg"}
+    assert not plt.get_fignums()
