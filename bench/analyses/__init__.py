@@ -68,40 +68,58 @@ def opened(
     return kept
 
 
-def alike(runs: Sequence[Run], names: Sequence[str], compared_setting: str = "") -> list[Run]:
-    """The runs that were asked as the first one was, but for what an analysis compares.
+def by_condition(
+    runs: Sequence[Run], condition: Callable[[Run], Any], name: str = "conditions"
+) -> dict[Any, list[Run]]:
+    """Group the runs of models that were asked under two conditions or more, such as prompt sets.
 
-    A study may ask the same models in several variants, of which an analysis needs some.
+    If a model has several runs under one condition, such as two temperatures, the run counts that
+    was asked most like the model's first run.
 
     Args:
-        names: what has to be the same, as `run.json` names it under `asked`.
-        compared_setting: the setting that may differ.
-    """
+        condition: the function that returns the condition of a run.
+        name: what the conditions are called in messages.
 
-    def fixed(run: Run) -> list[Any]:
-        asked = {**run.about["asked"], "settings": {**run.about["asked"]["settings"]}}
-        asked["settings"].pop(compared_setting, None)
-        return [asked.get(name) for name in names]
-
-    return [run for run in runs if fixed(run) == fixed(runs[0])]
-
-
-def by_model(runs: Sequence[Run], condition: Callable[[Run], str]) -> dict[str, dict[str, Run]]:
-    """Group runs by model, and then by a condition, such as their prompt set.
+    Returns:
+        The runs by condition, in the order of the runs.
 
     Raises:
-        BadInput: a model has two runs under one condition.
+        BadInput: two runs of a model and condition are equally like the first one, or the runs of a
+            model are on different data.
+        NoRuns: no model has two conditions.
     """
-    models: dict[str, dict[str, Run]] = {}
+    models: dict[str, dict[Any, list[Run]]] = {}
     for model, run in zip(labels(runs), runs, strict=True):
-        own, name = models.setdefault(model, {}), condition(run)
-        if name in own:
-            raise BadInput(
-                f"{run.folder} and {own[name].folder}: {model} was asked under {name} in both; "
-                "name one of them in runs"
-            )
-        own[name] = run
-    return models
+        models.setdefault(model, {}).setdefault(condition(run), []).append(run)
+    sides: dict[Any, list[Run]] = {condition(run): [] for run in runs}
+    for model, conditions in models.items():
+        if len(conditions) > 1:
+            first = next(iter(conditions.values()))[0]
+            chosen = {value: _most_like(first, own) for value, own in conditions.items()}
+            same_data(list(chosen.values()), model)
+            for value, run in chosen.items():
+                sides[value].append(run)
+    if not any(sides.values()):
+        have = "; ".join(f"{model}: {', '.join(map(str, own))}" for model, own in models.items())
+        raise NoRuns(f"no model was asked under two {name}; there is {have or 'no run'}")
+    return {value: own for value, own in sides.items() if own}
+
+
+def _most_like(first: Run, runs: Sequence[Run]) -> Run:
+    """Return the run with the fewest other settings than the first one."""
+
+    def differences(run: Run) -> int:
+        one, other = (pd.json_normalize(each.about["asked"]).iloc[0] for each in (first, run))
+        names = one.index.union(other.index)
+        return int((one.reindex(names).astype(str) != other.reindex(names).astype(str)).sum())
+
+    nearest, *others = sorted(runs, key=differences)
+    if others and differences(nearest) == differences(others[0]):
+        raise BadInput(
+            f"{nearest.folder} and {others[0].folder}: {nearest.label} was asked under one "
+            "condition in both; name one of them in runs"
+        )
+    return nearest
 
 
 def same_data(runs: Sequence[Run], whose: str) -> None:
