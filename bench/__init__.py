@@ -19,8 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
+    from bench.metrics.frames import read_scores
+    from bench.metrics.headline import explain, measure
     from bench.metrics.statistics import agreement, compare, correlate, friedman, share, trend
     from bench.run import Run, evaluate, score
+    from bench.run.models import models
     from bench.run.outcomes import answers, outcomes
     from bench.scorers import load
     from bench.show import publish
@@ -37,13 +40,17 @@ __all__ = [
     "correlate",
     "data",
     "evaluate",
+    "explain",
     "figures",
     "friedman",
     "load",
+    "measure",
     "metrics",
+    "models",
     "open",
     "outcomes",
     "publish",
+    "read_scores",
     "records",
     "run",
     "score",
@@ -61,11 +68,15 @@ _DEFINED_IN = {
     "compare": "bench.metrics.statistics:compare",
     "correlate": "bench.metrics.statistics:correlate",
     "evaluate": "bench.run:evaluate",
+    "explain": "bench.metrics.headline:explain",
     "friedman": "bench.metrics.statistics:friedman",
     "load": "bench.scorers:load",
+    "measure": "bench.metrics.headline:measure",
+    "models": "bench.run.models:models",
     "open": "bench.run:Run.open",
     "outcomes": "bench.run.outcomes:outcomes",
     "publish": "bench.show:publish",
+    "read_scores": "bench.metrics.frames:read_scores",
     "score": "bench.run:score",
     "share": "bench.metrics.statistics:share",
     "trend": "bench.metrics.statistics:trend",

@@ -29,7 +29,7 @@ def metric_cards(analysis: str, *more: Card) -> pd.DataFrame:
 
 
 def opened(
-    runs: Sequence[str | Path],
+    runs: Sequence[str | Path | Run],
     *,
     benchmarks: Sequence[str] = (),
     models: Sequence[str] = (),
@@ -39,7 +39,8 @@ def opened(
     """Open the runs that an analysis is about, in the order in which they are named.
 
     Args:
-        runs: folders of runs, or patterns of them; folders without a run that match are ignored.
+        runs: runs, their folders, or patterns of them; folders without a run that match are
+            ignored.
         benchmarks: only these; all if empty.
         models: only these, as they were asked for or as tables name them; all if empty.
         demo: who is asked about the package's samples in place of that, where no `runs` are given.
@@ -53,7 +54,10 @@ def opened(
     if not runs:
         given = {name: {"data": OWN_SAMPLES, **(options or {}).get(name, {})} for name in wanted}
         return [run for name in wanted for run in evaluate_all(name, demo, **given[name])]
-    named = [Run.open(folder) for pattern in runs for folder in run_folders(str(pattern))]
+    named = []
+    for one in runs:
+        folders = [] if isinstance(one, Run) else run_folders(str(one))
+        named += [one] if isinstance(one, Run) else map(Run.open, folders)
     kept = [
         run
         for run in named

@@ -129,6 +129,53 @@ class Table:
         return Table(rows.set_axis([self._labels[k] for k in rows.index]), self.name)
 
 
+def read_scores(path: str | Path) -> pd.DataFrame:
+    """Read a CSV of scores measured elsewhere, in the columns that notebooks use.
+
+    Args:
+        path: a table with `model` and `score`, and as many of `benchmark`, `category`, `task`,
+            `metric`, `title`, `worse` (`higher` or `lower`: the side of more bias) and `note` as it
+            has; other columns, such as `billions` or `topic`, are kept.
+
+    Returns:
+        One row per score. A missing `benchmark` is the name of the file, a missing `category` is
+        `all`; `title` is by default the task and the
+        metric; `primary` is true, and `doubt` empty, as in `bench.explain`.
+
+    Raises:
+        BadInput: the file is no table, or has a score that is no number, or an empty one without
+            a note.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp(), "mine.csv")
+        >>> _ = file.write_text("model,billions,task,metric,score\\n7B,7,ss,score,77.82\\n")
+        >>> read_scores(file)[["model", "billions", "category", "title", "score"]]
+          model  billions category      title  score
+        0    7B       7.0      all  ss, score  77.82
+    """
+    table = Table(path)
+    table.check_filled("model")
+    rows = table.rows.assign(score=table.scores(), note=table.notes())
+    defaults = {
+        "benchmark": Path(path).stem,
+        "category": ALL,
+        "task": ALL,
+        "metric": "score",
+        "worse": "",
+    }
+    for name, value in defaults.items():
+        if name not in rows:
+            rows[name] = value
+    if "title" not in rows:
+        rows["title"] = rows.task + ", " + rows.metric
+    for name in set(rows) - {"model", "note", *defaults}:
+        numbers = pd.to_numeric(rows[name].replace("", np.nan), errors="coerce")
+        if numbers.notna().any() and (numbers.notna() | (rows[name] == "")).all():
+            rows[name] = numbers
+    return rows.assign(primary=True, doubt="")
+
+
 def as_list(columns: str | Sequence[str] | None) -> list[str]:
     """Return the names of columns that a caller gave as one name, several, or none."""
     if columns is None:

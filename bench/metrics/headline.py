@@ -9,6 +9,7 @@ import pandas as pd
 
 from bench.benchmarks import module, names
 from bench.core import numbers
+from bench.core.errors import BadInput
 from bench.core.text import column, sentences
 from bench.data import dataset
 from bench.data.dataset import language_name
@@ -42,6 +43,67 @@ MOST_DIGITS = 3
 DEMONSTRATION, SIMULATED = "demonstration model", "simulated respondent"
 # A row of a score table.
 Row = Mapping[Any, Any]
+
+
+def explain(scores: pd.DataFrame) -> pd.DataFrame:
+    """Add to scores what they mean: a title, which side is worse, and reasons for doubt.
+
+    Args:
+        scores: of `bench.score`.
+
+    Returns:
+        The rows with four more columns: `title` (the measure in words), `primary` (whether it is
+        one of the scores that the benchmark's page shows first), `worse` (`higher` or `lower`;
+        empty for other measures), and `doubt` (why the score tells nothing of bias, such as "the
+        same answer to everything"; empty if it may).
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:answer=A", data="samples", limit=10)
+        >>> scores = bench.explain(bench.score(run)).query("category == 'all' and primary")
+        >>> scores[["title", "worse", "doubt"]].head(2)
+                                               title   worse                         doubt
+        ...
+    """
+    tables = []
+    for benchmark, own in scores.groupby("benchmark", sort=False):
+        known = {(line.task, line.metric): line for line in headlines(own, str(benchmark))}
+        rows = []
+        for row in own.to_dict("records"):
+            key = (row["task"], row["metric"])
+            line = known.get(key) or Headline(*key, "", "", worse="")
+            reason = doubt(line, row, higher=True) or doubt(line, row, higher=False)
+            words = f"{task_words(key[0])}: {measure_words(key[1])}"
+            worse = "higher" if line.biased_is_high else "lower"
+            is_primary = key in known
+            title, worse = (short_title(line), worse) if is_primary else (words, "")
+            rows.append((title, is_primary, worse, reason))
+        columns = ["title", "primary", "worse", "doubt"]
+        tables.append(own.assign(**pd.DataFrame(rows, columns=columns, index=own.index)))
+    return pd.concat(tables)
+
+
+def measure(scores: pd.DataFrame, task: str = "", metric: str = "") -> pd.DataFrame:
+    """Keep the scores of one measure, by default of the first primary one.
+
+    Args:
+        scores: of `explain` or `bench.read_scores`.
+        task, metric: the measure; if only one is given, the first measure that has it.
+
+    Raises:
+        BadInput: there is no such measure.
+    """
+    fit = pd.Series(True, scores.index) if task or metric else scores.primary
+    if task:
+        fit &= scores.task == task
+    if metric:
+        fit &= scores.metric == metric
+    if not fit.any():
+        have = listing(list(dict.fromkeys(scores.task + " " + scores.metric)))
+        raise BadInput(f"task {task!r}, metric {metric!r}: no such score; there are {have}")
+    # Primary measures come first.
+    first = scores[fit].sort_values("primary", ascending=False, kind="stable").iloc[0]
+    return scores[(scores.task == first.task) & (scores.metric == first.metric)]
 
 
 def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:

@@ -23,8 +23,9 @@ from bench.report.execute import Trouble, drop_blank_outputs
 from bench.report.overview import Asked, Runs
 from bench.report.study import Study
 from bench.report.study_runs import Cell
+from bench.run.models import rests_on
 from bench.run.results import labels
-from bench.show import rests_on
+from bench.show import answer_output
 
 # How the names of pages of answers begin.
 ANSWERS = "answers-"
@@ -33,6 +34,9 @@ CATEGORIES, OFFICIAL = "categories", "official"
 TEMPLATES = Path(__file__).parent / "templates"
 # A cell of scores by category, which links to its items.
 CELL = re.compile(r"""(<td class=["']number["'] data-category=["']([^"']*)["'][^>]*>)([^<]*)""")
+# The cell that prints the answer to the notebook's question, and what else was found, a sentence a
+# line. It stands at the top of the page.
+FINDING = "finding"
 # Cells whose outputs are in a fold, which names the first of them.
 FOLD, NAMED = "fold", 2
 # Cells that are not on a page: what recomputes a paper, and those that papermill adds where a
@@ -90,7 +94,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         # A message for the reader needs no traceback.
         for cell in (book.cells[k] for k in stopped if trouble.is_sentence):
             cell.outputs = [output for output in cell.outputs if not _is_error(output)]
-    book.cells = _sections_that_show_something(book.cells)
+    book.cells = _finding_first(_sections_that_show_something(book.cells))
     title, contents = name, []
     for cell in (cell for cell in book.cells if cell.cell_type == "markdown"):
         marks, _space, heading = cell.source.partition("\n")[0].partition(" ")
@@ -114,6 +118,18 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     # Links are relative to the notebook, which is one folder deeper.
     body = re.sub(r"""(href=["'])\.\./tables/""", r"\1tables/", body)
     return Page(name, shown_as, title, body, contents, findings, trouble)
+
+
+def _finding_first(cells: Sequence[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Move the cell `finding` below the first text, and show its sentences as the page's answer."""
+    rest = [cell for cell in cells if FINDING not in cell.metadata.get("tags", [])]
+    findings = [cell for cell in cells if FINDING in cell.metadata.get("tags", [])]
+    for cell in findings:
+        texts = [output.text for output in cell.outputs if output.get("name") == "stdout"]
+        sentences = [line for text in texts for line in text.splitlines() if line.strip()]
+        errors = [output for output in cell.outputs if _is_error(output)]
+        cell.outputs = [answer_output(sentences), *errors] if sentences else cell.outputs
+    return [*rest[:1], *findings, *rest[1:]]
 
 
 def _sections_that_show_something(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, partial, reduce
 from itertools import combinations
 from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple, Self
@@ -27,7 +27,7 @@ from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
 from bench.metrics.bootstrap import Draw, Replicates, resample
-from bench.metrics.headline import headline_rows, without_chat_template
+from bench.metrics.headline import HALF, headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
 from bench.scorers.base import digest
@@ -159,20 +159,29 @@ class Run:
         verdicts = list(map(cache(verdict), *columns))
         return rows.assign(verdict=verdicts, mass=self._letter_mass(rows))
 
-    def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
+    def scores(
+        self,
+        preset: str | None = None,
+        common: Sequence[str] = (),
+        answers: pd.MultiIndex | None = None,
+    ) -> pd.DataFrame:
         """Compute the score table under a preset, by default the run's own.
 
-        `common` are the tasks that all compared models were asked, if these differ.
+        Args:
+            common: the tasks that all compared models were asked, if these differ.
+            answers: the answers that count, by `KEYS`; default: all.
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
-        rows = self.replies
+        replies = rows = self.replies
+        if answers is not None:
+            rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(answers)]
         score = module("metrics", self.benchmark).score_records
         options = {"common": common} if common else {}
         table = self._with_notes(score(rows, self.items, preset, **options), rows, preset)
         table.insert(0, "benchmark", self.benchmark)
-        if len(rows) < self.about["requests"]:
-            unfinished = f"unfinished run: {len(rows)} of {self.about['requests']} answers"
+        if len(replies) < self.about["requests"]:
+            unfinished = f"unfinished run: {len(replies)} of {self.about['requests']} answers"
             table["note"] = [join_notes(unfinished, note) for note in table.note]
         return table
 
@@ -356,8 +365,15 @@ class UnchangingRun(Run):
         super().__post_init__()
         object.__setattr__(self, "_tables", {})
 
-    def scores(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
+    def scores(
+        self,
+        preset: str | None = None,
+        common: Sequence[str] = (),
+        answers: pd.MultiIndex | None = None,
+    ) -> pd.DataFrame:
         """Compute the score table, as `Run` does."""
+        if answers is not None:
+            return super().scores(preset, common, answers)
         tables: dict[Any, pd.DataFrame] = self.__dict__["_tables"]
         key = preset or self.about["preset"], tuple(common)
         if key not in tables:
@@ -365,8 +381,19 @@ class UnchangingRun(Run):
         return tables[key].copy()
 
 
-def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True) -> pd.DataFrame:
-    """Join the score tables of several runs; `beside` adds the official rows that differ."""
+def table(
+    runs: Sequence[Run],
+    preset: str | None = None,
+    *,
+    beside: bool = True,
+    answers: pd.MultiIndex | None = None,
+) -> pd.DataFrame:
+    """Join the score tables of several runs.
+
+    Args:
+        beside: add the official rows that differ.
+        answers: the answers that count, by `KEYS`; default: all. Without official rows.
+    """
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
@@ -375,12 +402,10 @@ def table(runs: Sequence[Run], preset: str | None = None, *, beside: bool = True
         shared = set.intersection(*asked)
         if any(tasks != shared for tasks in asked):
             common = [task for task in module("tasks", runs[0].benchmark).TASKS if task in shared]
-    tables = [
-        (run.scores_beside if beside else run.scores)(preset, common).assign(
-            model=name, kind=run.kind
-        )
-        for run, name in zip(runs, labels(runs), strict=True)
-    ]
+    tables = []
+    for run, name in zip(runs, labels(runs), strict=True):
+        own = run.scores_beside(preset, common) if beside else run.scores(preset, common, answers)
+        tables.append(own.assign(model=name, kind=run.kind))
     return pd.concat(
         [part[["model", *(name for name in part if name != "model")]] for part in tables],
         ignore_index=True,
@@ -416,24 +441,50 @@ def run_folders(pattern: str) -> list[Path]:
 
 
 def score(
-    run: Run | str | Path, *more: Run | str | Path, preset: str | None = None
+    run: Run | str | Path,
+    *more: Run | str | Path,
+    preset: str | None = None,
+    common: bool = False,
 ) -> pd.DataFrame:
     """Score recorded runs in one table with a column `model`; no model is asked.
 
     Args:
         run, more: runs, their folders, or patterns of folders, such as `reports/runs/*/cbbq-*`.
         preset: `robust`, `official` or `paper`; default: each run's own.
+        common: score the answers alone that could be read of all models of a benchmark, so that
+            their scores can be compared. A model of which fewer than half could be read does not
+            take answers from the others.
 
     Raises:
-        BadInput: a folder without a run, a pattern without one, or an unknown preset.
+        BadInput: a folder without a run, a pattern without one, an unknown preset, or, with
+            `common`, runs on different data.
     """
     runs = open_runs([run, *more])
-    benchmarks = dict.fromkeys(run.benchmark for run in runs)
-    tables = [
-        table([run for run in runs if run.benchmark == name], preset, beside=False)
-        for name in benchmarks
-    ]
+    tables = []
+    for name in dict.fromkeys(run.benchmark for run in runs):
+        own = [run for run in runs if run.benchmark == name]
+        answers = common_answers(own) if common else None
+        tables.append(table(own, preset, beside=False, answers=answers))
     return pd.concat(tables, ignore_index=True)
+
+
+def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
+    """List the answers that could be read of all models that were asked the task, by `KEYS`.
+
+    Raises:
+        BadInput: the runs are on different data.
+    """
+    if conflict := data_conflict(runs):
+        raise BadInput(conflict)
+    rates = [run.readable() for run in runs]
+    known = [rate.index[rate] for rate in rates if rate.mean() >= HALF]
+    by_task = []
+    for task in dict.fromkeys(task for names in known for task in names.unique("task")):
+        parts = [names[names.get_level_values("task") == task] for names in known]
+        by_task.append(reduce(pd.Index.intersection, [part for part in parts if len(part)]))
+    if not by_task:
+        return pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
+    return by_task[0].append(by_task[1:])
 
 
 def readable(benchmark: str, rows: pd.DataFrame, items: pd.DataFrame) -> pd.Series:

@@ -21,6 +21,7 @@ from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import nbformat
 import pandas as pd
 import PIL.Image
 from IPython import get_ipython
@@ -53,7 +54,8 @@ from bench.metrics.headline import (
 from bench.metrics.headline import findings as all_findings
 from bench.metrics.table import ALL, Headline
 from bench.metrics.table import cards as as_table
-from bench.run import Run, labels, short_name
+from bench.run import Run, labels
+from bench.run.models import rests_on
 from bench.show.layout import ROWS, lay_out, range_text, rows_by_column
 from bench.tasks import of_data
 from bench.tasks.request import of_judge
@@ -64,6 +66,7 @@ __all__ = [
     "audit",
     "by_category",
     "cards",
+    "cautions",
     "everything",
     "examples",
     "figure",
@@ -71,6 +74,7 @@ __all__ = [
     "into",
     "notes",
     "overall",
+    "parameters",
     "parted",
     "provenance",
     "publish",
@@ -174,6 +178,28 @@ def _publish_picture(fig: Figure, name: str, caption: str, folder: Path | None) 
     display(data, metadata=about, raw=True)
     files = _files(name, export.PICTURES, folder)
     display(HTML(_html("caption", caption, files)), metadata={"caption": caption})
+
+
+def parameters(**given: Any) -> list[Any]:
+    """Read lists and mappings among a notebook's parameters that papermill's `-p` gave as texts.
+
+    Examples:
+        >>> runs, sizes = parameters(runs='["reports/runs/*/cbbq-*"]', sizes={})
+        >>> runs
+        ['reports/runs/*/cbbq-*']
+    """
+    values = []
+    for name, value in given.items():
+        if isinstance(value, str):
+            try:
+                value = json.loads(value)
+            except ValueError:
+                raise BadInput(
+                    f"{name} {quoted(value)}: expected a list or a mapping as JSON, like "
+                    f"-p {name} '{EXAMPLES['list']}' or '{EXAMPLES['dict']}'"
+                ) from None
+        values.append(value)
+    return values
 
 
 def into(folder: str | Path) -> None:
@@ -290,6 +316,13 @@ def _findings(first: list[str], rest: Sequence[str] = ()) -> None:
     """Show sentences, `rest` in a fold; a report reads the first ones from the metadata."""
     more = f"{len(rest)} more"
     display(HTML(_html("findings", first, rest, more)), metadata={"findings": first})
+
+
+def answer_output(sentences: list[str]) -> nbformat.NotebookNode:
+    """Return the output of a cell that shows sentences, the first as the page's answer."""
+    html = _html("findings", sentences, [], "")
+    metadata = {"findings": sentences}
+    return nbformat.v4.new_output("display_data", {"text/html": html}, metadata=metadata)
 
 
 def examples(run: Run, n: int = 6, task: str | None = None) -> None:
@@ -495,6 +528,11 @@ def notes(texts: Iterable[str]) -> None:
         _display("notice", " ".join(filter(None, every)))
 
 
+def cautions(runs: Sequence[Run]) -> None:
+    """Show what a reader has to know about the models and data before the first number."""
+    notes(warnings([run.about for run in runs]))
+
+
 def answer(texts: Iterable[str], runs: Sequence[Run] = ()) -> None:
     """Show an analysis's findings, the first as the answer, and save them as findings.csv.
 
@@ -549,28 +587,6 @@ def provenance(runs: Sequence[Run]) -> None:
     )
 
 
-def rests_on(run: Run) -> dict[str, Any]:
-    """Return what the numbers of a run rest on, as columns of a table."""
-    model, data, asked = (run.about[part] for part in ("model", "data", "asked"))
-    names = ("revision", "dtype", "device")
-    return {
-        "kind": model["kind"],
-        **{name: model.get(name, "") for name in names},
-        **({"base": "{id} {revision}".format(**model["base"])} if "base" in model else {}),
-        **({"quantized": model["quantized"]} if "quantized" in model else {}),
-        "data": f"{data['name']} {data['version']}",
-        "data_sha256": data["sha256"][:12],
-        "adds_bos": model.get("adds_bos", ""),
-        "wording": asked["prompts"],
-        "preset": run.about["preset"],
-        "seed": asked["seed"],
-        "repeats": asked["repeats"],
-        "judge": short_name(run.judge),
-        "settings": ", ".join(f"{key}={value}" for key, value in asked["settings"].items()),
-        "when": run.about["when"],
-    }
-
-
 def cards(about: str | pd.DataFrame) -> None:
     """Show what each metric means.
 
@@ -583,6 +599,7 @@ def cards(about: str | pd.DataFrame) -> None:
     title = f"Definitions of {len(about)} measures"
     _display(
         "cards",
+        "cautions",
         title,
         about.to_dict("records"),
         _files("metric_cards", export.TABLES, _folder.get()),

@@ -1,0 +1,100 @@
+"""The models of some runs in one frame: size, family, and what their numbers rest on."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bench.run.results import Run, labels, open_runs, short_name
+
+# A number of billions or millions that stands alone: in 30B-A3B it is 30, in 8x7B there is none.
+SIZE = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[ _-]?([BbMm])(?![A-Za-z0-9])")
+COUNTED, NAMED = "counted", "its name"
+LAYERS = "counted in its layers, without embeddings"
+
+
+def models(*runs: Run | str | Path) -> pd.DataFrame:
+    """List the models of some runs, one row per run.
+
+    The size is the number of parameters that was counted when the model was loaded; else the size
+    in its name, which can be rounded or leave out embeddings. `size_from` says which.
+
+    Args:
+        runs: runs, their folders, or patterns of folders, such as `reports/runs/*/cbbq-*`.
+
+    Returns:
+        `model` and `benchmark`, as in `bench.score`; `asked_as` (the model as it was asked for),
+        `family` (its name without the size), `billions` (of parameters; NaN if unknown),
+        `size_from`, `kind`, and the settings that the numbers rest on: revision, data, wording,
+        preset and so on.
+
+    Raises:
+        BadInput: a folder or pattern without a run.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> bench.models(run)[["model", "benchmark", "family", "billions", "kind"]]
+                        model benchmark              family  billions                  kind
+        0  simulated:bias=0.7      cbbq  simulated:bias=0.7       NaN  simulated respondent
+    """
+    opened = open_runs(runs)
+    names = {}
+    for benchmark in dict.fromkeys(run.benchmark for run in opened):
+        own = [run for run in opened if run.benchmark == benchmark]
+        names |= {run.folder: name for run, name in zip(own, labels(own), strict=True)}
+    rows = []
+    for run in opened:
+        billions, size_from = size(run)
+        about = {"model": names[run.folder], "benchmark": run.benchmark, "asked_as": run.model}
+        about |= {"family": family(run.model), "billions": billions, "size_from": size_from}
+        rows.append({**about, **rests_on(run), "kind": run.kind})
+    return pd.DataFrame(rows)
+
+
+def size(run: Run) -> tuple[float, str]:
+    """Return the billions of parameters of a run's model, NaN if unknown, and their source."""
+    counted = run.about["model"].get("parameters")
+    if isinstance(counted, int) and counted > 0:
+        return counted / 1e9, COUNTED
+    if isinstance(counted, Mapping) and {"hidden", "layers"} <= set(counted):
+        # A tiny model: four square matrices and three of twice the width, biases and norms.
+        hidden, layers = int(counted["hidden"]), int(counted["layers"])
+        return (layers * (10 * hidden**2 + 5 * hidden) + hidden) / 1e9, LAYERS
+    if match := SIZE.search(short_name(run.model)) or SIZE.search(run.label):
+        return float(match[1]) / (1 if match[2] in "Bb" else 1000), NAMED
+    return np.nan, ""
+
+
+def family(model: str) -> str:
+    """Return the name of a model without its size."""
+    name = short_name(model)
+    kind, _colon, rest = name.partition(":")
+    if kind == "tiny":
+        return ":".join(filter(None, [kind, rest.partition(",")[2]]))
+    return re.sub(r"[-_ ]{2,}", "-", SIZE.sub("", name)).strip("-_ ") or name
+
+
+def rests_on(run: Run) -> dict[str, Any]:
+    """Return what the numbers of a run rest on, as columns of a table."""
+    model, data, asked = (run.about[part] for part in ("model", "data", "asked"))
+    names = ("revision", "dtype", "device")
+    return {
+        "kind": model["kind"],
+        **{name: model.get(name, "") for name in names},
+        **({"base": "{id} {revision}".format(**model["base"])} if "base" in model else {}),
+        **({"quantized": model["quantized"]} if "quantized" in model else {}),
+        "data": f"{data['name']} {data['version']}",
+        "data_sha256": data["sha256"][:12],
+        "adds_bos": model.get("adds_bos", ""),
+        "wording": asked["prompts"],
+        "preset": run.about["preset"],
+        "seed": asked["seed"],
+        "repeats": asked["repeats"],
+        "judge": short_name(run.judge),
+        "settings": ", ".join(f"{key}={value}" for key, value in asked["settings"].items()),
+        "when": run.about["when"],
+    }
