@@ -4,18 +4,19 @@ asked = opened(["reports/mine/runs/*/cbbq"])          # folders of runs, or patt
 asked = opened([], benchmarks=["cbbq"], demo=["simulated:bias=0.2", "simulated:bias=0.8"])
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from bench.benchmarks import names, resolve
-from bench.core.errors import BadInput, NoRuns
+from bench.core.errors import BadInput, NoRuns, quoted
 from bench.data import OWN_SAMPLES
 from bench.metrics.table import Card, cards
 from bench.run import evaluate_all
-from bench.run.results import Run, labels, run_folders
+from bench.run.results import Run, run_folders
 
 # Analyses that compare a study's variants of one benchmark, or show all of them.
 OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
@@ -72,58 +73,26 @@ def opened(
     return kept
 
 
-def by_condition(
-    runs: Sequence[Run], condition: Callable[[Run], Any], name: str = "conditions"
-) -> dict[Any, list[Run]]:
-    """Group the runs of models that were asked under two conditions or more, such as prompt sets.
+def parameters(**given: Any) -> list[Any]:
+    """Read lists and mappings among a notebook's parameters that papermill's `-p` gave as texts.
 
-    If a model has several runs under one condition, such as two temperatures, the run counts that
-    was asked most like the model's first run.
-
-    Args:
-        condition: the function that returns the condition of a run.
-        name: what the conditions are called in messages.
-
-    Returns:
-        The runs by condition, in the order of the runs.
-
-    Raises:
-        BadInput: two runs of a model and condition are equally like the first one, or the runs of a
-            model are on different data.
-        NoRuns: no model has two conditions.
+    Examples:
+        >>> runs, sizes = parameters(runs='["reports/runs/*/cbbq-*"]', sizes={})
+        >>> runs
+        ['reports/runs/*/cbbq-*']
     """
-    models: dict[str, dict[Any, list[Run]]] = {}
-    for model, run in zip(labels(runs), runs, strict=True):
-        models.setdefault(model, {}).setdefault(condition(run), []).append(run)
-    sides: dict[Any, list[Run]] = {condition(run): [] for run in runs}
-    for model, conditions in models.items():
-        if len(conditions) > 1:
-            first = next(iter(conditions.values()))[0]
-            chosen = {value: _most_like(first, own) for value, own in conditions.items()}
-            same_data(list(chosen.values()), model)
-            for value, run in chosen.items():
-                sides[value].append(run)
-    if not any(sides.values()):
-        have = "; ".join(f"{model}: {', '.join(map(str, own))}" for model, own in models.items())
-        raise NoRuns(f"no model was asked under two {name}; there is {have or 'no run'}")
-    return {value: own for value, own in sides.items() if own}
-
-
-def _most_like(first: Run, runs: Sequence[Run]) -> Run:
-    """Return the run with the fewest other settings than the first one."""
-
-    def differences(run: Run) -> int:
-        one, other = (pd.json_normalize(each.about["asked"]).iloc[0] for each in (first, run))
-        names = one.index.union(other.index)
-        return int((one.reindex(names).astype(str) != other.reindex(names).astype(str)).sum())
-
-    nearest, *others = sorted(runs, key=differences)
-    if others and differences(nearest) == differences(others[0]):
-        raise BadInput(
-            f"{nearest.folder} and {others[0].folder}: {nearest.label} was asked under one "
-            "condition in both; name one of them in runs"
-        )
-    return nearest
+    values = []
+    for name, value in given.items():
+        if isinstance(value, str):
+            try:
+                value = json.loads(value)
+            except ValueError:
+                raise BadInput(
+                    f"{name} {quoted(value)}: expected a list or a mapping as JSON, like "
+                    f"""-p {name} '["first", "second"]' or '{{"name": "value"}}'"""
+                ) from None
+        values.append(value)
+    return values
 
 
 def same_data(runs: Sequence[Run], whose: str) -> None:

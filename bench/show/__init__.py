@@ -74,7 +74,6 @@ __all__ = [
     "into",
     "notes",
     "overall",
-    "parameters",
     "parted",
     "provenance",
     "publish",
@@ -178,28 +177,6 @@ def _publish_picture(fig: Figure, name: str, caption: str, folder: Path | None) 
     display(data, metadata=about, raw=True)
     files = _files(name, export.PICTURES, folder)
     display(HTML(_html("caption", caption, files)), metadata={"caption": caption})
-
-
-def parameters(**given: Any) -> list[Any]:
-    """Read lists and mappings among a notebook's parameters that papermill's `-p` gave as texts.
-
-    Examples:
-        >>> runs, sizes = parameters(runs='["reports/runs/*/cbbq-*"]', sizes={})
-        >>> runs
-        ['reports/runs/*/cbbq-*']
-    """
-    values = []
-    for name, value in given.items():
-        if isinstance(value, str):
-            try:
-                value = json.loads(value)
-            except ValueError:
-                raise BadInput(
-                    f"{name} {quoted(value)}: expected a list or a mapping as JSON, like "
-                    f"-p {name} '{EXAMPLES['list']}' or '{EXAMPLES['dict']}'"
-                ) from None
-        values.append(value)
-    return values
 
 
 def into(folder: str | Path) -> None:

@@ -1,0 +1,115 @@
+"""Models that were asked under several conditions, such as two prompt sets.
+
+outcomes, runs = open_conditions(["reports/mine/runs/*/cbbq*"], condition=prompt_set)
+scores, _no_runs = open_conditions([], "mine.csv")
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench.analyses import opened, parameters, same_data
+from bench.core.errors import BadInput, NoRuns
+from bench.data import OWN_SAMPLES
+from bench.metrics.frames import read_scores
+from bench.metrics.table import ALL
+from bench.run import evaluate
+from bench.run.outcomes import outcomes
+from bench.run.results import Run, labels
+
+
+def prompt_set(run: Run) -> str:
+    """Return the name of a run's prompt set."""
+    return str(run.about["asked"]["prompts"])
+
+
+def open_conditions(
+    runs: Sequence[str | Path | Run] | str,
+    csv: str | Path = "",
+    condition: Callable[[Run], str] = prompt_set,
+    *,
+    name: str = "prompt sets",
+    benchmark: str = "cbbq",
+    models: Sequence[str] | str = (),
+    preset: str = "",
+    demo: Sequence[Mapping[str, Any]] = (),
+) -> tuple[pd.DataFrame, list[Run]]:
+    """Open the outcomes of models that were asked under two conditions or more.
+
+    If a model has several runs under one condition, such as two temperatures, the run counts that
+    was asked most like the model's first run.
+
+    Args:
+        runs, models: as in `bench.analyses.opened`, or JSON texts, as papermill's `-p` gives them.
+        csv: a file of scores, in place of runs: see `bench.read_scores`; `prompts` is the condition.
+        condition: the function that returns the condition of a run.
+        name: what the conditions are called in messages.
+        preset: how answers are scored; default: as the runs were.
+        demo: options of `bench.evaluate`, one set for each run about the package's samples that is
+            made if no runs are given.
+
+    Returns:
+        Outcomes as `bench.outcomes` returns them, with the condition in the column `prompts`, and
+        the runs. Of a CSV: its scores without averages over categories, each a cluster of its own,
+        and no runs.
+
+    Raises:
+        BadInput: two runs of a model and condition are equally like the first one, or the runs of a
+            model are on different data; or as `bench.read_scores`.
+        NoRuns: no model has two conditions.
+    """
+    if csv:
+        scores = read_scores(csv, "prompts")
+        if scores.category.nunique() > 1:
+            scores = scores[scores.category != ALL]
+        return scores.assign(cluster=range(len(scores)), stratum=ALL), []
+    given, models = parameters(runs=runs, models=models)
+    given = given or [
+        evaluate(benchmark, partial=True, **{"data": OWN_SAMPLES, **options}) for options in demo
+    ]
+    asked = opened(given, benchmarks=[benchmark], models=models)
+    sides = _by_condition(asked, condition, name)
+    parts = [
+        outcomes(*own, preset=preset or None).assign(prompts=value) for value, own in sides.items()
+    ]
+    return pd.concat(parts, ignore_index=True), [run for own in sides.values() for run in own]
+
+
+def _by_condition(
+    runs: Sequence[Run], condition: Callable[[Run], str], name: str
+) -> dict[str, list[Run]]:
+    """Group the runs of models that were asked under two conditions or more."""
+    models: dict[str, dict[str, list[Run]]] = {}
+    for model, run in zip(labels(runs), runs, strict=True):
+        models.setdefault(model, {}).setdefault(condition(run), []).append(run)
+    sides: dict[str, list[Run]] = {condition(run): [] for run in runs}
+    for model, conditions in models.items():
+        if len(conditions) > 1:
+            first = next(iter(conditions.values()))[0]
+            chosen = {value: _most_like(first, own) for value, own in conditions.items()}
+            same_data(list(chosen.values()), model)
+            for value, run in chosen.items():
+                sides[value].append(run)
+    if not any(sides.values()):
+        have = "; ".join(f"{model}: {', '.join(own)}" for model, own in models.items())
+        raise NoRuns(f"no model was asked under two {name}; there is {have}")
+    return {value: own for value, own in sides.items() if own}
+
+
+def _most_like(first: Run, runs: Sequence[Run]) -> Run:
+    """Return the run with the fewest other settings than the first one."""
+
+    def differences(run: Run) -> int:
+        one, other = (pd.json_normalize(each.about["asked"]).iloc[0] for each in (first, run))
+        names = one.index.union(other.index)
+        return int((one.reindex(names).astype(str) != other.reindex(names).astype(str)).sum())
+
+    nearest, *others = sorted(runs, key=differences)
+    if others and differences(nearest) == differences(others[0]):
+        raise BadInput(
+            f"{nearest.folder} and {others[0].folder}: {nearest.label} was asked under one "
+            "condition in both; name one of them in runs"
+        )
+    return nearest
