@@ -1,22 +1,26 @@
 """What every analysis begins with: the runs that it is about.
 
-asked = opened(["reports/mine/runs/*/cbbq"])          # folders of runs, or patterns of them
-asked = opened([], benchmarks=["cbbq"], demo=["simulated:bias=0.2", "simulated:bias=0.8"])
+runs = opened(["reports/mine/runs/*/cbbq"])          # folders of runs, or patterns of them
+runs = opened([], benchmarks=["cbbq"], demo=["simulated:bias=0.2", "simulated:bias=0.8"])
+own, common, runs = open_scores(["reports/mine/runs/*/cbbq"])  # their scores, or those of a CSV
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from bench.benchmarks import names, resolve
 from bench.core.errors import BadInput, NoRuns, quoted
 from bench.data import OWN_SAMPLES
+from bench.metrics.frames import read_scores
+from bench.metrics.headline import explain
 from bench.metrics.table import Card, cards
 from bench.run import evaluate_all
-from bench.run.results import Run, run_folders
+from bench.run.models import models as model_facts
+from bench.run.results import Run, run_folders, score
 
 # Analyses that compare a study's variants of one benchmark, or show all of them.
 OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
@@ -71,6 +75,76 @@ def opened(
             f"{have or 'none in ' + ', '.join(map(str, runs))}"
         )
     return kept
+
+
+class Scores(NamedTuple):
+    """The scores that a notebook is about.
+
+    Attributes:
+        own: each model's scores on all that it was asked.
+        common: the same on the answers that could be read of all models of a benchmark.
+        runs: where they are from; empty for a CSV.
+    """
+
+    own: pd.DataFrame
+    common: pd.DataFrame
+    runs: list[Run]
+
+
+def open_scores(
+    runs: Sequence[str | Path | Run] | str,
+    csv: str | Path = "",
+    *,
+    preset: str = "",
+    benchmarks: Sequence[str] | str = (),
+    models: Sequence[str] | str = (),
+    demo: Sequence[str] = (),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    columns: Mapping[str, Mapping[str, Any] | str] | None = None,
+) -> Scores:
+    """Open the scores of runs, or those that were measured elsewhere.
+
+    Args:
+        runs, benchmarks, models, demo, options: as in `opened`; lists may be JSON texts, as
+            papermill's `-p` gives them.
+        csv: a file of scores, in place of runs; see `bench.read_scores`.
+        preset: how answers are scored; default: as the runs were.
+        columns: values of models, by the name of a column: `{"billions": {"gpt-x": 175}}`. Models
+            are named as they were asked for, or as tables name them; others keep the value that
+            they have.
+
+    Returns:
+        Scores as `bench.explain` returns them; those of runs also have `asked_as`, `family` and
+        `billions` of `bench.models`.
+
+    Raises:
+        BadInput, NoRuns: as `opened` and `bench.read_scores`.
+    """
+    if csv:
+        frame = _with_columns(read_scores(csv), columns or {})
+        return Scores(frame, frame, [])
+    runs, benchmarks, models = parameters(runs=runs, benchmarks=benchmarks, models=models)
+    found = opened(runs, benchmarks=benchmarks, models=models, demo=demo, options=options)
+    facts = model_facts(*found)[["model", "benchmark", "asked_as", "family", "billions"]]
+    tables = [
+        explain(score(*found, preset=preset or None, common=is_common)).merge(facts)
+        for is_common in (False, True)
+    ]
+    own, common = (_with_columns(table, columns or {}) for table in tables)
+    return Scores(own, common, found)
+
+
+def _with_columns(
+    table: pd.DataFrame, columns: Mapping[str, Mapping[str, Any] | str]
+) -> pd.DataFrame:
+    """Add values of models to a table."""
+    for name, given in columns.items():
+        (values,) = parameters(**{name: given})
+        found = table.model.map(values)
+        if "asked_as" in table:
+            found = found.fillna(table.asked_as.map(values))
+        table = table.assign(**{name: found.fillna(table[name]) if name in table else found})
+    return table
 
 
 def parameters(**given: Any) -> list[Any]:

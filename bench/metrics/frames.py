@@ -139,8 +139,8 @@ def read_scores(path: str | Path, *needed: str) -> pd.DataFrame:
         needed: other columns that it has to have, such as `prompts`.
 
     Returns:
-        One row per score. A missing `benchmark` is the name of the file, a missing `category` is
-        `all`; `title` is by default the task and the
+        One row per score. A missing `benchmark` or `family` (of models) is the name of the file, a
+        missing `category` is `all`; `title` is by default the task and the
         metric; `primary` is true, and `doubt` empty, as in `bench.explain`.
 
     Raises:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench.benchmarks import module, names
@@ -52,34 +53,42 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
         scores: of `bench.score`.
 
     Returns:
-        The rows with four more columns: `title` (the measure in words), `primary` (whether it is
-        one of the scores that the benchmark's page shows first), `worse` (`higher` or `lower`;
+        The rows, those of each benchmark's primary measures first, in the order of its page, with
+        four more columns: `title` (the measure in words), `primary`, `worse` (`higher` or `lower`;
         empty for other measures), and `doubt` (why the score tells nothing of bias, such as "the
         same answer to everything"; empty if it may).
 
     Examples:
         >>> import bench
         >>> run = bench.evaluate("cbbq", "simulated:answer=A", data="samples", limit=10)
-        >>> scores = bench.explain(bench.score(run)).query("category == 'all' and primary")
-        >>> scores[["title", "worse", "doubt"]].head(2)
-                                               title   worse                         doubt
-        ...
+        >>> scores = bench.explain(bench.score(run))
+        >>> scores.loc[scores.category == "all", ["title", "worse", "doubt"]].head(2)
+                                               title   worse                          doubt
+        154   Ambiguous: share of stereotyped answers  higher  the same answer to everything
+        155  Disambiguous: share of stereotyped answers  higher  the same answer to everything
     """
     tables = []
     for benchmark, own in scores.groupby("benchmark", sort=False):
-        known = {(line.task, line.metric): line for line in headlines(own, str(benchmark))}
-        rows = []
-        for row in own.to_dict("records"):
-            key = (row["task"], row["metric"])
-            line = known.get(key) or Headline(*key, "", "", worse="")
-            reason = doubt(line, row, higher=True) or doubt(line, row, higher=False)
-            words = f"{task_words(key[0])}: {measure_words(key[1])}"
-            worse = "higher" if line.biased_is_high else "lower"
-            is_primary = key in known
-            title, worse = (short_title(line), worse) if is_primary else (words, "")
-            rows.append((title, is_primary, worse, reason))
-        columns = ["title", "primary", "worse", "doubt"]
-        tables.append(own.assign(**pd.DataFrame(rows, columns=columns, index=own.index)))
+        lines = {(line.task, line.metric): line for line in headlines(own, str(benchmark))}
+        keys = list(zip(own.task, own.metric, strict=True))
+        of_row = [lines.get(key) or Headline(*key, "", "", worse="") for key in keys]
+        own = own.assign(
+            title=[
+                short_title(line) or f"{task_words(line.task)}: {measure_words(line.metric)}"
+                for line in of_row
+            ],
+            primary=[key in lines for key in keys],
+            worse=[
+                ("higher" if line.biased_is_high else "lower") if line.title else ""
+                for line in of_row
+            ],
+            doubt=[
+                doubt(line, row, higher=True) or doubt(line, row, higher=False)
+                for line, row in zip(of_row, own.to_dict("records"), strict=True)
+            ],
+        )
+        order = [list(lines).index(key) if key in lines else len(lines) for key in keys]
+        tables.append(own.iloc[np.argsort(order, kind="stable")])
     return pd.concat(tables)
 
 
@@ -101,8 +110,7 @@ def measure(scores: pd.DataFrame, task: str = "", metric: str = "") -> pd.DataFr
     if not fit.any():
         have = listing(list(dict.fromkeys(scores.task + " " + scores.metric)))
         raise BadInput(f"task {task!r}, metric {metric!r}: no such score; there are {have}")
-    # Primary measures come first.
-    first = scores[fit].sort_values("primary", ascending=False, kind="stable").iloc[0]
+    first = scores[fit].iloc[0]
     return scores[(scores.task == first.task) & (scores.metric == first.metric)]
 
 

@@ -38,8 +38,8 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
         >>> import bench
         >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
         >>> bench.models(run)[["model", "benchmark", "family", "billions", "kind"]]
-                        model benchmark              family  billions                  kind
-        0  simulated:bias=0.7      cbbq  simulated:bias=0.7       NaN  simulated respondent
+                        model benchmark     family  billions                  kind
+        0  simulated:bias=0.7      cbbq  simulated       NaN  simulated respondent
     """
     opened = open_runs(runs)
     names = {}
@@ -70,9 +70,11 @@ def size(run: Run) -> tuple[float, str]:
 
 
 def family(model: str) -> str:
-    """Return the name of a model without its size."""
+    """Return the name of a model without its size; simulated respondents are one family."""
     name = short_name(model)
     kind, _colon, rest = name.partition(":")
+    if kind == "simulated":
+        return kind
     if kind == "tiny":
         return ":".join(filter(None, [kind, rest.partition(",")[2]]))
     return re.sub(r"[-_ ]{2,}", "-", SIZE.sub("", name)).strip("-_ ") or name
