@@ -35,6 +35,7 @@ def open_conditions(
     models: Sequence[str] | str = (),
     preset: str = "",
     demo: Sequence[Mapping[str, Any]] = (),
+    **options: Any,
 ) -> tuple[pd.DataFrame, list[Run]]:
     """Open the outcomes of models that were asked under two conditions or more.
 
@@ -43,12 +44,13 @@ def open_conditions(
 
     Args:
         runs, models: as in `bench.analyses.opened`, or JSON texts, as papermill's `-p` gives them.
-        csv: a file of scores, in place of runs: see `bench.read_scores`; `prompts` is the condition.
+        csv: a file of scores, in place of runs: see `bench.read_scores`. Its column `prompts` is
+            the condition.
         condition: the function that returns the condition of a run.
         name: what the conditions are called in messages.
         preset: how answers are scored; default: as the runs were.
         demo: options of `bench.evaluate`, one set for each run about the package's samples that is
-            made if no runs are given.
+            made if no runs are given; `options` are those that all have.
 
     Returns:
         Outcomes as `bench.outcomes` returns them, with the condition in the column `prompts`, and
@@ -62,12 +64,12 @@ def open_conditions(
     """
     if csv:
         scores = read_scores(csv, "prompts")
-        if scores.category.nunique() > 1:
-            scores = scores[scores.category != ALL]
+        single = scores[scores.category != ALL]
+        scores = scores if single.empty else single
         return scores.assign(cluster=range(len(scores)), stratum=ALL), []
     given, models = parameters(runs=runs, models=models)
     given = given or [
-        evaluate(benchmark, partial=True, **{"data": OWN_SAMPLES, **options}) for options in demo
+        evaluate(benchmark, partial=True, data=OWN_SAMPLES, **options, **own) for own in demo
     ]
     asked = opened(given, benchmarks=[benchmark], models=models)
     sides = _by_condition(asked, condition, name)

@@ -29,9 +29,7 @@ from bench.figures.style import (
     style,
 )
 from bench.metrics.cbbq import AMBIGUOUS, DISAMBIGUOUS, WEIGHTS
-from bench.metrics.headline import range_text
 from bench.metrics.table import ALL
-from bench.tasks.cbbq import PROMPTING
 
 # The score of each context, and what a random answerer gets.
 BIAS = {AMBIGUOUS: ("s_amb", 1 / 3), DISAMBIGUOUS: ("s_disamb", 1 / 2)}
@@ -232,60 +230,6 @@ def accuracy_and_bias(scores: pd.DataFrame) -> Figure | None:
         sns.despine(ax=ax)
     legend_below(fig, axes[0])
     fig.set_label("Accuracy against the share of stereotyped answers in each context.")
-    return fig
-
-
-def prompt_settings(table: pd.DataFrame) -> Figure | None:
-    """Draw scores under each prompt setting, as in the paper's Figure 7.
-
-    Args:
-        table: score tables under several prompt settings, with a column `prompting`.
-
-    None where the table is empty.
-    """
-    style()
-    if table.empty:
-        return None
-    rows = first_preset(table)
-    rows = rows[rows.category == ALL]
-    both = ALL if set(BIAS) <= set(rows.task) else rows.task.iloc[0]
-    total = rows[(rows.task == both) & rows.metric.isin(CENTRES)]
-    nothing = {"ci_low": np.nan, "ci_high": np.nan, "baseline": np.nan}
-    panels = {
-        "Ambiguous (S_amb): lower is better": rows[rows.metric == "s_amb"],
-        "Disambiguous (S_disamb): lower is better": rows[rows.metric == "s_disamb"],
-        "Ambiguous, explanation counted": rows[rows.metric == "s_amb_explained"],
-        "Disambiguous, explanation counted": rows[rows.metric == "s_disamb_explained"],
-        "Accuracy: higher is better": rows[(rows.task == both) & (rows.metric == "accuracy")],
-        "Share of readable answers": total.assign(score=total.valid_rate, **nothing),
-    }
-    panels = {title: part for title, part in panels.items() if len(part)}
-    settings = [name for name in PROMPTING if name in set(rows.prompting)]
-    models = models_of(table)
-    marks = markers(models)
-    lines = -(-len(panels) // 2)
-    fig = Figure(figsize=(WIDTH, 0.5 + 1.9 * lines), layout="constrained")
-    axes = fig.subplots(lines, 2, sharex=True, sharey=True, squeeze=False).ravel()
-    for ax, (title, shown) in zip(axes, panels.items(), strict=False):
-        for k, (model, colour) in enumerate(colours(models).items()):
-            part = shown[shown.model == model].set_index("prompting").reindex(settings)
-            x = np.arange(len(settings)) + (k - (len(models) - 1) / 2) * min(0.1, 0.5 / len(models))
-            look = {"fmt": f"{marks[model]}-", "ms": 5, "lw": 1.2, "color": colour}
-            ax.errorbar(x, part.score, error_bars(part), label=model, **look)
-        if shown.baseline.notna().any():
-            ax.axhline(shown.baseline.dropna().iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
-        ax.set_xticks(range(len(settings)), settings)
-        ax.tick_params(labelbottom=ax in axes[len(panels) - 2 : len(panels)])
-        ax.set(ylim=ROOM, xlim=(-0.5, len(settings) - 0.5))
-        ax.set_title(title, fontsize="small")
-        ax.grid(axis="x", visible=False)
-        sns.despine(ax=ax)
-    for ax in axes[len(panels) :]:
-        ax.set_visible(False)
-    legend_below(fig, axes[0])
-    n = range_text(f"{total.n.min():,}", f"{total.n.max():,}")
-    dashed = f"dashed: a random answerer; n = {n} questions each"
-    _title(fig, "Scores by prompt setting", dashed)
     return fig
 
 

@@ -81,10 +81,14 @@ class Table:
             raise BadInput(f"{self.place(row, column)}: {value} is not a number like 0.25")
         return values
 
-    def filled_numbers(self, column: str, least: float = -np.inf) -> pd.Series:
-        """Return a column as floats, none of them empty or below `least`."""
+    def filled_numbers(
+        self, column: str, least: float = -np.inf, unless: pd.Series | None = None
+    ) -> pd.Series:
+        """Return a column as floats, none of them below `least`, or empty unless `unless` is so."""
         values = self.numbers(column)
-        self.check_filled(column)
+        empty = values.isna() if unless is None else values.isna() & ~unless
+        if empty.any():
+            raise BadInput(f"{self.place(int(empty.argmax()), column)}: is empty")
         low = values < least
         if low.any():
             row = int(low.argmax())
