@@ -168,6 +168,7 @@ def read_scores(path: str | Path, *needed: str) -> pd.DataFrame:
         "task": ALL,
         "metric": "score",
         "worse": "",
+        "family": Path(path).stem,
     }
     for name, value in defaults.items():
         if name not in rows:

@@ -4,8 +4,7 @@ Within each block the models are ranked, 1 for the one that shows least bias; a 
 found in block after block is hardly chance (Demšar, Statistical Comparisons of Classifiers over
 Multiple Data Sets, JMLR 2006).
 
-    blocks = friedman.blocks(bench.run.results.table(runs), "mcbe")
-    friedman.test(blocks), friedman.pairs(blocks), friedman.mean_ranks(blocks)
+The frames of a user come in at `bench.friedman`, which calls these functions.
 """
 
 import math
@@ -18,22 +17,17 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from bench.benchmarks import module
-from bench.core.errors import BadInput, NoRuns, expected
+from bench.core.errors import NoRuns
 from bench.metrics.bootstrap import LEVEL, estimate, resample
 from bench.metrics.correlation import NOISE
-from bench.metrics.headline import headline_rows, headlines
 from bench.metrics.significance import holm
-from bench.metrics.table import ALL, Headline, read_cards
+from bench.metrics.table import ALL
 
-# What a block is, as the notebook's parameter names it.
-CATEGORY, CELL = "category", "category x task"
 # scipy's test needs this many models; two are compared by bench.metrics.significance.
 LEAST_MODELS = 3
 LEAST_BLOCKS = 2
 # Decimals by which scores and differences are ranked; later ones are of computing.
 DECIMALS = round(-math.log10(NOISE))
-CARDS = read_cards(__file__, "friedman")
 
 
 class Blocks(NamedTuple):
@@ -45,14 +39,12 @@ class Blocks(NamedTuple):
         ranks: the same shape; 1 shows least bias, ties share the mean of their ranks.
         left_out: columns `what` (`block` or `model`), `name`, `lacking` (the models without a
             score), `why`.
-        headlines: what the scores are, one for all blocks or one per task.
     """
 
     by: str
     scores: pd.DataFrame
     ranks: pd.DataFrame
     left_out: pd.DataFrame
-    headlines: list[Headline]
 
 
 class Friedman(NamedTuple):
@@ -80,44 +72,6 @@ class Friedman(NamedTuple):
     note: str
 
 
-def blocks(
-    scores: pd.DataFrame, benchmark: str, by: str = CATEGORY, task: str = "", metric: str = ""
-) -> Blocks:
-    """Arrange the scores of every model in every block.
-
-    A model without any score is left out, then a block in which a model has none.
-
-    Args:
-        scores: score tables with a column `model` (`bench.run.results.table`); their first preset
-            counts.
-        by: `category`: a block per category, by one headline; `category x task`: one per category
-            and task, by each task's own.
-        task, metric: the headline that counts; default: the benchmark's first. With
-            `category x task` only these tasks.
-
-    Raises:
-        BadInput: an unknown kind of block or headline.
-        NoRuns: there is no block that all models have.
-    """
-    chosen = ranked_headlines(scores, benchmark, by, task, metric)
-    rows = pd.concat([headline_rows(scores, headline) for headline in chosen], ignore_index=True)
-    rows = rows[rows.category != ALL]
-    twice = rows.model[rows.duplicated(["model", "category", "task"])]
-    if len(twice):
-        raise BadInput(
-            f"{twice.iloc[0]} is there with several runs on {benchmark}; "
-            "name one run of each model, not a pattern of all"
-        )
-    rows["block"] = rows.category if by == CATEGORY else rows.category + ", " + rows.task
-    wide, left_out = complete_blocks(rows, list(dict.fromkeys(scores.model)))
-    if wide.empty:
-        raise NoRuns(f"{benchmark}: {no_blocks(by, left_out)}")
-    signs = {headline.task: 1 if headline.biased_is_high else -1 for headline in chosen}
-    tasks = rows.drop_duplicates("block").set_index("block").task.reindex(wide.index)
-    ranks = ranked(wide.mul(tasks.map(signs), axis=0))
-    return Blocks(by, wide, ranks, left_out, [line for line in chosen if line.task in set(tasks)])
-
-
 def complete_blocks(rows: pd.DataFrame, models: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Arrange scores by block and model, without blocks that lack a score of a model.
 
@@ -136,14 +90,14 @@ def complete_blocks(rows: pd.DataFrame, models: Sequence[str]) -> tuple[pd.DataF
         return "; ".join(dict.fromkeys(filter(None, notes))) or default
 
     left_out = [
-        ("model", model, model, reasons(names, [model], "asked none of these tasks"))
+        ("model", model, model, reasons(names, [model], "no score"))
         for model in wide.columns[wide.isna().all()]
     ]
     wide = wide.dropna(axis=1, how="all")
     for block in wide.index[wide.isna().any(axis=1)]:
         without = list(wide.columns[wide.loc[block].isna()])
         lacking = ", ".join(without) if len(without) < len(wide.columns) else "all models"
-        left_out.append(("block", block, lacking, reasons([block], without, "not asked")))
+        left_out.append(("block", block, lacking, reasons([block], without, "no score")))
     table = pd.DataFrame(left_out, columns=["what", "name", "lacking", "why"])
     return wide.dropna(), table
 
@@ -162,35 +116,6 @@ def ranked(scores: pd.DataFrame) -> pd.DataFrame:
     """Rank the models in each block, 1 for the lowest score."""
     # A score that two models reach in two ways differs in the last digit; that is a tie.
     return scores.round(DECIMALS).rank(axis=1)
-
-
-def ranked_headlines(
-    scores: pd.DataFrame, benchmark: str, by: str = CATEGORY, task: str = "", metric: str = ""
-) -> list[Headline]:
-    """Return the headlines whose scores are ranked; for the arguments see `blocks`."""
-    own = module("metrics", benchmark).HEADLINES
-    if by not in (CATEGORY, CELL):
-        raise BadInput(expected(by, (CATEGORY, CELL), "kind of block"))
-    fit = [
-        shown
-        for shown, headline in zip(headlines(scores, benchmark), own, strict=True)
-        if task in ("", shown.task) and metric in ("", shown.metric, headline.metric)
-    ]
-    if not fit:
-        have = ", ".join(f"{headline.task} {headline.metric}" for headline in own)
-        raise BadInput(
-            f"{benchmark}: task {task!r}, metric {metric!r}: is no headline; allowed: {have}"
-        )
-    fit = [headline for headline in fit if len(headline_rows(scores, headline))] or fit
-    if by == CATEGORY:
-        return fit[:1]
-    first: dict[str, Headline] = {}
-    for headline in fit:
-        if headline.task != ALL:
-            first.setdefault(headline.task, headline)
-    if not first:
-        raise BadInput(f"{benchmark}: has no headline of a single task; take blocks = {CATEGORY!r}")
-    return list(first.values())
 
 
 def test(blocks: Blocks) -> Friedman:
@@ -229,27 +154,6 @@ def as_table(result: Friedman) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["test", "statistic", "df", "p"]).assign(
         models=result.models, blocks=result.blocks, note=result.note
     )
-
-
-def ties(blocks: Blocks) -> pd.DataFrame:
-    """List the models that share a score: `block`, `score`, `models`."""
-    rows = [
-        (block, round(float(tied.iloc[0]), DECIMALS), ", ".join(tied.index))
-        for (block, row), (_, ranks) in zip(
-            blocks.scores.iterrows(), blocks.ranks.iterrows(), strict=True
-        )
-        for _rank, tied in row.groupby(ranks)
-        if len(tied) > 1
-    ]
-    return pd.DataFrame(rows, columns=["block", "score", "models"])
-
-
-def overall(scores: pd.DataFrame, blocks: Blocks) -> pd.DataFrame:
-    """Return the scores over all categories of the headlines that were ranked."""
-    rows = pd.concat([headline_rows(scores, headline) for headline in blocks.headlines])
-    numbers = ["score", "ci_low", "ci_high", "n", "valid_rate", "baseline", "note"]
-    columns = ["model", "task", "metric", *numbers]
-    return rows.loc[rows.category == ALL, columns].reset_index(drop=True)
 
 
 def mean_ranks(blocks: Blocks) -> pd.DataFrame:

@@ -338,7 +338,7 @@ def friedman(
     if wide.empty:
         raise BadInput(f"{table.name}: {ranking.no_blocks(' x '.join(columns), left_out)}")
     ranks = ranking.ranked(wide if ascending else -wide)
-    complete = ranking.Blocks(" x ".join(columns), wide, ranks, left_out, [])
+    complete = ranking.Blocks(" x ".join(columns), wide, ranks, left_out)
     lost = "; ".join(
         f"{row.what} {row.name} left out ({row.lacking}: {row.why})"
         for row in left_out.itertuples(index=False)

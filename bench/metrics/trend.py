@@ -38,20 +38,3 @@ def slope_test(x: Sequence[float] | np.ndarray, values: np.ndarray) -> Compariso
     arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
     detectable = arm + float(stdtrit(freedom, POWER)) * error
     return Comparison(slope, slope - arm, slope + arm, p, n, detectable, "", error, freedom)
-
-
-def band(
-    x: Sequence[float] | np.ndarray, values: np.ndarray, at: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute the line at `at`, and the ends of its 95 % interval by resamples of items.
-
-    Args:
-        values: float64 [points, 1 + resamples], the observed ones first.
-    """
-    lines = values.mean(0) + np.outer(at - np.mean(x), slopes(x, values))
-    resampled = lines[:, 1:][:, ~np.isnan(lines[:, 1:]).any(0)]
-    if resampled.shape[1] < values.shape[1] / 2:
-        nothing = np.full(len(at), np.nan)
-        return lines[:, 0], nothing, nothing
-    low, high = np.percentile(resampled, [50 * (1 - LEVEL), 50 * (1 + LEVEL)], axis=1)
-    return lines[:, 0], low, high

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from statsmodels.stats.proportion import proportion_confint
 
-from bench.analyses import compare_models, friedman_test
+import bench
+from bench.analyses import compare_models, open_scores
 from bench.analyses.compare_models import DIFFERENT, Compared, of_headline
 from bench.benchmarks import module
 from bench.metrics.significance import LESS_READABLE
@@ -86,8 +87,11 @@ def pairs_differ(benchmark: str, *respondents: str, seed: int) -> bool:
 
 def ranks_differ(benchmark: str, *respondents: str, seed: int) -> bool:
     """Tell whether `friedman_test` says that models differ."""
-    result = friedman_test.compare(study(seed, benchmark, *respondents), benchmark)
-    return bool(result.test.p < friedman_test.ALPHA)
+    own, common, _runs = open_scores(study(seed, benchmark, *respondents), benchmarks=[benchmark])
+    rows = bench.measure(common)
+    doubts = bench.measure(own).query("category == 'all' and doubt != ''").model
+    rows = rows[~rows.model.isin(doubts)]
+    return bool(bench.friedman(rows).test.p[0] < 0.05)
 
 
 def one_is_most_biased(benchmark: str, *respondents: str, seed: int) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import bench
-from bench.analyses import meta_evaluation, model_size_trends
+from bench.analyses import meta_evaluation, open_scores
 from bench.metrics.significance import holm
 from bench.run import evaluate
 from bench.run.results import Run
@@ -85,9 +85,12 @@ def changes_with_size(benchmark: str, models: int, *, seed: int) -> bool:
     seeds = np.random.default_rng(seed).permutation(POOL)[:models]
     runs = [sized(benchmark, int(own)) for own in seeds]
     sizes = dict(zip([run.label for run in runs], SIZES[:models], strict=True))
-    results = model_size_trends.analyse(runs, {"alike": list(sizes)}, sizes)
-    texts = model_size_trends.findings(results[benchmark])
-    return any("They differ in" in text or "scores change with size" in text for text in texts)
+    scores = open_scores(runs, columns={"billions": sizes}).common
+    slopes = bench.trend(
+        scores.query("primary and category == 'all'"), by=["title", "task", "metric"]
+    )
+    excludes_zero = slopes.ci_low * slopes.ci_high > 0
+    return bool((excludes_zero & (slopes.p_adjusted < 0.05)).any())
 
 
 @cache
@@ -123,8 +126,6 @@ def follows_the_rate(*, seed: int) -> bool:
 ANALYSES: Mapping[str, Callable[..., bool]] = {
     "prompt_robustness, McBE": partial(depends_on_prompts, "mcbe"),
     "prompt_robustness, CBBQ": partial(depends_on_prompts, "cbbq"),
-    "model_size_trends, McBE, 2 sizes": partial(changes_with_size, "mcbe", 2),
-    "model_size_trends, CBBQ, 2 sizes": partial(changes_with_size, "cbbq", 2),
     "model_size_trends, McBE, 4 sizes": partial(changes_with_size, "mcbe", 4),
     "model_size_trends, CBBQ, 4 sizes": partial(changes_with_size, "cbbq", 4),
     "self_correction, CBBQ, 2 models": corrects_itself,

@@ -13,29 +13,15 @@ from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.multitest import multipletests
 
 from bench.metrics import friedman
-from bench.metrics.friedman import CELL
-from bench.metrics.table import ALL
 
 NAN = math.nan
 
 
-def scores(values, task="ambiguous", metric="s_amb"):
-    """A score table from {model: {category: score}}."""
-    rows = [
-        {"model": model, "category": category, "score": score}
-        for model, row in values.items()
-        for category, score in row.items()
-    ]
-    fixed = {"task": task, "metric": metric, "preset": "robust", "valid_rate": 1.0}
-    table = pd.DataFrame(rows).assign(**fixed)
-    return table.assign(note=np.where(table.score.isna(), "no answer could be read", ""))
-
-
 def blocks_of(matrix):
     """Blocks (rows) by models (columns a, b, ...), a higher score the more biased one."""
-    table = pd.DataFrame(np.asarray(matrix, dtype=float))
-    table.columns = list("abcdefghijklm"[: len(table.columns)])
-    return friedman.blocks(scores(table.rename("c{:02d}".format).to_dict()), "cbbq")
+    scores = pd.DataFrame(np.asarray(matrix, dtype=float))
+    scores.columns = list("abcdefghijklm"[: len(scores.columns)])
+    return friedman.Blocks("category", scores, friedman.ranked(scores), pd.DataFrame())
 
 
 def random_scores(seed, blocks=12, models=5):
@@ -124,59 +110,25 @@ def test_scores_that_differ_in_the_last_digit_are_ties_and_are_counted():
     result = friedman.test(blocks)
     assert list(blocks.ranks.iloc[0]) == [1.5, 1.5, 3]
     assert (result.tied_blocks, result.tied_scores) == (2, 5)
-    assert list(friedman.ties(blocks).models) == ["a, b", "a, b, c"]
 
 
 def test_what_is_missing_is_left_out_with_its_reason():
-    table = scores(
-        {
-            "a": {"x": 0.1, "y": 0.2, "z": 0.3, "w": 0.3, ALL: 0.2},
-            "b": {"x": 0.2, "y": NAN, "z": 0.3, "w": 0.4, ALL: 0.2},
-            "c": {"x": 0.3, "y": 0.4, "w": 0.1, ALL: 0.3},
-            "never": dict.fromkeys("xyzw", NAN),
-        }
+    scores = {
+        "a": {"x": 0.1, "y": 0.2, "z": 0.3, "w": 0.3},
+        "b": {"x": 0.2, "y": NAN, "z": 0.3, "w": 0.4},
+        "c": {"x": 0.3, "y": 0.4, "w": 0.1},
+        "never": dict.fromkeys("xyzw", NAN),
+    }
+    rows = pd.DataFrame(
+        (block, model, score, "" if score == score else "no answer could be read")
+        for model, row in scores.items()
+        for block, score in row.items()
     )
-    blocks = friedman.blocks(table, "cbbq")
-    assert list(blocks.scores.index) == ["x", "w"]
-    assert blocks.left_out.to_numpy().tolist() == [
+    rows.columns = ["block", "model", "score", "note"]
+    complete, left_out = friedman.complete_blocks(rows, list(scores))
+    assert list(complete.index) == ["x", "w"]
+    assert left_out.to_numpy().tolist() == [
         ["model", "never", "never", "no answer could be read"],
         ["block", "y", "b", "no answer could be read"],
-        ["block", "z", "c", "not asked"],
+        ["block", "z", "c", "no score"],
     ]
-
-
-def test_cells_are_ranked_by_each_task_s_own_score():
-    down = {"a": {"x": 0.6}, "b": {"x": 0.5}, "c": {"x": 0.4}}
-    up = {"a": {"x": 0.1}, "b": {"x": 0.2}, "c": {"x": 0.3}}
-    tasks = (("ambiguous", "s_amb"), ("disambiguous", "s_disamb"), ("all", "accuracy"))
-    table = pd.concat([scores(v, *t) for v, t in zip((up, down, down), tasks, strict=True)])
-    blocks = friedman.blocks(table, "cbbq", CELL)
-    assert list(blocks.ranks.index) == ["x, ambiguous", "x, disambiguous"]
-    assert blocks.ranks.to_numpy().tolist() == [[1, 2, 3], [3, 2, 1]]
-    assert [headline.task for headline in blocks.headlines] == ["ambiguous", "disambiguous"]
-    one = friedman.blocks(table, "cbbq", CELL, task="ambiguous")
-    assert list(one.ranks.index) == ["x, ambiguous"]
-    ranks = friedman.mean_ranks(blocks).set_index("model")
-    assert ranks[["mean_rank", "first_in", "last_in", "blocks"]].to_numpy().tolist() == [
-        [2, 1, 1, 2],
-        [2, 0, 0, 2],
-        [2, 1, 1, 2],
-    ]
-
-
-ONE = scores({"a": {"x": 1.0}})
-NEVER_BOTH = scores({"a": {"x": 1.0, "y": NAN}, "b": {"x": NAN, "y": 1.0}})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((ONE, "cbbq", "item"), "kind of block 'item' is unknown; allowed: category, category x"),
-        ((ONE, "cbbq", "category", "sc"), "is no headline; allowed: ambiguous s_amb"),
-        ((ONE, "nli_coal", CELL), "no headline of a single task"),
-        ((NEVER_BOTH, "cbbq"), "no category has a score of every model"),
-        ((pd.concat([ONE, ONE]), "cbbq"), "a is there with several runs"),
-    ],
-)
-def test_what_cannot_be_ranked_is_refused(refusal, arguments, message):
-    assert message in refusal(friedman.blocks, *arguments)

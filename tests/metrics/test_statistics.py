@@ -58,7 +58,7 @@ def test_blocks_that_lack_a_score_are_named_and_averages_are_no_blocks() -> None
     average = pd.DataFrame({"model": MODELS[:3], "category": "all", "task": "ss", "score": 1.0})
     test = bench.friedman(pd.concat([rows, average]), blocks="category").test
     assert test.n[0] == 11
-    assert "block c00 left out (m00: not asked)" in test.note[0]
+    assert "block c00 left out (m00: no score)" in test.note[0]
 
 
 def test_table_12_of_mcbe_comes_out_to_the_printed_digits(tmp_path: Path) -> None:

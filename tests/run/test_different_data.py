@@ -10,7 +10,7 @@ from bench.core.errors import BadInput
 from bench.report import items
 from bench.run import Run, all_items, evaluate
 from bench.run.human_marks import analyses_to_mark
-from bench.run.results import data_conflict
+from bench.run.results import common_answers, data_conflict
 from tests.helpers.recorded import table, templates
 
 NAMES = ("simulated:bias=0.3", "simulated:bias=0.9")
@@ -35,7 +35,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     "join",
     [
         compare_models.compare,
-        compare_models.common_scores,
+        common_answers,
         explore.Answers,
         all_items,
     ],

@@ -71,8 +71,6 @@ BY_LETTERS, UNDEFINED = "by letters", "undefined"
 # Notes.
 NOTHING = "nothing that both answered"
 UNEQUAL = "one of them has no number in some categories, which are left out for it alone"
-UNREAD = "no answer that counts could be read of all models"
-TOO_FEW = "fewer than half of its answers could be read"
 
 
 # The task and metric of a headline, then the models' own scores of it over all categories.
@@ -276,33 +274,6 @@ def unasked(every: Mapping[str, Answers]) -> dict[str, str]:
     return {
         category: f"not asked of {listing(names)}" for category, names in lacking.items() if names
     }
-
-
-def common_scores(runs: Sequence[Run], preset: str | None = None) -> pd.DataFrame:
-    """Score several runs on the answers that could be read of all, by category.
-
-    Returns:
-        One row per headline score: `model`, `category`, `task`, `metric`, `score`, `valid_rate`
-        (1: unreadable answers are left out), `preset` and `note`, as
-        `bench.metrics.friedman.blocks` takes them.
-    """
-    every = dict(zip(labels(runs), Answers.of_runs(runs, preset), strict=True))
-    common, without = _common_answers(list(every.values())), unasked(every)
-    scores = {
-        name: answers.ranked(*common) if answers.is_ranked else Replicates()
-        for name, answers in every.items()
-    }
-    places = dict.fromkeys(place for own in scores.values() for place in own)
-    gaps = dict.fromkeys((category, *place[1:]) for category in without for place in places)
-    rows = []
-    for name, answers in every.items():
-        for place in (scores[name] if answers.is_ranked else places) | gaps:
-            score = float(scores[name].get(place, [np.nan])[0])
-            why = without.get(place[0], UNREAD) if answers.is_ranked else TOO_FEW
-            why = "" if score == score else why
-            rows.append((name, *place, score, 1.0, answers.preset, why))
-    columns = ["model", "category", "task", "metric", "score", "valid_rate", "preset", "note"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def _common_answers(every: Sequence[Answers]) -> tuple[pd.Index, pd.Index]:
