@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
+    from bench.metrics.differences import differences, open_ranks
+    from bench.metrics.engine import Metric
     from bench.metrics.frames import read_scores
     from bench.metrics.headline import explain, measure
     from bench.metrics.statistics import agreement, compare, correlate, friedman, share, trend
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0.dev0"
 __all__ = [
+    "Metric",
     "Run",
     "agreement",
     "analyses",
@@ -39,6 +42,7 @@ __all__ = [
     "compare",
     "correlate",
     "data",
+    "differences",
     "evaluate",
     "explain",
     "figures",
@@ -48,6 +52,7 @@ __all__ = [
     "metrics",
     "models",
     "open",
+    "open_ranks",
     "outcomes",
     "publish",
     "read_scores",
@@ -62,11 +67,13 @@ __all__ = [
 ]
 # Where the names that are no rooms are defined.
 _DEFINED_IN = {
+    "Metric": "bench.metrics.engine:Metric",
     "Run": "bench.run:Run",
     "agreement": "bench.metrics.statistics:agreement",
     "answers": "bench.run.outcomes:answers",
     "compare": "bench.metrics.statistics:compare",
     "correlate": "bench.metrics.statistics:correlate",
+    "differences": "bench.metrics.differences:differences",
     "evaluate": "bench.run:evaluate",
     "explain": "bench.metrics.headline:explain",
     "friedman": "bench.metrics.statistics:friedman",
@@ -74,6 +81,7 @@ _DEFINED_IN = {
     "measure": "bench.metrics.headline:measure",
     "models": "bench.run.models:models",
     "open": "bench.run:Run.open",
+    "open_ranks": "bench.metrics.differences:open_ranks",
     "outcomes": "bench.run.outcomes:outcomes",
     "publish": "bench.show:publish",
     "read_scores": "bench.metrics.frames:read_scores",

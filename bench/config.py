@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from bench.core.errors import BadInput, expected, explained, quoted
@@ -134,6 +134,15 @@ def _off(value: Any) -> Any:
     return 0 if value is False or value == "off" else value
 
 
+def _prices(given: Sequence[float]) -> Sequence[float]:
+    if len(given) != 2 or min(given) < 0:
+        raise ValueError("expected IN,OUT, two numbers like 0.8,2")
+    return given
+
+
+Price = Annotated[Sequence[float], AfterValidator(_prices)]
+
+
 class Generation(Options):
     """How a language model generates replies, by default as the model itself does."""
 
@@ -209,8 +218,8 @@ class Where(Options):
     """Address of a Dask scheduler whose workers run the model, like tcp://HOST:8786; default: it
     runs here."""
 
-    resources: Mapping[str, float] | None = None
-    """Resources that a Dask worker needs per shard, like GPU=1; default: none."""
+    resources: Mapping[str, Annotated[float, Field(gt=0)]] | None = None
+    """Resources that a Dask worker needs per block of requests, like GPU=1; default: none."""
 
     limits: Limits = Limits()
     """Limits of endpoints by name; see `bench.config.Limits`."""
@@ -220,11 +229,11 @@ class Where(Options):
     api.deepseek.com=DEEPSEEK_API_KEY; repeat for several. Default: OPENAI_API_KEY__HOST (in
     capitals, _ for other characters), then OPENAI_API_KEY for the model's host alone."""
 
-    price: Sequence[float] | None = option(None, metavar="IN,OUT")
+    price: Price | None = option(None, metavar="IN,OUT")
     """Money per million tokens that the model reads, and writes, like 0.8,2; for --dry-run.
     Default: no costs are given."""
 
-    judge_price: Sequence[float] | None = option(None, metavar="IN,OUT")
+    judge_price: Price | None = option(None, metavar="IN,OUT")
     """The same of the judge; default: --price where model and judge are one."""
 
     out: str | Path | None = option(None, metavar="DIR")
@@ -238,8 +247,9 @@ class RunConfig(Generation, Where):
     """mcbe, cbbq or nli_coal; not with --from."""
 
     model: str = option("", metavar="MODEL")
-    """A Hub id (NAME or NAME@REVISION), a folder, a .gguf file, openai:NAME@URL, replay:FILE,
-    predictions:FILE, lm-eval:SAMPLES, simulated:..., tiny:SIZE."""
+    """A Hub id (NAME or NAME@REVISION), a folder, a .gguf file, openai:NAME@URL,
+    python:MODULE:FUNCTION, replay:FILE, predictions:FILE, lm-eval:SAMPLES, simulated:...,
+    tiny:SIZE."""
 
     as_model: str | None = option(None, metavar="NAME")
     """Name of the model whose answers replay:FILE holds, as its service spells it; needed for

@@ -178,8 +178,8 @@ OF_RUN += ["table", "table", "page"]
 FILES: dict[str, tuple[int, str, Callable[[Path, random.Random], str], list[str]]] = {
     "run.json": (8, "run/run.json", change_value, OF_RUN),
     "items.parquet": (3, "run/items.parquet", change_table, OF_RUN),
-    "records": (4, "run/records.parquet", change_table, OF_RUN),
-    "answers": (1, "unfinished/answers.jsonl", change_bytes, ["unfinished"]),
+    "records": (4, "run/records/answers.parquet", change_table, OF_RUN),
+    "answers": (1, "unfinished/records/answers.jsonl", change_bytes, ["unfinished"]),
     "study": (2, "study.yml", change_value, ["report"]),
     "dataset.toml": (2, "data/dataset.toml", change_bytes, ["data", "new", "continue"]),
 }
@@ -212,7 +212,7 @@ def prepare(folder: Path, name: str) -> None:
     study = STUDY.replace("NAME", name).replace("CATEGORY", OPTIONS[name][1])
     Path("study.yml").write_text(study, "utf-8")
     assert called(asking(name, "other", "simulated:bias=0.9"))[0] == 0
-    rows = pq.read_table("other/records.parquet").to_pandas()
+    rows = pq.read_table("other/records/answers.parquet").to_pandas()
     rows["response"] = rows.response.where(rows.response != "A", rows.response[0])
     rows.to_json("answers.jsonl", orient="records", lines=True)
     assert called(asking(name, "run"))[0] == 0

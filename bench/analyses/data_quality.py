@@ -54,7 +54,7 @@ from bench.figures.style import (
 from bench.metrics import agreement, diversity
 from bench.metrics.agreement import BANDS, kappa_sentence
 from bench.metrics.diversity import NEAR, Diversity
-from bench.metrics.headline import category_name_warnings, percent, range_text
+from bench.metrics.headline import percent, range_text
 from bench.metrics.table import ALL
 
 # What is compared between two data sets, in the plural.
@@ -302,9 +302,7 @@ def _pair(first: DataSet, second: DataSet, least: float) -> Pair:
 
 def pair_findings(pairs: Sequence[Pair]) -> list[str]:
     """Say what each pair of data sets shares."""
-    sources = [(data.benchmark, vars(data.source)) for pair in pairs for data in pair[:2]]
-    texts = [text for pair in pairs for text in pair.findings()]
-    return [*texts, *category_name_warnings(sources)]
+    return [text for pair in pairs for text in pair.findings()]
 
 
 class Annotations(NamedTuple):

@@ -46,9 +46,10 @@ from bench.data.nli_coal.language_pack import MANIFEST, Pack, read_pack
 from bench.figures.style import FAINT, INK, WIDTH, colours, label, set_title, style
 from bench.metrics.correlation import CARDS as CARDS
 from bench.metrics.correlation import COEFFICIENTS, PEARSON, by_group
+from bench.metrics.engine import Sums
 from bench.metrics.headline import listing, measure_words, range_text
-from bench.metrics.nli_coal.answers import SUMS, answers, arranged
-from bench.metrics.nli_coal.formulas import measures
+from bench.metrics.nli_coal.answers import SUMS, answers
+from bench.metrics.nli_coal.formulas import SOFT, WHOLE
 from bench.metrics.significance import format_p
 from bench.metrics.table import ALL
 from bench.scorers.base import digest
@@ -395,9 +396,8 @@ def _scores(pairs: Sequence[Pair], given: pd.DataFrame) -> dict[str, float]:
         error="",
     )
     # As `score_records` computes them, without the resamples that its intervals need.
-    tables = arranged(answers(records, items)[SUMS].sum().to_numpy()[None])
-    every = [measure for measure in measures(set(SETS), soft=True) if measure.task == ALL]
-    return {measure.metric: float(measure.of(tables)[0]) for measure in every}
+    sums = Sums.of_rows(answers(records, items), SUMS)
+    return {metric.name: float(metric.values(sums)[0]) for metric in (*WHOLE, *SOFT)}
 
 
 def _expected(rows: Sequence[Row], pairs: Sequence[Pair]) -> dict[str, float]:

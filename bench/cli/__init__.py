@@ -178,17 +178,17 @@ def requests(
     if not options.get("as_model"):
         raise BadInput("Missing option '--as-model': the model's name at the service")
     config = RunConfig.of({"benchmark": benchmark, **options})
-    written, state = batch.write(config, results, Path(out).expanduser(), url or batch.CHAT)
+    written, waiting = batch.write(config, results, Path(out).expanduser(), url or batch.CHAT)
     for file in written:
         counts = ", ".join(f"{task} {n:,}" for task, n in file.tasks.items())
         print(f"{file.path}: {file.tasks.total():,} requests to {file.model} ({counts})")
     folder = results or "results"
     # This call, without its files.
     call = re.sub(r" --(out|results|url)[ =]('[^']*'|\S+)", "", f" {shlex.join(sys.argv[2:])}")
-    if written and state.waiting:
+    if written and waiting:
         then = (
             f"`bench requests{call} --results {folder} --out next.jsonl` writes the next of "
-            f"{state.waiting:,} requests, which need these replies"
+            f"{waiting:,} requests, which need these replies"
         )
     else:
         judged = f" --judge replay:{folder}" if "as_judge" in options else ""
@@ -248,8 +248,8 @@ def export(
         files = write_tasks(benchmark, Path(out or next(iter(folder), form)).expanduser(), chosen)
     else:
         for name in chosen:
-            option = "set" if name == "settings" else name
-            raise BadInput(f"--{option}: chooses questions, and goes with --as lm-eval alone")
+            flag = RunConfig.flag(name)
+            raise BadInput(f"{flag}: chooses questions, and goes with --as lm-eval alone")
         files = write_runs(sources, form, Path(out or form).expanduser())
     for path in files:
         print(path)
@@ -266,16 +266,18 @@ def report(
     ),
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
-    from bench.report.build import estimates
-    from bench.report.build import make as build
+    from bench.report.study import load
 
     _check_format(format)
-    if dry_run:
-        from bench.cli import printing
+    plan = load(Path(study)) if study else load()
+    # What a wrong study does not need takes seconds to import.
+    from bench.cli import printing
+    from bench.report import build
 
-        printing.estimates(estimates(study or None, out or None), format)
+    if dry_run:
+        printing.estimates(build.estimates(plan, out or None), format)
         return
-    made = build(study or None, out or None, jobs)
+    made = build.make(plan, out or None, jobs)
     print(made.page)
     if made.failed:
         parts = f"{len(made.failed)} of the study's parts failed: {', '.join(made.failed)}"

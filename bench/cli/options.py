@@ -150,7 +150,11 @@ def _type(field: FieldInfo) -> tuple[Any, tuple[Any, ...]]:
     kind = field.annotation
     while get_origin(kind) in (Union, UnionType, Annotated):
         kind = get_args(kind)[0]
-    return get_origin(kind) or kind, get_args(kind)
+    # Without the limits of values.
+    parameters = (
+        get_args(one)[0] if get_origin(one) is Annotated else one for one in get_args(kind)
+    )
+    return get_origin(kind) or kind, tuple(parameters)
 
 
 def _value(model: type[Options], name: str, given: Any) -> Any:
@@ -197,6 +201,12 @@ def _number(text: str) -> float | str:
         return text
 
 
+def _thinking_tokens(text: str) -> int:
+    if text != "off" and not text.isdecimal():
+        raise BadInput(f"--thinking-tokens {text}: expected a whole number, or off")
+    return 0 if text == "off" else int(text)
+
+
 def _system_text(file: str) -> str:
     try:
         text = Path(file).expanduser().read_text("utf-8").strip()
@@ -219,7 +229,7 @@ def _keys(given: Sequence[str]) -> dict[str, str]:
 
 # Options whose values are not read by their type.
 READERS: Mapping[str, Callable[[Any], Any]] = {
-    "thinking_tokens": lambda text: int(text) if text.isdecimal() else text,
+    "thinking_tokens": _thinking_tokens,
     "system": _system_text,
     "keys": _keys,
 }

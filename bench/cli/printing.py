@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bench.data.fetch import WrittenFile
+    from bench.run import Estimate
 
 
 def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
@@ -222,56 +223,53 @@ def _print_table(frame: "pd.DataFrame", title: str = "") -> None:
     _console().print(table)
 
 
-def estimates(given: Sequence[Any], format: str) -> None:
-    """Print what runs would ask (`bench.run.Estimate`): one by task, several by run."""
+def estimates(given: "Sequence[Estimate]", format: str) -> None:
+    """Print the requests, tokens and costs of runs: of one by task, of several by run."""
     if format == "json":
-        rows = [estimate.as_dict() for estimate in given]
-        _print_json(rows[0] if len(rows) == 1 else rows)
-        return
-    if format != "table":
-        import pandas as pd
-
-        _print_as(pd.DataFrame([row for estimate in given for row in estimate.rows()]), format)
+        runs = [run.as_dict() for run in given]
+        _print_json(runs[0] if len(runs) == 1 else runs)
         return
     import pandas as pd
 
     from bench.run import money, summed
 
     every, first = summed(given), given[0]
-    lines: list[Any] = [({"task": part.task, "asked": part.role}, part) for part in first.parts]
+    if format != "table":
+        parts = [run.parts.assign(benchmark=run.benchmark, model=run.model) for run in given]
+        _print_as(pd.concat(parts)[["benchmark", "model", *first.parts]], format)
+        return
+    names = ["task", "asked"]
+    lines: list[Any] = [(row.task, row.role, row) for row in first.parts.itertuples()]
     if len(given) > 1:
-        lines = [({"run": e.benchmark, "model": e.model, "judge": e.judge}, e.total) for e in given]
+        names = ["run", "model", "judge"]
+        lines = [(run.benchmark, run.model, run.judge, run.total) for run in given]
     if len(lines) > 1:
-        lines.append(
-            (dict.fromkeys(lines[0][0], "") | {next(iter(lines[0][0])): "all"}, every.total)
-        )
+        lines.append(("all", *[""] * (len(names) - 1), every.total))
+    has_costs = bool(every.parts.cost_low.notna().any())
     rows = [
         {
-            **names,
-            "requests": part.requests,
-            "recorded": part.recorded,
-            "tokens read": _between(part.tokens_in),
-            "tokens written": _between(part.tokens_out),
-            "costs": _between(part.cost, money) if every.prices else "",
+            **dict(zip(names, texts, strict=True)),
+            "requests": f"{part.requests:,.0f}",
+            "recorded": f"{part.recorded:,.0f}",
+            "tokens read": _between(part.tokens_in_low, part.tokens_in_high),
+            "tokens written": _between(part.tokens_out_low, part.tokens_out_high),
+            "costs": _between(part.cost_low, part.cost_high, money) if has_costs else "",
         }
-        for names, part in lines
+        for *texts, part in lines
     ]
     if len(given) == 1:
         judged = f", judged by {first.judge}" if first.judge else ""
-        times = "once" if first.repeats == 1 else f"{first.repeats:,} times"
-        title = f"[bold]{_safe(first.model)}[/] on {first.benchmark}{_safe(judged)}"
-        _console().print(f"{title}: asked {times}")
+        _console().print(f"[bold]{_safe(first.model)}[/] on {first.benchmark}{_safe(judged)}")
     _print_table(pd.DataFrame(rows))
     for note in every.notes:
         _console().print(_safe(note))
 
 
-def _between(given: Any, form: Callable[[float], str] = "{:,.0f}".format) -> str:
-    """Return a range, one number where both are the same, and a dash for none."""
-    if given is None:
+def _between(low: float, high: float, form: Callable[[float], str] = "{:,.0f}".format) -> str:
+    """Return a range, one number if both are the same, and a dash for none."""
+    if math.isnan(low):
         return "—"
-    low, high = map(form, given)
-    return low if low == high else f"{low} to {high}"
+    return form(low) if form(low) == form(high) else f"{form(low)} to {form(high)}"
 
 
 def written(files: "Sequence[WrittenFile]", unit: str) -> None:

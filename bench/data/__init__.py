@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SAMPLES = Path(__file__).parent / "samples"
 # Means the package's own samples in place of a folder; a folder of this name is `./samples`.
 OWN_SAMPLES = "samples"
-FOUND_SAMPLES = "samples of this package"
+FOUND_SAMPLES, FOUND_GIVEN = "samples of this package", "--data"
 ENVIRONMENT = "BENCH_DATA"
 LREC_COLING_2024 = (
     "Proceedings of the 2024 Joint International Conference on Computational Linguistics, "
@@ -179,14 +179,14 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     if folder == OWN_SAMPLES:
         return _source(benchmark, get(benchmark).samples, FOUND_SAMPLES)
     if folder:
-        return _source(benchmark, as_path(folder), "--data")
+        return _source(benchmark, as_path(folder), FOUND_GIVEN)
     if os.environ.get(ENVIRONMENT):
         parent = as_path(os.environ[ENVIRONMENT])
         if not parent.is_dir():
             raise BadInput(f"{parent}: the folder that ${ENVIRONMENT} names does not exist")
         if (parent / benchmark).is_dir():
             return _source(benchmark, parent / benchmark, f"${ENVIRONMENT}")
-    # The manifest is written last, so prompts that came alone, without one, are not taken for data.
+    # `bench fetch` of 0.2 could bring prompts alone, without a manifest.
     if (user_folder() / benchmark / MANIFEST).is_file():
         return _source(benchmark, user_folder() / benchmark, "user data folder")
     return _source(benchmark, get(benchmark).samples, FOUND_SAMPLES)

@@ -248,17 +248,7 @@ class CategoryName(NamedTuple):
     english: str
 
 
-class NameConflict(NamedTuple):
-    """A category that two data sets name differently: their names, and its names in them."""
-
-    benchmark: str
-    category: str
-    sets: tuple[str, str]
-    names: tuple[CategoryName, CategoryName]
-
-
 # Names that are not the release's, of the data sets and runs that were opened; the last ones count.
-# `differing_names` finds differences between data sets that are shown together.
 _own_names: ContextVar[Mapping[tuple[str, str], CategoryName]] = ContextVar(
     "own_names", default=MappingProxyType({})
 )
@@ -284,31 +274,9 @@ def english_name(benchmark: str, category: str) -> str:
     return _name(benchmark, category).english
 
 
-def differing_names(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[NameConflict]:
-    """Return the categories that data sets name differently.
-
-    Args:
-        sets: the benchmark and the description of each data set. One without a label for a
-            released category uses the release's.
-    """
-    conflicts: dict[tuple[str, str], NameConflict] = {}
-    first: dict[tuple[str, str], tuple[str, CategoryName]] = {}
-    for benchmark, description in sets:
-        released = module("data", benchmark).CATEGORY_LABELS
-        names = {category: _released_name(benchmark, category) for category in released}
-        for category, name in (names | _labelled(description)).items():
-            key, title = (benchmark, category), description["name"]
-            earlier, known = first.setdefault(key, (title, name))
-            if known != name and key not in conflicts:
-                conflicts[key] = NameConflict(*key, (earlier, title), (known, name))
-    return list(conflicts.values())
-
-
 def _name(benchmark: str, category: str) -> CategoryName:
-    return _own_names.get().get((benchmark, category)) or _released_name(benchmark, category)
-
-
-def _released_name(benchmark: str, category: str) -> CategoryName:
+    if name := _own_names.get().get((benchmark, category)):
+        return name
     labels = module("data", benchmark).CATEGORY_LABELS
     return CategoryName(labels.get(category, ""), category.replace("_", " "))
 

@@ -16,7 +16,6 @@ import tempfile
 import tomllib
 import urllib.request
 import zipfile
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
@@ -28,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bench import data
 from bench.benchmarks import get, module, resolve
 from bench.core.errors import BadInput, RunFailed
-from bench.core.files import DISK_ERRORS, atomic_write
+from bench.core.files import DISK_ERRORS
 from bench.core.progress import say
 from bench.data import MANIFEST, Source, dataset, hub_tables
 from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
@@ -84,8 +83,7 @@ def fetch(benchmark: str, source: str | Path | None = None) -> Source:
     """Bring the data of a benchmark to the user's data folder, replacing earlier data.
 
     Earlier data stay unless the new ones are complete and can be loaded. Official prompts come
-    along if the copy or the release has them; a fault in them is printed, and older ones are
-    kept. A local copy of the authors' scripts alone brings the prompts alone.
+    along if the copy or the release has them; a fault in them is printed.
 
     Args:
         benchmark: its name.
@@ -112,17 +110,8 @@ def fetch(benchmark: str, source: str | Path | None = None) -> Source:
                 if copy.revision:
                     raise RunFailed(f"{message}; {_by_other_means(benchmark)}") from None
                 raise BadInput(message) from None
-        advice = _prompts_advice(benchmark, target)
     except OSError as error:
         raise RunFailed(f"{target}: the data could not be copied there ({error})") from None
-
-    if advice:
-        say(advice)
-    room = module("data", benchmark)
-    if not room.files(target):
-        name = f"{room.TITLE} (prompts alone)"
-        note = f"the data are missing; `bench fetch {benchmark}` brings them"
-        return Source(benchmark, target, "prompts alone", name, "unknown", room.LICENCE, note)
     return replace(data.find(benchmark, target), found="user data folder")
 
 
@@ -136,8 +125,7 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
         unpack(copy.path, folder)
     root = _root(benchmark, folder, work / "rewritten")
     if root is None:
-        _install_prompts_alone(benchmark, copy, folder, target, work)
-        return
+        raise BadInput(f"{copy.path}: holds no data of {room.TITLE}; expected {room.LAYOUT}")
     is_rewritten = root == work / "rewritten"
     tables = _tables(room, root)
     if not tables:
@@ -181,7 +169,7 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
             f"{copy.origin}: {len(changed)} of {len(tables)} files differ from the release, the "
             f"first is {changed[0]}; numbers on them are not results on {room.TITLE}"
         )
-    prompts_version, fault = _install_prompts(prompts, copy, folder, root, target, work)
+    prompts_version, advice = _install_prompts(prompts, copy, folder, root, work)
     manifest = {
         "name": name,
         "version": version,
@@ -202,8 +190,8 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     if target.exists():
         os.replace(target, work / "old")
     os.replace(staged, target)
-    if fault:
-        say(fault)
+    if advice:
+        say(advice)
 
 
 def _root(benchmark: str, folder: Path, rewritten: Path) -> Path | None:
@@ -371,33 +359,35 @@ def _prompts_module(benchmark: str) -> Any:
 
 
 def _install_prompts(
-    prompts: Any, copy: Copy, folder: Path, root: Path, target: Path, work: Path
+    prompts: Any, copy: Copy, folder: Path, root: Path, work: Path
 ) -> tuple[str, str]:
-    """Put prompts next to the data: the data set's own, official ones, or the older ones.
+    """Put prompts next to the data: the data set's own, or official ones of the copy or release.
 
     Returns:
-        The version of official prompts, and a fault of their scripts; "" for none.
+        The version of official prompts, "" for none, and a sentence about them.
     """
     place = work / "new" / PROMPTS_FILE
     if own := own_prompts(root):
-        read_toml(own)
+        version = read_toml(own).get("version", "")
         shutil.copyfile(own, place)
-    if own or prompts is None:
+        return "", f"prompts {version}: the data set is asked with them unless --prompts is given"
+    if prompts is None:
         return "", ""
-    fault = ""
     try:
         text = _official_prompts(prompts, copy, folder, work)
-        place.write_bytes(text.encode()) if text else None
     except (OSError, BadInput, RunFailed) as error:
         origin = prompts.ADDRESS if copy.revision and prompts.ADDRESS else copy.origin
         reason = _with_origin(str(error), work, origin)
-        fault = f"the data came without the official prompts: {reason}"
-    if not place.exists() and (target / PROMPTS_FILE).is_file():
-        shutil.copyfile(target / PROMPTS_FILE, place)
-        fault = f"{fault}; the older ones are kept" if fault else ""
-        if own_prompts(target):
-            return "", fault
-    return _prompts_version(place.parent), fault
+        return "", f"the data came without the official prompts: {reason}"
+    if not text:
+        return "", ""
+    place.write_bytes(text.encode())
+    tables = tomllib.loads(text)
+    version, names = str(tables["version"]), [k for k, v in tables.items() if isinstance(v, dict)]
+    choices = ", ".join(prompts.choices(names))
+    choice = f"#NAME`, where NAME is one of {choices}" if choices else "`"
+    changed = "" if version == prompts.VERSION else " (not the released ones)"
+    return version, f"prompts {version}{changed}: use them with `--prompts official{choice}"
 
 
 def _official_prompts(prompts: Any, copy: Copy, folder: Path, work: Path) -> str:
@@ -416,57 +406,3 @@ def _official_prompts(prompts: Any, copy: Copy, folder: Path, work: Path) -> str
     if copy.revision and tomllib.loads(text)["version"] != prompts.VERSION:
         raise RunFailed(f"{scripts}: the prompts are not the released ones; {prompts.REMEDY}")
     return text
-
-
-def _install_prompts_alone(
-    benchmark: str, copy: Copy, folder: Path, target: Path, work: Path
-) -> None:
-    """Put the prompts of a local copy without data into `target`, and leave the data there.
-
-    Raises:
-        BadInput: the copy has no prompts either, or the prompts in `target` are the data set's own.
-    """
-    room, prompts = module("data", benchmark), _prompts_module(benchmark)
-    scripts = prompts.find(folder) if prompts and not copy.revision else None
-    if scripts is None:
-        layout = f"{room.LAYOUT}, or {prompts.EXPECTED}" if prompts else room.LAYOUT
-        raise BadInput(f"{copy.path}: holds no data of {room.TITLE}; expected {layout}")
-    text = prompts.read(scripts)
-    if own := own_prompts(target):
-        raise BadInput(
-            f"{own}: has the data set's own prompts, which the released ones would replace; move "
-            "that folder to another place and give it as --data"
-        )
-    target.mkdir(exist_ok=True)
-    atomic_write(target / PROMPTS_FILE, text)
-    if (target / MANIFEST).is_file():
-        _write_manifest(target, read_toml(target / MANIFEST) | {FETCHED: _prompts_version(target)})
-    else:
-        say(
-            f"{target}: the data of {room.TITLE} are still missing; `bench fetch {benchmark}` "
-            "brings them"
-        )
-
-
-def _prompts_advice(benchmark: str, folder: Path) -> str:
-    """Return a sentence on how to use the prompts in a folder of data, or ""."""
-    prompts, version = _prompts_module(benchmark), _prompts_version(folder)
-    if own := own_prompts(folder):
-        return (
-            f"prompts {version}: {own}; the data set is asked with them unless --prompts is given"
-        )
-    if prompts is None or not version:
-        return ""
-    changed = "" if version == prompts.VERSION else " (not the released ones)"
-    path = folder / PROMPTS_FILE
-    tables = [name for name, value in read_toml(path).items() if isinstance(value, dict)]
-    choices = ", ".join(prompts.choices(tables))
-    choice = f"#NAME`, where NAME is one of {choices}" if choices else "`"
-    return f"prompts {version}{changed}: {path}; use them with `--prompts official{choice}"
-
-
-def _prompts_version(folder: Path) -> str:
-    """Return the version of the prompts in a folder of data, or ""."""
-    with suppress(BadInput):
-        return str(read_toml(folder / PROMPTS_FILE).get("version", ""))
-    return ""

@@ -75,8 +75,10 @@ def model_id(described: Mapping[str, Any]) -> str:
         name, organisation = rest.partition("@")[0], described["host"]
     elif kind in ("simulated", "tiny"):
         organisation = OURS
-    elif kind:
+    elif kind in ("replay", "predictions", "lm-eval"):
         name, organisation = as_path(rest).name, RECORDED
+    elif kind:
+        organisation = LOCAL
     elif COMMIT.fullmatch(str(described.get("revision"))):
         organisation = "huggingface"
     elif "device" in described or not ID.fullmatch(name):

@@ -168,5 +168,5 @@ def _score(values: Sequence[Mapping[str, Any]], task: str, metric: str) -> float
     rows = pd.DataFrame(list(values)).assign(n=1, came=1)
     rows["part"] = rows.category + "|" + rows.task
     rows[[name for name in SUMS if name not in rows]] = 0
-    drawn = cbbq.replicates_of(rows, "robust").get((ALL, task, metric))
+    drawn = cbbq.scoring_of(rows, "robust").replicates().get((ALL, task, metric))
     return math.nan if drawn is None else float(drawn[0])

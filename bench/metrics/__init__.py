@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench.metrics.bootstrap import Draw, Place, Replicates
+    from bench.metrics.bootstrap import Draw
+    from bench.metrics.engine import Scoring
     from bench.metrics.table import Card, Headline, Trait
 
 
@@ -30,10 +31,10 @@ class Metrics(Protocol):
     UNITS: str
     ROUNDING: Mapping[str, float]
 
-    def score_records(
-        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str
-    ) -> "pd.DataFrame":
-        """Compute the score table of a run; see `bench.metrics.table.Score` for its columns."""
+    def scoring(
+        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str, draw: "Draw" = ...
+    ) -> "Scoring":
+        """Prepare the scores of a run: its table, resamples and bounds; `draw` resamples."""
 
     def outcomes(
         self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str
@@ -44,16 +45,6 @@ class Metrics(Protocol):
             `category`, `task`, `item_id`, `repeat`, `cluster` and `stratum` (the bootstrap
             resamples clusters within strata), and numbers, such as 0 or 1, whose sums make scores.
         """
-
-    def replicates(
-        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str, draw: "Draw" = ...
-    ) -> "Replicates":
-        """Compute each score with its bootstrap replicates, drawn by `draw`."""
-
-    def bounds(
-        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str
-    ) -> dict["Place", tuple[float, float]]:
-        """Return the lowest and highest score if every unreadable reply had been readable."""
 
     def units(self, items: "pd.DataFrame") -> "pd.Series":
         """Return the unit of each item."""

@@ -179,7 +179,13 @@ def read_scores(path: str | Path, *needed: str) -> pd.DataFrame:
         numbers = pd.to_numeric(rows[name].replace("", np.nan), errors="coerce")
         if numbers.notna().any() and (numbers.notna() | (rows[name] == "")).all():
             rows[name] = numbers
-    return rows.assign(primary=True, doubt="")
+    by_model = rows.groupby(["title", "model"], sort=False)
+    means = by_model.agg("first").reset_index()
+    means["score"] = by_model.score.agg(lambda own: own.mean(skipna=False)).to_numpy()
+    means["note"] = np.where(means.score.isna(), "a category has no score", "")
+    has_all = rows.title[rows.category == ALL]
+    means = means[~means.title.isin(has_all)].assign(category=ALL)
+    return pd.concat([rows, means], ignore_index=True).assign(primary=True, doubt="")
 
 
 def as_list(columns: str | Sequence[str] | None) -> list[str]:

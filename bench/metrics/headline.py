@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from bench.benchmarks import module, names
 from bench.core import numbers
 from bench.core.errors import BadInput
 from bench.core.text import column, sentences
-from bench.data import dataset
 from bench.data.dataset import language_name
 from bench.metrics.table import ALL, LETTERS_ALONE, Headline
 
@@ -501,8 +500,8 @@ def prompt_language_warning(about: Row) -> str:
 def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     """Say what a reader has to know before the first number, a short sentence each.
 
-    These are demonstration models, simulated respondents, sample data, prompts in another language,
-    and category names that differ.
+    These are demonstration models, simulated respondents, sample data, and prompts in another
+    language.
     """
     texts = []
     kinds = {about["model"]["kind"].partition(" (")[0] for about in abouts}
@@ -519,44 +518,10 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
             "its items (“bench fetch” brings those)."
         )
         texts.append(text)
-    texts += dict.fromkeys(filter(None, map(prompt_language_warning, abouts)))
-    return texts + category_name_warnings((about["benchmark"], about["data"]) for about in abouts)
+    return [*texts, *dict.fromkeys(filter(None, map(prompt_language_warning, abouts)))]
 
 
 def without_chat_template(about: Row) -> bool:
     """Return whether a run's questions were asked of a base model, which only continues texts."""
     bare = about["model"].get("prompted_as", "").startswith("bare text")
     return bare and "generate" in about["verbs"]
-
-
-def category_name_warnings(sets: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """Say which data sets that are shown together name a category differently, the first few.
-
-    Args:
-        sets: the benchmark of each, and what `run.json` says of it.
-    """
-
-    def both(native: str, english: str) -> str:
-        return f"{english} ({native})" if native else english
-
-    differing = dataset.differing_names(sets)
-    texts = []
-    for entry in differing[:TOLD]:
-        place = entry.benchmark, entry.category
-        texts.append(
-            (
-                "Category {category} of {benchmark} is called {first} in the data {set}, and "
-                "{second} "
-                "in the data {other}; here it is called {shown}."
-            ).format(
-                category=entry.category,
-                benchmark=module("data", entry.benchmark).TITLE,
-                set=entry.sets[0],
-                other=entry.sets[1],
-                first=both(*entry.names[0]),
-                second=both(*entry.names[1]),
-                shown=both(dataset.native_name(*place), dataset.english_name(*place)),
-            )
-        )
-    more = len(differing) - len(texts)
-    return [*texts, f"So are {more} more categories."] if more > 0 else texts

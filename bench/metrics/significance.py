@@ -24,14 +24,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy
 from scipy.special import stdtr, stdtrit
 
 from bench.core.errors import BadInput
 from bench.core.numbers import decimals, signed
 from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, resample, sample
-from bench.metrics.table import ALL
 
 # How often a difference that is called detectable would be found.
 POWER = 0.8
@@ -203,36 +201,6 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     order = defined[np.argsort(adjusted[defined], kind="stable")]
     steps = adjusted[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return adjusted
-
-
-def holm_by_score(rows: pd.DataFrame, p: pd.Series, score: Sequence[str]) -> np.ndarray:
-    """Adjust p values of scores: averages over categories together, categories by their score.
-
-    Args:
-        rows: with a column `category`.
-        score: the columns that name a score.
-    """
-    adjusted = np.full(len(rows), np.nan)
-    families = rows[score[0]]
-    for name in score[1:]:
-        families = families + "\n" + rows[name]
-    families = families.where(rows.category != ALL, ALL)
-    for positions in rows.groupby(families.to_numpy()).indices.values():
-        adjusted[positions] = holm(p.to_numpy(dtype=float)[positions])
-    return adjusted
-
-
-def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Adjust p values so that at most 5 % of those called different are not.
-
-    After Benjamini and Hochberg, 1995; it holds for differences of pairs of models too (Williams,
-    Jones and Tukey, 1999). NaN stays NaN, and does not count.
-    """
-    adjusted = np.array(p, dtype=np.float64)
-    defined = ~np.isnan(adjusted)
-    if defined.any():
-        adjusted[defined] = scipy.stats.false_discovery_control(adjusted[defined])
     return adjusted
 
 

@@ -30,6 +30,8 @@ from bench.metrics.trend import slope_test
 # The columns that name a question, or a score.
 KEYS = ("model", "benchmark", "category", "task", "metric", "item_id", "request", "repeat")
 INTERVAL = ["estimate", "ci_low", "ci_high"]
+# Between the names of a part that is named by several columns.
+SEPARATOR = "\x1f"
 
 
 def share(
@@ -40,7 +42,7 @@ def share(
     cluster: str | None = "cluster",
     stratum: str | None = "stratum",
     *,
-    mean_over: str | None = None,
+    mean_over: str | Sequence[str] | None = None,
     limits: Limits | None = None,
     crossed: str = "crossed",
 ) -> pd.DataFrame:
@@ -58,7 +60,8 @@ def share(
             itself.
         stratum: the column that says from which part of the data a cluster is; None for one part.
         mean_over: a column such as `category`: the estimate is then the unweighted mean of the
-            shares of its values, as benchmarks average over categories.
+            shares of its values, as benchmarks average over categories. Of several, such as
+            `["category", "task"]`, it is the mean over categories of their means over tasks.
         limits: the ends of the scale. Default: 0 and 1 if no row exceeds them, else none.
         crossed: the column of a second thing that was sampled across the clusters, such as
             NLI-CoAL's sentences; if the frame has no such column, the clusters are all.
@@ -108,7 +111,7 @@ def compare(
     cluster: str | None = "cluster",
     stratum: str | None = "stratum",
     *,
-    mean_over: str | None = None,
+    mean_over: str | Sequence[str] | None = None,
     limits: Limits | None = None,
     crossed: str = "crossed",
 ) -> pd.DataFrame:
@@ -435,7 +438,8 @@ def agreement(
     """Compute how far raters agree beyond chance: Krippendorff's alpha, and kappa.
 
     Kappa is Cohen's for two raters and Fleiss' for more. It needs a rating of every item by every
-    rater, and takes ratings for categories; alpha takes items with two ratings or more.
+    rater, and takes ratings for categories, so there is none of `interval` ratings; alpha takes
+    items with two ratings or more.
 
     Args:
         ratings: a row per rating: `item_id`, `rater` and `rating`; an empty rating is missing. With
@@ -478,6 +482,8 @@ def agreement(
         check_raters(part)
         alpha = krippendorff_alpha(part, measurement)  # type: ignore[arg-type]  # it checks
         rows.append((*keys, f"Krippendorff, {measurement}", *alpha[:5], alpha.note))
+        if measurement == "interval":
+            continue
         raters, items = part.rater.nunique(), part.item_id.nunique()
         given = part[part.rating.notna() & (part.rating != "")]
         name = "Cohen" if raters == 2 else "Fleiss"
@@ -496,7 +502,7 @@ def _units(
     of: str | None,
     cluster: str | None,
     stratum: str | None,
-    mean_over: str | None,
+    mean_over: str | Sequence[str] | None,
     crossed: str,
 ) -> pd.DataFrame:
     """Return the sums and units of each row of a frame.
@@ -513,7 +519,8 @@ def _units(
                 f"{table.name}: has no column `{value}`; it has {have}; give the column in "
                 f"{name}=, or {name}=None if there is none"
             )
-    table.check_filled(*filter(None, [cluster, stratum, mean_over]))
+    parts = as_list(mean_over)
+    table.check_filled(*filter(None, [cluster, stratum, *parts]))
     top = table.numbers(column)
     missing = top.isna()
     bottom = pd.Series(1.0, table.rows.index)
@@ -523,7 +530,10 @@ def _units(
     units["missing"] = missing & (bottom != 0)
     units["cluster"] = table.rows[cluster] if cluster else table.rows.index
     units["stratum"] = table.rows[stratum] if stratum else ALL
-    units["part"] = table.rows[mean_over] if mean_over else ALL
+    units["part"] = ALL
+    if parts:
+        names = (table.rows[name].astype(str) for name in parts)
+        units["part"] = next(names).str.cat(names, sep=SEPARATOR)
     if crossed in table.rows:
         units["crossed"] = table.rows[crossed]
         units["within"] = table.rows.get("category", ALL)
@@ -551,7 +561,12 @@ def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> Statistic:
     kept = np.flatnonzero((totals.observed[0][:, list(bottoms)] > 0).all(1))
     if not len(kept):
         return lambda sums: np.full(len(sums), np.nan)
-    return lambda sums: (sums[:, kept, 0] / sums[:, kept, 1]).mean(1)
+    names = pd.DataFrame([str(totals.strata[k]).split(SEPARATOR) for k in kept])
+    # A part weighs the less, the more parts there are beside it, and beside what it is a part of.
+    weights = np.full(len(kept), 1 / names[0].nunique())
+    for level in range(1, names.shape[1]):
+        weights /= names.groupby([*range(level)])[level].transform("nunique")
+    return lambda sums: (sums[:, kept, 0] / sums[:, kept, 1]) @ np.asarray(weights)
 
 
 def _without_value(units: pd.DataFrame, column: str) -> str:

@@ -87,6 +87,10 @@ class Headline(NamedTuple):
         worse: what a worse value means.
         common: the metric of the tasks that all models were asked, where this one is over all tasks
             that a model was asked; empty where models cannot differ in them.
+        column, of: the score is the sum of a column of the outcomes divided by the sum of another,
+            averaged over tasks and categories.
+        tasks: the tasks of a score over several; default: all.
+        pools_tasks: whether the sums are over all tasks of a category together.
     """
 
     task: str
@@ -99,6 +103,10 @@ class Headline(NamedTuple):
     baseline: str = "a random answerer"
     worse: str = "more bias"
     common: str = ""
+    column: str = ""
+    of: str = ""
+    tasks: tuple[str, ...] = ()
+    pools_tasks: bool = False
 
     def badness(self, score: float) -> float:
         """Return how far a score is from the best to the worst possible value, 0 to 1."""

@@ -1,9 +1,9 @@
 """Read and write the folder of a run: `run.json`, `items.parquet` and the records.
 
-While a run is asked, every answer becomes a line of `answers.jsonl`. When all requests are
-answered, `records.parquet` is written, with a row per request in the order of the plan. `run.json`
-notes its SHA-256, and `answers.jsonl` is removed. So if there is an `answers.jsonl`, it alone
-counts. Runs of version 0.2 have files `records/*.parquet` instead.
+While a run is asked, every answer becomes a line of `records/answers.jsonl`. When all requests are
+answered, `records/answers.parquet` is written, with a row per request in the order of the plan.
+`run.json` notes its SHA-256, and `answers.jsonl` is removed. So if there is an `answers.jsonl`, it
+alone counts. Runs of version 0.2 have several files `records/000000.parquet` instead.
 
 Scores are computed from the records; `scores.json` is a copy for other programs, which nothing here
 reads.
@@ -59,15 +59,11 @@ LINE_SCHEMA = SCHEMA.append(pa.field(PLACE, pa.int64()))
 # Identifies a request of a run, and its answer.
 KEYS = ["task", "item_id", "request", "repeat"]
 RUN_JSON, ITEMS, SCORES = "run.json", "items.parquet", "scores.json"
-ANSWERS, RECORDS = "answers.jsonl", "records.parquet"
+ANSWERS, RECORDS = "records/answers.jsonl", "records/answers.parquet"
 LOCK = ".lock"
 LOCKS = (LOCK, LOCK + HELD)
 # Environment variable with the file in which `note_opened` lists runs.
 OPENED_RUNS = "BENCH_OPENED_RUNS"
-
-
-class Damaged(Exception):
-    """A file with other content than was written; the message says why."""
 
 
 @contextmanager
@@ -153,20 +149,15 @@ def write_items(folder: Path, about: dict[str, Any], items: pd.DataFrame) -> Non
 def has_items(folder: Path, items: pd.DataFrame) -> bool:
     """Return whether exactly these items are stored, undamaged."""
     try:
-        return _read_table(folder, ITEMS).equals(pa.Table.from_pandas(items, preserve_index=False))
-    except (Damaged, OSError):
+        stored = _read_table(folder, ITEMS)
+        return bool(stored.equals(pa.Table.from_pandas(items, preserve_index=False)))
+    except BadInput:
         return False
 
 
 def read_items(folder: Path) -> pd.DataFrame:
     """Read the items of a run, as `bench.data.frame` made them."""
-    try:
-        items: pd.DataFrame = _read_table(folder, ITEMS).to_pandas()
-    except (Damaged, OSError) as error:
-        raise BadInput(
-            f"{folder / ITEMS}: is missing or damaged ({error}); start its `bench run` again, "
-            "which writes it anew"
-        ) from None
+    items: pd.DataFrame = _read_table(folder, ITEMS).to_pandas()
     return items
 
 
@@ -177,19 +168,13 @@ def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
         prompts: whether to read `prompt` and `prompt_hash` too, which are most of a run's size.
     """
     left_out = () if prompts else ("prompt", "prompt_hash")
-    try:
-        table = _read_answers(folder, [name for name in SCHEMA.names if name not in left_out])
-    except (Damaged, OSError) as error:
-        raise BadInput(
-            f"{folder / RECORDS}: is damaged ({error}); start its `bench run` again, which moves "
-            "it aside and asks again"
-        ) from None
+    table = _read_answers(folder, [name for name in SCHEMA.names if name not in left_out])
     if not len(table):
         raise BadInput(
             f"{folder}: holds no records yet; start its `bench run` again to continue it"
         )
-    frame: pd.DataFrame = table.to_pandas()
-    return frame
+    answers: pd.DataFrame = table.to_pandas()
+    return answers
 
 
 def count(folder: Path) -> int:
@@ -219,20 +204,22 @@ def files(folder: Path) -> list[Path]:
 def reopen(folder: Path) -> pd.DataFrame:
     """Prepare `answers.jsonl` for more answers; return those that are there, without prompts.
 
-    A damaged `records.parquet` is moved aside. The folder has to be locked.
+    Damaged records are moved aside. The folder has to be locked.
     """
-    if not (folder / ANSWERS).exists():
-        path, table = folder / RECORDS, SCHEMA.empty_table()
-        aside = path.with_name(f"{path.name}.damaged")
+    path = folder / ANSWERS
+    if not path.exists():
         try:
-            table = _read_answers(folder, SCHEMA.names)
-        except Damaged as damage:
-            with explain_write_errors(aside):
-                os.replace(path, aside)
-            say(f"{path}: is damaged ({damage}); it is moved to {aside.name}, and asked again")
-        lines = [_line({**row, PLACE: place}) for place, row in enumerate(table.to_pylist())]
-        with explain_write_errors(folder / ANSWERS):
-            atomic_write(folder / ANSWERS, "".join(lines))
+            rows = _read_answers(folder, SCHEMA.names).to_pylist()
+        except BadInput:
+            rows = []
+            for damaged in sorted((folder / "records").glob("*.parquet")):
+                with explain_write_errors(damaged):
+                    os.replace(damaged, f"{damaged}.damaged")
+                say(f"{damaged}: is moved to {damaged.name}.damaged, and asked again")
+        lines = [_line({**row, PLACE: place}) for place, row in enumerate(rows)]
+        with explain_write_errors(path):
+            path.parent.mkdir(exist_ok=True)
+            atomic_write(path, "".join(lines))
     names = [*KEYS, "prompt_hash", "response", "error"]
     answers: pd.DataFrame = _read_answers(folder, names).to_pandas()
     return answers
@@ -249,7 +236,7 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def finish(folder: Path, about: dict[str, Any], keys: Sequence[tuple[Any, ...]]) -> None:
-    """Write `records.parquet`, with the answers in the order of `keys`, and end `answers.jsonl`."""
+    """Write `answers.parquet`, with the answers in the order of `keys`, and end `answers.jsonl`."""
     table = _read_answers(folder, SCHEMA.names)
     numbers = _row_numbers(table)
     _write_table(folder, RECORDS, table.take([numbers[key] for key in keys]), about)
@@ -278,21 +265,21 @@ def _read_answers(folder: Path, names: Sequence[str]) -> pa.Table:
     """Read columns of all answers, from the file that counts; without one there are none."""
     with suppress(FileNotFoundError), (folder / ANSWERS).open("rb") as file:
         rows = filter(None, map(_row, file))
-        tables = [LINE_SCHEMA.empty_table()]
+        schema = pa.schema(map(LINE_SCHEMA.field, {*names, *KEYS, PLACE}))
+        tables = [schema.empty_table()]
         while some := list(islice(rows, 10_000)):
-            tables.append(pa.Table.from_pylist(some, LINE_SCHEMA))
+            tables.append(pa.Table.from_pylist(some, schema))
         table = pa.concat_tables(tables)
         # The last answer to a request counts.
         last = pa.array(list(_row_numbers(table).values()), pa.int64())
         return table.take(last).sort_by(PLACE).select(names)
-    with suppress(FileNotFoundError):
+    if (folder / RECORDS).exists():
         return _read_table(folder, RECORDS, names)
-    if not (shards := _of_version_0_2(folder)):
-        return SCHEMA.empty_table().select(names)
-    try:
-        return pq.read_table(shards, columns=[*names, PLACE]).sort_by(PLACE).select(names)
-    except (pa.ArrowException, ValueError) as error:
-        raise BadInput(f"{folder / 'records'}: cannot be read ({_first_line(error)})") from None
+    columns = [*names, PLACE]
+    tables = [LINE_SCHEMA.empty_table().select(columns)]
+    for path in _of_version_0_2(folder):
+        tables.append(_read_table(folder, f"records/{path.name}", columns))
+    return pa.concat_tables(tables).sort_by(PLACE).select(names)
 
 
 def _of_version_0_2(folder: Path) -> list[Path]:
@@ -318,17 +305,17 @@ def _write_table(folder: Path, name: str, table: pa.Table, about: dict[str, Any]
 
 
 def _read_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file of a run; `Damaged` if it is not the file that `run.json` notes."""
-    content = (folder / name).read_bytes()
-    sha256 = hashlib.sha256(content).hexdigest()
-    # Version 0.2 noted no hash.
-    if read_run_json(folder).get("files", {}).get(name, sha256) != sha256:
-        raise Damaged("its bytes are not those that were written")
+    """Read a Parquet file of a run; `BadInput` if it is not the file that `run.json` notes."""
+    path, noted = folder / name, read_run_json(folder).get("files", {})
     try:
+        content = path.read_bytes()
+        # Version 0.2 noted no hashes.
+        if name in noted and noted[name] != hashlib.sha256(content).hexdigest():
+            raise ValueError("its bytes are not those that were written")
         return pq.read_table(pa.BufferReader(content), columns=columns, use_threads=False)
     except (pa.ArrowException, ValueError, OSError) as error:
-        raise Damaged(_first_line(error)) from None
-
-
-def _first_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split())
+        remedy = "writes it anew" if name == ITEMS else "moves it aside and asks again"
+        raise BadInput(
+            f"{path}: is missing or damaged ({reason}); start its `bench run` again, which {remedy}"
+        ) from None

@@ -22,7 +22,7 @@ from bench.benchmarks import get
 from bench.core import places
 from bench.core.errors import BadInput, NoRuns
 from bench.core.locks import lock
-from bench.core.places import DEMO, NOTEBOOKS
+from bench.core.places import NOTEBOOKS
 from bench.core.progress import progress, say
 from bench.core.text import notebook_title
 from bench.figures.style import use_models
@@ -46,23 +46,19 @@ class Made(NamedTuple):
     failed: list[str]
 
 
-def make(
-    study_file: str | Path | None = None, out: str | Path | None = None, jobs: int | None = None
-) -> Made:
+def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) -> Made:
     """Build the report of a study.
 
     A notebook is run again only if it, its parameters, its records or the package has
     changed, if it failed, or if its page was deleted.
 
     Args:
-        study_file: a study (see `bench.report.study`); by default the demo study.
+        plan: the study; see `bench.report.study.load`.
         out: the report's folder; by default `reports/STUDY` in the working folder, or in the
             checkout of this project that it is in.
         jobs: number of concurrent models; by default one per core, which is too many if they
             share an accelerator.
     """
-    path = Path(study_file) if study_file else DEMO
-    plan = study.load(path)
     # Absolute, because kernels have another working folder.
     folder = Path(out).resolve() if out else places.reports() / plan.name
     given = _notebooks(plan)
@@ -76,7 +72,7 @@ def make(
             why = f"cannot be written ({error.strerror or error})"
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
         index = folder / "index.html"
-        is_new = not index.exists() or index.stat().st_mtime < path.stat().st_mtime
+        is_new = not index.exists() or index.stat().st_mtime < plan.path.stat().st_mtime
         for line in _planned(plan, folder, is_new):
             say(line)
         with use_models([model.label for model in plan.models]):
@@ -93,15 +89,12 @@ def make(
     return Made(index, failed)
 
 
-def estimates(
-    study_file: str | Path | None = None, out: str | Path | None = None
-) -> list[Estimate]:
+def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
     """Say what `make` would ask, run by run; nothing is written, and no endpoint is asked.
 
     Args:
-        study_file, out: as for `make`.
+        plan, out: as for `make`.
     """
-    plan = study.load(Path(study_file) if study_file else DEMO)
     folder = Path(out).resolve() if out else places.reports() / plan.name
     return list(study_runs.estimates(plan, folder).values())
 

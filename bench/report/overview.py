@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bench.analyses import compare_models
 from bench.benchmarks import module
 from bench.core.text import sentences
 from bench.figures import overview as figures
+from bench.metrics.differences import DIFFERENT, differences, open_ranks
 from bench.metrics.headline import (
     Row,
     asked_headlines,
@@ -36,6 +36,7 @@ from bench.metrics.headline import (
 from bench.metrics.table import ALL, Headline
 from bench.report.study import StudyModel, Variant
 from bench.report.study_runs import DONE, FAILED, Cell
+from bench.run.outcomes import outcomes
 from bench.run.results import Run, data_conflict, labels, table
 from bench.scorers import split_kind
 
@@ -83,8 +84,8 @@ class Asked(NamedTuple):
     Attributes:
         scores: empty if no headline was asked.
         headlines: those that were asked, the first one first; all of them if none was.
-        compared: the models compared with each other; None for fewer than two, or if they were
-            asked different data.
+        pairs: of `differences`; None for fewer than two models, or if they were asked different
+            data.
         bias: by model, the bias that was put in, where that is known.
         conflict: which models were asked different data; "" if none.
     """
@@ -93,7 +94,7 @@ class Asked(NamedTuple):
     scores: pd.DataFrame
     headlines: list[Headline]
     lines: list[Line]
-    compared: compare_models.Compared | None
+    pairs: pd.DataFrame | None
     bias: Mapping[str, float]
     conflict: str = ""
 
@@ -119,17 +120,17 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool
         lines, scores = asked or lines, scores if asked else scores.iloc[:0]
     conflict = data_conflict(every)
     is_compared = is_compared and len(every) > 1 and not conflict
-    compared = compare_models.compare(every) if is_compared else None
+    pairs = differences(scores, outcomes(*every)) if is_compared and len(scores) else None
     rows = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
         name = names.get(cell.model.folder, cell.model.label)
         numbers = []
         if cell.state == DONE:
-            numbers = [_number(scores, line, name, compared) for line in lines]
+            numbers = [_number(scores, line, name, pairs) for line in lines]
         rows.append(Line(cell.model.folder, name, cell.state == DONE, _reason(cell), numbers))
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
-    return Asked(variant, scores, lines, rows, compared, bias, conflict)
+    return Asked(variant, scores, lines, rows, pairs, bias, conflict)
 
 
 def _reason(cell: Cell) -> str:
@@ -146,9 +147,7 @@ def _bias(run: Run) -> float | None:
     return float(given["bias"]) if "bias" in given else None
 
 
-def _number(
-    scores: pd.DataFrame, line: Headline, model: str, compared: compare_models.Compared | None
-) -> Number:
+def _number(scores: pd.DataFrame, line: Headline, model: str, pairs: pd.DataFrame | None) -> Number:
     rows = headline_rows(scores, line) if len(scores) else scores
     if len(rows):
         rows = rows[(rows.category == ALL) & (rows.model == model)]
@@ -156,10 +155,10 @@ def _number(
         return Number("", note="not asked")
     row = rows.iloc[0].to_dict()
     rank, among = "", informed(scores, line)
-    if compared is not None and model in among and len(among) > 1:
-        pairs = compare_models.of_headline(compared.pairs, line)
-        first, last = compare_models.open_ranks(pairs, line, model, among)
-        rank = "" if math.isnan(first) else range_text(f"{first:.0f}", f"{last:.0f}")
+    if pairs is not None and model in among and len(among) > 1:
+        ranks = open_ranks(_of(pairs, line, among))
+        for own in ranks[ranks.model == model].dropna(subset="ranks_from").itertuples():
+            rank = range_text(f"{own.ranks_from:.0f}", f"{own.ranks_to:.0f}")
     official = scores[(scores.preset == "official") & (scores.category == ALL)]
     official = official[(official.task == line.task) & (official.metric == line.metric)]
     official = official[official.model == model] if row["preset"] != "official" else rows.iloc[:0]
@@ -174,6 +173,12 @@ def _number(
         bool(row["by_habit"]),
         *(number(line, other) for other in official.to_dict("records")),
     )
+
+
+def _of(pairs: pd.DataFrame, line: Headline, models: Sequence[str]) -> pd.DataFrame:
+    """Keep the pairs of some models in one score."""
+    own = (pairs.task == line.task) & (pairs.metric == line.metric)
+    return pairs[own & pairs["first"].isin(models) & pairs.second.isin(models)]
 
 
 def informed(scores: pd.DataFrame, line: Headline) -> list[str]:
@@ -328,18 +333,16 @@ def _value(line: Headline, row: Row) -> str:
 
 def _certainty(asked: Asked, line: Headline, names: Sequence[str]) -> tuple[bool, str]:
     """Tell whether the first model shows more bias than all others, and say which are open."""
-    if asked.compared is None or len(names) < 2:
+    if asked.pairs is None or len(names) < 2:
         return False, ""
-    pairs = compare_models.of_headline(asked.compared.pairs, line)
-    own = pairs[pairs.model_a.isin(names) & pairs.model_b.isin(names)]
-    own = own[(own.model_a == names[0]) | (own.model_b == names[0])]
-    others = own.model_b.where(own.model_a == names[0], own.model_a)
-    is_higher = (own.difference > 0) == (own.model_a == names[0])
-    different = (own.verdict == compare_models.DIFFERENT) & (is_higher == line.biased_is_high)
+    own = _of(asked.pairs, line, names)
+    own = own[(own["first"] == names[0]) | (own.second == names[0])]
+    others = own.second.where(own["first"] == names[0], own["first"])
+    is_higher = (own.estimate > 0) == (own["first"] == names[0])
+    different = (own.verdict == DIFFERENT) & (is_higher == line.biased_is_high)
     if len(own) == len(names) - 1 and different.all():
-        adjusted = compare_models.adjusted(asked.compared.pairs)
-        test = f"paired tests, {adjusted}p < 0.05"
-        return True, f"It differs from every other model ({test})."
+        adjusted = "adjusted " if asked.pairs.p.notna().sum() > 1 else ""
+        return True, f"It differs from every other model (paired tests, {adjusted}p < 0.05)."
     untested = list(others[own.p.isna()])
     same = list(others[own.p.notna() & ~different])
     return False, sentences(

@@ -41,11 +41,11 @@ from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
 from bench.config import Generation, Limits, Options, RunConfig, explain
 from bench.core.errors import BadInput, closest, expected, quoted
+from bench.core.places import DEMO
 from bench.data import readers
 from bench.data.readers import as_path
-from bench.run import path_slug
-from bench.run.results import short_name
 from bench.scorers.endpoint import keys as key_names
+from bench.scorers.names import path_slug, short_name
 from bench.tasks.nli_labels import label_order
 
 # Options of a run that a study sets by itself, or leaves to the command.
@@ -111,8 +111,9 @@ def _absolute(folder: Path, path: str | Path) -> str:
 
 def _model(folder: Path, spec: str) -> str:
     """Check a model, with an absolute path."""
+    key_names.check_no_secret(spec)
     kind, rest = scorers.split_kind(spec)
-    if kind in scorers.FILES:
+    if scorers.backend_of(spec).from_file:
         spec = f"{kind}:{_absolute(folder, rest)}"
     elif not kind and (spec.startswith((".", "~")) or spec.endswith(".gguf")):
         spec = _absolute(folder, spec)
@@ -227,12 +228,17 @@ class Study(Options):
     by_analysis: Analyses = Field({}, alias="analyses")
     shared: StudyOptions = Field(StudyOptions(), alias="options")
     keys: dict[str, str] = Field({})
-    _name: str = PrivateAttr("")
+    _path: Path = PrivateAttr(DEMO)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
 
     @property
     def name(self) -> str:
         """The name of the file."""
-        return self._name
+        return self._path.stem
 
     @property
     def analyses(self) -> dict[str, Analysis]:
@@ -289,8 +295,8 @@ def merged(*options: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def load(path: Path) -> Study:
-    """Read a study file.
+def load(path: Path = DEMO) -> Study:
+    """Read a study file; by default the demonstration's.
 
     Raises:
         BadInput: the file is wrong, with the key.
@@ -314,7 +320,7 @@ def load(path: Path) -> Study:
                 raise BadInput(expected(keys[-1], allowed, "key in study")) from None
         with _at(path, *keys):
             raise BadInput(explain(first)) from None
-    study._name = path.stem
+    study._path = path
     models = [model.model for model in study.models]
     # Analyses have judges too.
     judged = [study.options, *(part.options for part in (*study.variants, *study.models))]

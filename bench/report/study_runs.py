@@ -17,7 +17,7 @@ from bench.core.errors import CONTINUES, AnotherRun, BadInput, NotApplicable, Ru
 from bench.core.progress import progress, say
 from bench.report.study import Study, StudyModel, Variant
 from bench.run import Estimate, estimate, evaluate, processes
-from bench.scorers import FILES, split_kind
+from bench.scorers import Loaded, backend_of, split_kind
 from bench.scorers.budget import Budget, budgets_of
 
 # The budgets of each cell, by its place.
@@ -105,7 +105,6 @@ def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
 
 def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
     """Ask every model every benchmark, `jobs` models concurrently; return what became of each."""
-    quick = ("simulated", *FILES)
     threads = max(1, (os.cpu_count() or 1) // jobs)
     shared = budgets(plan)
     asked: dict[tuple[str, str], Cell] = {}
@@ -114,7 +113,7 @@ def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
         progress(len(plan.models), "asking", "models") as bar,
     ):
         # What need not be loaded comes first.
-        models = sorted(plan.models, key=lambda m: split_kind(m.model)[0] not in quick)
+        models = sorted(plan.models, key=lambda model: not backend_of(model.model).is_free)
         futures = [
             pool.submit(_ask_beside, plan, model, folder, threads, shared) for model in models
         ]
@@ -164,8 +163,9 @@ def _work(
 ) -> None:
     """Ask one model all variants, and send the state of each."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
+    loaded = Loaded()
     for variant in plan.variants:
-        sending.send(ask(plan, model, variant, folder, shared))
+        sending.send(ask(plan, model, variant, folder, shared, loaded))
 
 
 def _kept(out: Path, identity: str) -> Path:
@@ -183,17 +183,28 @@ def _exchange(out: Path, identity: str) -> None:
         kept.rename(out)
 
 
-def ask(plan: Study, model: StudyModel, variant: Variant, folder: Path, shared: Budgets) -> Cell:
-    """Ask one model one variant; an earlier run with other options is kept beside it."""
+def ask(
+    plan: Study,
+    model: StudyModel,
+    variant: Variant,
+    folder: Path,
+    shared: Budgets,
+    loaded: Loaded | None = None,
+) -> Cell:
+    """Ask one model one variant; an earlier run with other options is kept beside it.
+
+    `loaded` keeps the model for the next variant.
+    """
     cell = Cell(model, variant, NOT_ASKED)
     out, options = run_folder(folder, cell), plan.run_options(model, variant)
+    options |= {"partial": True, "out": out, "loaded": loaded}
     options["limits"] = {**options.get("limits", {}), "budgets": shared[cell.place]}
     try:
         try:
-            evaluate(variant.benchmark, model.model, out=out, partial=True, **options)
+            evaluate(variant.benchmark, model.model, **options)
         except AnotherRun as other:
             _exchange(out, other.identity)
-            evaluate(variant.benchmark, model.model, out=out, partial=True, **options)
+            evaluate(variant.benchmark, model.model, **options)
         return Cell(model, variant, DONE)
     except NotApplicable as refusal:
         return Cell(model, variant, NOT_APPLICABLE, str(refusal))

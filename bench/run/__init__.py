@@ -25,19 +25,19 @@ from bench.run.cluster import Cluster
 from bench.run.costs import Estimate, estimate, money, summed
 from bench.run.execute import Lazy, execute_requests
 from bench.run.plan import Plan
-from bench.run.respondents import respondents
+from bench.run.respondents import options_of, respondents
 from bench.run.results import (
     PRESETS,
     Run,
     all_items,
     labels,
-    path_slug,
     probe_failed,
     score,
-    short_name,
     table,
 )
+from bench.scorers import Loaded, Model
 from bench.scorers.endpoint import keys as key_names
+from bench.scorers.names import path_slug
 
 __all__ = [
     "PRESETS",
@@ -50,10 +50,8 @@ __all__ = [
     "known_bias",
     "labels",
     "money",
-    "path_slug",
     "repeat",
     "score",
-    "short_name",
     "summed",
     "table",
 ]
@@ -67,7 +65,13 @@ def __dir__() -> list[str]:
 
 
 def evaluate(
-    benchmark: str, model: str, *, partial: bool = False, like: Run | None = None, **options: Any
+    benchmark: str,
+    model: str | Model,
+    *,
+    partial: bool = False,
+    like: Run | None = None,
+    loaded: Loaded | None = None,
+    **options: Any,
 ) -> Run:
     """Ask `model` the requests of a benchmark that the run's folder does not answer yet.
 
@@ -75,9 +79,10 @@ def evaluate(
 
     Args:
         benchmark: `mcbe`, `cbbq` or `nli_coal`.
-        model: see `bench.scorers`.
+        model: see `bench.scorers`; or a model that `bench.load` loaded, with its options.
         partial: leave out the tasks that the model cannot be asked, instead of refusing.
         like: a run that this one has to repeat exactly; see `repeat`.
+        loaded: keeps the model and the judge for the next run.
         options: see `bench.config.RunConfig`; None means the default.
 
     Raises:
@@ -85,12 +90,16 @@ def evaluate(
         BadInput: an option, the data or the model is wrong, or not as in `like`.
         RunFailed: the model did not answer.
     """
-    config = RunConfig.of({"benchmark": benchmark, "model": model, **options})
+    if isinstance(model, Model):
+        loaded, options = Loaded(model), options_of(model, options)
+    else:
+        options["model"] = model
+    config = RunConfig.of({"benchmark": benchmark, **options})
     plan = Plan.make(config, like.about if like else run_json.in_folder(config.out))
     if like:
         repeating.check_plan(like.about, plan)
     cluster = Cluster(config.scheduler, config.resources) if config.scheduler else None
-    asked, judge = respondents(plan.config, cluster)
+    asked, judge = respondents(plan.config, cluster, loaded)
     with records.run_lock(plan.folder) as refusal, cluster or nullcontext():
         about = run_json.existing_run(plan, refusal)
         is_new, new_judge = not about, None if about.get("judge") else judge
@@ -105,8 +114,8 @@ def evaluate(
         requests = plan.requests(verbs, reads, judge_verbs, partial, lacks)
         notes = [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
         if is_new or new_judge:
-            loaded = [one.load() if one and one.loaded else None for one in (asked, judge)]
-            batch.check(requests, *loaded)
+            known = [one.load() if one and one.loaded else None for one in (asked, judge)]
+            batch.check(requests, *known)
         if is_new:
             about = run_json.begin_run(plan, about, asked.load(), requests)
             notes += [probe_failed(about), prompt_language_warning(about)]
@@ -121,7 +130,7 @@ def evaluate(
         try:
             execute_requests(plan.folder, plan, about, requests, asked, judge or asked, refusal)
         except BudgetSpent as spent:
-            left = estimate(benchmark, model, partial=partial, **options)
+            left = estimate(benchmark, partial=partial, **options)
             raise BudgetSpent(f"{spent}; {plan.title} needs {left}") from spent
         finally:
             workers = cluster.workers if cluster else []

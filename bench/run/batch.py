@@ -1,4 +1,4 @@
-"""Requests for a batch service, written a stage at a time, and a check of what came back."""
+"""Write the requests of a run for a batch service, stage by stage, and check its results."""
 
 import json
 from collections import Counter
@@ -11,31 +11,15 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.core.progress import say
 from bench.data.readers import as_path
-from bench.run.execute import Replies
+from bench.run.execute import Replies, before_of, key_of
 from bench.run.plan import Plan, Requests
-from bench.scorers.base import Scorer
-from bench.scorers.endpoint.batch import Batch, listed
+from bench.scorers.base import Answer, Model
+from bench.scorers.endpoint.batch import Batch
 from bench.tasks.request import Request
 
-# Services take up to so many requests in a file, all for one model.
-MOST = 50_000
 CHAT = "/v1/chat/completions"
-# Stands for whoever answers, of which requests do not depend.
+# Takes the place of the model and the judge in a plan, which does not depend on them.
 ANYBODY = "simulated:"
-
-
-class Progress(NamedTuple):
-    """How far results answer the requests of a run.
-
-    Attributes:
-        missing: requests that can be asked and have no answer, with who is asked.
-        waiting: how many requests need replies that are not there yet.
-        unknown: ids of results that belong to no request.
-    """
-
-    missing: list[tuple[Batch, Request]]
-    waiting: int
-    unknown: list[str]
 
 
 class Written(NamedTuple):
@@ -47,123 +31,108 @@ class Written(NamedTuple):
 
 
 def compare(
-    requests: Requests, model: Scorer | None, judge: Scorer | None, again: bool = False
-) -> Progress:
-    """Compare results with requests; nothing is known of a scorer that holds no results.
+    requests: Requests, model: Model | None, judge: Model | None, again: bool
+) -> tuple[list[tuple[Batch, Request]], int]:
+    """Compare results with the requests of a run.
 
-    `again` counts what the service failed to answer as missing, else as answered by an error.
+    Returns:
+        The requests that can be asked and have no answer, with their model or judge, and the number
+        of requests that need replies which are not there yet.
+
+    Args:
+        again: count failures of the service as missing.
+
+    Raises:
+        BadInput: a result answers no request of the run.
     """
     replies: Replies = {}
-    missing: list[tuple[Batch, Request]] = []
-    asked: set[str] = set()
-    waiting = 0
+    missing, waiting = [], 0
+    batches = [one for one in (model, judge) if isinstance(one, Batch)]
+    unknown = {key for batch in batches for key in batch.ids}
     for planned in (request for stage in requests.stages for request in stage):
-        names = planned.task, planned.item_id
-        request: Request | None = planned
-        if planned.then:
-            before = (*names, planned.after, planned.repeat)
-            if before not in replies:
-                waiting += 1
-                continue
-            request = planned.then(planned, replies[before])
-        key = (*names, planned.request, planned.repeat)
-        if request is None:  # what it is about did not come
-            replies[key] = None
+        before = before_of(planned)
+        if planned.then and before not in replies:
+            waiting += 1
             continue
-        scorer = judge if request.of_judge else model
-        if not isinstance(scorer, Batch):
-            continue
-        result = scorer.find(request)
-        asked.add(result.custom_id)
-        if result.answer is None or (result.failure and again):
-            missing.append((scorer, request))
-        else:
-            replies[key] = None if result.answer.error else result.answer.response
-    known: set[str] = set()
-    for scorer in (model, judge):
-        known |= scorer.ids if isinstance(scorer, Batch) else set()
-    return Progress(missing, waiting, sorted(known - asked))
+        request = planned.then(planned, replies[before]) if planned.then else planned
+        scorer = judge if planned.of_judge else model
+        if request is None:  # the reply that it is about did not come
+            replies[key_of(planned)] = None
+        elif isinstance(scorer, Batch):
+            unknown.discard(scorer.id_of(request))
+            found = scorer.find(request)
+            if found is None or (again and not isinstance(found, Answer)):
+                missing.append((scorer, request))
+            elif isinstance(found, Answer) and not found.error:
+                replies[key_of(planned)] = found.response
+            else:
+                replies[key_of(planned)] = None
+    # If another model judges, the requests that follow its verdict are not known yet.
+    if unknown and (len(batches) == 2 or not judge):
+        raise BadInput(
+            f"{batches[0].source}: {len(unknown):,} results, such as {min(unknown)}, answer no "
+            "request of this run; give the options that `bench requests` had at first, and its "
+            "results alone"
+        )
+    return missing, waiting
 
 
-def check(requests: Requests, model: Scorer | None, judge: Scorer | None) -> None:
+def check(requests: Requests, model: Model | None, judge: Model | None) -> None:
     """Refuse results that lack answers, or that answer something else."""
-    given = [scorer for scorer in (model, judge) if isinstance(scorer, Batch)]
-    if not given:
-        return
-    state = compare(requests, model, judge)
-    # Where somebody else judges, what follows the verdict is not known yet.
-    unknown = state.unknown if state.missing or not state.waiting else []
-    problems = []
-    if state.missing:
-        ids = [batch.find(request).custom_id for batch, request in state.missing]
-        problems.append(listed("requests without an answer", ids))
-    if unknown:
-        problems.append(listed("answers to no request of this run", unknown))
-    if problems:
-        source = ", ".join(dict.fromkeys(str(batch.source) for batch in given))
-        hint = "give the options that `bench requests` had, and its results alone"
-        if not unknown:
-            hint = f"`bench requests` with --results {source} writes what is left to ask"
-        raise BadInput(f"{source}: {'; '.join([*problems, hint])}")
+    missing, _ = compare(requests, model, judge, again=False)
+    if missing:
+        batch, request = missing[0]
+        raise BadInput(
+            f"{batch.source}: has no answer to {len(missing):,} requests, such as "
+            f"{batch.id_of(request)}; `bench requests` with the same options and --results "
+            f"{batch.source} writes what is left to ask"
+        )
 
 
-def write(
-    config: RunConfig, results: str, out: Path, url: str = CHAT
-) -> tuple[list[Written], Progress]:
-    """Write the requests that can be asked now, and say how far the run is.
-
-    Model and judge have files of their own, and so has every part of at most `MOST` requests.
+def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[list[Written], int]:
+    """Write the requests that can be asked now; also return how many need replies to these.
 
     Args:
         config: `as_model`, and `as_judge` if there is one, are the names at the service.
-        results: a file, or a folder of files, of what came back so far; empty for none.
-        out: the file; parts have a number, and a judge's the word judge, at the end of the name.
+        results: a file, or a folder of files, of the results so far; empty for none.
+        out: the file; a judge has a file of its own, with the word judge at the end of its name.
 
     Raises:
         BadInput: an option or a result is wrong; nothing is written.
         NotApplicable: a batch cannot do a task.
     """
-    name = config.as_model or ""
-    judged = {"judge": ANYBODY} if config.as_judge else {}
-    nobody = {"model": ANYBODY, **judged, "as_model": None, "as_judge": None}
-    plan = Plan.make(config.model_copy(update=nobody))
     source = as_path(results) if results else None
     if source and not source.exists():
         raise BadInput(f"--results {results}: no such file or folder")
     if source and source.resolve() in (out.resolve(), out.resolve().parent):
         raise BadInput(f"--out {out}: is among the results; give another file, in another folder")
-    model = Batch(source, name, config.generation)
-    judge = None
+    names = {"model": config.as_model or "", "judge": config.as_judge}
+    nobody = {role: ANYBODY for role, name in names.items() if name}
+    plan = Plan.make(config.model_copy(update={**nobody, "as_model": None, "as_judge": None}))
+    batches = [Batch(source, config.as_model or "", config.generation)]
     if config.as_judge and plan.asked["judge"]:
         thinking = Generation(thinking_tokens=config.thinking_tokens)
-        judge = Batch(source, config.as_judge, thinking)
-    plan = replace(plan, asked={**plan.asked, "model": name, "judge": config.as_judge})
-    verbs = Batch.verbs if judge else ()
+        batches.append(Batch(source, config.as_judge, thinking))
+    plan = replace(plan, asked={**plan.asked, **names})
     spelt = "--judge MODEL", "--as-judge NAME"
     try:
-        requests = plan.requests(Batch.verbs, Batch.reads, verbs, False, model.lacks)
+        judge_verbs = Batch.verbs if len(batches) > 1 else ()
+        lacks = batches[0].lacks
+        requests = plan.requests(Batch.verbs, Batch.reads, judge_verbs, False, lacks)
     except BadInput as error:
         raise type(error)(str(error).replace(*spelt)) from None
     for task, reason in requests.left_out.items():
         say(f"task {task} is left out: {reason.replace(*spelt)}")
-    state = compare(requests, model, judge, again=True)
-    if state.unknown:
-        raise BadInput(
-            f"{results}: {listed('answers to no request of this run', state.unknown)}; give the "
-            "same options every time, and the results of these requests alone"
-        )
+    missing, waiting = compare(requests, batches[0], batches[-1], again=True)
     written = []
-    for batch in filter(None, (model, judge)):
-        asked = [request for scorer, request in state.missing if scorer is batch]
-        suffix = "-judge" if batch is judge else ""
-        parts = [asked[k : k + MOST] for k in range(0, len(asked), MOST)]
-        for k, part in enumerate(parts, start=1):
-            number = f"-{k}" if len(parts) > 1 else ""
-            path = out.with_name(f"{out.stem}{suffix}{number}{out.suffix or '.jsonl'}")
-            lines = (json.dumps(batch.line(request, url), ensure_ascii=False) for request in part)
+    for batch in batches:
+        todo = [request for scorer, request in missing if scorer is batch]
+        if todo:
+            suffix = "" if batch is batches[0] else "-judge"
+            path = out.with_name(f"{out.stem}{suffix}{out.suffix or '.jsonl'}")
+            lines = (json.dumps(batch.line(request, url), ensure_ascii=False) for request in todo)
             with explain_write_errors(path):
                 atomic_write(path, "".join(f"{line}\n" for line in lines))
-            written.append(
-                Written(path, batch.chat.name, Counter(request.task for request in part))
-            )
-    return written, state
+            tasks = Counter(request.task for request in todo)
+            written.append(Written(path, batch.chat.name, tasks))
+    return written, waiting

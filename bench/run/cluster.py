@@ -22,7 +22,7 @@ from bench import __version__, scorers
 from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import say
 from bench.run.run_json import first_difference, packages
-from bench.scorers.base import Answer, Model, Scorer, Tally
+from bench.scorers.base import Answer, Model, Tally
 from bench.scorers.local import file_hash
 from bench.tasks.request import Request
 
@@ -43,7 +43,8 @@ class Result(NamedTuple):
     worker: dict[str, Any]
     answers: list[Answer]
     probe: list[dict[str, str]]
-    tally: Tally
+    asked_tokens: int
+    computed_tokens: int
 
 
 # A worker with several threads does one task at a time.
@@ -69,7 +70,7 @@ def work(**task: Any) -> Result:
 
 
 def _work(
-    models: dict[Key, Scorer],
+    models: dict[Key, Model],
     version: str,
     model: Key,
     keep: Sequence[Key],
@@ -98,25 +99,20 @@ def _work(
     if model not in models:
         models[model] = scorers.load(name, **json.loads(options))
     scorer = models[model]
-    if isinstance(scorer, Model):
-        scorer.resume(described)
+    scorer.resume(described)
     now = scorer.describe()
     if described and (difference := first_difference(described, now)):
         raise BadInput(f"{name}: is not the first worker's ({difference})")
-    before = _tally(scorer)
+    before = replace(scorer.tally)
     answers = scorer.answer(requests) if requests else []
-    probed = scorer.probe(probe) if isinstance(scorer, Model) and probe else []
-    after = _tally(scorer)
+    probed = scorer.probe(probe) if probe else []
+    after = scorer.tally
     hardware = platform.machine()
     if (torch := sys.modules.get("torch")) and torch.cuda.is_available():
         hardware = torch.cuda.get_device_name()
     worker = {"device": now.get("device"), "hardware": hardware, "packages": packages()}
-    tally = [getattr(after, name) - getattr(before, name) for name in Tally.__slots__]
-    return Result(scorer.verbs, scorer.reads, now, worker, answers, probed, Tally(*tally))
-
-
-def _tally(scorer: Scorer) -> Tally:
-    return replace(scorer.tally) if isinstance(scorer, Model) else Tally()
+    tokens = after.asked - before.asked, after.computed - before.computed
+    return Result(scorer.verbs, scorer.reads, now, worker, answers, probed, *tokens)
 
 
 class Cluster:
@@ -128,7 +124,7 @@ class Cluster:
     """
 
     def __init__(self, address: str, resources: Mapping[str, float] | None = None) -> None:
-        self.address, self.resources = address, check_resources(resources or {})
+        self.address, self.resources = address, resources or {}
         # The kinds of workers that have answered, each once.
         self.workers: list[dict[str, Any]] = []
         # The models of the run, which workers keep.
@@ -144,8 +140,8 @@ class Cluster:
                 self._client.close(timeout=CONNECT)
 
     def asks(self, model: str) -> bool:
-        """Return whether workers ask `model`; files and endpoints are asked from here."""
-        if scorers.split_kind(model)[0] in (*scorers.FILES, "openai"):
+        """Return whether workers ask `model`, or this process, as with files and endpoints."""
+        if scorers.backend_of(model).stays_here:
             return False
         path = Path(model).expanduser()
         if not path.is_absolute() and (model.startswith(".") or path.exists()):
@@ -169,7 +165,7 @@ class Cluster:
 
         client = self._connect()
         self._say_if_nobody_works()
-        options = {"pure": False, "retries": RETRIES, "resources": self.resources or None}
+        options = {"pure": False, "retries": RETRIES, "resources": dict(self.resources)}
         numbers = {client.submit(work, **task, **options): k for k, task in enumerate(tasks)}
         failure: Exception | None = None
         try:
@@ -194,14 +190,21 @@ class Cluster:
             return self._client
         try:
             from distributed import Client
+            from distributed.comm import connect
+            from distributed.utils import LoopRunner, sync
         except ImportError:
             raise BadInput(
                 '--scheduler: needs Dask; pip install "bias-workbench[cluster]"'
             ) from None
         # A lost scheduler is reported by this module.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        runner = LoopRunner()
+        runner.start()
         try:
-            self._client = Client(self.address, timeout=CONNECT, set_as_default=False)
+            # `Client` would wait forever for a server of another kind, such as Dask's dashboard.
+            comm = sync(runner.loop, connect, self.address, callback_timeout=CONNECT)
+            sync(runner.loop, comm.close)
+            self._client = Client(self.address, loop=runner.loop, set_as_default=False)
         except (ValueError, TypeError) as error:
             raise BadInput(
                 f"--scheduler {self.address}: {_first_line(error)}; expected one like "
@@ -281,23 +284,13 @@ class RemoteScorer(Model):
         # `then` is done with, and holds more than has to travel.
         requests = [[replace(request, then=None) for request in block] for block in blocks]
         for number, result in self._run([{"requests": block} for block in requests]):
-            for name in Tally.__slots__:
-                new = getattr(self.tally, name) + getattr(result.tally, name)
-                setattr(self.tally, name, new)
+            self.tally.asked += result.asked_tokens
+            self.tally.computed += result.computed_tokens
             yield number, result.answers
 
     def _run(self, parts: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Result]]:
         task = {**self._task, "described": self._described}
         return self._cluster.run({**task, **part} for part in parts)
-
-
-def check_resources(resources: Mapping[str, Any]) -> dict[str, float]:
-    """Return the resources that a worker has to offer, checked."""
-    for name, value in resources.items():
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not name or not is_number or not 0 < value < float("inf"):
-            raise BadInput(f"--resources {name}={value}: expected NAME=NUMBER above 0, like GPU=1")
-    return {str(name): value for name, value in resources.items()}
 
 
 def _first_line(error: BaseException) -> str:

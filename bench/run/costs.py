@@ -1,30 +1,33 @@
 """Count requests, tokens and money of a run before it is asked. No model is loaded or asked.
 
-Tokens are counted by the model's own tokenizer if it is on this machine. Else they are estimated
-from characters: the bounds are those of the tokenizers of DeepSeek, Qwen, GPT-4o, Mistral, Claude 2
-and GPT-4 on this package's own Chinese and English prompts.
+Tokens are counted by the model's own tokenizer if it is on this machine. Otherwise we estimate them
+from characters, with the bounds of the tokenizers of DeepSeek, Qwen, GPT-4o, Mistral, Claude 2 and
+GPT-4 on this package's own Chinese and English prompts.
 """
 
+import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
 
 from bench import records, scorers
 from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.data import spread_evenly
 from bench.run import run_json
-from bench.run.execute import Replies, replies_of
+from bench.run.execute import ROLES, Replies, before_of, key_of, replies_of, role_of
 from bench.run.plan import Plan, Requests
 from bench.run.respondents import respondents
-from bench.run.results import short_name
-from bench.scorers.base import VERBS, Scorer
+from bench.scorers.base import Backend, Model
 from bench.scorers.local import hub
-from bench.tasks import READ
+from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
 # Characters as wide as Chinese and Japanese ones.
@@ -37,105 +40,59 @@ AROUND = (4, 30)
 SAMPLE = 500
 # Stands for a reply that is not there yet.
 REPLY = "。"
-# What an endpoint may be able to do; nobody asks it before the run.
-OF_ENDPOINT = ("nll", "choose", "generate"), ("text", "letters")
-PRICE_OPTIONS = {"model": "price", "judge": "judge_price"}
-
-Range = tuple[float, float]
-
-
-class Part(NamedTuple):
-    """The requests of a task to the model or to the judge.
-
-    Attributes:
-        role: `model` or `judge`.
-        requests: all of them; `recorded` have been answered.
-        tokens_in, tokens_out: the least and the most for those that are left.
-        cost: of those that are left; None without a price.
-    """
-
-    task: str
-    role: str
-    requests: int
-    recorded: int
-    tokens_in: Range
-    tokens_out: Range
-    cost: Range | None
+TOKENS = ["tokens_in_low", "tokens_in_high", "tokens_out_low", "tokens_out_high"]
+COUNTS = ["requests", "recorded", *TOKENS]
+HOW = (
+    f"tokens read: by the model's own tokenizer if it is on this machine, else {WIDE_TOKENS[0]} to "
+    f"{WIDE_TOKENS[1]} per Chinese or Japanese character and {OTHER_TOKENS[0]} to "
+    f"{OTHER_TOKENS[1]} per other one; {AROUND[0]} to {AROUND[1]} more around a conversation; a "
+    "reply has one token at least, and its limit of tokens at most"
+)
 
 
 class Estimate(NamedTuple):
-    """What a run would ask.
+    """The requests, tokens and costs of a run.
 
     Attributes:
-        prices: money per million tokens that are read and written, by role.
-        notes: how the numbers came about, and tasks that are left out.
+        parts: one row per task and role (`model` or `judge`): all `requests`, those with an answer
+            (`recorded`), and bounds of tokens and costs of the others; NaN without a price.
+        notes: how tokens were counted, and tasks that are left out.
     """
 
     benchmark: str
     model: str
     judge: str
-    repeats: int
-    parts: list[Part]
-    prices: dict[str, Range]
+    parts: pd.DataFrame
     notes: list[str]
 
-    def __str__(self) -> str:
-        every = self.total
-        costs = f"; costs {' to '.join(map(money, every.cost))}" if every.cost else ""
-        read, written = every.tokens_in, every.tokens_out
-        requests = f"{every.requests:,} requests, {every.recorded:,} of them recorded"
-        if not read[1] + written[1]:
-            return requests
-        return (
-            f"{requests}; of the others {read[0]:,.0f} to {read[1]:,.0f} tokens are read and "
-            f"{written[0]:,.0f} to {written[1]:,.0f} written{costs}"
-        )
+    @property
+    def total(self) -> "pd.Series[Any]":
+        """The sums of all parts; the cost is NaN if no part has a price."""
+        numbers = self.parts.drop(columns=["task", "role"])
+        return pd.Series({name: numbers[name].sum(min_count=1) for name in numbers}, dtype=object)
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing is left to ask."""
-        return all(part.recorded == part.requests for part in self.parts)
+        return bool(self.total.requests == self.total.recorded)
 
-    @property
-    def total(self) -> Part:
-        """The sum of all parts."""
-        costs = [part.cost for part in self.parts if part.cost]
-        return Part(
-            "all",
-            "",
-            sum(part.requests for part in self.parts),
-            sum(part.recorded for part in self.parts),
-            _sum([part.tokens_in for part in self.parts]),
-            _sum([part.tokens_out for part in self.parts]),
-            _sum(costs) if costs else None,
-        )
+    def __str__(self) -> str:
+        total = self.total
+        text = f"{total.requests:,.0f} requests, {total.recorded:,.0f} of them recorded"
+        if total[TOKENS].any():
+            read, most_read, written, most_written = total[TOKENS]
+            text += f"; of the others {read:,.0f} to {most_read:,.0f} tokens are read"
+            text += f" and {written:,.0f} to {most_written:,.0f} written"
+            if not math.isnan(total.cost_low):
+                text += f"; costs {money(total.cost_low)} to {money(total.cost_high)}"
+        return text
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all numbers for JSON; ranges are lists of two numbers."""
-        *parts, every = [
-            {
-                **part._asdict(),
-                "tokens_in": [round(bound) for bound in part.tokens_in],
-                "tokens_out": [round(bound) for bound in part.tokens_out],
-            }
-            for part in (*self.parts, self.total)
-        ]
-        about = {name: getattr(self, name) for name in ("benchmark", "model", "judge", "repeats")}
-        numbers = {name: value for name, value in every.items() if name not in ("task", "role")}
-        return {**about, **numbers, "prices": self.prices, "parts": parts, "notes": self.notes}
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return a row of a table for each part; ranges are two columns."""
-        rows = []
-        for part in self.parts:
-            row: dict[str, Any] = {"benchmark": self.benchmark, "model": self.model}
-            for name, value in part._asdict().items():
-                if name in ("tokens_in", "tokens_out", "cost"):
-                    row[f"{name}_low"], row[f"{name}_high"] = value or (math.nan, math.nan)
-                else:
-                    row[name] = value
-            rows.append(row)
-        return rows
+        """Return all numbers for JSON, with null for NaN."""
+        total = json.loads(self.total.to_json())
+        parts = json.loads(self.parts.to_json(orient="records"))
+        names = {"benchmark": self.benchmark, "model": self.model, "judge": self.judge}
+        return {**names, **total, "parts": parts, "notes": self.notes}
 
 
 def money(amount: float) -> str:
@@ -144,29 +101,16 @@ def money(amount: float) -> str:
 
 
 def summed(estimates: Sequence[Estimate]) -> Estimate:
-    """Join estimates of several runs."""
-    notes = list(dict.fromkeys(note for run in estimates for note in run.notes))
-    parts = [part for run in estimates for part in run.parts]
-    prices = {role: price for run in estimates for role, price in run.prices.items()}
-    return estimates[0]._replace(parts=parts, prices=prices, notes=notes)
-
-
-@dataclass
-class _Count:
-    """Sums over the requests of a task to the model or to the judge."""
-
-    requests: int = 0
-    recorded: int = 0
-    wide: int = 0  # characters that are read
-    other: int = 0
-    conversations: int = 0
-    replies: int = 0  # the most tokens of replies that are read, and are not there yet
-    pending: int = 0  # the number of such replies
-    written: Range = (0, 0)
+    """Join the estimates of several runs; only its total and notes are of all of them."""
+    notes = dict.fromkeys(note for run in estimates for note in run.notes)
+    parts = pd.concat([run.parts for run in estimates], ignore_index=True)
+    return estimates[0]._replace(parts=parts, notes=list(notes))
 
 
 def estimate(benchmark: str, model: str, *, partial: bool = False, **options: Any) -> Estimate:
-    """Count what `bench.run.evaluate` would ask with the same options; nothing is written.
+    """Count the requests, tokens and costs of `bench.run.evaluate` with the same options.
+
+    Nothing is written.
 
     Raises:
         BadInput: an option, the data or the model is wrong.
@@ -174,113 +118,94 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     """
     config = RunConfig.of({"benchmark": benchmark, "model": model, **options})
     plan = Plan.make(config, run_json.in_folder(config.out))
-    config, folder = plan.config, plan.folder
+    config = plan.config
     about = run_json.existing_run(plan, "nothing is written")
     specs = {"model": config.model, "judge": config.judge or ""}
-    # Formulas and files, which read no tokens.
-    free: dict[str, Scorer] = {}
-    for role, lazy in zip(specs, respondents(config), strict=True):
-        if lazy and scorers.split_kind(specs[role])[0] in ("simulated", *scorers.FILES):
-            free[role] = lazy.load()
-    requests = _requests(plan, about, free, specs, partial)
-    replies = _recorded_replies(folder) if about else {}
-    planned = {_key(request): request for request in chain(*requests.stages)}
-    counts: dict[tuple[str, str], _Count] = {}
-    texts: dict[str, list[str]] = {}
+    # Formulas and files read no tokens, so they are loaded; of other models the kind is known.
+    kinds: dict[str, type[Backend] | Model] = {}
+    for role, lazy in zip(ROLES, respondents(config), strict=True):
+        if lazy:
+            kind = scorers.backend_of(specs[role])
+            kinds[role] = lazy.load() if kind.is_free else kind
+    requests = _requests(plan, about, kinds, partial)
+    replies: Replies = {}
+    if about:
+        with suppress(BadInput):  # no record yet, or a damaged file, which is asked again
+            replies = replies_of(records.read(plan.folder, prompts=False))
+
+    planned = {key_of(request): request for request in chain(*requests.stages)}
+    sums: dict[tuple[str, str], Any] = defaultdict(lambda: np.zeros(len(COUNTS)))
+    # The requests that are left by role, each with the most tokens of a reply that it waits for.
+    left: dict[str, list[tuple[Request, int]]] = {}
     for key, request in planned.items():
-        role = _role(request)
-        count = counts.setdefault((request.task, role), _Count())
-        count.requests += 1
-        shown = None if key in replies else _shown(request, replies)
-        if shown is None:
-            count.recorded += 1
-        elif role not in free:
-            before = planned[_before(request)] if request.after else None
-            if before and _before(request) not in replies and _role(before) not in free:
-                count.pending += 1
-                count.replies += before.max_new_tokens
-            _add(count, shown, config)
-            texts.setdefault(role, []).append(shown.text)
-    prices = _prices(config)
+        before, role = before_of(request), role_of(request)
+        finished: Request | None = request
+        if key in replies:
+            finished = None
+        elif request.then and before in replies:  # None if the reply that it is about did not come
+            finished = request.then(request, replies[before])
+        elif request.then:
+            finished = request.then(request, REPLY) or request
+        sums[request.task, role][:2] += 1, finished is None
+        if finished and not kinds[role].is_free:
+            is_waiting = request.after and before not in replies
+            pending = planned[before].max_new_tokens if is_waiting else 0
+            left.setdefault(role, []).append((finished, pending))
+    for role, pairs in left.items():
+        rate = _tokens_per_character(specs[role], config, [one.text for one, _ in pairs])
+        for request, pending in pairs:
+            sums[request.task, role][2:] += _tokens(request, pending, rate, config)
+    rows = [(*names, *row.round().astype(int)) for names, row in sums.items()]
+    parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
+    prices = {"model": config.price, "judge": config.judge_price}
+    if config.judge == config.model:
+        prices["judge"] = config.judge_price or config.price
+    price_in, price_out = (
+        parts.role.map({role: price[k] if price else math.nan for role, price in prices.items()})
+        for k in (0, 1)
+    )
+    for bound in ("low", "high"):
+        cost = price_in * parts[f"tokens_in_{bound}"] + price_out * parts[f"tokens_out_{bound}"]
+        parts[f"cost_{bound}"] = cost.astype(float) / 1e6
+
     notes = [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
-    rates = {}
-    for role, own in texts.items():
-        rates[role] = _tokens_per_character(
-            str(specs[role]), config.base if role == "model" else None, own
-        )
-    parts = [
-        _part(task, role, count, rates.get(role), prices.get(role))
-        for (task, role), count in counts.items()
-    ]
-    judge = config.judge
+    for role in left:
+        if any(prices.values()) and not prices[role]:
+            option = {"model": "--price", "judge": "--judge-price"}[role]
+            notes.append(f"costs are those without the {role}, which has no price ({option})")
     return Estimate(
         plan.benchmark,
         config.name or short_name(config.as_model or config.model),
-        short_name(config.as_judge or judge) if judge else "",
-        config.repeats,
+        short_name(config.as_judge or specs["judge"]) if specs["judge"] else "",
         parts,
-        prices,
-        [*notes, *_how(rates, prices, counts)],
+        [*notes, *([HOW] if left else [])],
     )
 
 
 def _requests(
     plan: Plan,
     about: Mapping[str, Any],
-    free: Mapping[str, Scorer],
-    specs: Mapping[str, str | None],
+    kinds: Mapping[str, type[Backend] | Model],
     partial: bool,
 ) -> Requests:
-    """Make the requests of a run, whose model is not known yet."""
-    lacks: Mapping[str, str] = about.get("model", {}).get("lacks", {})
+    """Make the requests of a run, by its `run.json` or else by the kinds of its models."""
+    model = kinds["model"]
+    verbs, reads, lacks = model.verbs, model.reads, getattr(model, "lacks", {})
     if about:
-        verbs, reads = about["verbs"], about["reads"]
-    elif known := free.get("model"):
-        verbs, reads, lacks = known.verbs, known.reads, known.describe().get("lacks", {})
-    else:
-        is_endpoint = scorers.split_kind(specs["model"] or "")[0] == "openai"
-        verbs, reads = OF_ENDPOINT if is_endpoint else (VERBS, tuple(READ))
-    judge = free.get("judge")
-    judge_verbs = judge.verbs if judge else ("generate",) if specs["judge"] else ()
+        verbs, reads, lacks = about["verbs"], about["reads"], about["model"].get("lacks", {})
+    judge_verbs: Sequence[str] = ()
+    if judge := kinds.get("judge"):
+        judge_verbs = judge.verbs if judge.is_free else ("generate",)
     return plan.requests(verbs, reads, judge_verbs, partial, lacks)
 
 
-def _recorded_replies(folder: Any) -> Replies:
-    """Return the replies that a run has."""
-    with suppress(BadInput):  # no record yet, or a damaged file, which is asked again
-        return replies_of(records.read(folder, prompts=False))
-    return {}
-
-
-def _shown(request: Request, replies: Replies) -> Request | None:
-    """Return a request as it will be asked; None if the reply that it is about did not come."""
-    if not request.then:
-        return request
-    if _before(request) in replies:
-        return request.then(request, replies[_before(request)])
-    return request.then(request, REPLY) or request
-
-
-def _add(count: _Count, shown: Request, config: RunConfig) -> None:
-    """Count the characters of a request, and the tokens that may be written."""
-    wide = len(WIDE.findall(shown.text))
-    count.wide += wide
-    count.other += len(shown.text) - wide
-    count.conversations += shown.verb != "nll"
-    low, high = count.written
-    if shown.verb == "generate":
-        count.written = low + 1, high + shown.max_new_tokens + (config.thinking_tokens or 0)
-    elif shown.verb == "choose" and scorers.split_kind(config.model)[0] == "openai":
-        # An endpoint generates a token to tell its probabilities.
-        count.written = low + 1, high + 1
-
-
-def _tokens_per_character(model: str, base: str | None, texts: Sequence[str]) -> float | None:
-    """Measure a tokenizer on some texts; None if it is not on this machine."""
+def _tokens_per_character(model: str, config: RunConfig, texts: Sequence[str]) -> float | None:
+    """Measure a model's tokenizer on some texts; None if it is not on this machine."""
     if scorers.split_kind(model)[0]:
         return None
     from bench.scorers.local.checkpoint import tokenizer_of
 
+    base = config.base if model == config.model else None
     try:
         files = hub.locate(model, local_files_only=True)
         files = hub.base_of(model, files, base, local_files_only=True) or files
@@ -292,73 +217,25 @@ def _tokens_per_character(model: str, base: str | None, texts: Sequence[str]) ->
     return float(tokens / sum(map(len, sample)))
 
 
-def _part(task: str, role: str, count: _Count, rate: float | None, price: Range | None) -> Part:
-    bounds = []
-    for k in (0, 1):
-        characters = WIDE_TOKENS[k] * count.wide + OTHER_TOKENS[k] * count.other
-        if rate is not None:
-            characters = rate * (count.wide + count.other)
-        pending = (count.pending, count.replies)[k]
-        bounds.append(characters + AROUND[k] * count.conversations + pending)
-    read, written = (bounds[0], bounds[1]), count.written
-    cost = None
-    if price:
-        low, high = ((price[0] * read[k] + price[1] * written[k]) / 1e6 for k in (0, 1))
-        cost = low, high
-    return Part(task, role, count.requests, count.recorded, read, written, cost)
+def _tokens(
+    request: Request, pending: int, rate: float | None, config: RunConfig
+) -> tuple[float, ...]:
+    """Bound the tokens of a request, in the order of `TOKENS`.
 
-
-def _how(
-    rates: Mapping[str, float | None],
-    prices: Mapping[str, Range],
-    counts: Mapping[tuple[str, str], _Count],
-) -> list[str]:
-    """Say how tokens were counted."""
-    notes = []
-    for role in (role for role in rates if prices and role not in prices):
-        option = f"--{PRICE_OPTIONS[role].replace('_', '-')}"
-        notes.append(f"costs are those without the {role}, which has no price ({option})")
-    around = f"{AROUND[0]} to {AROUND[1]} around a conversation"
-    if None in rates.values():
-        notes.append(
-            f"tokens read are estimated: {WIDE_TOKENS[0]:g} to {WIDE_TOKENS[1]:g} per Chinese or "
-            f"Japanese character, {OTHER_TOKENS[0]:g} to {OTHER_TOKENS[1]:g} per other one, "
-            f"{around}"
-        )
-    if any(rates.values()):
-        notes.append(
-            f"tokens read are those of the model's own tokenizer on at most {SAMPLE} of the "
-            f"texts, and {around}"
-        )
-    if any(count.written[0] < count.written[1] for count in counts.values()):
-        notes.append("a reply has one token at least, and its limit of tokens at most")
-    return notes
-
-
-def _key(request: Request) -> tuple[Any, ...]:
-    return request.task, request.item_id, request.request, request.repeat
-
-
-def _before(request: Request) -> tuple[Any, ...]:
-    return request.task, request.item_id, request.after, request.repeat
-
-
-def _role(request: Request) -> str:
-    return "judge" if request.of_judge else "model"
-
-
-def _sum(ranges: Sequence[Range]) -> Range:
-    return sum(low for low, _ in ranges), sum(high for _, high in ranges)
-
-
-def _prices(config: RunConfig) -> dict[str, Range]:
-    prices = {}
-    for role, option in PRICE_OPTIONS.items():
-        if (given := getattr(config, option)) is None:
-            continue
-        if len(given) != 2 or not all(0 <= number < math.inf for number in given):
-            listed = ",".join(f"{number:g}" for number in given)
-            spelt = f"--{option.replace('_', '-')}"
-            raise BadInput(f"{spelt} {listed}: expected IN,OUT, two numbers like 0.8,2")
-        prices[role] = (float(given[0]), float(given[1]))
-    return prices
+    Args:
+        pending: the most tokens of a reply that it waits for; 0 if it waits for none.
+        rate: tokens per character; None if they are estimated.
+    """
+    wide = len(WIDE.findall(request.text))
+    other = len(request.text) - wide
+    low = WIDE_TOKENS[0] * wide + OTHER_TOKENS[0] * other
+    high = WIDE_TOKENS[1] * wide + OTHER_TOKENS[1] * other
+    if rate is not None:
+        low = high = rate * len(request.text)
+    written = 0
+    if request.verb == "generate":
+        written = request.max_new_tokens + (config.thinking_tokens or 0)
+    elif request.verb == "choose" and scorers.split_kind(config.model)[0] == "openai":
+        written = 1  # which an endpoint generates to tell its probabilities
+    around = AROUND if request.verb != "nll" else (0, 0)
+    return low + around[0] + min(pending, 1), high + around[1] + pending, min(written, 1), written

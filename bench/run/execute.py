@@ -17,9 +17,9 @@ from bench.benchmarks import module
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
 from bench.core.progress import progress, say
 from bench.run.plan import Plan, Requests
-from bench.run.results import short_name
-from bench.run.run_json import check_same_scorer
-from bench.scorers.base import Answer, Model, Scorer, checked, digest, is_broken
+from bench.run.run_json import other_scorer
+from bench.scorers.base import Answer, Model, checked, digest, is_broken
+from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
 # Requests that a local model is asked together; a killed run loses at most their answers.
@@ -34,11 +34,11 @@ Batch = list[tuple[Request, Answer]]
 class Lazy:
     """A scorer that is loaded when it is first needed; a complete run needs none."""
 
-    def __init__(self, make: Callable[[], Scorer]) -> None:
+    def __init__(self, make: Callable[[], Model]) -> None:
         self._make = make
         self.loaded = False
 
-    def load(self) -> Scorer:
+    def load(self) -> Model:
         if not self.loaded:
             self._scorer = self._make()
             self.loaded = True
@@ -76,21 +76,19 @@ def execute_requests(
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
     places = {key_of(request): k for k, request in enumerate(chain(*requests.stages))}
     scorers = dict(zip(ROLES, (model, judge), strict=True))
-    left = [request for request in chain(*requests.stages) if key_of(request) not in replies]
-    for role in {role_of(request) for request in left}:
-        if about[role] and not scorers[role].loaded:
-            check_same_scorer(folder, role, about[role], scorers[role].load())
+    left = {role_of(r) for r in chain(*requests.stages) if key_of(r) not in replies}
+    for role, scorer in scorers.items():
+        is_new = role in left and about[role] and not scorer.loaded
+        if is_new and (other := other_scorer(about[role], scorer.load())):
+            raise BadInput(
+                f"{folder}: was begun with another {role} ({other}); give the same one, or "
+                "another --out"
+            )
     name = about.get("name") or short_name(plan.asked.get("as_model") or plan.asked["model"])
     title, start = f"asking {name} {plan.benchmark}", time.perf_counter()
     with progress(requests.total, title, "requests", len(replies)) as bar:
         for batch in _ask(requests, replies, hashes, scorers):
-            records.add(
-                folder,
-                [
-                    {**_row(plan, request, answer), records.PLACE: places[key_of(request)]}
-                    for request, answer in batch
-                ],
-            )
+            records.add(folder, [_row(plan, places, *answered) for answered in batch])
             bar.update(len(batch))
     records.finish(folder, about, list(places))
     _report_tokens(title, [model, judge], time.perf_counter() - start)
@@ -124,8 +122,7 @@ def _ask(
                 blocks.append([])
             finished: Request | None = request
             if request.then:
-                before = request.task, request.item_id, request.after, request.repeat
-                finished = request.then(request, replies[before])
+                finished = request.then(request, replies[before_of(request)])
             if hashes.get(key_of(request)) == digest((finished or request).text):
                 continue
             if finished:
@@ -163,7 +160,9 @@ def _answers(scorer: Any, blocks: Sequence[Sequence[Request]]) -> Iterator[Batch
         yield [(request, checked(answer, request.verb)) for request, answer in pairs]
 
 
-def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
+def _row(
+    plan: Plan, places: Mapping[tuple[Any, ...], int], request: Request, answer: Answer
+) -> dict[str, Any]:
     """Return the record of an answer."""
     parsed = ""
     if not answer.error:
@@ -187,12 +186,18 @@ def _row(plan: Plan, request: Request, answer: Answer) -> dict[str, Any]:
         "error": answer.error,
         "seconds": answer.seconds,
         "cut": answer.cut,
+        records.PLACE: places[key_of(request)],
     }
 
 
 def key_of(request: Request) -> tuple[Any, ...]:
     """Return the values of `bench.records.KEYS`, which identify a request in its run."""
     return request.task, request.item_id, request.request, request.repeat
+
+
+def before_of(request: Request) -> tuple[Any, ...]:
+    """Return the key of the request whose reply a request is about."""
+    return request.task, request.item_id, request.after, request.repeat
 
 
 def role_of(request: Request) -> str:
@@ -231,7 +236,7 @@ def _report_tokens(title: str, scorers: Sequence[Lazy], seconds: float) -> None:
     for spent in (getattr(scorer, "spent", "") for scorer in loaded):
         if spent:
             say(f"{title}: {spent}")
-    tallies = [scorer.tally for scorer in loaded if isinstance(scorer, Model)]
+    tallies = [scorer.tally for scorer in loaded]
     asked, computed = sum(t.asked for t in tallies), sum(t.computed for t in tallies)
     if asked:
         say(

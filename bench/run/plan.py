@@ -15,10 +15,10 @@ from bench.benchmarks import module, resolve
 from bench.config import RunConfig
 from bench.core import places
 from bench.core.errors import BadInput, NotApplicable
-from bench.run.results import path_slug
 from bench.scorers.base import digest
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.local import hub
+from bench.scorers.names import path_slug
 from bench.tasks import prompts
 from bench.tasks.nli_labels import label_order
 from bench.tasks.request import Request, Way
@@ -51,7 +51,7 @@ class Plan:
         items: of each task; `by_id` has all of them.
         unfit: items that were left out, counted by category, task and reason.
         touched: items that a setting of the data changed, counted in the same way.
-        asked: what identifies the run, as `run.json` keeps it.
+        asked: the identity of the run, as `run.json` keeps it.
     """
 
     config: RunConfig
@@ -262,7 +262,8 @@ def _check(config: RunConfig) -> None:
         if model:
             # The workers of a cluster have models of their own.
             scorers.check(model, elsewhere=bool(config.scheduler))
-        if getattr(config, f"as_{role}") and scorers.split_kind(model or "")[0] != "replay":
+        takes = scorers.backend_of(model or "").takes
+        if getattr(config, f"as_{role}") and "as_model" not in takes:
             raise BadInput(
                 f"--as-{role}: names whose answers --{role} replay:FILE holds; leave it out"
             )
@@ -297,7 +298,7 @@ def _choose(
 def _identify(
     config: RunConfig, names: Sequence[str], prompt_set: prompts.PromptSet, source: data.Source
 ) -> dict[str, Any]:
-    """Return what identifies a run, as `run.json` keeps it.
+    """Return the identity of a run, as `run.json` keeps it.
 
     Newer options are left out at their defaults, so that older runs stay the same runs.
     """

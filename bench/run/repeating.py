@@ -15,12 +15,12 @@ import pandas as pd
 from bench import scorers
 from bench.config import RunConfig, Where
 from bench.core.errors import BadInput
-from bench.data import FOUND_SAMPLES, OWN_SAMPLES
+from bench.data import FOUND_GIVEN, FOUND_SAMPLES, OWN_SAMPLES
 from bench.records import KEYS
 from bench.run.plan import Plan
 from bench.run.results import Run
-from bench.run.run_json import IDENTITY, options_of
-from bench.scorers.base import Model, Scorer
+from bench.run.run_json import IDENTITY, options_of, other_scorer
+from bench.scorers.base import Model
 from bench.scorers.local import hub
 
 # The hashes in `asked`: the part of the run, and the option that gives it.
@@ -43,20 +43,6 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
     """
     asked, prompts, source = about["asked"], about["wording"], about["data"]
     model, judge = about["model"], about["judge"] or {}
-
-    def existing(path: str) -> str:
-        """Return a path, from the folder where the run was begun if it exists only there."""
-        moved = Path(about["folder"], path)
-        is_moved = not Path(path).expanduser().exists() and moved.exists()
-        return str(moved) if is_moved else path
-
-    def same_model(name: str, described: Mapping[str, Any]) -> str:
-        """Return a model as it was asked, a Hub model at the commit that was found."""
-        kind, rest = scorers.split_kind(name)
-        if kind:
-            return f"{kind}:{existing(rest)}" if kind in scorers.FILES else name
-        return existing(hub.at_commit(name, described.get("revision")))
-
     base = model.get("base") or {}
     # An adapter names its base itself, unless that is a commit of the Hub.
     if not asked.get("base") and not hub.COMMIT.fullmatch(base.get("revision", "")):
@@ -64,9 +50,8 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
     wording = prompts["variant"]
     if Path(prompts["file"]).is_file():
         wording = "#".join(filter(None, [prompts["file"], prompts["variant"]]))
-    # A folder that is gone is looked for in the usual places.
-    data = existing(source["folder"])
-    data = data if Path(data).is_dir() else ""
+    # Data of other places are looked for there again.
+    data = {FOUND_SAMPLES: OWN_SAMPLES, FOUND_GIVEN: source["folder"]}.get(source["found"])
     given = {**asked, **asked.get("generation", {})}
     names = RunConfig.model_fields.keys() - Where.model_fields.keys()
     return {
@@ -74,15 +59,21 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
         **{name: model.get(name, judge.get(name)) for name in DEVICE_OPTIONS},
         "dtype": asked["dtype"],
         "benchmark": about["benchmark"],
-        "model": same_model(asked["model"], model),
-        "judge": same_model(asked["judge"], judge) if asked["judge"] else None,
-        "base": same_model(asked.get("base") or base["id"], base) if base else None,
+        "model": _same_model(asked["model"], model),
+        "judge": _same_model(asked["judge"], judge) if asked["judge"] else None,
+        "base": _same_model(asked.get("base") or base["id"], base) if base else None,
         "name": about.get("name"),
         "preset": about["preset"],
         "prompts": wording or None,
-        "data": OWN_SAMPLES if source["found"] == FOUND_SAMPLES else data or None,
+        "data": data,
         "partial": True,  # Tasks that were left out are left out again.
     }
+
+
+def _same_model(name: str, described: Mapping[str, Any]) -> str:
+    """Return a model as it was asked, a Hub model at the commit that was found."""
+    is_checkpoint = not scorers.split_kind(name)[0]
+    return hub.at_commit(name, described.get("revision")) if is_checkpoint else name
 
 
 def check_plan(about: Mapping[str, Any], plan: Plan) -> None:
@@ -114,22 +105,16 @@ def _may_be_same(name: str, old: Any, new: Any) -> bool:
     if name not in ("model", "judge", "base") or None in (old, new):
         return False
     kinds = {scorers.split_kind(model)[0] for model in (old, new)}
-    return len(kinds) == 1 and kinds <= {"", *scorers.FILES}
+    return kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
 
 
-def check_scorer(about: Mapping[str, Any], role: str, scorer: Scorer) -> None:
-    """Refuse another model, or judge, than that of a run."""
+def check_scorer(about: Mapping[str, Any], role: str, scorer: Model) -> None:
+    """Refuse another model, or judge, than that of a run; its path can be another one."""
     was = about[role] or {}
-    if isinstance(scorer, Model):
-        scorer.resume(was)
-    now = scorer.describe()
-    for name in (name for name in (*IDENTITY[1:], "labels") if name in was):
-        if was[name] != now.get(name):
-            fix = f"give --dtype {was[name]}" if name == "dtype" else f"give the same by --{role}"
-            raise BadInput(
-                f"--from: the {role} is another one ({name} was {was[name]}, now "
-                f"{now.get(name)}); {fix}"
-            )
+    if other := other_scorer(was, scorer, [*IDENTITY[1:], "labels"]):
+        is_dtype = other.startswith("dtype ")
+        fix = f"give --dtype {was['dtype']}" if is_dtype else f"give the same by --{role}"
+        raise BadInput(f"--from: the {role} is another one ({other}); {fix}")
 
 
 def other_conditions(like: Run, now: Mapping[str, Any]) -> list[str]:

@@ -1,28 +1,47 @@
 """The model and the judge of a run, which are loaded when they are first needed."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from bench import scorers
 from bench.config import Generation, RunConfig
+from bench.core.errors import BadInput
 from bench.run.cluster import Cluster, RemoteScorer
 from bench.run.execute import Lazy
-from bench.scorers.base import Scorer
+from bench.scorers import Loaded, Model
 from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint import keys as key_names
 
 
-def respondents(config: RunConfig, cluster: Cluster | None = None) -> tuple[Lazy, Lazy | None]:
+def options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a run by a loaded model, with its MODEL.
+
+    The options with which it was loaded are defaults. Other ones load it again.
+    """
+    name, given = model.loaded_as
+    if not name:
+        raise BadInput(f"{type(model).__name__}: was not loaded by bench.load; give its name")
+    own = {"model": name, **given, **given["generation"].changed()}
+    del own["generation"]
+    return own | {name: value for name, value in options.items() if value is not None}
+
+
+def respondents(
+    config: RunConfig, cluster: Cluster | None = None, loaded: Loaded | None = None
+) -> tuple[Lazy, Lazy | None]:
     """Return the model, and the judge if there is one.
 
     Args:
         config: of a plan.
         cluster: its workers load the models that can run there.
+        loaded: keeps the models of earlier runs.
     """
+    loaded = loaded or Loaded()
     keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
     # The judge shares the budgets.
     limits = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
 
-    def lazy(model: str, generation: Generation, **own: Any) -> Lazy:
+    def lazy(role: str, model: str, generation: Generation, **own: Any) -> Lazy:
         options: dict[str, Any] = {
             "device": config.device,
             "dtype": config.dtype,
@@ -35,24 +54,21 @@ def respondents(config: RunConfig, cluster: Cluster | None = None) -> tuple[Lazy
             registered = cluster.register(model, options)
             return Lazy(lambda: RemoteScorer(cluster, registered))
 
-        def load() -> Scorer:
+        def load() -> Model:
             key_names.check_set(keys)  # the judge's too, before anything is asked
-            return scorers.load(model, **options, limits=limits, keys=keys)
+            return loaded.load(role, model, **options, limits=limits, keys=keys)
 
         return Lazy(load)
 
     labels = list(config.labels_of(config.model) or ())
     own = {"label_names": labels, "base": config.base, "as_model": config.as_model}
-    model = lazy(config.model, config.generation, **own)
+    model = lazy("model", config.model, config.generation, **own)
     if not config.judge:
         return model, None
     # A judge needs room for its thoughts too, and otherwise grades as it is.
     thinking = config.thinking_tokens if scorers.writes_replies(config.judge) else None
     generation = Generation(thinking_tokens=thinking)
-    if (config.judge, config.as_judge, generation) == (
-        config.model,
-        config.as_model,
-        config.generation,
-    ):
+    judge = config.judge, config.as_judge, generation
+    if judge == (config.model, config.as_model, config.generation):
         return model, model  # a model that judges itself is loaded once
-    return model, lazy(config.judge, generation, as_model=config.as_judge)
+    return model, lazy("judge", config.judge, generation, as_model=config.as_judge)

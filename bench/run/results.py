@@ -6,13 +6,12 @@ result.scores("official")
 
 import glob
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 from itertools import combinations
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,12 +25,13 @@ from bench.core.export import to_rows
 from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
+from bench.metrics import engine
 from bench.metrics.bootstrap import Draw, Replicates, resample
+from bench.metrics.engine import Metric
 from bench.metrics.headline import HALF, headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
-from bench.scorers.base import digest
-from bench.scorers.local import hub
+from bench.scorers.names import short_name
 
 # Below this median, letters are the tail of what a model would write.
 LEAST_LETTER_MASS = 0.1
@@ -163,12 +163,14 @@ class Run:
         self,
         preset: str | None = None,
         common: Sequence[str] = (),
+        metrics: Sequence[Metric] = (),
         answers: pd.MultiIndex | None = None,
     ) -> pd.DataFrame:
         """Compute the score table under a preset, by default the run's own.
 
         Args:
             common: the tasks that all compared models were asked, if these differ.
+            metrics: more metrics, see `bench.score`.
             answers: the answers that count, by `KEYS`; default: all.
         """
         preset = preset or str(self.about["preset"])
@@ -176,9 +178,15 @@ class Run:
         replies = rows = self.replies
         if answers is not None:
             rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(answers)]
-        score = module("metrics", self.benchmark).score_records
+        benchmark = module("metrics", self.benchmark)
         options = {"common": common} if common else {}
-        table = self._with_notes(score(rows, self.items, preset, **options), rows, preset)
+        table = benchmark.scoring(rows, self.items, preset, **options).table()
+        table = self._with_notes(table, rows, preset)
+        if metrics:
+            outcomes = benchmark.outcomes(rows, self.items, preset)
+            tasks = module("tasks", self.benchmark).TASKS
+            own = engine.own_scores(outcomes, metrics, preset, tasks)
+            table = pd.concat([table, own], ignore_index=True)
         table.insert(0, "benchmark", self.benchmark)
         if len(replies) < self.about["requests"]:
             unfinished = f"unfinished run: {len(replies)} of {self.about['requests']} answers"
@@ -239,7 +247,8 @@ class Run:
                 f"{self.folder}: no answer could be read of it and of "
                 f"{', '.join(str(run.folder) for run in like)}"
             )
-        return module("metrics", self.benchmark).replicates(rows, self.items, preset, draw)
+        scoring = module("metrics", self.benchmark).scoring(rows, self.items, preset, draw)
+        return scoring.replicates()
 
     def _with_notes(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         """Add notes on what was left out, who judged, and what the preset asks otherwise."""
@@ -369,15 +378,16 @@ class UnchangingRun(Run):
         self,
         preset: str | None = None,
         common: Sequence[str] = (),
+        metrics: Sequence[Metric] = (),
         answers: pd.MultiIndex | None = None,
     ) -> pd.DataFrame:
         """Compute the score table, as `Run` does."""
         if answers is not None:
-            return super().scores(preset, common, answers)
+            return super().scores(preset, common, metrics, answers)
         tables: dict[Any, pd.DataFrame] = self.__dict__["_tables"]
-        key = preset or self.about["preset"], tuple(common)
+        key = preset or self.about["preset"], tuple(common), tuple(metrics)
         if key not in tables:
-            tables[key] = super().scores(preset, common)
+            tables[key] = super().scores(preset, common, metrics)
         return tables[key].copy()
 
 
@@ -386,13 +396,15 @@ def table(
     preset: str | None = None,
     *,
     beside: bool = True,
+    metrics: Sequence[Metric] = (),
     answers: pd.MultiIndex | None = None,
 ) -> pd.DataFrame:
     """Join the score tables of several runs.
 
     Args:
-        beside: add the official rows that differ.
-        answers: the answers that count, by `KEYS`; default: all. Without official rows.
+        beside: add the official rows that differ, without `metrics` and `answers`.
+        metrics: more metrics.
+        answers: the answers that count, by `KEYS`; default: all.
     """
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
@@ -404,7 +416,10 @@ def table(
             common = [task for task in module("tasks", runs[0].benchmark).TASKS if task in shared]
     tables = []
     for run, name in zip(runs, labels(runs), strict=True):
-        own = run.scores_beside(preset, common) if beside else run.scores(preset, common, answers)
+        if beside:
+            own = run.scores_beside(preset, common)
+        else:
+            own = run.scores(preset, common, metrics, answers)
         tables.append(own.assign(model=name, kind=run.kind))
     return pd.concat(
         [part[["model", *(name for name in part if name != "model")]] for part in tables],
@@ -444,6 +459,7 @@ def score(
     run: Run | str | Path,
     *more: Run | str | Path,
     preset: str | None = None,
+    metrics: Sequence[Metric] = (),
     common: bool = False,
 ) -> pd.DataFrame:
     """Score recorded runs in one table with a column `model`; no model is asked.
@@ -451,20 +467,30 @@ def score(
     Args:
         run, more: runs, their folders, or patterns of folders, such as `reports/runs/*/cbbq-*`.
         preset: `robust`, `official` or `paper`; default: each run's own.
+        metrics: metrics of your own, made of the columns of `bench.outcomes`; their rows come last.
         common: score the answers alone that could be read of all models of a benchmark, so that
             their scores can be compared. A model of which fewer than half could be read does not
             take answers from the others.
 
     Raises:
-        BadInput: a folder without a run, a pattern without one, an unknown preset, or, with
-            `common`, runs on different data.
+        BadInput: a folder without a run, a pattern without one, an unknown preset, a metric with a
+            column that the outcomes do not have, or, with `common`, runs on different data.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> undecided = bench.Metric("undecided", "ambiguous", "says_unknown", "parsed")
+        >>> scores = bench.score(run, metrics=[undecided])
+        >>> scores[["category", "metric", "score", "ci_low", "ci_high", "n"]].tail(1).round(2)
+            category     metric  score  ci_low  ci_high    n
+        179      all  undecided   0.28    0.21     0.36  140
     """
     runs = open_runs([run, *more])
     tables = []
     for name in dict.fromkeys(run.benchmark for run in runs):
         own = [run for run in runs if run.benchmark == name]
         answers = common_answers(own) if common else None
-        tables.append(table(own, preset, beside=False, answers=answers))
+        tables.append(table(own, preset, beside=False, metrics=metrics, answers=answers))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -579,24 +605,3 @@ def probe_failed(about: Mapping[str, Any]) -> str:
         f"({languages}), the first {first['premise']!r}, {first['hypothesis']!r}: "
         f"{first['found']} for {first['expected']}"
     )
-
-
-def short_name(model: str) -> str:
-    """Shorten a model's name to its last part, and a commit in it to its first digits."""
-    if reference := hub.parse(model):
-        revision = reference.revision or ""
-        revision = revision[:7] if hub.COMMIT.fullmatch(revision) else revision
-        return f"{reference.name.rpartition('/')[2]}{'@' if revision else ''}{revision}"
-    if model.partition(":")[0] in ("tiny", "simulated", "openai"):
-        return model.partition("@")[0]
-    path = PureWindowsPath(model.removeprefix("lm-eval:"))
-    # The harness names the folder of its samples after the model, with __ for slashes.
-    if model.startswith("lm-eval:") and (folder := path.parent.name):
-        return folder.rpartition("__")[2]
-    return path.name.removesuffix(".gguf").removesuffix(".jsonl")
-
-
-def path_slug(model: str) -> str:
-    """Turn a model's name into the name of a folder."""
-    name = re.sub(r"[^\w.,=+-]+", "_", model).strip("._") or "model"
-    return name if len(name) <= 80 else f"{name[-72:]}-{digest(model)[:7]}"

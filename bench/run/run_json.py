@@ -17,10 +17,9 @@ from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.core.progress import say
 from bench.run.plan import Plan, Requests
-from bench.run.results import short_name
-from bench.scorers.base import Model, Scorer
+from bench.scorers.base import Model
 from bench.scorers.local import hub
-from bench.scorers.stand_ins.recorded import HarnessSamples, Predictions
+from bench.scorers.names import short_name
 from bench.tasks import prompts
 
 if TYPE_CHECKING:
@@ -101,13 +100,13 @@ def _equivalent(about: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
 
 
 def options_of(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what identifies a run by name, each setting by itself."""
+    """Return the benchmark and all that identifies a run by name, each setting by itself."""
     others = {name: value for name, value in asked.items() if name != "settings"}
     return {"benchmark": benchmark, **others, **asked["settings"]}
 
 
 def begin_run(
-    plan: Plan, scorers: Mapping[str, Any], model: Scorer, requests: Requests
+    plan: Plan, scorers: Mapping[str, Any], model: Model, requests: Requests
 ) -> dict[str, Any]:
     """Write `items.parquet` and `run.json` of a new run, and return the content of the latter.
 
@@ -116,12 +115,11 @@ def begin_run(
     """
     config, prompt_set = plan.config, plan.prompt_set
     asked = [request for stage in requests.stages for request in stage if not request.of_judge]
-    if isinstance(model, Predictions):
-        model.cover(asked, plan.known)
+    model.cover(asked, lambda: plan.known)
     languages = dict.fromkeys(request.category for request in asked if request.verb == "classify")
     # A prompt set can have a task's requests from another one.
     own = dict.fromkeys(r.category for r in asked if r.prompt_version == prompt_set.label)
-    name = config.name or (short_name(model.name) if isinstance(model, HarnessSamples) else "")
+    name = config.name or short_name(model.display_name)
     about = {
         "benchmark": plan.benchmark,
         "asked": plan.asked,
@@ -131,7 +129,7 @@ def begin_run(
         "left_out": requests.left_out,
         "unfit": plan.unfit,
         "touched": plan.touched,
-        "probe": model.probe(list(languages)) if isinstance(model, Model) and languages else [],
+        "probe": model.probe(list(languages)) if languages else [],
         "requests": requests.total,
         "folder": str(Path.cwd()),  # the start of relative paths
         "data": plan.source.describe(),
@@ -200,31 +198,22 @@ def add_conditions(
         records.write_run_json(plan.folder, about)
 
 
-def check_same_scorer(folder: Path, role: str, before: dict[str, Any], scorer: Scorer) -> None:
-    """Refuse to continue with another model or judge than the run was begun with.
+def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] = IDENTITY) -> str:
+    """Say how a scorer differs from the one that a record describes; "" if it does not.
 
-    Its prompts get the date of the run's beginning.
+    The scorer goes on with what that one had, such as the date in its prompts.
     """
-    if isinstance(scorer, Model):
-        scorer.resume(before)
-    if other := first_difference(before, scorer.describe()):
-        parts = {role: before, **({"base": before.get("base")} if role == "model" else {})}
-        same = [
-            f"--{option} {hub.at_commit(part['id'], part['revision'])}"
-            for option, part in parts.items()
-            if part and hub.COMMIT.fullmatch(str(part.get("revision")))
-        ]
-        continues = f"{' '.join(same)} --out {folder} continues it; else " if same else ""
-        raise BadInput(
-            f"{folder}: was begun with another {role} ({other}); {continues}give another --out"
-        )
+    scorer.resume(before)
+    return first_difference(before, scorer.describe(), names)
 
 
-def first_difference(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """Say where two descriptions are of different scorers; "" if they are not."""
-    for name in IDENTITY:
-        if before.get(name) != now.get(name):
-            return f"{name} was {before.get(name)}, now {now.get(name)}"
+def first_difference(
+    before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str] = IDENTITY
+) -> str:
+    """Say where two descriptions are of different scorers; older ones have fewer entries."""
+    for name in names:
+        if name in before and before[name] != now.get(name):
+            return f"{name} was {before[name]}, now {now.get(name)}"
     return ""
 
 

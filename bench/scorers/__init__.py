@@ -1,29 +1,32 @@
-"""Models, and what stands in for one. `load` takes any MODEL of the command line.
+"""Models. `load` takes any MODEL of the command line.
 
 `tiny:s`, `simulated:bias=0.7`, `replay:FILE.jsonl`, `predictions:FILE.jsonl`, `lm-eval:FILE.jsonl`,
-`openai:NAME@URL`, a folder, a `.gguf` file, or a Hub id, `NAME` or `NAME@REVISION`.
+`openai:NAME@URL`, `python:MODULE:FUNCTION`, a folder, a `.gguf` file, or a Hub id, `NAME` or
+`NAME@REVISION`.
+
+A kind of model is a class (`bench.scorers.base.Backend`) and a line in `BACKENDS`. Another package
+adds one by an entry point of the group `bench.models`; see docs/models.md.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, TypedDict, Unpack
 
 from bench.config import Generation, Limits
 from bench.core.errors import BadInput, expected
-from bench.data.readers import as_path
-from bench.scorers.base import Answer, Model, Scorer
-from bench.scorers.endpoint import batch
+from bench.scorers.base import Answer, Backend, Model
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.local import hub
-from bench.scorers.local.file_hash import fingerprint
-from bench.scorers.local.hub import locate
 from bench.tasks.nli_labels import label_order
 
 __all__ = [
-    "FILES",
     "Answer",
+    "Backend",
+    "Loaded",
     "Model",
-    "Scorer",
+    "backend_of",
     "check",
     "content",
     "load",
@@ -31,54 +34,51 @@ __all__ = [
     "writes_replies",
 ]
 
-# Kinds of MODEL that are a file, and what the file holds.
-FILES = {
-    "replay": "recorded answers",
-    "predictions": "predictions",
-    "lm-eval": "samples of lm-evaluation-harness",
+GROUP = "bench.models"
+# The class of each kind, which is imported when a model of the kind is first named. "" stands for
+# checkpoints: folders, .gguf files and Hub ids.
+BACKENDS = {
+    "": "bench.scorers.local:Checkpoint",
+    "simulated": "bench.scorers.stand_ins.simulated:Simulated",
+    "tiny": "bench.scorers.stand_ins:Demonstration",
+    "replay": "bench.scorers.stand_ins.recorded:Replay",
+    "predictions": "bench.scorers.stand_ins.recorded:Predictions",
+    "lm-eval": "bench.scorers.stand_ins.recorded:HarnessSamples",
+    "openai": "bench.scorers.endpoint:Service",
+    "python": "bench.scorers.python:Function",
 }
-# How lm-evaluation-harness begins the arguments of a model.
-ELSEWHERE = re.compile(r"(pretrained|peft|model)=")
+# Options that change answers, and why kinds that do not take them refuse them.
+REFUSALS = {
+    "base": "is no adapter; leave out --base",
+    "label_names": "has no labels to name; leave out --label-names",
+    "as_model": "holds no recorded answers; leave out the name of the model that gave them",
+}
 # The beginning of an absolute path on Windows: `C:\models\x`, `D:/models/x`.
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
-def load(
-    model: str,
-    device: str | None = None,
-    dtype: str | None = None,
-    batch_tokens: int | None = None,
-    trust_remote_code: bool = False,
-    label_names: Sequence[str] = (),
-    limits: Limits | Mapping[str, Any] | None = None,
-    generation: Generation | Mapping[str, Any] | None = None,
-    keys: Mapping[str, str] | None = None,
-    revision: str | None = None,
-    base: str | None = None,
-    as_model: str | None = None,
-) -> Scorer:
+class LoadOptions(TypedDict, total=False):
+    """The options of `load`; see `bench.config.RunConfig`. None stands for the default."""
+
+    device: str | None
+    dtype: str | None
+    batch_tokens: int | None
+    trust_remote_code: bool
+    label_names: Sequence[str] | None
+    base: str | None
+    as_model: str | None
+    generation: Generation | Mapping[str, Any] | None
+    limits: Limits | Mapping[str, Any] | None
+    keys: Mapping[str, str] | None
+
+
+def load(model: str, *, revision: str | None = None, **options: Unpack[LoadOptions]) -> Model:
     """Load a model.
 
     Args:
         model: see the module's docstring.
-        device: `cpu`, `cuda`, `cuda:1`...; `auto` distributes a model over all accelerators.
-            Default: an accelerator if there is one.
-        dtype: `float32`, `bfloat16` or `float16`. Default: bfloat16 on an accelerator, float32 on
-            the CPU.
-        batch_tokens: tokens in a batch, padding included.
-        trust_remote_code: run code that comes with a Hub model; leave it off for models that you
-            do not know.
-        label_names: what LABEL_0, LABEL_1 and LABEL_2 of an NLI classifier or a file of
-            predictions mean.
-        limits: of an endpoint, like `{"concurrency": 16}`; see
-            `bench.config.Limits`.
-        generation: like `{"temperature": 0}`; see
-            `bench.config.Generation`.
-        keys: environment variables with the keys of endpoints, by host, like
-            `{"api.deepseek.com": "DEEPSEEK_API_KEY"}`; see `bench.scorers.endpoint.keys`.
         revision: branch, tag or commit of a Hub model, as in NAME@REVISION. Default: `main`.
-        base: the base model of an adapter. Default: the one that the adapter names.
-        as_model: name of the model whose answers a file holds; needed for results of a batch.
+        options: see `LoadOptions`; for example `device="cuda"`, `generation={"temperature": 0}`.
 
     Raises:
         BadInput: the model does not exist or is not supported, or cannot follow an option.
@@ -86,129 +86,109 @@ def load(
     """
     model = hub.at_revision(model, revision)
     check(model)
-    order = label_order(label_names)
-    options = Generation.of(generation)
-    kind, rest = split_kind(model)
-    if kind and base:
-        raise hub.no_adapter(model, base)
-    if not writes_replies(model):
-        options.refuse(options.changed(), f"model {model} writes no replies of its own")
-    if order and kind and kind != "predictions":
-        raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
-    if kind in FILES:
-        from bench.scorers.stand_ins import recorded
+    backend, (_, rest) = backend_of(model), split_kind(model)
+    given = _given(options)
+    if not backend.writes_replies(rest):
+        given["generation"].refuse(given["generation"].changed(), f"model {model} cannot follow it")
+    for name, reason in REFUSALS.items():
+        if given.get(name) and name not in backend.takes:
+            raise BadInput(f"model {model}: {reason}")
+    loaded = backend.load(rest, **{name: given[name] for name in backend.takes if name in given})
+    loaded.loaded_as, loaded.weights = (model, given), _weights(model, given)
+    return loaded
 
-        path = as_path(rest)
-        if kind == "predictions":
-            return recorded.Predictions(path, order)
-        if kind == "lm-eval":
-            return recorded.HarnessSamples(path)
-        if not batch.is_batch(path):
-            return recorded.Replay(path, as_model or "")
-        if not as_model:
-            raise BadInput(
-                f"{path}: holds results of a batch; name the model that gave them by --as-model "
-                "NAME (a judge by --as-judge NAME), as in `bench requests`"
-            )
-        return batch.Batch(path, as_model, options)
-    if kind == "simulated":
-        from bench.scorers.stand_ins.simulated import Simulated
 
-        return Simulated(rest)
-    if kind == "openai":
-        from bench.scorers.endpoint.scorer import Endpoint
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not None, checked; `label_names` and `generation` always."""
+    for name in options.keys() - LoadOptions.__annotations__:
+        raise BadInput(expected(name, LoadOptions.__annotations__, "option"))
+    given = {name: value for name, value in options.items() if value is not None}
+    given["label_names"] = label_order(given.get("label_names"))
+    given["generation"] = Generation.of(given.get("generation"))
+    return given
 
-        return Endpoint(rest, Limits.of(limits), keys or {}, options)
-    # A model that does not exist is refused before torch is loaded, which takes seconds; a wrong
-    # option before a model is downloaded.
-    files = locate(model) if not kind and not device and not dtype else None
-    from bench.scorers.local.device import placement
 
-    where = placement("cpu" if kind else device, dtype, batch_tokens)
-    if kind == "tiny":
-        from bench.scorers.stand_ins.tiny import Tiny
+class Loaded:
+    """Keeps a model and a judge for several runs, so that their weights are loaded once."""
 
-        return Tiny(rest, where, options)
-    files = files or locate(model)
-    from bench.scorers.local.load import load as load_checkpoint
+    def __init__(self, model: Model | None = None) -> None:
+        self._models = {"model": model} if model else {}
 
-    return load_checkpoint(model, files, where, trust_remote_code, order, options, base)
+    def load(self, role: str, model: str, **options: Any) -> Model:
+        """Return a model for one more run. Other options of generation need no other weights.
+
+        Args:
+            role: `model` or `judge`; the last of each is kept.
+            options: of `bench.load`.
+        """
+        given = _given(options)
+        weights = _weights(model, given)
+        for kept, known in self._models.items():
+            if known.weights == weights and (again := known.again(given["generation"])):
+                again.loaded_as, again.weights = (model, given), weights
+                self._models[kept] = again
+                return again
+        self._models.pop(role, None)  # there may be no room for both
+        self._models[role] = load(model, **options)
+        return self._models[role]
+
+
+def _weights(model: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the name, the files and the options that decide the weights and their device."""
+    names = [name for name in backend_of(model).takes if name != "generation"]
+    return model, content(model), {name: given[name] for name in names if given.get(name)}
 
 
 def check(model: str, elsewhere: bool = False) -> None:
     """Refuse a MODEL that cannot be one, before anything heavy is loaded.
 
     Args:
-        elsewhere: a model's folder or file need not be on this machine.
+        elsewhere: the folder or file of a checkpoint need not be on this machine.
 
     Raises:
         BadInput: a path that does not exist, wrong parameters, or a name that holds a key.
     """
     key_names.check_no_secret(model)
     kind, rest = split_kind(model)
-    if not model.strip():
-        raise BadInput(
-            "model '': is empty; give a Hub id, a folder, a .gguf file, "
-            "or one of tiny:, simulated:, replay:, predictions:, lm-eval:, openai:"
-        )
-    if ELSEWHERE.match(model):
-        raise BadInput(f"model {model}: is another tool's spelling; here it is {_respelt(model)}")
-    if kind == "simulated":
-        from bench.scorers.stand_ins.simulated import parse
-
-        parse(rest)
-    elif kind == "tiny":
-        from bench.scorers.stand_ins import parse_recipe
-
-        parse_recipe(rest)
-    elif kind in FILES:
-        path = as_path(rest)
-        if not (path.is_file() or (kind == "replay" and path.is_dir())):
-            raise BadInput(f"{rest}: no such file of {FILES[kind]} (model {model})")
-    elif kind == "openai":
-        key_names.parse(rest)
-    elif kind:
-        kinds = ("simulated", "tiny", *FILES, "openai", "a Hub id", "a folder", "a .gguf file")
-        raise BadInput(f"model {model}: " + expected(kind, kinds, "kind"))
-    elif not elsewhere and not hub.parse(model) and not as_path(model).exists():
-        raise BadInput(
-            f"{model}: no such model folder or file; a Hub id has the form NAME or "
-            "ORGANISATION/NAME, and may end in @REVISION"
-        )
-
-
-def _respelt(model: str) -> str:
-    """Write `pretrained=NAME,revision=COMMIT` as options of this command."""
-    given = dict(part.split("=", 1) for part in model.split(",") if "=" in part)
-    name = given.pop("pretrained", "") or given.pop("model", "") or "NAME"
-    if revision := given.pop("revision", ""):
-        name += f"@{revision}"
-    url, adapter = given.pop("base_url", ""), given.pop("peft", "")
-    if url:
-        name = f"openai:{name}@{re.sub('/(chat/)?completions/?$', '', url)}"
-    spelt = f"--model {adapter} --base {name}" if adapter else f"--model {name}"
-    others = f"; for {', '.join(given)} see `bench run --help`" if given else ""
-    return f"`{spelt}`{others}"
+    if kind or not elsewhere:
+        backend_of(model).check(rest)
 
 
 def content(model: str) -> str | None:
     """Hash the files of `model`; None for a name whose content is not on this machine."""
-    kind, rest = split_kind(model)
-    if kind == "tiny":
-        from bench.scorers.stand_ins import VERSION
-
-        return f"recipe {VERSION}"
-    path = as_path(rest if kind in FILES else model)
-    return fingerprint(path) if path.exists() else None
+    return backend_of(model).content(split_kind(model)[1])
 
 
 def writes_replies(model: str) -> bool:
-    """Tell language models, which can follow options of generation, from files and formulas.
+    """Tell models that follow options of generation from files, formulas and functions."""
+    return backend_of(model).writes_replies(split_kind(model)[1])
 
-    Results of a batch followed them.
+
+def backend_of(model: str) -> type[Backend]:
+    """Return the class of a model's kind.
+
+    Raises:
+        BadInput: there is no such kind, or its package cannot be imported.
     """
-    kind, rest = split_kind(model)
-    return kind not in ("simulated", *FILES) or (kind == "replay" and batch.is_batch(as_path(rest)))
+    kind, _ = split_kind(model)
+    if kind in BACKENDS:  # without a look at what else is installed, which takes time
+        module, _, name = BACKENDS[kind].partition(":")
+        backend: type[Backend] = getattr(import_module(module), name)
+        return backend
+    others = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if kind not in others:
+        kinds = [*filter(None, BACKENDS), *others, "a Hub id", "a folder", "a .gguf file"]
+        raise BadInput(f"model {model}: " + expected(kind, kinds, "kind"))
+    place = f"kind {kind} of models ({others[kind].value})"
+    try:
+        found = others[kind].load()
+    except Exception as error:  # another package's code can fail in any way
+        raise BadInput(
+            f"{place} cannot be loaded: {error}; mend or uninstall its package"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, Backend)):
+        raise BadInput(f"{place} is no subclass of bench.scorers.Model")
+    return found
 
 
 def split_kind(model: str) -> tuple[str, str]:

@@ -1,4 +1,7 @@
-"""What all scorers share: the answer, the four verbs, and how requests are dealt out to them."""
+"""The base classes of models: `Backend` is a kind of model, `Model` a model that is loaded.
+
+To add a kind of model, subclass `Model`; see docs/models.md.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.core.errors import BadInput
 from bench.tasks.nli_labels import LABELS
@@ -16,6 +20,8 @@ from bench.tasks.request import Request, Turns, Until
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from bench.config import Generation
 
 VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
 # The same options for all prompts, or as many for each prompt.
@@ -51,25 +57,6 @@ class Answer:
         return cls(labels[int(probabilities.argmax())], logprobs)
 
 
-@runtime_checkable
-class Scorer(Protocol):
-    """Something that answers requests of the kinds `verbs`.
-
-    `reads` are the answer modes of its choices, the best first.
-    """
-
-    verbs: tuple[str, ...]
-    reads: tuple[str, ...]
-
-    def describe(self) -> dict[str, Any]:
-        """Return what it is, for `run.json`."""
-        ...
-
-    def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        """Answer `requests`, in their order."""
-        ...
-
-
 @dataclass(slots=True)
 class Tally:
     """Counts tokens: of the given texts, through the model, and through the output matrix."""
@@ -102,29 +89,89 @@ class Unanswerable(BadInput):
         self.reasons = reasons
 
 
-class TooLong(Unanswerable):
-    """Texts that are too long for a model."""
+class Backend:
+    """A kind of model, spelt `KIND:REST`, before a model is loaded.
 
-
-class Model:
-    """A model with some of the four verbs. A subclass defines those that it names in `verbs`.
-
-    A verb raises `Unanswerable` before it computes anything, so that `answer` can leave those texts
-    out.
+    Attributes:
+        verbs, reads: the verbs and the answer modes of choices that models of the kind may have,
+            the best mode first.
+        takes: options of `bench.load` that `load` gets as keyword arguments if they were given.
+            Others that would change the answers are refused.
+        from_file: whether REST is the path of recorded answers.
+        is_free: whether answers come at once, from a formula or a file.
+        stays_here: whether the workers of a cluster never load it.
     """
 
     verbs: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
-    tally: Tally
-    # What to do about log-probabilities that are not finite, for messages.
+    takes: tuple[str, ...] = ()
+    from_file = False
+    is_free = False
+    stays_here = False
+
+    @classmethod
+    def check(cls, rest: str) -> None:
+        """Raise BadInput if there is no such model; nothing heavy is loaded for this."""
+
+    @classmethod
+    def content(cls, rest: str) -> str | None:
+        """Hash the files or the recipe that decide the answers; None if they are not here."""
+        return None
+
+    @classmethod
+    def writes_replies(cls, rest: str) -> bool:
+        """Tell whether the model follows options of generation, such as a temperature."""
+        return "generation" in cls.takes
+
+    @classmethod
+    def load(cls, rest: str, **options: Any) -> Model:
+        """Load the model."""
+        raise NotImplementedError
+
+
+class Model(Backend):
+    """A model with some of the four verbs. A subclass defines the verbs that it names in `verbs`.
+
+    Its constructor takes REST and the options in `takes`. A verb raises `Unanswerable` before it
+    computes anything, so that `answer` can leave those texts out.
+
+    Attributes:
+        loaded_as: the MODEL and the options with which `bench.load` loaded it.
+        weights: the name, the files and the options that decide its weights.
+        display_name: its name in tables; "" for a short form of MODEL.
+        remedy: the advice in messages about log-probabilities that are not finite.
+    """
+
+    loaded_as: tuple[str, Mapping[str, Any]] = ("", {})
+    weights: tuple[Any, ...] = ()
+    display_name = ""
     remedy = ""
 
+    @classmethod
+    def load(cls, rest: str, **options: Any) -> Model:
+        return cls(rest, **options)  # type: ignore[call-arg]  # a subclass has its own constructor
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The tokens that were computed."""
+        return Tally()
+
     def describe(self) -> dict[str, Any]:
-        """Return what the model is, for `run.json`."""
+        """Return `kind`, `id` and `revision` of the model, and more, for `run.json`."""
         raise NotImplementedError
+
+    def again(self, generation: Generation) -> Model | None:
+        """Return a model of the same weights for another run; None to load it again.
+
+        It counts by itself, and follows other options of generation.
+        """
+        return None
 
     def resume(self, described: Mapping[str, Any]) -> None:
         """Take from the description of a run's model the date that its prompts have, if any."""
+
+    def cover(self, requests: Sequence[Request], known: Callable[[], Iterable[str]]) -> None:
+        """Raise BadInput if an answer to a request is missing; `known` lists the data's items."""
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each predicted token: float64, nats.

@@ -7,27 +7,26 @@ from typing import Self
 from bench.config import Limits
 from bench.core.errors import BudgetSpent
 
-COUNTED = ("requests", "tokens")
-
 
 class Budget:
-    """Counts what endpoints are sent and what they read and write, up to a limit of each.
+    """Counts requests that are sent and tokens that are read and written, up to a limit of each.
 
     A run's model and judge share one. The models of a report, each asked in a process of its own,
-    share a study's: it counts in shared memory, where each process has a place to which it alone
-    writes, so that none has to wait for another one or for one that was killed.
+    share a study's: it counts in shared memory, with a place for each process, so that no process
+    waits for another one or for one that was killed.
 
     Args:
         requests, tokens: the most of each; None for no limit.
-        owner: who has the budget, for messages: "the study" for example.
+        owner: the budget's owner, for messages: "the study" for example.
         places: the number of processes that count.
     """
 
     def __init__(
         self, requests: int | None, tokens: int | None, owner: str = "", places: int = 1
     ) -> None:
-        self.most, self.owner = (requests, tokens), owner
-        self._counts, self._place = RawArray("q", len(COUNTED) * places), 0
+        self.requests, self.tokens, self.owner = requests, tokens, owner
+        # Requests and tokens of each place in turn.
+        self._counts, self._place = RawArray("q", 2 * places), 0
 
     def at(self, place: int) -> Self:
         """Return the same budget, counted at another place."""
@@ -41,29 +40,27 @@ class Budget:
         Raises:
             BudgetSpent: it would be one too many, or the tokens are used up.
         """
-        self._add("requests", 1)
-        requests, tokens = (sum(self._counts[k :: len(COUNTED)]) for k in range(len(COUNTED)))
-        most_requests, most_tokens = self.most
-        if most_requests is not None and requests > most_requests:
-            self._add("requests", -1)
-            raise BudgetSpent(self._is_spent(most_requests, "requests"))
-        if most_tokens is not None and tokens >= most_tokens:
-            self._add("requests", -1)
-            raise BudgetSpent(self._is_spent(most_tokens, "tokens"))
+        # Counted before it is checked, so that two processes cannot both take the last one.
+        self._counts[2 * self._place] += 1
+        requests, tokens = sum(self._counts[::2]), sum(self._counts[1::2])
+        spent = ""
+        if self.requests is not None and requests > self.requests:
+            spent = self._is_spent(self.requests, "requests")
+        elif self.tokens is not None and tokens >= self.tokens:
+            spent = self._is_spent(self.tokens, "tokens")
+        if spent:
+            self._counts[2 * self._place] -= 1
+            raise BudgetSpent(spent)
 
     def add_tokens(self, n: int) -> None:
         """Count tokens that a server read or wrote; they may exceed the budget."""
-        self._add("tokens", n)
-
-    def _add(self, name: str, n: int) -> None:
-        self._counts[len(COUNTED) * self._place + COUNTED.index(name)] += n
+        self._counts[2 * self._place + 1] += n
 
     def _is_spent(self, most: int, name: str) -> str:
+        option = f"give more by --budget-{name}"
         if self.owner:
-            return (
-                f"the budget of {most:,} {name} of {self.owner} is spent; give more in its limits"
-            )
-        return f"the budget of {most:,} {name} is spent; give more by --budget-{name}"
+            name, option = f"{name} of {self.owner}", "give more in its limits"
+        return f"the budget of {most:,} {name} is spent; {option}"
 
 
 def budgets_of(limits: Limits, owner: str = "", places: int = 1) -> tuple[Budget, ...]:

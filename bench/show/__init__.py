@@ -576,7 +576,6 @@ def cards(about: str | pd.DataFrame) -> None:
     title = f"Definitions of {len(about)} measures"
     _display(
         "cards",
-        "cautions",
         title,
         about.to_dict("records"),
         _files("metric_cards", export.TABLES, _folder.get()),

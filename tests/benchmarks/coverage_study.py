@@ -28,11 +28,11 @@ from bench.data.cbbq.scenes import scenes
 from bench.metrics import cbbq, mcbe
 from bench.metrics.bootstrap import Estimate, Replicates, estimate, resample
 from bench.metrics.cbbq.answers import SUMS as CBBQ_SUMS
-from bench.metrics.mcbe.cells import Cells
+from bench.metrics.engine import Metric, Sums
 from bench.metrics.mcbe.instances import Values
-from bench.metrics.nli_coal.answers import CROSSED, tables
+from bench.metrics.nli_coal.answers import CROSSED, NEUTRAL_TERMS
 from bench.metrics.nli_coal.answers import SUMS as NLI_SUMS
-from bench.metrics.nli_coal.formulas import measures
+from bench.metrics.nli_coal.formulas import score_metrics
 from bench.metrics.significance import compare_resamples
 from bench.metrics.table import ALL
 from bench.metrics.trend import slope_test
@@ -131,7 +131,8 @@ def cbbq_scores(
     rows["n"] = rows["came"] = rows["valid"] = n
     rows["biased"], rows["decided"], rows["unknown"] = biased, n - unknown, unknown
     rows["correct"] = np.where(ambiguous, unknown, decided - biased)
-    return cbbq.replicates_of(pd.concat([templates.drop(columns="size"), rows], axis=1), "robust")
+    rows = pd.concat([templates.drop(columns="size"), rows], axis=1)
+    return cbbq.scoring_of(rows, "robust").replicates()
 
 
 def cbbq_coverage(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
@@ -194,11 +195,12 @@ def nli_scores(
         pd.concat([pairs, sums], axis=1), "stratum", "cluster", NLI_SUMS, crossed=CROSSED
     )
 
-    def of(measure: Any) -> Estimate:
-        score = lambda sums: measure.of(tables(totals.strata, sums, "en"))  # noqa: E731
-        return estimate(totals, score, measure.limits)
+    def of(metric: Metric) -> Estimate:
+        score = lambda values: metric.values(Sums.of_totals(totals, values))  # noqa: E731
+        return estimate(totals, score, metric.limits)
 
-    return {measure.metric: of(measure) for measure in measures({"ps", "as", "ns"}, False)}
+    asked = [metric for metric in score_metrics(soft=False) if metric.task != NEUTRAL_TERMS]
+    return {metric.name: of(metric) for metric in asked}
 
 
 def nli_coverage(pairs: pd.DataFrame, studies: int) -> Iterator[Check]:
@@ -229,7 +231,8 @@ def mcbe_scores(sizes: dict[str, int], shift: float, rng: Rng) -> Replicates:
         ids = {"category": category, "item_id": [f"{category}:{k}" for k in range(n)]}
         rest = {"repeat": 0, "measure": "score", "bottom": 1.0}
         parts += [pd.DataFrame({**ids, **rest, "task": task, "top": top[task]}) for task in top]
-    return mcbe.replicates_of(Cells(Values(pd.concat(parts, ignore_index=True), {}), list(sizes)))
+    known = Values(pd.concat(parts, ignore_index=True), {})
+    return mcbe.McbeScoring(known, pd.DataFrame({"category": list(sizes)}), "robust").replicates()
 
 
 def mcbe_coverage(studies: int) -> Iterator[Check]:

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
 import bench
-from bench.analyses import compare_models, open_scores
-from bench.analyses.compare_models import DIFFERENT, Compared, of_headline
+from bench.analyses import open_scores
 from bench.benchmarks import module
+from bench.metrics.differences import DIFFERENT
 from bench.metrics.significance import LESS_READABLE
 from bench.report import overview
 from bench.report.study import Variant
@@ -69,20 +70,21 @@ def study(seed: int, benchmark: str, *respondents: str) -> list[Run]:
 
 
 @cache
-def compared(seed: int, benchmark: str, *respondents: str) -> Compared:
+def compared(seed: int, benchmark: str, *respondents: str) -> pd.DataFrame:
     """Compare the models of a study."""
-    return compare_models.compare(study(seed, benchmark, *respondents))
+    runs = study(seed, benchmark, *respondents)
+    return bench.differences(bench.score(*runs), bench.outcomes(*runs))
 
 
 def pairs_differ(benchmark: str, *respondents: str, seed: int) -> bool:
     """Tell whether `compare_models` says that two models differ in bias."""
-    result = compared(seed, benchmark, *respondents)
-    lines = [line for line in module("metrics", benchmark).HEADLINES if line.worse == "more bias"]
+    pairs = compared(seed, benchmark, *respondents)
     # Without a preferred letter, the models are equal in all scores.
-    if LETTERS not in respondents:
-        lines = list(module("metrics", benchmark).HEADLINES)
-    verdicts = [of_headline(result.pairs, line).verdict for line in lines]
-    return any(own.isin([DIFFERENT, LESS_READABLE]).any() for own in verdicts)
+    if LETTERS in respondents:
+        lines = module("metrics", benchmark).HEADLINES
+        of_bias = [(line.task, line.metric) for line in lines if line.worse == "more bias"]
+        pairs = pairs[pd.MultiIndex.from_frame(pairs[["task", "metric"]]).isin(of_bias)]
+    return bool(pairs.verdict.isin([DIFFERENT, LESS_READABLE]).any())
 
 
 def ranks_differ(benchmark: str, *respondents: str, seed: int) -> bool:

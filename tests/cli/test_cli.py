@@ -178,6 +178,9 @@ BAD_RUNS = [
     ("mcbe", "--tasks ss,ba", "it needs a judge; give --judge MODEL"),
     ("mcbe", "--tasks sc --preset official", "MODEL, or --set context_order=context_first)"),
     ("mcbe", "--prompts official", "`bench fetch mcbe` brings them"),
+    ("mcbe", "--thinking-tokens=-1", "--thinking-tokens -1: expected a whole number, or off"),
+    ("mcbe", "--key sk-secret", "--key: expected HOST=NAME, once per host"),
+    ("mcbe", "--set bos=a --set bos=b", "--set bos: is given twice; give it once"),
     ("mcbe", "--prompts polite", "prompt set 'polite' is unknown; allowed: reworded"),
 ]
 BAD_CALLS = [
@@ -237,7 +240,7 @@ def test_a_missing_answer_names_its_request(bench) -> None:
         ("categories", ["gender, age", "race"], ["gender", "age", "race"]),
         ("price", ["0.8,2"], [0.8, 2.0]),
         ("resources", ["GPU=1,CPU=2"], {"GPU": 1.0, "CPU": 2.0}),
-        ("thinking_tokens", "off", "off"),
+        ("thinking_tokens", "off", 0),
         ("thinking_tokens", "64", 64),
         ("limit", None, None),
         ("trust_remote_code", False, None),

@@ -12,6 +12,7 @@ from bench import __main__
 from bench.analyses import data_quality
 from bench.core.errors import BadInput, RunFailed
 from bench.report.build import make
+from bench.report.study import load
 from bench.scorers.local.device import placement
 from bench.scorers.stand_ins.tiny import Tiny
 
@@ -43,7 +44,7 @@ def test_without_a_home_matplotlib_and_ipython_get_a_temporary_folder(sealed, mo
 
 def test_what_cannot_be_kept_says_where_it_may_lie(sealed, caplog) -> None:
     with pytest.raises(BadInput, match="--out"):
-        make(None, str(sealed / "report"))
+        make(load(), str(sealed / "report"))
     with pytest.raises(RunFailed, match="XDG_CACHE_HOME"):
         Tiny("s,seed=1", placement("cpu", None, None)).nll(["x"])
     # Words are cut without a cache.

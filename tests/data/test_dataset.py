@@ -18,7 +18,6 @@ from bench.data.cbbq.expand import expand
 from bench.data.fetch import fetch
 from bench.data.mcbe import CATEGORIES
 from bench.figures import style
-from bench.metrics.headline import category_name_warnings
 from bench.run.results import Run
 from tests.helpers.recorded import GOOD
 
@@ -153,20 +152,6 @@ def test_a_released_category_can_have_other_labels(tmp_path: Path) -> None:
     assert dataset.native_name("cbbq", "age") == "年龄"
     assert dataset.language_name("ko") == "Korean"
     assert dataset.language_name("xxx") == "xxx"
-
-
-def test_data_sets_that_name_a_category_differently_are_reported(tmp_path: Path) -> None:
-    first = data.find("mcbe", mcbe_folder(tmp_path / "first"))
-    theirs = HEAD.replace('"Ours"', '"Theirs"') + SPORT.replace("Sports clubs", "Sport")
-    second = data.find("mcbe", mcbe_folder(tmp_path / "second", theirs))
-    sets = [("mcbe", source.describe()) for source in (first, second)]
-    (conflict,) = dataset.differing_names(sets)
-    assert (conflict.category, conflict.sets) == ("sport", ("Ours", "Theirs"))
-    assert dataset.english_name("mcbe", "sport") == "Sport", "the one opened last counts"
-    (warning,) = category_name_warnings(sets)
-    for text in ("Sports clubs (体育)", "Ours", "Sport (体育)", "Theirs"):
-        assert text in warning
-    assert dataset.differing_names([sets[0], ("cbbq", sets[1][1])]) == []
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])

@@ -358,7 +358,7 @@ def test_downloaded_data_do_not_wait_for_prompts_and_say_how_to_use_them(
 
     without = f"the data came without the official prompts: {CBBQ_URL}: "
     assert f"{without}holds none of" in fetched()
-    scripts = cbbq_scripts.scripts(release / "evaluation scripts", cbbq_scripts.INVENTED)
+    cbbq_scripts.scripts(release / "evaluation scripts", cbbq_scripts.INVENTED)
     said = fetched()
     assert without in said
     assert "the prompts are not the released ones" in said
@@ -369,37 +369,19 @@ def test_downloaded_data_do_not_wait_for_prompts_and_say_how_to_use_them(
     for name in choices:
         chosen = prompts.load("cbbq", f"official#{name}", user / "cbbq")
         assert chosen.label == f"cbbq-scripts-95eaf2e#{name}"
-    shutil.rmtree(scripts)
-    assert "; the older ones are kept" in fetched()
     assert manifest(user / "cbbq")["wording"] == "cbbq-scripts-95eaf2e"
     assert not list(user.rglob("*.py"))
 
 
-@PACKS
-def test_scripts_alone_bring_prompts_alone(
-    scripts: Path, user: Path, capsys: pytest.CaptureFixture[str], pack: Pack
-) -> None:
-    source = fetch("mcbe", pack(scripts))
-    assert (source.folder, source.name) == (user / "mcbe", "McBE (prompts alone)")
-    missing = capsys.readouterr().err.splitlines()[0]
-    assert missing.endswith("data of McBE are still missing; `bench fetch mcbe` brings them")
-    assert names(user / "mcbe") == {"prompts.toml"}
-    assert data.find("mcbe").is_sample, "prompts alone are not data"
-    source = fetch("mcbe", data.SAMPLES / "mcbe")
-    assert manifest(source.folder)["wording"] == "mcbe-official-2a8e8f5"
-
-
-def test_prompts_alone_leave_the_data_and_the_data_sets_own_prompts(
+def test_a_data_sets_own_prompts_are_kept_and_scripts_alone_are_no_data(
     scripts: Path, tmp_path: Path, user: Path, refusal, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = fetch("mcbe", data.SAMPLES / "mcbe")
-    about = manifest(before.folder)
-    assert fetch("mcbe", scripts) == before
-    assert manifest(before.folder) == {**about, "wording": "mcbe-official-2a8e8f5"}
+    assert "holds no data of McBE" in refusal(fetch, "mcbe", scripts)
     folder = shutil.copytree(data.SAMPLES / "mcbe", tmp_path / "set")
+    for name in mcbe_prompts.SCRIPTS:
+        shutil.copy(scripts / name, folder)
+    assert manifest(fetch("mcbe", folder).folder)["wording"] == "mcbe-official-2a8e8f5"
     (folder / "prompts.toml").write_text('version = "own-1"\n[x]\n', "utf-8")
     copy = fetch("mcbe", pack_zip(folder)).folder
     assert "is asked with them unless --prompts is given" in capsys.readouterr().err
-    assert "the data set's own prompts" in refusal(fetch, "mcbe", scripts)
-    fetch("mcbe", data.SAMPLES / "mcbe")
     assert (copy / "prompts.toml").read_text("utf-8") == 'version = "own-1"\n[x]\n'

@@ -68,7 +68,7 @@ def test_a_perfect_reader_has_no_bias_by_audited_labels(shared, tmp_path):
     # Where the audit trusts no label the facts support the stereotype, as the released label says.
     facts = items.label_audited.where(items.label_audited >= 0, items.label_column)
     replies = asked.records.item_id.map(facts).map(dict(enumerate("ABC")))
-    table = cbbq.score_records(asked.records.assign(response=replies), asked.items, "robust")
+    table = cbbq.scoring(asked.records.assign(response=replies), asked.items, "robust").table()
     released, audited = (cell(table, f"s_disamb{end}", task=D) for end in ("", "_audited"))
     assert 0.1 < released.score < 0.6
     assert audited.score == 0
@@ -176,7 +176,7 @@ def records(amb, dis, category="region"):
 
 
 def score(rows, items):
-    return cbbq.score_records(rows, items, "robust")
+    return cbbq.scoring(rows, items, "robust").table()
 
 
 def check(table, *wanted):
@@ -328,7 +328,7 @@ def test_with_explanation_biased_is_the_choice_or_the_reason(tmp_path):
 def test_judged_explanations_without_an_answer_are_no_error(tmp_path):
     judged = records(explained({1: ("A", "有")}), {})
     only = judged[judged.request == "judge"]
-    table = cbbq.score_records(only, questions(tmp_path, pairs=3), "robust")
+    table = cbbq.scoring(only, questions(tmp_path, pairs=3), "robust").table()
     assert table.empty or table.score.isna().all()
 
 

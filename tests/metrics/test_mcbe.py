@@ -44,7 +44,7 @@ def items_of(*words, subtype="x", labels=("x",), score=1.0, category="age"):
 
 
 def scored(rows, items, preset="robust"):
-    return mcbe.score_records(pd.DataFrame(rows), items, preset)
+    return mcbe.scoring(pd.DataFrame(rows), items, preset).table()
 
 
 @cases(__file__, "strict_order.csv")
@@ -335,7 +335,7 @@ def test_the_paper_s_score_is_the_mean_of_the_repeats_scores(second, preset, sco
     ]
     items = items_of("甲乙", "甲乙")
     assert cell(scored(rows, items, preset), category="age").score == pytest.approx(score)
-    compared = mcbe.replicates(pd.DataFrame(rows), items, preset)
+    compared = mcbe.scoring(pd.DataFrame(rows), items, preset).replicates()
     assert compared["age", "bs", "score"][0] == pytest.approx(score)
 
 

@@ -29,7 +29,7 @@ def records(pairs, said, logprobs=lambda pair: None):
 
 
 def table(pairs, said, *logprobs):
-    scores = nli_coal.score_records(records(pairs, said, *logprobs), data.frame(pairs), "robust")
+    scores = nli_coal.scoring(records(pairs, said, *logprobs), data.frame(pairs), "robust").table()
     return scores.set_index(["category", "task", "metric"])
 
 
@@ -208,7 +208,7 @@ def test_neutral_terms_are_reported_and_in_no_score():
     for frame in (terms, asked):
         frame["item_id"] += "0000"
     both = pd.concat([rows, asked]), pd.concat([items, terms])
-    after = nli_coal.score_records(*both, "robust").set_index(["category", "task", "metric"])
+    after = nli_coal.scoring(*both, "robust").table().set_index(["category", "task", "metric"])
     assert after.loc["en", "nt", C][["score", "n"]].tolist() == [1, len(terms)]
     pd.testing.assert_frame_equal(after.drop(index="nt", level="task"), before)
     # Types come from the sets and not from the column.

@@ -5,8 +5,6 @@ import pytest
 
 import bench
 from bench import run
-from bench.analyses import compare_models
-from bench.analyses.compare_models import compare
 from bench.benchmarks import module
 from bench.metrics import cbbq
 from bench.metrics.headline import findings, most_biased, top_findings
@@ -44,18 +42,13 @@ def selective(tmp_path_factory):
 
 
 def test_a_model_that_refuses_what_it_would_get_wrong_is_not_the_better_one(selective):
-    result = compare(selective)
-    for task in ("sc", "bs"):
-        row = result.pairs[result.pairs.task == task].iloc[0]
-        assert (row.verdict, row.n, row.n_asked) == (LESS_READABLE, 60, 96)
-        assert (row.score_a, row.score_b, row.difference) == (100, 100, 0)
-        assert (row.readable_a, row.readable_b) == (1, 60 / 96)
-        assert row.bound_high_b == pytest.approx(100)
-        assert row.bound_low_a == row.bound_high_a
-    said = " ".join(compare_models.findings([result]))
-    assert "could be shown" in said
-    assert "120 of 192" in said
-    assert set(zip(result.ranks.ranks_from, result.ranks.ranks_to, strict=True)) == {(1, 2)}
+    pairs = bench.differences(bench.score(*selective), bench.outcomes(*selective))
+    assert set(pairs.title) == {"All tasks", "Subcategory classification", "Bias scoring"}
+    for row in pairs[pairs.task != "all"].itertuples():
+        assert (row.verdict, row.n, row.asked, row.estimate) == (LESS_READABLE, 60, 96, 0)
+        assert (row.readable_first, row.readable_second) == (1, 60 / 96)
+    ranks = bench.open_ranks(pairs)
+    assert set(zip(ranks.ranks_from, ranks.ranks_to, strict=True)) == {(1, 2)}
     table = results.table(selective)
     sentences = findings(table, "mcbe").set_index(["model", "task"]).sentence
     assert "Only 63\u00a0% of its answers could be read" in sentences["refusing", "sc"]
@@ -93,13 +86,13 @@ def test_bounds_are_reached_by_replies(tmp_path, benchmark, options):
     (asked,) = evaluate(benchmark, tmp_path, "simulated:bias=0.5,refuse=0.3", **options)
     rows = asked.records[["item_id", "task"]].merge(asked.items, on="item_id")
     metrics = module("metrics", benchmark)
-    table = metrics.score_records(asked.records, asked.items, "robust")
+    table = metrics.scoring(asked.records, asked.items, "robust").table()
     for metric, task, *ends in lowest_and_highest(benchmark, rows):
         for end, reply in zip(("low", "high"), ends, strict=True):
             replies = asked.records.response.where(asked.records.valid, reply)
-            scores = metrics.score_records(
+            scores = metrics.scoring(
                 asked.records.assign(response=replies), asked.items, "robust"
-            )
+            ).table()
             bound = cell(table, metric, task=task)[f"bound_{end}"]
             assert bound == pytest.approx(cell(scores, metric, task=task).score), (metric, end)
 
@@ -125,9 +118,9 @@ def test_the_baseline_of_a_preferred_letter_is_what_shuffled_answers_give(tmp_pa
 def test_who_answers_by_habit_is_neither_the_best_nor_the_most_biased(tmp_path):
     models = ("simulated:answer=A", "simulated:bias=0.5", "simulated:bias=0.9")
     runs = evaluate("mcbe", tmp_path, *models, tasks=["pc", "ss"], limit=3)
-    leader, _pairs = compare_models.findings([compare(runs)])
-    assert leader.startswith("McBE: simulated:bias=0.5 has the best score of 2 models in all tasks")
-    assert leader.endswith("Left out: simulated:answer=A (the same answer to everything).")
+    pairs = bench.differences(bench.score(*runs), bench.outcomes(*runs))
+    of_constant = (pairs[["first", "second"]] == "simulated:answer=A").any(axis=1)
+    assert "different" not in set(pairs.verdict[of_constant & (pairs.task != "all")])
     alone = cell(runs[0].scores(), task="ss")
     assert (alone.score, alone.baseline, alone.by_habit) == (100, 100, True)
     models = ("simulated:label=entailment", "simulated:bias=0.3")
@@ -147,7 +140,7 @@ def test_few_answers_make_no_preferred_letter(tmp_path):
     few = cell(asked.scores(), "s_amb", task="ambiguous", category="gender")
     assert (few.by_habit, few.baseline_of) == (True, LETTERS_ALONE)
     rows = asked.records.iloc[:5]
-    few = cell(cbbq.score_records(rows, asked.items, "robust"), "s_amb", task="ambiguous")
+    few = cell(cbbq.scoring(rows, asked.items, "robust").table(), "s_amb", task="ambiguous")
     assert (few.by_habit, few.baseline_of, few.baseline) == (False, "", pytest.approx(1 / 3))
 
 
@@ -178,16 +171,15 @@ def test_a_preferred_letter_is_not_the_least_bias(tmp_path):
     """Of two models of equal bias, one answers by position in seven of ten cases."""
     models = "simulated:bias=0.5", "simulated:bias=0.5,position=0.7,seed=3"
     runs = evaluate("mcbe", tmp_path, *models, tasks=["ss"])
-    result = compare(runs)
-    assert list(result.pairs.verdict) == ["by letters"]
-    assert "least bias" not in " ".join(compare_models.findings([result]))
+    pairs = bench.differences(bench.score(*runs), bench.outcomes(*runs))
+    assert list(pairs.verdict) == ["by letters"]
 
 
 def test_a_preferred_letter_is_not_the_most_bias(tmp_path):
     """Of three models without any bias, one answers by position in seven of ten cases."""
     models = [f"simulated:bias=0,seed={seed}" for seed in (1, 2)]
     runs = evaluate("cbbq", tmp_path, *models, "simulated:bias=0,position=0.7", limit=40)
-    pairs = compare(runs).pairs
+    pairs = bench.differences(bench.score(*runs), bench.outcomes(*runs))
     assert set(pairs.verdict[pairs.metric != "accuracy"]) == {"by letters", "no difference shown"}
     table = results.table(runs)
     assert most_biased(table, "cbbq") in models
@@ -196,6 +188,6 @@ def test_a_preferred_letter_is_not_the_most_bias(tmp_path):
 def test_more_bias_than_the_letters_give_is_told(tmp_path):
     models = "simulated:bias=0.1", "simulated:bias=1,position=0.5"
     runs = evaluate("cbbq", tmp_path, *models, limit=40)
-    pairs = compare(runs).pairs.set_index("metric")
+    pairs = bench.differences(bench.score(*runs), bench.outcomes(*runs)).set_index("metric")
     assert cell(runs[1].scores(), "s_amb", task="ambiguous").baseline_of == LETTERS_ALONE
     assert pairs.verdict["s_amb"] == "different"

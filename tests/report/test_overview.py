@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from bench.analyses import compare_models
+import bench
 from bench.metrics import headline
 from bench.metrics.table import LETTERS_ALONE, Headline
 from bench.report import overview
@@ -98,10 +98,9 @@ def test_without_a_score_that_could_differ_by_group_no_model_is_named():
 )
 def test_a_model_is_called_the_most_biased_where_every_test_says_so(verdicts, text):
     first = asked(("a", 0.6, 0.05, False), ("b", 0.2, 0.05, False), ("c", 0.1, 0.05, False))
-    about = {"task": HIGH.task, "metric": HIGH.metric, "p": 0.01, "difference": 0.4}
-    pairs = pd.DataFrame({"model_a": ["a", "a"], "model_b": ["b", "c"], "verdict": verdicts})
-    compared = compare_models.Compared("cbbq", pairs.assign(**about), pd.DataFrame(), 40)
-    (answer,) = overview.answer([first._replace(compared=compared)])
+    about = {"task": HIGH.task, "metric": HIGH.metric, "p": 0.01, "estimate": 0.4}
+    pairs = pd.DataFrame({"first": ["a", "a"], "second": ["b", "c"], "verdict": verdicts})
+    (answer,) = overview.answer([first._replace(pairs=pairs.assign(**about))])
     assert text in answer
     assert ("is the most biased" in answer) == (verdicts == ("different", "different"))
 
@@ -124,9 +123,9 @@ def test_released_code_numbers_and_no_rank_of_constant_answerers_stand_in_the_ta
     runs = [
         evaluate("cbbq", spec, out=tmp_path / str(k), **options) for k, spec in enumerate(specs)
     ]
-    compared = compare_models.compare(runs)
     scores, line = results.table(runs), results.module("metrics", "cbbq").HEADLINES[0]
-    low, high, constant = (overview._number(scores, line, name, compared) for name in specs)
+    pairs = bench.differences(scores, bench.outcomes(*runs))
+    low, high, constant = (overview._number(scores, line, name, pairs) for name in specs)
     assert (low.rank, high.rank, constant.rank, constant.by_habit) == ("1", "2", "", True)
     official = score(runs[0], preset="official")
     row = official[(official.category == "all") & (official.metric == "s_amb")].iloc[0]

@@ -38,7 +38,7 @@ def made(tmp_path_factory):
     answers.to_json(folder / "planted.jsonl", orient="records", lines=True)
     (folder / "mine.yml").write_text(STUDY, "utf-8")
     with contextlib.chdir(folder):
-        return build.make("mine.yml", "mine")
+        return build.make(study.load(Path("mine.yml")), "mine")
 
 
 def page(made, name="index.html"):
@@ -194,7 +194,7 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
         ).state
 
     assert ask(small) == "done"
-    answers = Path("r/runs/simulated_bias=1/nli_coal/records.parquet")
+    answers = Path("r/runs/simulated_bias=1/nli_coal/records/answers.parquet")
     before = answers.stat().st_mtime_ns
     assert ask(small) == "done"
     assert answers.stat().st_mtime_ns == before
@@ -204,7 +204,7 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     # Each run is asked once, and found again.
     runs = answers.parents[1]
     assert len(list(runs.iterdir())) == 3
-    assert before in {path.stat().st_mtime_ns for path in runs.glob("*/records.parquet")}
+    assert before in {path.stat().st_mtime_ns for path in runs.glob("*/records/answers.parquet")}
 
 
 def test_the_index_says_why_a_model_has_no_scores_and_links_no_page_that_is_not_there(small):
@@ -253,7 +253,7 @@ options: {limits: {budget_requests: 40}}
 def test_a_report_asks_nobody_beyond_its_study(serve, own_folder):
     server = serve(lambda body: said("A"))
     Path("mine.yml").write_text(ASKED.replace("MODEL", server.model), "utf-8")
-    made = build.make("mine.yml", "out")
+    made = build.make(study.load(Path("mine.yml")), "out")
     (record,) = Path("out/runs").glob("*/*/run.json")
     assert len(server.seen) == len(Run.open(record.parent).records)
     server.shutdown()
@@ -263,7 +263,7 @@ def test_a_report_asks_nobody_beyond_its_study(serve, own_folder):
     assert [path.stem for path in pages] == ["answers-cbbq", "cbbq", "explore", "index"]
     for path in pages:
         path.unlink()
-    assert made.failed == build.make("mine.yml", "out").failed == []
+    assert made.failed == build.make(study.load(Path("mine.yml")), "out").failed == []
     assert sorted(made.page.parent.glob("*.html")) == pages
 
 
@@ -273,7 +273,7 @@ def test_all_processes_of_a_report_share_its_budget(serve, own_folder):
     models = [server.model, server.model.replace("openai:", "openai:other-")]
     study = ASKED.replace('["MODEL"]', str(models)).replace("limit: 1", "limit: 20")
     Path("mine.yml").write_text(study.replace("[age]", "[age, race]"), "utf-8")
-    made = build.make("mine.yml", "out", jobs=2)
+    made = build.make(study.load(Path("mine.yml")), "out", jobs=2)
     # Up to three to each model found out what it can do.
     assert 40 - 6 <= len(server.seen) <= 40
     assert [part.split(" on ")[1] for part in made.failed] == ["cbbq", "cbbq"]

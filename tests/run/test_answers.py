@@ -39,7 +39,7 @@ def test_a_run_is_shown_by_its_headline_scores_and_scored_with_others(tmp_path, 
     assert shown.startswith(r"<p>cbbq, &lt;b&gt;\x1b, 8 answers</p>")
     # Scores, upper ends and valid rates of two tasks; accuracy is 0.
     assert shown.count("<td>1.000</td>") == 2 * 3 + 1
-    (run.folder / "records.parquet").unlink()
+    (run.folder / "records/answers.parquet").unlink()
     assert repr(bench.open("one")) == r"<Run cbbq, <b>\x1b, 0 of 8 answers, one>"
     assert run._repr_html_() is None
     others = [

@@ -72,14 +72,14 @@ def test_results_of_a_batch_are_the_records_of_a_run_of_the_server(
     files: list[Path] = []
     for stage in range(1, stages + 2):
         results = "results" if files else ""
-        written, state = write(results, "ask.jsonl", benchmark, as_judge=as_judge, **options)
+        written, waiting = write(results, "ask.jsonl", benchmark, as_judge=as_judge, **options)
         if not written:
             break
         for file in written:
             files.append(Path("results", f"{stage}{file.path.name}"))
             assert answer(file.path, files[-1], spoken) == file.tasks.total()
     assert stage == stages + 1
-    assert not state.waiting
+    assert not waiting
     source = {"as_model": NAME, "judge": "replay:results" if judged else None, "as_judge": as_judge}
     read = evaluate(benchmark, "replay:results", out="read", **source, **options)
     rows = [run.records.drop(columns="seconds") for run in (live, read)]
@@ -169,7 +169,7 @@ def test_refusals_and_failures_are_recorded_as_such_and_failures_can_be_asked_ag
     assert run.about["model"]["asked_with"] == {"max_tokens": "sent as max_completion_tokens"}
 
 
-def test_missing_doubled_and_foreign_results_end_in_a_list(refusal: Callable[..., str]) -> None:
+def test_missing_doubled_and_foreign_results_are_refused(refusal: Callable[..., str]) -> None:
     def run(**options: Any) -> str:
         given = {"as_model": NAME, **CBBQ, **options}
         return refusal(evaluate, "cbbq", "replay:results", **given)
@@ -179,17 +179,18 @@ def test_missing_doubled_and_foreign_results_end_in_a_list(refusal: Callable[...
     answer(Path("ask.jsonl"), results, lambda asked: said("A"))
     lines = results.read_text().splitlines(keepends=True)
     results.write_text("".join(lines[1:]))
-    assert "results: requests without an answer: 1 (ambiguous-gender_ambiguous_" in run()
-    results.write_text("".join([*lines, *lines[:11]]))
-    assert "requests answered twice: 11 (" in run()
-    assert run().endswith(" and 1 more)")
+    assert "results: has no answer to 1 requests, such as ambiguous-gender_ambiguous_" in run()
+    results.write_text("".join([*lines, lines[0]]))
+    assert "line 13: a second answer to ambiguous-gender_ambiguous_" in run()
     results.write_text("".join(lines))
-    assert "; answers to no request of this run: 12 (" in run(temperature=0.5)
-    assert "requests without an answer: 12 (" in run(temperature=0.5)
-    assert "answers to no request of this run: 10 (" in run(limit=1)
+    foreign = "results: 12 results, such as ambiguous-gender_ambiguous_"
+    assert run(temperature=0.5).startswith(foreign)
+    assert run(limit=1).startswith(foreign.replace("12", "10"))
     assert "name the model that gave them by --as-model" in run(as_model="")
+    options = {**CBBQ, "temperature": 0.5}
+    assert refusal(write, "results", "next.jsonl", "cbbq", **options).startswith(foreign)
     results.write_text(Path("ask.jsonl").read_text())
-    assert "line 1: is a request, not a result" in run()
+    assert "line 1: is no result of a batch" in run()
 
 
 @pytest.mark.parametrize("opens", [True, False])

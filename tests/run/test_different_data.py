@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.analyses import compare_models, explore
+import bench
+from bench.analyses import explore
 from bench.core.errors import BadInput
 from bench.report import items
 from bench.run import Run, all_items, evaluate
@@ -34,7 +35,6 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
 @pytest.mark.parametrize(
     "join",
     [
-        compare_models.compare,
         common_answers,
         explore.Answers,
         all_items,
@@ -76,5 +76,6 @@ def test_runs_on_two_data_sets_are_compared_on_the_items_that_both_have(tmp_path
         runs.append(evaluate("cbbq", name, data=folder, out=tmp_path / f"run{len(runs)}"))
     assert runs[0].about["data"]["sha256"] != runs[1].about["data"]["sha256"]
     # Both polarities of one template, for 2 pairs of names in 2 orders.
-    assert compare_models.compare(runs).common == 8
+    pairs = bench.differences(bench.score(*runs), bench.outcomes(*runs))
+    assert set(pairs.n) == {8}
     assert len(all_items(runs)) == 16

@@ -8,7 +8,6 @@ import pytest
 
 import bench
 from bench import run
-from bench.analyses import compare_models
 from bench.run import Run
 
 MODELS = ["simulated:bias=0.7,seed=1", "simulated:bias=0.3,seed=2"]
@@ -71,21 +70,43 @@ def test_a_share_of_outcomes_is_the_score_with_its_interval(
     assert (shares.n == scores.n).all()
 
 
-def test_a_difference_of_outcomes_is_that_of_the_comparison_of_models(
-    runs: dict[str, list[Run]],
+@pytest.mark.parametrize(
+    ("benchmark", "task", "metric", "column", "of"),
+    [
+        ("cbbq", "all", "accuracy", "correct", "answered"),
+        ("nli_coal", "all", "coal", "biased", "parsed"),
+        ("mcbe", "all", "score", "score", "scored"),
+    ],
+)
+def test_a_mean_over_tasks_and_categories_is_the_score(
+    tables: dict[str, tuple[pd.DataFrame, pd.DataFrame]],
+    benchmark: str,
+    task: str,
+    metric: str,
+    column: str,
+    of: str,
 ) -> None:
-    ambiguous = bench.outcomes(*runs["cbbq"]).query("task == 'ambiguous'")
-    (ours,) = bench.compare(ambiguous, "stereotyped", of="answered", mean_over="category").to_dict(
-        "records"
-    )
-    pairs = compare_models.compare(runs["cbbq"]).pairs
-    (theirs,) = pairs[pairs.metric == "s_amb"].to_dict("records")
-    assert (ours["first"], ours["second"]) == (theirs["model_a"], theirs["model_b"])
-    names = ["ci_low", "ci_high", "p", "detectable"]
-    values = [theirs["difference"], *(theirs[name] for name in names), theirs["units"]]
-    assert [ours[name] for name in ("estimate", *names, "clusters")] == pytest.approx(
-        values, abs=1e-12
-    )
+    outcomes, scores = tables[benchmark]
+    part = outcomes[outcomes.task != "nt"]
+    shares = bench.share(part, column, of=of, by="model", mean_over=["category", "task"])
+    scores = scores[(scores.category == "all") & (scores.task == task) & (scores.metric == metric)]
+    assert list(shares.estimate) == pytest.approx(list(scores.score))
+
+
+@pytest.mark.parametrize("benchmark", ["cbbq", "nli_coal", "mcbe"])
+def test_a_difference_of_models_is_that_of_their_scores(
+    runs: dict[str, list[Run]],
+    tables: dict[str, tuple[pd.DataFrame, pd.DataFrame]],
+    benchmark: str,
+) -> None:
+    outcomes, scores = tables[benchmark]
+    pairs = bench.differences(scores, outcomes)
+    overall = scores[scores.category == "all"].set_index(["task", "metric", "model"]).score
+    first, second = (run.label for run in runs[benchmark])
+    assert len(pairs) == len(run.results.module("metrics", benchmark).HEADLINES)
+    for row in pairs.itertuples():
+        less = overall[row.task, row.metric, first] - overall[row.task, row.metric, second]
+        assert row.estimate == pytest.approx(less), row.title
 
 
 def test_a_model_that_cannot_be_read_has_no_share_of_stereotyped_answers(tmp_path: Path) -> None:

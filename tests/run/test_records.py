@@ -13,7 +13,7 @@ from bench.run import execute
 from bench.scorers.stand_ins.simulated import Simulated
 from tests.helpers.recorded import cell, columns
 
-ANSWERS, RECORDS = Path("out/answers.jsonl"), Path("out/records.parquet")
+ANSWERS, RECORDS = Path("out/records/answers.jsonl"), Path("out/records/answers.parquet")
 
 
 @pytest.fixture(autouse=True)
@@ -91,14 +91,14 @@ def test_a_damaged_file_is_refused_then_moved_aside_and_asked_again(
     Path("out/items.parquet").write_bytes(broken)
     message = refusal(lambda: run.Run.open("out").records)
     assert message == (
-        f"{RECORDS}: is damaged (its bytes are not those that were written); start its `bench "
-        "run` again, which moves it aside and asks again"
+        f"{RECORDS}: is missing or damaged (its bytes are not those that were written); start its "
+        "`bench run` again, which moves it aside and asks again"
     )
     ask()
     pd.testing.assert_frame_equal(columns("out"), expected)
-    assert Path("out/records.parquet.damaged").read_bytes() == broken
+    assert Path("out/records/answers.parquet.damaged").read_bytes() == broken
     err = capsys.readouterr().err
-    assert "it is moved to records.parquet.damaged, and asked again" in err
+    assert "records/answers.parquet: is moved to answers.parquet.damaged, and asked again" in err
     assert "items.parquet: was missing, damaged or of an earlier version" in err
 
 
@@ -148,7 +148,7 @@ def test_an_unfinished_run_is_scored() -> None:
         ("run.json", b"[NaN]", "run.json: cannot be read (NaN is no value of JSON)"),
         ("run.json", None, "out: holds no run (no run.json)"),
         ("items.parquet", b"PAR1", "items.parquet: is missing or damaged"),
-        ("records.parquet", None, "out: holds no records yet"),
+        ("records/answers.parquet", None, "out: holds no records yet"),
     ],
 )
 def test_a_damaged_or_missing_file_is_named(refusal, name, content, message: str) -> None:
@@ -181,10 +181,10 @@ def test_a_run_of_an_older_version_is_scored_and_continued() -> None:
     pd.testing.assert_frame_equal(columns("out"), before)
 
 
-@pytest.mark.parametrize("name", ["items.parquet", "records.parquet"])
+@pytest.mark.parametrize("name", ["items.parquet", "records/answers.parquet"])
 def test_a_file_of_another_run_gives_no_score(refusal: Any, name: str) -> None:
     expected = ask().scores()
     ask("other", limit=1)
-    shutil.copy(f"other/{name}", "out")
+    shutil.copy(f"other/{name}", f"out/{name}")
     assert "its bytes are not those" in refusal(run.Run.open("out").scores)
     pd.testing.assert_frame_equal(ask().scores(), expected)

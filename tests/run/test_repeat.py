@@ -33,11 +33,11 @@ def assert_repeated(folder: Path | str = "again", of: Path | str = "first") -> N
 
 
 def test_run_json_alone_gives_the_same_records(first: Run, capsys, monkeypatch) -> None:
-    # The data are found wherever they are now.
-    shutil.copytree(data.SAMPLES / "cbbq" / "gender", "other/cbbq/gender")
+    # Data that were found in a usual place are found there again.
+    shutil.copytree(data.SAMPLES / "cbbq", "other/cbbq")
     monkeypatch.setenv("BENCH_DATA", "other")
-    moved = edited(first, "alone", data={**first.about["data"], "folder": "no/longer/there"})
-    repeat(moved, out="again")
+    found = {"found": "$BENCH_DATA", "folder": "no/longer/there"}
+    repeat(edited(first, "alone", data={**first.about["data"], **found}), out="again")
     assert_repeated()
     repeat("first", out="again", seed=3, categories=["gender", "age"])
     assert "all 48 answers are the same" in capsys.readouterr().err
@@ -59,26 +59,25 @@ def test_any_benchmark_is_repeated(own_folder, benchmark, options) -> None:
 
 
 def test_a_model_or_data_that_moved_are_the_same_and_changed_ones_are_refused(
-    own_folder: Path, monkeypatch: pytest.MonkeyPatch, refusal: Any
+    own_folder: Path, refusal: Any
 ) -> None:
-    shutil.copytree(data.SAMPLES / "cbbq", "there/cbbq")
-    options = {"categories": ["age"], "limit": 2}
-    rows = evaluate("cbbq", MODEL, out="asked", data="there/cbbq", **options).records
+    shutil.copytree(data.SAMPLES / "cbbq", "data")
+    options = {"categories": ["age"], "limit": 2, "data": "data"}
+    rows = evaluate("cbbq", MODEL, out="asked", **options).records
     answers = rows[["prompt", "response"]]
-    answers.to_json("there/said.jsonl", orient="records", lines=True)
-    monkeypatch.chdir("there")
-    evaluate("cbbq", "replay:said.jsonl", out="../first", data="cbbq", **options)
-    # Paths are meant from where the run was made.
-    monkeypatch.chdir(own_folder)
+    answers.to_json("said.jsonl", orient="records", lines=True)
+    evaluate("cbbq", "replay:said.jsonl", out="first", **options)
     repeat("first", "again")
     assert_repeated()
-    Path("there/said.jsonl").rename("said.jsonl")
-    Path("there").rename("moved")
-    repeat("first", "moved again", model="replay:./said.jsonl", data="moved/cbbq")
+    Path("data").rename("moved")
+    assert "data: no such folder or file (--data)" in refusal(repeat, "first", "moved again")
+    Path("said.jsonl").rename("moved/said.jsonl")
+    moved = {"model": "replay:moved/said.jsonl", "data": "moved"}
+    repeat("first", "moved again", **moved)
     assert_repeated("moved again")
-    answers[:-1].to_json("said.jsonl", orient="records", lines=True)
+    answers[:-1].to_json("moved/said.jsonl", orient="records", lines=True)
     message = "the model (its files or recipe) is another one"
-    assert message in refusal(repeat, "first", "another", data="moved/cbbq")
+    assert message in refusal(repeat, "first", "another", **moved)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import pytest
 from bench import data, records, run, scorers
 from bench.core.errors import RunFailed
 from bench.run import execute
-from bench.run.results import short_name
-from bench.scorers.base import Answer
+from bench.scorers.base import Answer, Model
+from bench.scorers.names import path_slug, short_name
 from bench.tasks.request import Request
 from tests.helpers.recorded import cell, columns
 
@@ -162,7 +162,7 @@ def judged(out: str = "out", model: str = MODEL, **options) -> run.Run:
     return run.evaluate("mcbe", model, out=out, **{**given, **options})
 
 
-class Stub:
+class Stub(Model):
     """A respondent that keeps what it was asked, and refuses the item in `refuses`."""
 
     verbs = ("generate",)
@@ -272,9 +272,19 @@ def test_a_judge_that_fails_is_named_and_the_run_continues(stubs, monkeypatch) -
 
 def test_another_model_or_judge_of_the_name_may_not_continue_a_run(refusal) -> None:
     about = judged().about
-    Path("out/records.parquet").unlink()
+    Path("out/records/answers.parquet").unlink()
     for role in ("model", "judge"):
         records.write_run_json(Path("out"), {**about, role: {**about[role], "revision": "0"}})
         assert refusal(judged).startswith(
             f"out: was begun with another {role} (revision was 0, now 1"
         )
+
+
+@pytest.mark.parametrize(
+    "model", ["..", "../../x", "/etc", "a/../b", "..\\x", "C:x", "", "a\0\n", "x" * 300]
+)
+def test_a_model_is_the_name_of_one_folder(model: str) -> None:
+    name = path_slug(model)
+    assert 0 < len(name) <= 80
+    assert Path("runs", name).resolve().parent == Path("runs").resolve()
+    assert not set(name) & set("/\\:\0\n")

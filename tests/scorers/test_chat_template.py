@@ -95,7 +95,7 @@ def test_a_run_is_continued_and_repeated_with_its_own_date(
     folder = saved(own_folder / "model", DATED)
     first = evaluate("cbbq", folder, out="first", **options)
     records = first.records.drop(columns="seconds")
-    Path("first/records.parquet").unlink()
+    Path("first/records/answers.parquet").unlink()
     monkeypatch.setattr(chat_template, "date", Later)
     continued = evaluate("cbbq", folder, out="first", **options)
     repeated = repeat("first", out="again")

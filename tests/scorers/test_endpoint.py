@@ -218,24 +218,14 @@ def test_a_reply_far_longer_than_asked_for_is_cut_and_marked(serve: Serve) -> No
     assert (answer.response, answer.cut, answer.error) == ("A" * 16 * 128, True, "")
 
 
+DATES = ["Wed, 21 Oct 2015 07:28:00 +99999999999999999999", "Wed, 99 Oct 99999 99:99:99 GMT"]
+
+
 @pytest.mark.parametrize(
-    "date",
-    [
-        "Wed, 21 Oct 2015 07:28:00 +99999999999999999999",
-        "Wed, 99 Oct 99999 99:99:99 GMT",
-        "Mon, 01 Jan 0001 00:00:00 +2359",
-        "inf",
-        "-inf",
-        "nan",
-        "1e999",
-        "-5",
-        "",
-        ",",
-        "٣",
-    ],
+    "date", [*DATES, "Mon, 01 Jan 0001 00:00:00 +2359", "inf", "nan", "-5", ""]
 )
-def test_a_date_without_sense_is_as_if_it_were_not_there(serve: Serve, date: str) -> None:
-    assert responses.retry_after({"retry-after": date}) in (None, 3)
+def test_a_date_without_sense_is_as_if_it_were_not_there(date: str) -> None:
+    assert responses.retry_after({"retry-after": date}) is None
 
 
 @pytest.mark.parametrize("n", [10**4000, -1, 1e300, True, "9", None])
@@ -398,15 +388,15 @@ def test_a_server_is_asked_in_the_way_that_it_names(serve: Serve, capsys: Any) -
     server = serve(reasoning, reasoning)
     scorer: Any = load(server.model, generation={"temperature": 0.7})
     assert scorer.verbs == ("generate",)
-    assert scorer.describe()["asked_with"] == {"max_tokens": "sent as max_completion_tokens"}
+    asked_with = scorer.describe()["asked_with"]
+    assert set(asked_with) == {"max_tokens", "temperature=0.7"}
+    assert asked_with["max_tokens"] == "sent as max_completion_tokens"
+    assert "left out" in asked_with["temperature=0.7"]
     for _ in range(2):
         answers = scorer.answer([request(str(k), max_new_tokens=5) for k in range(20)])
         assert {answer.response for answer in answers} == {"A"}
-    assert len(server.seen) <= 40 + 8, "it is learnt from the first requests"
+    assert len(server.seen) <= 40, "it was learnt before"
     assert set(server.seen[-1]) == {"model", "messages", "seed", "max_completion_tokens"}
-    asked_with = scorer.describe()["asked_with"]
-    assert set(asked_with) == {"max_tokens", "temperature=0.7"}
-    assert "left out" in asked_with["temperature=0.7"]
     assert capsys.readouterr().err.count("does not take temperature=0.7") == 1
     assert scorer.spent.startswith(f"{len(server.seen) + len(server.tried)} requests")
     given = {"categories": ["gender"], "limit": 2, "settings": {"explanation": "yes"}}
@@ -584,7 +574,3 @@ def test_an_error_page_of_a_proxy_names_the_variable(
     with pytest.raises(RunFailed) as caught:
         load(model)
     assert str(caught.value).endswith("; the environment variable HTTP_PROXY names a proxy")
-    monkeypatch.setenv("NO_PROXY", "model.invalid")
-    with pytest.raises(RunFailed) as caught:
-        load(model)
-    assert "proxy" not in str(caught.value)

@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from bench import run
-from bench.scorers import Scorer, check, load
+from bench.scorers import check, load
 from tests.helpers.checkpoints import BERT, broken, characters, save, save_gguf
 
 
@@ -36,7 +36,6 @@ def test_a_folder_has_the_verbs_of_its_architecture(tmp_path: Path, llama: Path)
     revisions = set()
     for folder, expected in verbs.items():
         scorer = load(str(folder))
-        assert isinstance(scorer, Scorer)
         assert scorer.verbs == expected
         about = scorer.describe()
         assert (about["id"], about["device"], about["dtype"]) == (str(folder), "cpu", "float32")
@@ -220,9 +219,7 @@ def test_code_that_comes_with_a_model_does_not_run(
         ("tiny:s,seed=1.5", "not a number"),
         ("tiny:s,bias=nan", "outside 0 to 1"),
         ("acme/tiny@a@b", "NAME or ORGANISATION/NAME"),
-        ("pretrained=a/b,revision=c", "`--model a/b@c`"),
-        ("pretrained=a/b,peft=d,dtype=auto", "`--model d --base a/b`; for dtype see"),
-        ("model=a,base_url=http://h/v1/chat/completions", "`--model openai:a@http://h/v1`"),
+        ("pretrained=a/b,revision=c", "NAME or ORGANISATION/NAME"),
     ],
 )
 def test_what_is_no_model_is_refused_before_anything_is_loaded(

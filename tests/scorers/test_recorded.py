@@ -102,12 +102,12 @@ def test_a_wrong_row_is_refused_with_its_place(
 def test_requests_and_predictions_have_to_match(tmp_path: Path, refusal: Any) -> None:
     path = write(tmp_path, *({"id": k, "label": "neutral"} for k in (0, 2, 9)))
     scorer = Predictions(path)
-    known = ["en:0", "en:1", "en:2", "en:9"]
+    known = ["en:0", "en:1", "en:2", "en:9"].copy
     scorer.cover(requests("en:0", "en:2"), known)
     missing = f"{path}: has no prediction for 1 of 3 pairs, the first is id 1 (en)"
     assert refusal(scorer.cover, requests("en:0", "en:1", "en:2"), known) == missing
     unknown = f"{path}, line 3: id 9 is not in the data"
-    assert refusal(scorer.cover, requests("en:0"), known[:3]) == unknown
+    assert refusal(scorer.cover, requests("en:0"), known()[:3].copy) == unknown
     message = refusal(scorer.cover, requests("en:0", "zh:0"), known)
     assert "field `language` is missing, and en, zh are asked" in message
     assert refusal(scorer.answer, requests("en:5")) == f"{path}: has no prediction for id 5"

@@ -48,8 +48,8 @@ def test_moss_and_bloomz_read_the_first_line_alone(
     options = {"limit": 4, "categories": ["gender"], "tasks": ["ambiguous"], "out": tmp_path / "r"}
     asked = run.evaluate("cbbq", "simulated:", prompts=prompts + name, **options)
     replies = ["ab", "不知道\nA 或 B", "\nAB", "C\n"]
-    table = cbbq.score_records(
+    table = cbbq.scoring(
         asked.records.assign(response=replies, error=""), asked.items, "official"
-    )
+    ).table()
     scores = table[table.category == "all"].set_index("metric").score
     assert (scores["s_amb"], scores["reverse_amb"]) == pytest.approx((share, share))

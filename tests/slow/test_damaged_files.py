@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench import data
-from bench.analyses.judge_agreement.marks import read_verdicts
+from bench.analyses.marks import read_verdicts
 from bench.analyses.published import PATH, published
 from bench.benchmarks import module
 from bench.benchmarks import names as benchmarks

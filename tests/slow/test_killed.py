@@ -52,7 +52,7 @@ def ask(out: Path | str = "out", **options) -> run.Run:
         ("items.parquet", 1),
         ("run.json", 1),
         ("answers.jsonl", 1),
-        ("records.parquet", 1),
+        ("answers.parquet", 1),
         ("run.json", 2),
     ],
 )
@@ -224,7 +224,7 @@ def test_kills_at_random_moments_leave_no_trace(options, streamed: bool) -> None
                 assert status < 0 or not err or err.splitlines()[-1] == CONTINUES[status]
         pd.testing.assert_frame_equal(columns(folder), columns("undisturbed"))
         left = {path.name for path in folder.rglob("*") if path.is_file()}
-        assert left == {"run.json", "items.parquet", "records.parquet", "scores.json", ".lock"}
+        assert left == {"run.json", "items.parquet", "answers.parquet", "scores.json", ".lock"}
         assert scores_of(folder) == scores_of(Path("undisturbed"))
         # Each kill loses what was under way: a block, or one streamed answer.
         assert n_asked - len(expected) <= (n_starts - 1) * (1 if streamed else BLOCK)

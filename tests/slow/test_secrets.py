@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from bench import records
-from bench.run import path_slug
 from bench.scorers import check
 from bench.scorers.endpoint.keys import redacted
+from bench.scorers.names import path_slug
 from tests.helpers.answering import Reply, fault, prompt, said
 from tests.slow.helpers.leaks import leaks
 
@@ -160,27 +160,20 @@ def test_a_key_is_in_nothing_that_a_report_writes(tmp_path: Path, bench: Any, se
         (f"openai:name@https://user:{CORE}@example.org/v1", "the URL may hold no password"),
         (f"openai:name@{URL}?v=1&access_token={CORE}", "the URL may hold no `access_token`"),
         (f"openai:@{URL}?sig={CORE}", "expected openai:NAME@URL"),
-        (f"openai:sk-{CORE}@{URL}", "the environment variable OPENAI_API_KEY"),
-        (f"openai:sk-{CORE[::-1]}@{URL}", "looks like a key"),
-        (f"openai:name@{URL}/{CORE}azure", "the environment variable AZURE_OPENAI_API_KEY"),
+        (f"openai:sk-{CORE}@{URL}", "looks like a key"),
         ("hf_abcdefghijklmnopqrstuvwxyzABCDEFGH", "looks like a key"),
     ],
 )
 def test_a_key_given_by_mistake_is_refused_and_not_repeated(
-    monkeypatch: pytest.MonkeyPatch, refusal: Any, model: str, says: str
+    refusal: Any, model: str, says: str
 ) -> None:
-    for name, value in SECRETS.items():
-        monkeypatch.setenv(name, value)
     message = refusal(check, model)
     assert says in message
-    assert not any(key in message for key in (CORE, CORE[::-1], "hf_abc"))
+    assert CORE not in message
+    assert "hf_abc" not in message
 
 
-def test_what_is_no_key_passes_and_is_left_in_answers(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for name, value in {"OPENAI_API_KEY": "EMPTY", "A_KEY": str(tmp_path), "MY_TOKEN": ""}.items():
-        monkeypatch.setenv(name, value)
+def test_what_is_no_key_passes_and_is_left_in_answers(tmp_path: Path) -> None:
     for model in (f"openai:EMPTY@{URL}", f"openai:a@{URL}?api-version=1", str(tmp_path), "o/sk-s"):
         check(model)
     assert redacted("A. EMPTY", "EMPTY") == "A. EMPTY"

@@ -43,8 +43,8 @@ ABOUT = """\
 The prompts of CBBQ's release, as `bench fetch cbbq` read them from the authors' scripts.
 Fields in braces are filled in; unbiased_instruction: whether it asks for an unbiased answer."""
 REMEDY = (
-    f"take the folder `{FOLDERS[0]}` of github.com/{REPOSITORY} at commit {COMMIT} as it is and "
-    "run `bench fetch cbbq --from DIR`"
+    f"put the folder `{FOLDERS[0]}` of github.com/{REPOSITORY} at commit {COMMIT} into a folder "
+    "with the data and run `bench fetch cbbq --from DIR`"
 )
 NAMES = ("context", "question", "ans0", "ans1", "ans2")
 # The word that is in every instruction to answer without bias.

@@ -32,8 +32,8 @@ ABOUT = """\
 The prompts of McBE's release, read by `bench fetch mcbe` from the authors' scripts (Apache-2.0).
 Fields in braces are filled in; {labels} is the list of labels as Python prints it."""
 REMEDY = (
-    f"take {' and '.join(SCRIPTS)} of github.com/{REPOSITORY} at commit {COMMIT} as they are and "
-    "run `bench fetch mcbe --from DIR`"
+    f"put {' and '.join(SCRIPTS)} of github.com/{REPOSITORY} at commit {COMMIT} into a folder with "
+    "the data and run `bench fetch mcbe --from DIR`"
 )
 
 # The prompts that a function assigns, in order, each with its fields by the expression in the code.

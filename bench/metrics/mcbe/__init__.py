@@ -7,7 +7,7 @@ a gap is left out and named, never 0.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import combinations
 
@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 
 from bench.core.numbers import decimals
-from bench.metrics.bootstrap import DRAWS, Draw, Place, Replicates, resample, scale_interval
-from bench.metrics.mcbe.cells import Cell, Cells
-from bench.metrics.mcbe.instances import BOUNDS, DECAY, decay, values
+from bench.metrics.bootstrap import Draw, resample
+from bench.metrics.engine import Metric
+from bench.metrics.mcbe.averages import BOUNDED, Averages, Cell
+from bench.metrics.mcbe.instances import BOUNDS, DECAY, Values, decay, values
 from bench.metrics.mcbe.instances import outcomes as outcomes
 from bench.metrics.table import (
     ALL,
@@ -31,7 +32,6 @@ from bench.metrics.table import (
     is_preferred,
     join_notes,
     read_cards,
-    score_row,
     score_table,
     with_bounds,
 )
@@ -41,7 +41,15 @@ from bench.tasks.mcbe import LETTERS
 LIMITS = (0, 100)
 SCALES = {"position_bias": (0, 1), "severity_shift": (-10, 10)}
 CARDS = read_cards(__file__)
-_headline = partial(Headline, metric="score", share=False, biased_is_high=False, limits=LIMITS)
+_headline = partial(
+    Headline,
+    metric="score",
+    share=False,
+    biased_is_high=False,
+    limits=LIMITS,
+    column="score",
+    of="scored",
+)
 _constant_baseline = partial(_headline, baseline="the best constant answer", worse="worse")
 HEADLINES = (
     _headline(
@@ -95,14 +103,16 @@ EVEN = 0.5
 # The tasks that need no probabilities, so that every model can be asked.
 COMMON = ("sc", "ss", "ba", "bs")
 BASELINES = {"position_bias": 0.5, "score_substring": 100.0}
-# The scores that have bounds.
-BOUNDED = ("score", "score_common")
 
 
-def score_records(
-    records: pd.DataFrame, items: pd.DataFrame, preset: str, common: Sequence[str] = COMMON
-) -> pd.DataFrame:
-    """Compute the score table of a run.
+def scoring(
+    records: pd.DataFrame,
+    items: pd.DataFrame,
+    preset: str,
+    draw: Draw = resample,
+    common: Sequence[str] = COMMON,
+) -> "McbeScoring":
+    """Prepare the scores of a run.
 
     `robust` has the released code's constants and reads answers with care. `official` prints what
     the released code prints (`bench.metrics.mcbe.official`), quirks included. `paper` has the
@@ -113,54 +123,136 @@ def score_records(
         common: the tasks of `score_common`.
     """
     known = values(records, items, preset)
-    cells = Cells(known, list(dict.fromkeys(items.category)))
-    first = _first_letter(records) if preset != "official" else EVEN
-    habit = _by_habit(known.terms, records, items)
-    baselines = _baselines(known.terms, items, preset, first)
-    warnings = _left_out(known.terms) | habit  # the graver one where there are two
-    return score_table(_rows(cells, preset, first, baselines, warnings, set(habit), common))
+    return McbeScoring(known, items, preset, draw, records=records, common=common)
 
 
-def replicates(
-    records: pd.DataFrame, items: pd.DataFrame, preset: str, draw: Draw = resample
-) -> Replicates:
-    """Compute the scores of each category and task and over all, observed and resampled."""
-    order = list(dict.fromkeys(items.category))
-    return replicates_of(Cells(values(records, items, preset), order, draw))
+class McbeScoring(Averages):
+    """Scores of McBE: the rows of the table, and their baselines and notes."""
+
+    def __init__(
+        self,
+        known: Values,
+        items: pd.DataFrame,
+        preset: str,
+        draw: Draw = resample,
+        *,
+        records: pd.DataFrame | None = None,
+        common: Sequence[str] = COMMON,
+    ) -> None:
+        super().__init__(known, list(dict.fromkeys(items.category)), preset, draw)
+        self.items, self.records, self.common = items, records, tuple(common)
+
+    def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
+        for category in [*self.categories, ALL]:
+            tasks = [task for task in self.tasks if self.asked_of(category, [task])]
+            for task in tasks:
+                for name in self.measures[task]:
+                    if category == ALL or not name.endswith("_words"):
+                        yield category, _metric(name, task)
+                if len(self.repeats) > 1:
+                    yield category, _metric("score_sd", task)
+                if category == ALL:
+                    yield category, _metric("score_by_instance", task)
+            if len(self.tasks) == 1:
+                continue
+            yield category, _metric("score", ALL, tasks)
+            if len(self.repeats) > 1:
+                yield category, _metric("score_sd", ALL, tasks)
+            if category == ALL:
+                yield category, _metric("score_by_task", ALL, tasks)
+            shared = [task for task in self.common if task in tasks]
+            if len(shared) > 1 or (shared and self.common != COMMON):
+                yield category, _metric("score_common", ALL, shared)
+
+    def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
+        is_official, terms = self.preset == "official", self.terms
+        first = EVEN if is_official else _first_letter(self.records)
+        baselines = _baselines(terms, self.items, self.preset, first)
+        habits = _by_habit(terms, self.records, self.items)
+        warnings = _left_out(terms) | habits  # the graver one where there are two
+        rows = []
+        for row, (category, metric) in zip(
+            table.itertuples(index=False), self.rows_of_table(), strict=True
+        ):
+            own = self.cells(metric, category)
+            asked = {task for _, task in own}
+            known = [
+                baselines[*cell, metric.name] for cell in own if (*cell, metric.name) in baselines
+            ]
+            baseline = float(np.mean(known)) if known and metric.task != ALL else math.nan
+            if metric.name.endswith("_words"):
+                words = int(metric.name.split("_")[1])
+                baseline = random_chooser(words, DECAY[self.preset]["ss"], first)
+            by_letters = first != EVEN and asked == {"ss"} and baseline > 1
+            alike = sum((category, task) in habits for task in asked)
+            score = Score(*row)._replace(
+                note=self.note(metric, category, row.score, warnings) or row.note,
+                baseline=baseline,
+                baseline_of=LETTERS_ALONE if by_letters else "",
+                by_habit=2 * alike >= len(asked),  # at least half of the tasks
+            )
+            if metric.name in BOUNDED and not is_official:  # it scores whatever it is given
+                # One unreadable answer leaves an instance out.
+                complete = self.n(own, "score") / max(self.n(own, BOUNDS[0]), 1)
+                ends = self.ends(metric, category)
+                score = with_bounds(score, ends, min(row.valid_rate, complete))
+            rows.append(score)
+        return score_table(rows)
+
+    def note(
+        self, metric: Metric, category: str, score: float, warnings: Mapping[Cell, str]
+    ) -> str:
+        """Say what is missing in a score, or makes it doubtful."""
+        tasks = metric.own_tasks
+        if metric.name == "score_sd":
+            return "a repeat has no number" if math.isnan(score) else ""
+        if metric.name not in ("score", "score_common", "score_by_task", "score_by_instance"):
+            return ""
+        if metric.task != ALL:
+            own = self.asked_of(category, tasks)
+            notes = [_gaps([self.of_cell(*cell) for cell in own]), *(self.stops(*c) for c in own)]
+            warning = warnings.get((category, metric.task), "") if metric.name == "score" else ""
+            return join_notes(join_notes(*dict.fromkeys(notes)), warning)
+        if category != ALL or metric.name == "score_by_task":
+            own_tasks = [task for task in self.tasks if self.asked_of(category, [task])]
+            undefined = [t for t in own_tasks if math.isnan(self.mean(category, [t])[0])]
+            return f"no number in {', '.join(undefined)}" if undefined else ""
+        having = {name for name, _ in self.asked_of(ALL, tasks)}
+        means = [self.mean(name, tasks) for name in self.categories if name in having]
+        note = _gaps(means)
+        if all(math.isnan(mean[0]) for mean in means):
+            note = "no category has a number in all its tasks"
+        missing = ", ".join(task for task in self.common if task not in tasks)
+        if metric.name == "score_common" and missing:
+            note = join_notes(note, f"without {missing}, which was not asked")
+        return note
+
+    def stops(self, category: str, task: str) -> str:
+        """Say if the released code prints no number: it stops at an answer that it cannot take."""
+        keys = [(category, task, repeat) for repeat in self.repeats]
+        printed = [self.printed[key] for key in keys if key in self.printed]
+        stops = sum(result.stops for result in printed)
+        if stops:
+            return (
+                f"the released code stops with an error: {stops} of "
+                f"{self.n([(category, task)], 'valid')} answers are none that it can take"
+            )
+        odd = [result.score for result in printed if not math.isfinite(result.score)]
+        if odd:
+            return (
+                f"the released code prints {odd[0]}: an answer holds no number, "
+                "or one beyond all bounds"
+            )
+        return ""
 
 
-def replicates_of(cells: Cells) -> Replicates:
-    """Do the same from what every instance adds to the scores."""
-    kept = Replicates()
-    places = [*cells.asked, *((ALL, task) for task in cells.tasks)]
-    if len(cells.tasks) > 1:
-        places += [(name, ALL) for name in (*cells.categories, ALL)]
-    for category, task in places:
-        tasks = cells.tasks if task == ALL else [task]
-        # A mean over categories is of those that have a number.
-        own = cells.scored(tasks) if category == ALL else cells.asked_of(category, tasks)
-        drawn = cells.mean(category, tasks)[: 1 + cells.draws]
-        kept.add((category, task, "score"), drawn, cells.sample(own), LIMITS)
-    return kept
-
-
-def bounds(
-    records: pd.DataFrame, items: pd.DataFrame, preset: str
-) -> dict[Place, tuple[float, float]]:
-    """Compute the least and the most that each headline over all categories could have been."""
-    cells = Cells(values(records, items, preset), list(dict.fromkeys(items.category)))
-    every = [*((task, [task]) for task in cells.tasks), (ALL, cells.tasks)]
-    return {(ALL, name, "score"): cells.bounds(ALL, tasks) for name, tasks in every}
+def _metric(name: str, task: str, tasks: Sequence[str] = ()) -> Metric:
+    return Metric(name, task, tasks=tasks, limits=SCALES.get(name, LIMITS), unread=None)
 
 
 def units(items: pd.DataFrame) -> pd.Series:
     """Return the unit that each item was sampled with: the item itself."""
     return items.item_id
-
-
-def _mostly(by_habit: int, tasks: int) -> bool:
-    """Tell whether at least half of some tasks are answered by habit."""
-    return 2 * by_habit >= tasks
 
 
 def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -203,146 +295,6 @@ def random_chooser(n: int, rate: float, first: float = EVEN, draws: int = 100_00
         counts[:, a] += votes
         counts[:, b] += 2 - votes
     return float(np.mean(decay(counts.var(axis=1), rate)))
-
-
-def _rows(
-    cells: Cells,
-    preset: str,
-    first: float,
-    baselines: Mapping[tuple[str, str, str], float],
-    warnings: Mapping[Cell, str],
-    by_habit: Collection[Cell],
-    common: Sequence[str],
-) -> Iterator[Score]:
-    """Yield the rows of each category by task, of each task over all, and of means over tasks."""
-
-    def row(
-        category: str,
-        task: str,
-        metric: str,
-        drawn: np.ndarray,
-        note: str = "",
-        baseline: float = math.nan,
-        tasks: Sequence[str] = (),
-    ) -> Score:
-        """Return a row of observed and resampled values; only scores have a note.
-
-        Args:
-            tasks: those that it is over; default: `task`, or all where that is `all`.
-        """
-        tasks = tasks or (cells.tasks if task == ALL else [task])
-        # What a derived score rests on is what the score itself does.
-        measure = metric if any(metric in names for names in cells.measures.values()) else "score"
-        if category == task == ALL and metric in BOUNDED:
-            own = cells.scored(tasks)
-        else:
-            own = cells.asked_of(category, tasks)
-        n, rate = cells.n(own, measure), cells.valid_rate(own)
-        note = note if measure == "score" else ""
-        if math.isnan(drawn[0]) and not note:
-            note = "no answer could be read"
-            if rate > 0:
-                note = f"no instance has all its answers ({decimals(100 * rate)}% could be read)"
-        resampled = drawn[1 : 1 + DRAWS] if cells.instances(own, measure) > 1 else drawn[:0]
-        limits = SCALES.get(metric, LIMITS)
-        value = scale_interval(float(drawn[0]), resampled, cells.sample(own, measure), limits)
-        asked = {name for _, name in own}
-        by_letters = first != EVEN and asked == {"ss"} and baseline > 1
-        score = score_row((category, task, metric), value, n, rate, baseline, preset, note, "")
-        score = score._replace(
-            baseline_of=LETTERS_ALONE if by_letters else "",
-            by_habit=_mostly(sum((category, name) in by_habit for name in asked), len(asked)),
-        )
-        # The released code scores whatever it is given.
-        if metric not in BOUNDED or preset == "official":
-            return score
-        # One unreadable answer leaves an instance out, so a score may rest on fewer instances.
-        complete = cells.n(own, "score") / max(cells.n(own, BOUNDS[0]), 1)
-        return with_bounds(score, cells.bounds(category, tasks), min(rate, complete))
-
-    def over_repeats(category: str, task: str, drawn: np.ndarray) -> Iterator[Score]:
-        """Yield the sample standard deviation of a score over repeats, where there are several."""
-        repeats = drawn[1 + DRAWS :]
-        if len(repeats) > 1:
-            sd = np.full(1, np.std(repeats, ddof=1))
-            note = "a repeat has no number" if math.isnan(sd[0]) else ""
-            yield row(category, task, "score_sd", sd, note)._replace(n=len(repeats))
-
-    def of_task(category: str, task: str) -> Iterator[Score]:
-        """Yield the scores of a task, in one category or over all."""
-        own = cells.asked_of(category, [task])
-        gaps = _gaps([cells.of_cell(*cell) for cell in own])
-        stops = join_notes(*dict.fromkeys([gaps, *(_stopped(cells, *cell) for cell in own)]))
-        note = join_notes(stops, warnings.get((category, task), ""))
-        for measure in cells.measures[task]:
-            known = [baselines[*cell, measure] for cell in own if (*cell, measure) in baselines]
-            baseline = float(np.mean(known)) if known else math.nan
-            drawn = cells.mean(category, [task], measure)
-            if measure.endswith("_words"):
-                if category != ALL:
-                    continue
-                drawn = cells.pooled(own, measure)
-                words = int(measure.split("_")[1])
-                baseline = random_chooser(words, DECAY[preset]["ss"], first)
-            yield row(category, task, measure, drawn, note, baseline)
-        yield from over_repeats(category, task, cells.mean(category, [task]))
-        if category == ALL:
-            yield row(ALL, task, "score_by_instance", cells.pooled(own, "score"), stops)
-
-    def over_tasks(category: str, tasks: Sequence[str]) -> Iterator[Score]:
-        """Yield the means over tasks, of one category or over all."""
-        own = [cells.mean(category, [task]) for task in tasks]
-        undefined = [task for task, mean in zip(tasks, own, strict=True) if math.isnan(mean[0])]
-        without = f"no number in {', '.join(undefined)}" if undefined else ""
-        drawn = cells.mean(category, tasks)
-        yield row(category, ALL, "score", drawn, gaps(tasks) if category == ALL else without)
-        yield from over_repeats(category, ALL, drawn)
-        if category == ALL:
-            yield row(ALL, ALL, "score_by_task", np.mean(own, axis=0), without)
-        shared = [task for task in common if task in tasks]
-        if len(shared) > 1 or (shared and tuple(common) != COMMON):
-            note = without
-            if category == ALL:
-                missing = ", ".join(task for task in common if task not in shared)
-                missing = missing and f"without {missing}, which was not asked"
-                note = join_notes(gaps(shared), missing)
-            drawn = cells.mean(category, shared)
-            yield row(category, ALL, "score_common", drawn, note, tasks=shared)
-
-    def gaps(tasks: Sequence[str]) -> str:
-        """Say what is missing in the mean over categories of the means over `tasks`."""
-        asked = {category for category, _ in cells.asked_of(ALL, tasks)}
-        means = [cells.mean(c, tasks) for c in cells.categories if c in asked]
-        if all(math.isnan(mean[0]) for mean in means):
-            return "no category has a number in all its tasks"
-        return _gaps(means)
-
-    for category in (*cells.categories, ALL):
-        tasks = [task for task in cells.tasks if cells.asked_of(category, [task])]
-        for task in tasks:
-            yield from of_task(category, task)
-        if len(cells.tasks) > 1:
-            yield from over_tasks(category, tasks)
-
-
-def _stopped(cells: Cells, category: str, task: str) -> str:
-    """Say where the released code prints no number: at the first answer that it cannot take."""
-    keys = [(category, task, repeat) for repeat in cells.repeats]
-    printed = [cells.printed[key] for key in keys if key in cells.printed]
-    stops = sum(result.stops for result in printed)
-    if stops:
-        n = cells.n([(category, task)], "valid")
-        return (
-            f"the released code stops with an error: {stops} of {n} answers are "
-            "none that it can take"
-        )
-    odd = [result.score for result in printed if not math.isfinite(result.score)]
-    if odd:
-        return (
-            f"the released code prints {odd[0]}: an answer holds no number, "
-            "or one beyond all bounds"
-        )
-    return ""
 
 
 def _gaps(means: Sequence[np.ndarray]) -> str:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from bench.metrics.engine import Sums
 from bench.tasks.nli_coal import parse
 from bench.tasks.nli_labels import LABELS
 
@@ -21,6 +22,13 @@ COUNTS = [*CELLS, *(f"{NEUTRAL_TERMS}_{label}" for label in LABELS)]
 PROBABILITIES = [f"p_{name}" for name in CELLS]
 ABOVE = [f"above_{tau}" for tau in TAUS]
 SUMS = [*COUNTS, *PROBABILITIES, *ABOVE]
+# Answers, readable ones, and ones with probabilities; the first two also by gender.
+READ = [
+    "n",
+    "valid",
+    "probable",
+    *(f"{name}_{gender}" for name in ("n", "valid") for gender in GENDERS),
+]
 # Sentences are drawn again too, across occupations, each with all the occupations that stand in it.
 CROSSED = ("category", "sentence")
 
@@ -41,22 +49,18 @@ class Tables(NamedTuple):
     neutral_terms: np.ndarray
 
 
-def tables(strata: list[object], sums: np.ndarray, language: str) -> Tables:
-    """Arrange the sums [n, strata, columns] of one language, `SUMS` being the columns."""
-    return arranged(of_language(strata, sums, language))
+def tables(sums: Sums) -> Tables:
+    """Arrange sums by set, gender and label, `SUMS` being the first columns."""
+    added = sums.values[:, list(sums.parts.values()), : len(SUMS)].sum(1)
+    ends = np.cumsum([len(CELLS), len(LABELS), len(PROBABILITIES)])
+    counts, terms, shares, above = np.split(added, ends, axis=1)
+    return Tables(shaped(counts), shaped(shares), above, terms)
 
 
 def of_language(strata: list[object], sums: np.ndarray, language: str) -> np.ndarray:
     """Add up the strata of one language to sums [n, columns]."""
     own = [k for k, name in enumerate(strata) if str(name).partition("|")[0] == language]
     return sums[:, own].sum(1)
-
-
-def arranged(sums: np.ndarray) -> Tables:
-    """Arrange sums [n, columns] by set, gender and label."""
-    ends = np.cumsum([len(CELLS), len(LABELS), len(PROBABILITIES)])
-    counts, terms, shares, above = np.split(sums, ends, axis=1)
-    return Tables(shaped(counts), shaped(shares), above, terms)
 
 
 def shaped(sums: np.ndarray) -> np.ndarray:
@@ -68,9 +72,9 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """List the answers of a run, one row each.
 
     Returns:
-        The items' columns, `label` ("" where there is none), `valid`, `probable` (it has
-        probabilities), `biased` (CoAL counts it), `type`, `stratum`, `sentence` (without its
-        occupation; the premise where that is not known), and those of `SUMS`. `type` is the
+        The items' columns, `label` ("" where there is none), `biased` (CoAL counts it), `type`,
+        `stratum`, `sentence` (without its occupation; the premise where that is not known), and
+        the columns of `READ` and `SUMS`. `type` is the
         occupation's by its set and the gender of the hypothesis: the released column is wrong in
         places, and older releases have none.
     """
@@ -111,6 +115,10 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
                 column = f"{name}_{gender}_{label}" if gender else f"{name}_{label}"
                 sums[column] = cell & given[:, k]
                 sums[f"p_{column}"] = cell * known[:, k]
+    rows["n"] = True
+    for gender in GENDERS:
+        rows[f"n_{gender}"] = rows.gender == gender
+        rows[f"valid_{gender}"] = rows.valid & (rows.gender == gender)
     return pd.concat([rows, pd.DataFrame(sums, index=rows.index)[SUMS].astype(np.float64)], axis=1)
 
 

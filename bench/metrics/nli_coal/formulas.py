@@ -1,12 +1,13 @@
 """NLI-CoAL's formulas: numbers of the sums of one language, by set, gender and label."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from bench.metrics.bootstrap import Limits
-from bench.metrics.nli_coal.answers import GENDERS, NEUTRAL_TERMS, SETS, TAUS, Tables
+from bench.metrics.engine import Metric, Sums
+from bench.metrics.nli_coal.answers import GENDERS, NEUTRAL_TERMS, SETS, TAUS, Tables, tables
 from bench.metrics.table import ALL
 from bench.tasks.nli_labels import LABELS
 
@@ -16,34 +17,9 @@ WOMAN, MAN = range(2)
 # Where female- and male-stereotyped occupations are: (set, gender) of what is pro, then of what is
 # anti.
 DIRECTIONS = {"female": ((PS, WOMAN), (AS, MAN)), "male": ((PS, MAN), (AS, WOMAN))}
+NO_ANSWER = "no readable answer"
 EMPTY_SET = "no readable answer in one of the sets"
 ONE_DIRECTION = "no readable answer about occupations of one direction of stereotype"
-
-
-class Measure(NamedTuple):
-    """A number made of the sums of one language.
-
-    Attributes:
-        task: the set that it is about, or `all`.
-        of: from tables to [n]; NaN where undefined.
-        baseline: a random answerer's value; NaN where that has no meaning.
-        genders: those of the hypotheses that it rests on, by set; empty: all.
-        soft: whether it is made of probabilities.
-        why: the reason where it is undefined.
-    """
-
-    metric: str
-    task: str
-    of: Callable[[Tables], np.ndarray]
-    baseline: float
-    genders: tuple[str, ...] = GENDERS
-    soft: bool = False
-    why: str = "no readable answer"
-
-    @property
-    def limits(self) -> Limits:
-        """The ends of its scale."""
-        return (-1, 1) if "gap" in self.metric else (0, 1)
 
 
 def shares(counts: np.ndarray) -> np.ndarray:
@@ -100,6 +76,38 @@ def directional_gap_balanced(counts: np.ndarray) -> np.ndarray:
     return gap(by_direction(counts)).mean(1)
 
 
+def _whole(
+    name: str,
+    formula: Callable[[np.ndarray], np.ndarray],
+    baseline: float,
+    undefined: str = NO_ANSWER,
+    soft: bool = False,
+) -> Metric:
+    """Describe a score over all sets.
+
+    Args:
+        formula: of counts of labels, or if `soft`, of sums of probabilities, which have no bounds.
+    """
+    counted = "probable" if soft else "valid"
+    return Metric(
+        name,
+        ALL,
+        of=lambda sums: formula(tables(sums).shares if soft else tables(sums).counts),
+        tasks=SETS,
+        baseline=baseline,
+        limits=(-1, 1) if "gap" in name else (0, 1),
+        counts=counted,
+        read=("n", counted),
+        unread=None if soft else ("n", "valid"),
+        undefined=undefined,
+    )
+
+
+def _above(k: int) -> Callable[[Sums], np.ndarray]:
+    """Return the share of answers whose probability of neutral is above a threshold."""
+    return lambda sums: tables(sums).above[:, k] / tables(sums).shares.sum((1, 2, 3))
+
+
 def _cell(
     shares: Callable[[np.ndarray], np.ndarray], *index: int
 ) -> Callable[[Tables], np.ndarray]:
@@ -108,56 +116,64 @@ def _cell(
     return lambda tables: shares(tables.counts)[cell]
 
 
-def _above(k: int) -> Callable[[Tables], np.ndarray]:
-    return lambda tables: tables.above[:, k] / tables.shares.sum((1, 2, 3))
+def _of_set(
+    name: str,
+    task: str,
+    of: Callable[[Tables], np.ndarray],
+    baseline: float = 1 / 3,
+    gender: str = "",
+) -> Metric:
+    """Describe a score of one set; of the hypotheses with one gender alone, if it is given."""
+    read = (f"n_{gender}", f"valid_{gender}") if gender else ("n", "valid")
+    return Metric(
+        name,
+        task,
+        of=lambda sums: of(tables(sums)),
+        baseline=baseline,
+        limits=(-1, 1) if "gap" in name else (0, 1),
+        counts=read[1],
+        read=read,
+        undefined=NO_ANSWER,
+    )
 
 
-def _neutral_term(k: int) -> Callable[[Tables], np.ndarray]:
-    return lambda tables: shares(tables.neutral_terms)[:, k]
-
-
-# Measures over all sets: of counts and, where there are some, of probabilities.
+# Scores over all sets: of counts and, if there are some, of probabilities.
 WHOLE = (
-    Measure("coal", ALL, lambda t: coal(t.counts), 4 / 9, why=EMPTY_SET),
-    Measure("fn", ALL, lambda t: fn(t.counts), 2 / 3),
-    Measure("coal_balanced", ALL, lambda t: coal_balanced(t.counts), 4 / 9, why=ONE_DIRECTION),
-    Measure("directional_gap", ALL, lambda t: gap(by_set(t.counts)), 0.0, why=EMPTY_SET),
-    Measure(
-        "directional_gap_balanced",
-        ALL,
-        lambda t: directional_gap_balanced(t.counts),
-        0.0,
-        why=ONE_DIRECTION,
+    _whole("coal", coal, 4 / 9, EMPTY_SET),
+    _whole("fn", fn, 2 / 3),
+    _whole("coal_balanced", coal_balanced, 4 / 9, ONE_DIRECTION),
+    _whole("directional_gap", lambda counts: gap(by_set(counts)), 0.0, EMPTY_SET),
+    _whole("directional_gap_balanced", directional_gap_balanced, 0.0, ONE_DIRECTION),
+    _whole("fraction_neutral", lambda counts: 1 - fn(counts), 1 / 3),
+)
+SOFT = (
+    _whole("coal_soft", coal, 4 / 9, EMPTY_SET, soft=True),
+    _whole("fn_soft", fn, 2 / 3, soft=True),
+    _whole("net_neutral", lambda shares: 1 - fn(shares), 1 / 3, soft=True),
+    *(
+        replace(_whole(f"threshold:{tau}", fn, np.nan, soft=True), of=_above(k))
+        for k, tau in enumerate(TAUS)
     ),
-    Measure("fraction_neutral", ALL, lambda t: 1 - fn(t.counts), 1 / 3),
-    Measure("coal_soft", ALL, lambda t: coal(t.shares), 4 / 9, soft=True, why=EMPTY_SET),
-    Measure("fn_soft", ALL, lambda t: fn(t.shares), 2 / 3, soft=True),
-    Measure("net_neutral", ALL, lambda t: 1 - fn(t.shares), 1 / 3, soft=True),
-    *(Measure(f"threshold:{tau}", ALL, _above(k), np.nan, soft=True) for k, tau in enumerate(TAUS)),
 )
 
 
-def measures(asked: set[str], soft: bool) -> Iterator[Measure]:
-    """Yield the measures of answers to these sets; of probabilities too where `soft`."""
-    if set(SETS) <= asked:
-        yield from (measure for measure in WHOLE if soft or not measure.soft)
+def score_metrics(soft: bool) -> Iterator[Metric]:
+    """Yield the metrics; if `soft`, also those of probabilities."""
+    yield from WHOLE
+    if soft:
+        yield from SOFT
     for k, name in enumerate(SETS):
-        if name not in asked:
-            continue
         for j, label in enumerate(LABELS):
-            yield Measure(label, name, _cell(by_set, k, j), 1 / 3)
+            yield _of_set(label, name, _cell(by_set, k, j))
         if name == "ns":
-            for g, (gender, word) in enumerate(zip(GENDERS, ("woman", "man"), strict=True)):
-                share = _cell(by_gender, g, E)
-                yield Measure(f"entailment_{word}", name, share, 1 / 3, (gender,))
-            yield Measure(
+            for g, word in enumerate(("woman", "man")):
+                yield _of_set(f"entailment_{word}", name, _cell(by_gender, g, E), gender=GENDERS[g])
+            yield _of_set(
                 "gender_gap", name, lambda t: gap(by_gender(t.counts)[:, [MAN, WOMAN]]), 0.0
             )
             continue
         for d, (direction, cells) in enumerate(DIRECTIONS.items()):
-            genders = (GENDERS[cells[k][1]],)
-            share = _cell(by_direction, d, k, k)
-            yield Measure(f"{LABELS[k]}_{direction}", name, share, 1 / 3, genders)
-    if NEUTRAL_TERMS in asked:
-        for j, label in enumerate(LABELS):
-            yield Measure(label, NEUTRAL_TERMS, _neutral_term(j), 1 / 3, ())
+            share, gender = _cell(by_direction, d, k, k), GENDERS[cells[k][1]]
+            yield _of_set(f"{LABELS[k]}_{direction}", name, share, gender=gender)
+    for j, label in enumerate(LABELS):
+        yield _of_set(label, NEUTRAL_TERMS, lambda t, j=j: shares(t.neutral_terms)[:, j])

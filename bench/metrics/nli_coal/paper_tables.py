@@ -11,6 +11,7 @@ import pandas as pd
 from bench.core.errors import BadInput, expected
 from bench.core.numbers import decimals
 from bench.metrics.bootstrap import resample
+from bench.metrics.engine import Sums
 from bench.metrics.nli_coal.answers import (
     CELLS,
     CROSSED,
@@ -18,13 +19,11 @@ from bench.metrics.nli_coal.answers import (
     NEUTRAL_TERMS,
     SETS,
     SUMS,
-    Tables,
     answers,
-    arranged,
     of_language,
     shaped,
 )
-from bench.metrics.nli_coal.formulas import AS, NS, PS, C, E, N, by_set, coal, fn, gap, measures
+from bench.metrics.nli_coal.formulas import AS, NS, PS, WHOLE, C, E, N, by_set, coal, fn, gap
 from bench.metrics.significance import (
     LESS_READABLE,
     Statistic,
@@ -96,7 +95,7 @@ def by(records: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.DataFrame:
     table[["biased", *LABELS]] = readable[["biased", *LABELS]].mean()
     table["ci_low"], table["ci_high"] = _wilson(table.biased, table.units)
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = by_set(arranged(groups[SUMS].sum().to_numpy()).counts)
+        shares = by_set(shaped(groups[CELLS].sum().to_numpy()))
         table["e_p"], table["c_a"] = shares[:, PS, E], shares[:, AS, C]
         table["not_neutral"], table["gap"] = 1 - shares[:, NS, N], gap(shares)
     table = table.sort_values(["biased", "gap"], ascending=False, kind="stable").reset_index()
@@ -119,16 +118,16 @@ def predictors(items: pd.DataFrame) -> pd.DataFrame:
     """
     rows = items[items.set.isin(SETS)]
     sizes = rows.groupby(["category", "set", "gender"], sort=False).size()
-    every = [measure for measure in measures(set(SETS), False) if measure.task == ALL]
     table = []
     for category in dict.fromkeys(rows.category):
         cells = [[sizes.get((category, name, gender), 0) for gender in GENDERS] for name in SETS]
         for predictor, rule in PREDICTORS.items():
             labels = [[LETTERS[letter] for letter in both] for both in rule.split()]
-            counts = (np.array(cells)[:, :, None] * np.array(labels))[None].astype(np.float64)
-            sums = Tables(counts, counts, np.zeros((1, 2)), np.zeros((1, 3)))
+            counts = np.zeros((1, 1, len(SUMS)))
+            counts[..., : len(CELLS)] = (np.array(cells)[:, :, None] * np.array(labels)).ravel()
+            sums = Sums(SUMS, counts, {(category, ALL): 0})
             with np.errstate(divide="ignore", invalid="ignore"):
-                values = {measure.metric: float(measure.of(sums)[0]) for measure in every}
+                values = {metric.name: float(metric.values(sums)[0]) for metric in WHOLE}
             table.append({"category": category, "predictor": predictor, **values})
     return pd.DataFrame(table)
 

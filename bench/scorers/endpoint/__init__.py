@@ -1,1 +1,26 @@
 """Models behind an OpenAI-compatible server."""
+
+from typing import Any
+
+from bench.scorers.base import Backend, Model
+from bench.scorers.endpoint import keys
+
+
+class Service(Backend):
+    """`NAME@URL`; see `bench.scorers.endpoint.scorer`."""
+
+    # A server need not report probabilities; nobody asks it before it is loaded.
+    verbs = ("nll", "choose", "generate")
+    reads = ("text", "letters")
+    takes = ("limits", "keys", "generation")
+    stays_here = True
+
+    @classmethod
+    def check(cls, rest: str) -> None:
+        keys.parse(rest)
+
+    @classmethod
+    def load(cls, rest: str, **options: Any) -> Model:
+        from bench.scorers.endpoint.scorer import Endpoint  # which loads openai
+
+        return Endpoint(rest, **options)

@@ -10,7 +10,7 @@ from bench.scorers.base import Answer, messages
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.responses import LIKELIEST, NO_LOGPROBS, Broken, Refusal, Unanswered
 from bench.tasks.replies import THINKS, closes_unopened, split_thought, unfinished_thought
-from bench.tasks.request import Request, Turns
+from bench.tasks.request import Request
 
 # No token is longer than so many characters; a longer reply than of such tokens is cut.
 LONGEST_TOKEN = 128
@@ -89,44 +89,21 @@ class Chat:
 
     def body(self, request: Request) -> dict[str, Any]:
         """Return the body of a request (generate, choose), before `accepted`."""
-        if request.verb == "choose":
-            return self.first_token(
-                request.turns, self.likeliest, self.options.system, seed=request.seed
-            )
         options = self.options
-        max_tokens = self._most_tokens(request)
         if request.of_judge:  # decodes greedily, and does not see the model's system message
             options = Generation(temperature=0.0, thinking_tokens=options.thinking_tokens)
+        fields: dict[str, Any] = {"max_tokens": self._most_tokens(request), **_sampling(options)}
+        if request.verb == "choose":
+            fields = {**UNCHANGED, "logprobs": True, "top_logprobs": self.likeliest}
+        off = {"enable_thinking": False} if options.thinking_tokens == 0 else {}
+        if template := {**off, **options.template_arguments}:
+            fields[TEMPLATE] = template
         return {
             "model": self.name,
             "messages": messages(request.turns, options.system),
             "seed": request.seed,
-            "max_tokens": max_tokens,
-            **_sampling(options),
-            **_of_every_request(options),
-        }
-
-    def with_thought(self, turns: Turns, max_tokens: int) -> dict[str, Any]:
-        """Return the body of a request that leaves room for a thought."""
-        return {
-            "model": self.name,
-            "messages": messages(turns, self.options.system),
-            "max_tokens": max_tokens,
-            **_of_every_request(self.options),
-        }
-
-    def first_token(
-        self, turns: Turns, likeliest: int, system: str = "", **more: int
-    ) -> dict[str, Any]:
-        """Return the body that asks for the probabilities of a reply's first token."""
-        return {
-            "model": self.name,
-            "messages": messages(turns, system),
-            **UNCHANGED,
-            **more,
-            "logprobs": True,
-            "top_logprobs": likeliest,
-            **_of_every_request(self.options),
+            **fields,
+            **options.request_fields,
         }
 
     def accepted(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,21 +140,15 @@ class Chat:
     def read(self, request: Request, choice: dict[str, Any]) -> Answer:
         """Read the answer to a request; one that is refused has an error.
 
-        A text that is longer than what was asked for is cut.
-
         Raises:
             Broken: it cannot be read.
         """
-        if request.verb == "choose":
-            try:
-                return self._letter(choice, request.options)
-            except Broken:
-                raise
-            except Unanswered as failure:
-                return Answer("", error=str(failure))
         reason = choice.get("finish_reason")
         cut = reason == "length" if isinstance(reason, str) else None
         try:
+            if request.verb == "choose":
+                cut = None
+                return self._letter(choice, request.options)
             text = responses.text_of(choice)
         except Broken:
             raise
@@ -185,7 +156,7 @@ class Chat:
             return Answer("", error=str(failure), cut=cut)
         if len(text) > (most := LONGEST_TOKEN * self._most_tokens(request)):
             text, cut = text[:most], True
-        # Where a server keeps the thought apart, a reply that ended in it is empty.
+        # A server that keeps thoughts apart sends an empty reply if it ended in its thought.
         in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
         opened = in_thought or self.thoughts == OPENED
         error = unfinished_thought(text, opened, cut, responses.MORE_TOKENS)
@@ -225,12 +196,6 @@ def thoughts_in(choice: dict[str, Any]) -> str:
 def _sampling(options: Generation) -> dict[str, float]:
     values = {"temperature": options.temperature, "top_p": options.top_p}
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _of_every_request(options: Generation) -> dict[str, Any]:
-    off = {"enable_thinking": False} if options.thinking_tokens == 0 else {}
-    template = {**off, **options.template_arguments}
-    return {**({TEMPLATE: template} if template else {}), **options.request_fields}
 
 
 def _label(name: str, value: Any) -> str:

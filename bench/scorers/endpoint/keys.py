@@ -1,16 +1,8 @@
-"""Where endpoints are, and which key each of them gets: one per host, so that none goes astray.
+"""Parse the URLs of endpoints, and find the key of each host; a key goes to its own host only.
 
-The key of a host is read from the first of these environment variables:
-
-1. the one that `--key HOST=NAME` (in a study `keys: {HOST: NAME}`) names;
-2. `OPENAI_API_KEY__HOST`, if it is set: the host in capitals, every other character as `_`;
-3. `OPENAI_API_KEY`, for the host of the model only. Where several models run together, as in a
-   study, only if all of them that are endpoints are on one host.
-
-HOST is written as in the endpoint's URL, in lower case, with its port unless that is the default
-of http or https: `api.deepseek.com`, `localhost:8000`. A host without a key gets requests without
-one. Only names of variables are handed on and recorded; the process that sends a key reads it
-itself.
+The key of a host is in the variable that `--key HOST=NAME` names, else in `OPENAI_API_KEY__HOST`,
+else, for the model's host only, in `OPENAI_API_KEY`; see docs/endpoints.md. Only names of variables
+are handed on and recorded; the process that sends a key reads it itself.
 """
 
 import os
@@ -28,8 +20,6 @@ EXPECTED = (
     "--key: expected HOST=NAME, once per host, with the name of an environment variable in "
     "capitals, like api.deepseek.com=DEEPSEEK_API_KEY; the key itself belongs in that variable"
 )
-# Environment variables whose value is a secret, by the end of their names.
-SECRET_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$|^OPENAI_API_KEY__")
 # Parameters of a URL in which services take keys.
 SECRET_FIELDS = re.compile(r"key|token|secret|passw|auth|signature|credential", re.IGNORECASE)
 # Keys of OpenAI, of similar services, and of the Hub, by their beginning.
@@ -51,19 +41,16 @@ def parse(rest: str) -> tuple[str, str]:
     except ValueError:  # a port that is no number, a broken address
         usable = False
     if not usable:
-        # Without a password or a query.
         shown = re.sub(r"//[^/]*@", "//...@", rest.partition("?")[0])
         raise BadInput(
             f"model openai:{shown}: expected openai:NAME@URL, "
             "like openai:qwen@http://localhost:8000/v1"
         )
-    fields = [field for field, _ in parse_qsl(parts.query, keep_blank_values=True)]
-    forbidden = [f"`{field}`" for field in fields if SECRET_FIELDS.search(field)]
-    if "@" in parts.netloc:
-        forbidden = ["password"]
-    if forbidden:
+    fields = [field for field, _ in parse_qsl(parts.query) if SECRET_FIELDS.search(field)]
+    if fields or "@" in parts.netloc:
+        secret = f"`{fields[0]}`" if fields else "password"
         raise BadInput(
-            f"model openai:{name}: the URL may hold no {forbidden[0]}; put the key into {MODEL_KEY}"
+            f"model openai:{name}: the URL may hold no {secret}; put the key into {MODEL_KEY}"
         )
     return name, url
 
@@ -141,11 +128,6 @@ def check_set(given: Mapping[str, str]) -> None:
 
 def check_no_secret(model: str) -> None:
     """Refuse a MODEL with a key in it, because its name is written into records and reports."""
-    for name, value in os.environ.items():
-        if SECRET_NAMES.search(name) and _is_secret(value.strip()) and value.strip() in model:
-            raise BadInput(
-                f"the model's name holds the value of the environment variable {name}; leave it out"
-            )
     if SECRET_FORMS.search(model):
         raise BadInput(
             "the model's name holds what looks like a key; leave it out, and put the key into "
@@ -155,9 +137,4 @@ def check_no_secret(model: str) -> None:
 
 def redacted(text: str, key: str) -> str:
     """Replace the key in `text` by `[key]`."""
-    return text.replace(key, "[key]") if _is_secret(key) else text
-
-
-def _is_secret(value: str) -> bool:
-    # $SOME_KEY may also name the file that holds a key.
-    return len(value) >= SHORTEST and not os.path.exists(value)
+    return text.replace(key, "[key]") if len(key) >= SHORTEST else text

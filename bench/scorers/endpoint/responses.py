@@ -43,6 +43,8 @@ LENGTH_WORDS = re.compile(
 )
 # As OpenAI words it where all tokens went into a thought.
 LIMIT_WORDS = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
+# The fields of an error that are read.
+ERROR_FIELDS = ("error", "message", "detail", "msg", "code", "type", "param", "loc")
 # Sent with the status of a busy server, but the account has to be paid first.
 UNPAID = re.compile(
     r"insufficient.{0,2}(quota|balance)|exceeded your current quota|余额不足|欠费", re.IGNORECASE
@@ -55,6 +57,7 @@ RATE_WORDS = re.compile(
 )
 # When to come again: "Please retry in 1.2s", "try again in 6m0s", "retry after 20 seconds".
 WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[0-9.]{1,9} ?[hms][a-z]{0,6} ?)+)", re.I)
+PERIOD = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|[hms])")
 SECONDS = {"ms": 0.001, "h": 3600.0, "m": 60.0, "s": 1.0}
 # Numbers of tokens that a service cannot have counted are no numbers.
 MOST_TOKENS = 10**9
@@ -249,10 +252,10 @@ def at(value: Any, *path: str | int) -> Any:
     return value
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read the seconds that a server asks to wait, or a date (RFC 9110); None if it does not.
+def retry_after(headers: Mapping[str, str], texts: str = "") -> float | None:
+    """Read the seconds that a server asks to wait, in a header (RFC 9110) or a message, if any.
 
-    What is no such number or date is as if it were not there.
+    A value without sense is ignored.
     """
     value = headers.get("retry-after", "").strip()
     try:
@@ -262,17 +265,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             date = parsedate_to_datetime(value)
             seconds = (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
         except (ValueError, OverflowError, TypeError, IndexError):
-            return None
-    return seconds if 0 < seconds < math.inf else None
-
-
-def wait_in_words(texts: str) -> float | None:
-    """Read the seconds that a server's message asks to wait; None if it does not."""
-    asked = WAIT.search(texts)
-    if not asked:
-        return None
-    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?) ?(ms|[hms])", asked[1])
-    return sum(float(number) * SECONDS[unit] for number, unit in parts) or None
+            seconds = 0
+    if not 0 < seconds < math.inf:
+        asked = WAIT.search(texts)
+        parts = PERIOD.findall(asked[1]) if asked else []
+        seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
+    return seconds or None
 
 
 def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
@@ -280,16 +278,13 @@ def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
 
     Other fields may repeat the prompt, whose words mean nothing here.
     """
+    parts: Iterable[object] = ()
     if isinstance(body, str) and body.strip():
         yield body
-    parts: Iterable[object] = ()
-    if isinstance(body, list):
+    elif isinstance(body, list):
         parts = body
     elif isinstance(body, dict):
-        parts = [
-            body.get(name)
-            for name in ("error", "message", "detail", "msg", "code", "type", "param", "loc")
-        ]
+        parts = [body.get(name) for name in ERROR_FIELDS]
     for part in parts if deepest else ():
         yield from error_texts(part, deepest - 1)
 

@@ -9,8 +9,8 @@ import json
 import os
 import re
 import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,28 +21,13 @@ from openai import HttpxBinaryResponseContent
 from bench.config import Generation, Limits
 from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
-from bench.scorers.base import (
-    BROKEN_ANSWER,
-    Answer,
-    Decoding,
-    Model,
-    Options,
-    Tally,
-    each,
-    option_matrix,
-)
-from bench.scorers.endpoint import keys, responses
+from bench.scorers import base
+from bench.scorers.base import Answer, Decoding, Model, Options, Tally
+from bench.scorers.endpoint import keys as key_names
+from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
 from bench.scorers.endpoint.client import Client
-from bench.scorers.endpoint.responses import (
-    LIKELIEST,
-    NO_LOGPROBS,
-    Broken,
-    Refusal,
-    Retry,
-    Unanswered,
-    at,
-)
+from bench.scorers.endpoint.responses import NO_LOGPROBS, Broken, Refusal, Retry, Unanswered, at
 from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request, Turns
 
@@ -54,14 +39,14 @@ OF_PROMPT: dict[str, dict[str, Any]] = {
 }
 # How servers say that a key is wrong; with status 403 they also refuse models, fields and regions.
 KEY_WORDS = re.compile(r"key|credential|authenti|unauthori|signature|密钥|鉴权", re.IGNORECASE)
-# Statuses of servers for an unknown field or value, and where they have no completions.
-BAD_FIELD, NO_SUCH_PLACE = (400, 422, 500, 501), (404, 405)
-# How often a request is sent whose answers come back broken.
-TRIES_OF_BROKEN = 3
+# Statuses of servers for an unknown field or value.
+BAD_FIELD = (400, 422, 500, 501)
 # A text whose next token is beyond doubt, and how far two probabilities of it may differ, in nats.
-COUNTING, TOLERANCE = "1 2 3 4 5 6 7 8 9", 0.1
+COUNTING = "1 2 3 4 5 6 7 8 9"
+TOLERANCE = 0.1
 # A question that is quickly answered, and tokens that are enough for a thought before the answer.
-QUESTION, ROOM = f"{COUNTING}\nWhich number comes next? Answer with this number alone.", 2048
+QUESTION = f"{COUNTING}\nWhich number comes next? Answer with this number alone."
+ROOM = 2048
 
 
 class Endpoint(Model):
@@ -77,20 +62,22 @@ class Endpoint(Model):
     def __init__(
         self,
         rest: str,
-        limits: Limits,
-        key_variables: Mapping[str, str],
         generation: Generation,
+        limits: Limits | Mapping[str, Any] | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
-        self.name, self.url = keys.parse(rest)
-        self.host = keys.host_of(f"openai:{rest}")
-        keys.check_set(key_variables)
-        self._variable = keys.variable(self.host, key_variables)
-        self._key = keys.key_in(self._variable)
+        self.name, self.url = key_names.parse(rest)
+        self.host = key_names.host_of(f"openai:{rest}")
+        key_names.check_set(keys or {})
+        self._variable = key_names.variable(self.host, keys or {})
+        self._key = key_names.key_in(self._variable)
         self._chat = Chat(self.name, generation, self._key)
-        self._client = Client(self.url, self._key, limits)
+        self._client = Client(self.url, self._key, Limits.of(limits))
         self.tally = Tally()  # nothing is computed here
         self.lacks: dict[str, str] = {}
+        # The model and the host that answer; the first of each is the run's.
         self._answered: dict[str, list[str]] = {"model": [], "host": []}
+        self._refused = 0
         self._chat.thoughts = self._find_thoughts()
         self._chat.likeliest = self._find_likeliest()
         self._of_prompt = self._find_of_prompt()
@@ -103,7 +90,7 @@ class Endpoint(Model):
             "id": f"openai:{self.name}@{self.url}",
             "url": self.url,
             "host": self.host,
-            # What the service calls the model, and who answers, after redirections.
+            # The service's name of the model, and the host that answers after redirections.
             "answered_as": list(self._answered["model"]),
             "answered_by": list(self._answered["host"]),
             # The name of the environment variable, never the key.
@@ -115,15 +102,23 @@ class Endpoint(Model):
 
     def resume(self, described: Mapping[str, Any]) -> None:
         """Have the model and the host of the run's beginning answer to its end."""
-        for what, field in (("model", "answered_as"), ("host", "answered_by")):
-            known = self._answered[what]
-            self._answered[what] = list(dict.fromkeys([*described.get(field, []), *known]))
+        for role, field in (("model", "answered_as"), ("host", "answered_by")):
+            known = self._answered[role]
+            self._answered[role] = list(dict.fromkeys([*described.get(field, []), *known]))
 
     @property
     def spent(self) -> str:
-        """What was sent and what came back, in words."""
-        self._client.usage.bounded = self._chat.bounded
-        return str(self._client.usage)
+        """The requests and tokens so far, in words."""
+        counts = {
+            "requests sent": self._client.requests,
+            "tokens of prompts": self._client.prompt_tokens,
+            "tokens of replies": self._client.reply_tokens,
+            "refused by the content filter": self._refused,
+            "options not among the likeliest tokens, which stand with an upper bound": (
+                self._chat.bounded
+            ),
+        }
+        return ", ".join(f"{n:,} {name}" for name, n in counts.items() if n)
 
     def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
         """Yield the answers with the requests' positions, as they come.
@@ -135,23 +130,16 @@ class Endpoint(Model):
         for request in requests:
             self._check(request)
 
-        broken = Counter[int]()
-
         async def send(connection: openai.AsyncOpenAI, k: int) -> Answer:
             start = time.perf_counter()
-            try:
-                answer = await self._answer(connection, requests[k])
-            except Broken as failure:
-                broken[k] += 1
-                if broken[k] < TRIES_OF_BROKEN:
-                    raise Retry(str(failure)) from None
-                answer = Answer("", error=str(failure))
-            except Unanswered as failure:
-                answer = Answer("", error=str(failure))
-            self._client.usage.refused += answer.error == responses.REFUSED
+            answer = await self._answer(connection, requests[k])
             return replace(answer, seconds=time.perf_counter() - start)
 
-        yield from self._client.stream(len(requests), send)
+        for k, answer in self._client.stream(len(requests), send):
+            if isinstance(answer, Unanswered):
+                answer = Answer("", error=str(answer))
+            self._refused += answer.error == responses.REFUSED
+            yield k, answer
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer `requests`, several at once; the answers keep their order."""
@@ -173,18 +161,13 @@ class Endpoint(Model):
 
         One that is not among the likeliest gets an upper bound; NaN where none of a prompt's is.
         """
-        choices = each(options, len(prompts))
-        answers = self.answer(
-            [
-                _request("choose", prompt, options=row)
-                for prompt, row in zip(prompts, choices, strict=True)
-            ]
-        )
+        pairs = list(zip(prompts, base.each(options, len(prompts)), strict=True))
+        answers = self.answer([_request("choose", prompt, options=row) for prompt, row in pairs])
         rows = [
             answer.logprobs or [np.nan] * len(row)
-            for answer, row in zip(answers, choices, strict=True)
+            for answer, (_, row) in zip(answers, pairs, strict=True)
         ]
-        return option_matrix(rows, prompts, options)
+        return base.option_matrix(rows, prompts, options)
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token after the first, none of a refused text."""
@@ -192,6 +175,7 @@ class Endpoint(Model):
         return [np.array(answer.logprobs or (), dtype=np.float64) for answer in answers]
 
     def _check(self, request: Request) -> None:
+        """Refuse a request that this endpoint cannot answer."""
         reason = ""
         if request.verb in self.lacks:
             reason = f"cannot do {request.verb}: {self.lacks[request.verb]}"
@@ -206,40 +190,45 @@ class Endpoint(Model):
             raise BadInput(f"{self.url}: {reason}")
 
     async def _answer(self, connection: openai.AsyncOpenAI, request: Request) -> Answer:
-        if request.verb == "nll":
-            fields = {"prompt": request.prompt, **OF_PROMPT[self._of_prompt]}
-            body = await self._send(connection, "completions", fields)
-            values = responses.prompt_logprobs(body, self._of_prompt)
-            if values is None:
-                raise Broken(NO_LOGPROBS)
-            return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
-        return self._chat.read(request, await self._choice(connection, self._chat.body(request)))
+        if request.verb != "nll":
+            return self._chat.read(request, await self._choice(connection, request))
+        body = await self._complete(connection, request.prompt, self._of_prompt)
+        values = responses.prompt_logprobs(body, self._of_prompt)
+        if values is None:
+            raise Broken(NO_LOGPROBS)
+        return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
 
-    async def _choice(
-        self, connection: openai.AsyncOpenAI, body: Mapping[str, Any]
+    async def _complete(
+        self, connection: openai.AsyncOpenAI, prompt: str, how: str
     ) -> dict[str, Any]:
-        """Send a chat request, and again where the server names fields to be sent differently."""
+        """Ask for the probabilities of a prompt's tokens."""
+        return await self._send(connection, "completions", {"prompt": prompt, **OF_PROMPT[how]})
+
+    async def _choice(self, connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
+        """Ask a chat request, with the fields as the server takes them."""
         chat = self._chat
-        while True:  # each time there is one field less to be refused
-            sent = chat.accepted(body)
-            try:
-                choice: dict[str, Any] = at(
-                    await self._send(connection, "chat/completions", sent), "choices", 0
-                )
-                return choice
-            except Refusal as refusal:
-                known = set(chat.asked_with)
-                label = chat.learn(sent, refusal)
-                if not label:
-                    raise
-                if label not in known:
-                    say(f"{self.url}: does not take {label}, which is {chat.asked_with[label]}")
-                self._client.count_request(again=True)
+        sent = chat.accepted(chat.body(request))
+        known = set(chat.asked_with)
+        try:
+            body = await self._send(connection, "chat/completions", sent)
+        except Refusal as refusal:
+            label = chat.learn(sent, refusal)
+            if not label:
+                raise
+            if label not in known:
+                say(f"{self.url}: does not take {label}, which is {chat.asked_with[label]}")
+            raise Retry(f"does not take {label}", after=0) from None
+        choice: dict[str, Any] = body["choices"][0]
+        return choice
 
     async def _send(
         self, connection: openai.AsyncOpenAI, place: str, fields: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Send a request once, and return the body of the answer, which has a choice."""
+        """Send a request once, and return the body of the answer, whose only choice is the first.
+
+        Raises:
+            Retry, Broken, Unanswered, RunFailed: see `bench.scorers.endpoint.client`.
+        """
         kind = "a chat endpoint" if "messages" in fields else place
         by_proxy = self._client.by_proxy
         not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does{by_proxy}")
@@ -250,20 +239,20 @@ class Endpoint(Model):
             body = json.loads(response.content.decode(errors="replace"))
         except openai.APIStatusError as error:
             raise self._failure(error) from None  # the original may hold the key
-        except openai.APITimeoutError:
-            raise Retry("no answer in time") from None
         except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, Broken):
-                raise error.__cause__ from None
-            cause = responses.first_line(_root_cause(error), self._key)
-            reason = f"cannot be reached ({cause}); is the server running?{by_proxy}"
-            raise Retry(reason) from None
+            cause = _root_cause(error)
+            if isinstance(cause, Broken):
+                raise cause from None
+            if isinstance(cause, zlib.error):
+                raise Broken(f"{base.BROKEN_ANSWER} a body that cannot be unpacked") from None
+            number = cause.errno if isinstance(cause, OSError) else None
+            words = os.strerror(number) if number and number > 0 else str(cause)
+            words = responses.first_line(words or type(cause).__name__, self._key)
+            raise Retry(f"cannot be reached ({words}); is the server running?{by_proxy}") from None
         except (openai.OpenAIError, ValueError, RecursionError):
             raise not_as_expected from None
-        prompt, reply = "prompt_tokens", "completion_tokens"
-        self._client.count_tokens(
-            responses.token_count(body, prompt), responses.token_count(body, reply)
-        )
+        written = responses.token_count(body, "completion_tokens")
+        self._client.count_tokens(responses.token_count(body, "prompt_tokens"), written)
         choices = at(body, "choices")
         choices = choices if isinstance(choices, list) else []
         choice = next((one for one in choices if at(one, "index") == 0), at(choices, 0))
@@ -280,43 +269,48 @@ class Endpoint(Model):
         self._check_same("host", host)
         if isinstance(name := body.get("model"), str) and name:
             self._check_same("model", responses.first_line(name, self._key))
-        tokens, written = at(choice, "logprobs", "content"), responses.token_count(body, reply)
+        tokens = at(choice, "logprobs", "content")
         if isinstance(tokens, list) and 0 < written < len(tokens):
             raise Broken(
-                f"{BROKEN_ANSWER} the log-probabilities of {len(tokens):,} tokens of a reply of "
-                f"{written:,}"
+                f"{base.BROKEN_ANSWER} the log-probabilities of {len(tokens):,} tokens of a reply "
+                f"of {written:,}"
             )
         return {**body, "choices": [choice]}
 
-    def _check_same(self, what: str, answered: str) -> None:
-        """Record who answers; raise RunFailed if somebody else did before."""
-        known = self._answered[what]
+    def _check_same(self, role: str, answered: str) -> None:
+        """Record the model or host that answers; raise RunFailed if another one did before."""
+        known = self._answered[role]
         if answered not in known:
             known.append(answered)
         if answered != known[0]:
             raise RunFailed(
-                f"{self.url}: the {what} that answers is {answered}, and was {known[0]} before; a "
+                f"{self.url}: the {role} that answers is {answered}, and was {known[0]} before; a "
                 "run has one: give another --out, or ask when that is back"
             )
 
     def _failure(self, error: openai.APIStatusError) -> Retry | Refusal:
-        """Turn a status into an exception whose message does not hold the key."""
+        """Turn a status into an exception whose message does not hold the key.
+
+        Raises:
+            Unanswered: the error is about the text of this request.
+        """
         status, texts = error.status_code, "\n".join(responses.error_texts(error.body))
         responses.check_refused_text(status, texts, self._key)
         reason = f"status {status}: {responses.first_line(texts or error.message, self._key)}"
         # A page in place of JSON is often that of a proxy.
         by_proxy = "" if isinstance(error.body, dict | list) else self._client.by_proxy
-        transient = status in responses.TRANSIENT or status >= 500
-        after = responses.retry_after(error.response.headers) or responses.wait_in_words(texts)
+        after = responses.retry_after(error.response.headers, texts)
         # Some services say of a limit per minute that the quota is exceeded.
         unpaid = responses.UNPAID.search(texts) and not responses.RATE_WORDS.search(texts)
-        if transient and (after or not unpaid):
+        if (status in responses.TRANSIENT or status >= 500) and (after or not unpaid):
             return Retry(reason + by_proxy, status, after)
-        about_key = status == 401 or (status == 403 and self._blames_key(texts))
-        if not about_key:
+        # Status 403 is about the key if its texts are, or if they do not say what else.
+        parts = [part for part in (self._key[:4], self._key[-4:]) if part]
+        blames_key = not texts or KEY_WORDS.search(texts) or any(part in texts for part in parts)
+        if status != 401 and not (status == 403 and blames_key):
             message = f"{self.url}: answered with {reason.replace(': ', ' (', 1)})"
             return Refusal(message + by_proxy, reason, status, texts)
-        # Some servers repeat part of the key in the message.
+        # Some servers repeat part of the key, so their texts are left out.
         reason = f"the environment variable {self._variable} is wrong"
         if not self._key:
             reason = (
@@ -325,36 +319,30 @@ class Endpoint(Model):
             )
         return Refusal(f"{self.url}: answered with status {status}; {reason}", reason, status)
 
-    def _blames_key(self, texts: str) -> bool:
-        """Tell whether the texts of status 403 are about the key, or do not say what else."""
-        repeats_key = bool(self._key) and (self._key[:4] in texts or self._key[-4:] in texts)
-        return not texts or repeats_key or bool(KEY_WORDS.search(texts))
-
     def _find_thoughts(self) -> str:
         """Find out where replies have their thoughts; "" if they have none, or if it is unknown."""
 
-        async def ask(connection: openai.AsyncOpenAI, body: Mapping[str, Any]) -> dict[str, Any]:
+        async def ask(connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
             try:
                 async with asyncio.timeout(self._client.limits.timeout / 2):
-                    return await self._choice(connection, body)
+                    return await self._choice(connection, request)
             except TimeoutError:  # a slow server; its answers may tell
                 return {}
 
         try:
-            return thoughts_in(self._try(ask, self._chat.with_thought(QUESTION, ROOM)))
+            return thoughts_in(self._try(ask, _request("generate", QUESTION, max_new_tokens=ROOM)))
         except Unanswered:
-            return ""
-        except Refusal as refusal:
-            if refusal.status not in BAD_FIELD:
-                raise
             return ""
 
     def _find_likeliest(self) -> int:
         """Find out how many likeliest tokens the server reports; 0 for none, as `lacks` says."""
         reason = THINKS if self._chat.thoughts else NO_LOGPROBS
-        for n in () if self._chat.thoughts else LIKELIEST:
+        for n in () if self._chat.thoughts else responses.LIKELIEST:
+            self._chat.likeliest = n
             try:
-                choice = self._try(self._choice, self._chat.first_token(COUNTING, n))
+                # Status 403: the key has no permission for log-probabilities.
+                tolerated = (*BAD_FIELD, 403)
+                choice = self._try(self._choice, _request("choose", COUNTING), tolerated=tolerated)
                 tokens = responses.first_tokens(choice)
                 if responses.begins_thought(choice, tokens):
                     reason = THINKS
@@ -363,65 +351,73 @@ class Endpoint(Model):
                 break
             except Unanswered as failure:
                 reason = str(failure)
-                break
-            except Refusal as refusal:
-                # Without a field; or with the key, but no permission for log-probabilities.
-                if refusal.status not in (*BAD_FIELD, 403):
-                    raise
-                reason = refusal.reason
         no_letters = f"the server tells no probabilities of letters ({reason})"
         self.lacks["choose"] = THINKS if reason == THINKS else no_letters
         return 0
 
     def _find_of_prompt(self) -> str:
-        """Find out how the server reports a prompt's probabilities; "" if not, as `lacks` says.
-
-        Not every server reports the right ones: the token that it generates after a text must have
-        the same probability when it stands at the end of the text.
-        """
+        """Find out how the server reports a prompt's probabilities; "" if not, as `lacks` says."""
         reason = NO_LOGPROBS
-        for how, fields in OF_PROMPT.items():
+        for how in OF_PROMPT:
             try:
-                body = self._try(self._send, "completions", {"prompt": COUNTING, **fields})
-                values, written = responses.prompt_logprobs(body, how), responses.last_token(body)
-                if not values:
-                    raise Unanswered(NO_LOGPROBS)
-                if written:
-                    prompt = COUNTING + written[0]
-                    body = self._try(self._send, "completions", {"prompt": prompt, **fields})
-                    again = responses.prompt_logprobs(body, how) or []
-                    one_more = len(again) == len(values) + 1
-                    if one_more and abs(again[-1] - written[1]) > TOLERANCE:
-                        raise Unanswered(
-                            f"the server's {how} do not agree with the probabilities of what it "
-                            "writes"
-                        )
+                self._check_of_prompt(how)
                 return how
             except Unanswered as failure:
                 reason = str(failure)
-            except Refusal as refusal:
-                reason = refusal.reason
-                if refusal.status in NO_SUCH_PLACE:
-                    break
         self.lacks["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
         return ""
 
-    def _try(self, send: Callable[..., Awaitable[dict[str, Any]]], *given: Any) -> dict[str, Any]:
-        """Send one request, to find out something."""
+    def _check_of_prompt(self, how: str) -> None:
+        """Raise Unanswered if the server reports no probabilities of a prompt, or wrong ones.
+
+        The token that it generates after a text must have the same probability when it stands at
+        the end of the text.
+        """
+        every = range(400, 600)
+        body = self._try(self._complete, COUNTING, how, tolerated=every)
+        values, written = responses.prompt_logprobs(body, how), responses.last_token(body)
+        if not values:
+            raise Unanswered(NO_LOGPROBS)
+        if written:
+            body = self._try(self._complete, COUNTING + written[0], how, tolerated=every)
+            again = responses.prompt_logprobs(body, how) or []
+            if len(again) == len(values) + 1 and abs(again[-1] - written[1]) > TOLERANCE:
+                raise Unanswered(
+                    f"the server's {how} do not agree with the probabilities of what it writes"
+                )
+
+    def _try(
+        self,
+        send: Callable[..., Awaitable[dict[str, Any]]],
+        *given: Any,
+        tolerated: Container[int] = BAD_FIELD,
+    ) -> dict[str, Any]:
+        """Send one request, to find out something.
+
+        Raises:
+            Unanswered: the server refuses it, with a status that is `tolerated`.
+        """
 
         async def once(connection: openai.AsyncOpenAI, _: int) -> dict[str, Any]:
             return await send(connection, *given)
 
-        return dict(self._client.stream(1, once))[0]
+        try:
+            ((_, answer),) = self._client.stream(1, once)
+        except Refusal as refusal:
+            if refusal.status not in tolerated:
+                raise
+            raise Unanswered(refusal.reason) from None
+        if isinstance(answer, Unanswered):
+            raise answer
+        found: dict[str, Any] = answer
+        return found
 
 
-def _root_cause(error: BaseException) -> str:
-    """Describe the error at the root, in the system's own words if it is one of a connection."""
-    cause: BaseException | None = error
-    while cause:
-        error, cause = cause, cause.__cause__ or cause.__context__
-    number = error.errno if isinstance(error, OSError) else None
-    return os.strerror(number) if number and number > 0 else str(error) or type(error).__name__
+def _root_cause(error: BaseException) -> BaseException:
+    """Return the error at the root of another one."""
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    return error
 
 
 def _request(verb: str, turns: Turns, name: str = "answer", **given: Any) -> Request:

@@ -1,1 +1,57 @@
 """Models that run in this process: loading, likelihoods, generation and classification."""
+
+from typing import Any
+
+from bench.core.errors import BadInput
+from bench.data.readers import as_path
+from bench.scorers.base import VERBS, Backend, Model
+from bench.scorers.local import hub
+from bench.scorers.local.file_hash import fingerprint
+from bench.tasks import READ
+
+
+class Checkpoint(Backend):
+    """A folder, a `.gguf` file, or a Hub id, `NAME` or `NAME@REVISION`."""
+
+    verbs = VERBS
+    reads = tuple(READ)
+    takes = (
+        "device",
+        "dtype",
+        "batch_tokens",
+        "trust_remote_code",
+        "label_names",
+        "base",
+        "generation",
+    )
+
+    @classmethod
+    def check(cls, rest: str) -> None:
+        if not rest.strip() or not (hub.parse(rest) or as_path(rest).exists()):
+            raise BadInput(
+                f"{rest or 'the empty name'}: no such model folder or file; a Hub id has the form "
+                "NAME or ORGANISATION/NAME, and may end in @REVISION"
+            )
+
+    @classmethod
+    def content(cls, rest: str) -> str | None:
+        path = as_path(rest)
+        return fingerprint(path) if path.exists() else None
+
+    @classmethod
+    def load(
+        cls,
+        rest: str,
+        device: str | None = None,
+        dtype: str | None = None,
+        batch_tokens: int | None = None,
+        **options: Any,
+    ) -> Model:
+        # A model that does not exist is refused before torch is loaded, which takes seconds; a
+        # wrong option before a model is downloaded.
+        files = None if device or dtype else hub.locate(rest)
+        from bench.scorers.local.device import placement
+        from bench.scorers.local.load import load
+
+        where = placement(device, dtype, batch_tokens)
+        return load(rest, files or hub.locate(rest), where, **options)

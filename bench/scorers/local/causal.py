@@ -14,6 +14,7 @@ from bench.core.errors import BadInput
 from bench.scorers.base import (
     Answer,
     Decoding,
+    Model,
     Options,
     digest,
     each,
@@ -31,7 +32,11 @@ from bench.tasks.request import Request, Turns
 
 
 class Causal(LocalModel):
-    """A causal language model."""
+    """A causal language model.
+
+    `configuration` is the checkpoint's generation configuration, if the network lost it to another
+    `Causal`.
+    """
 
     kind = "causal language model"
     verbs = ("nll", "choose", "generate")
@@ -44,9 +49,11 @@ class Causal(LocalModel):
         where: Placement,
         identity: dict[str, Any],
         generation: Generation,
+        configuration: Any = None,
     ) -> None:
         super().__init__(network, tokenizer, where, identity)
         self.generation = generation
+        self._configuration = configuration or network.generation_config
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
         self.chat = ChatFormatter(
@@ -62,7 +69,7 @@ class Causal(LocalModel):
         names = [token.content for token in tokenizer.added_tokens_decoder.values()]
         self._openings = [name for name in names if name and opened_tag(name) == name]
         options = self.generation
-        steps = take_steps(network, options.temperature, options.top_p)
+        steps = take_steps(network, self._configuration, options.temperature, options.top_p)
         if options.top_p is not None and not steps.sampling:
             raise BadInput(
                 f"--top-p {options.top_p}: {self.id} decodes greedily, without sampling; "
@@ -96,6 +103,16 @@ class Causal(LocalModel):
             **self.chat.describe(),
             **self.generation.describe(),
         }
+
+    def again(self, generation: Generation) -> Model:
+        return Causal(
+            self.network,
+            self.tokenizer,
+            self.where,
+            self.identity,
+            generation,
+            self._configuration,
+        )
 
     def resume(self, described: Mapping[str, Any]) -> None:
         if "prompt_date" in described:

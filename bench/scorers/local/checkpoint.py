@@ -1,5 +1,6 @@
 """Tokenizers and limits of length of local models, and their base class `LocalModel`."""
 
+import copy
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +17,9 @@ from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.quantizers import AutoHfQuantizer
 from transformers.utils import logging as transformers_logging
 
+from bench.config import Generation
 from bench.core.errors import BadInput
-from bench.scorers.base import Model, Tally, TooLong, digest
+from bench.scorers.base import Model, Tally, Unanswerable, digest
 from bench.scorers.local.device import Placement, batches
 
 transformers_logging.set_verbosity_error()
@@ -79,8 +81,14 @@ class LocalModel(Model):
             **({"batches": self.batches} if self.batches else {}),
         }
 
+    def again(self, generation: Generation) -> Model:
+        generation.refuse(generation.changed(), f"{self.id} is no model that writes replies")
+        other = copy.copy(self)
+        other.tally = Tally()
+        return other
+
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
-        """Raise TooLong for texts beyond the model's positions or `at_most`; nothing is cut.
+        """Raise Unanswerable for texts beyond the model's positions or `at_most`; nothing is cut.
 
         Args:
             lengths: tokens of each text of the call.
@@ -91,7 +99,7 @@ class LocalModel(Model):
             return
         too_long = {i: length for i, length in enumerate(lengths) if length > limit}
         first = min(too_long)
-        raise TooLong(
+        raise Unanswerable(
             f"{self.id}: reads at most {limit} tokens, and {text} has {too_long[first]} "
             f"(number {first + 1} of {len(lengths)}); shorten it",
             {

@@ -155,7 +155,7 @@ class MultipleChoice(LocalModel):
         a conversation are joined by line breaks. Nothing is cut.
 
         Raises:
-            TooLong: a text with one of its options is longer than the model can read.
+            Unanswerable: a text with one of its options is longer than the model can read.
         """
         texts, choices = map(_joined, prompts), each(options, len(prompts))
         pairs = [(text, option) for text, row in zip(texts, choices, strict=True) for option in row]

@@ -499,14 +499,16 @@ class Steps(NamedTuple):
     ignored: list[str]
 
 
-def take_steps(network: Any, temperature: float | None = None, top_p: float | None = None) -> Steps:
-    """Take a model's generation configuration, and leave it only the tokens that end a reply.
+def take_steps(
+    network: Any, config: Any, temperature: float | None = None, top_p: float | None = None
+) -> Steps:
+    """Take a generation configuration, and leave the model only the tokens that end a reply.
 
     Args:
+        config: of the checkpoint.
         temperature: in place of the configuration's; 0 decodes greedily, any other samples.
         top_p: in place of the configuration's.
     """
-    config = network.generation_config
     ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
     ends = [end for end in ends if end is not None]
     if not all(isinstance(end, int) for end in ends):

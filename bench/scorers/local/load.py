@@ -46,25 +46,25 @@ def load(
     model: str,
     files: Location,
     where: Placement,
-    trust_remote_code: bool,
-    label_names: Sequence[str],
     generation: Generation,
-    base_model: str | None = None,
+    trust_remote_code: bool = False,
+    label_names: Sequence[str] = (),
+    base: str | None = None,
 ) -> Model:
     """Load the causal, masked, multiple-choice or classification model at `files`.
 
-    `base_model` is that of an adapter, where it is not the one that the adapter names.
+    `base` is the base model of an adapter, if it is not the one that the adapter names.
 
     Raises:
         BadInput: it cannot be read, is of another kind, or cannot follow an option.
     """
     check_files(model, files)
-    base = base_of(model, files, base_model)
-    if base:
-        check_files(base.name, base)
-    path, trust = (base or files).path, {"trust_remote_code": trust_remote_code}
-    options = (base or files).options | trust
-    own_tokenizer = base and (Path(files.path) / "tokenizer_config.json").is_file()
+    base_files = base_of(model, files, base)
+    complete = base_files or files
+    check_files(complete.name, complete)
+    path, trust = complete.path, {"trust_remote_code": trust_remote_code}
+    options = complete.options | trust
+    own_tokenizer = base_files and (Path(files.path) / "tokenizer_config.json").is_file()
     # Pickled weights can run code when they are loaded; safetensors and GGUF cannot. No kernels
     # for quantized weights are fetched from the Hub.
     weights: dict[str, Any] = {"dtype": where.dtype}
@@ -92,28 +92,23 @@ def load(
         network, loading = AUTO_CLASSES[kind].from_pretrained(
             path, output_loading_info=True, **weights, **options
         )
-    except BadInput:
-        raise
-    except Exception as error:  # files of others can be wrong in any way
-        raise BadInput(explain_load_error(model, error, quantized)) from error
-    if loading["missing_keys"]:
-        # transformers would fill them with random numbers.
-        raise BadInput(
-            f"{model}: lacks the weights {', '.join(sorted(loading['missing_keys'])[:3])} of a "
-            f"{kind} model, which would be random; the workbench cannot use it"
-        )
-    if "device_map" not in weights:
-        network.to(where.device)
-    identity: dict[str, Any] = {**files.identity, "tokenizer": tokenizer_name}
-    if base:
-        _adapt(model, network, files)
-        identity["base"] = base.identity
-    if quantized:
-        identity["quantized"] = quantized
-    if trust_remote_code:
-        identity["trust_remote_code"] = True
-    network.eval()
-    try:
+        if loading["missing_keys"]:
+            # transformers would fill them with random numbers.
+            raise BadInput(
+                f"{model}: lacks the weights {', '.join(sorted(loading['missing_keys'])[:3])} of a "
+                f"{kind} model, which would be random; the workbench cannot use it"
+            )
+        if "device_map" not in weights:
+            network.to(where.device)
+        identity: dict[str, Any] = {**files.identity, "tokenizer": tokenizer_name}
+        if base_files:
+            _adapt(model, network, files)
+            identity["base"] = base_files.identity
+        if quantized:
+            identity["quantized"] = quantized
+        if trust_remote_code:
+            identity["trust_remote_code"] = True
+        network.eval()
         if kind == "causal":
             return Causal(network, tokenizer, where, identity, generation)
         if kind == "classifier":

@@ -11,10 +11,41 @@ from typing import Any, NamedTuple
 from bench import data
 from bench.benchmarks import BENCHMARKS
 from bench.core.errors import BadInput, expected
+from bench.scorers.base import VERBS, Backend, Model
+from bench.tasks import READ
 from bench.tasks.lessons import Lessons
 
 # To be raised with every change of what training sees, or caches of older models would be used.
 VERSION = 6
+
+
+class Demonstration(Backend):
+    """`SIZE` or `SIZE,bias=B,seed=N`; see `bench.scorers.stand_ins.tiny`."""
+
+    verbs = VERBS
+    reads = tuple(READ)
+    takes = ("dtype", "batch_tokens", "generation")
+
+    @classmethod
+    def check(cls, rest: str) -> None:
+        parse_recipe(rest)
+
+    @classmethod
+    def content(cls, rest: str) -> str:
+        return f"recipe {VERSION}"
+
+    @classmethod
+    def load(
+        cls,
+        rest: str,
+        dtype: str | None = None,
+        batch_tokens: int | None = None,
+        **options: Any,
+    ) -> Model:
+        from bench.scorers.local.device import placement
+        from bench.scorers.stand_ins.tiny import Tiny
+
+        return Tiny(rest, placement("cpu", dtype, batch_tokens), **options)
 
 
 class Size(NamedTuple):

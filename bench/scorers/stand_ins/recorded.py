@@ -25,7 +25,7 @@ the log-likelihood of each letter. The results file beside them names the model.
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,8 +33,10 @@ import numpy as np
 
 from bench.core.cells import to_number, to_whole_number, unguarded
 from bench.core.errors import BadInput, plain, quoted
-from bench.data.readers import open_file, read_json_lines, read_table, read_text
-from bench.scorers.base import VERBS, Answer
+from bench.data.readers import as_path, open_file, read_json_lines, read_table, read_text
+from bench.scorers.base import VERBS, Answer, Model
+from bench.scorers.endpoint import batch
+from bench.scorers.local.file_hash import fingerprint
 from bench.tasks import READ
 from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Request
@@ -48,16 +50,31 @@ TOLERANCE = 0.002 + 1e-9
 MAX_NUMBER = 10**15
 
 
-class _Recorded:
+class _Recorded(Model):
     """A file of recorded answers."""
 
     kind: str
     prefix: str
-    verbs: tuple[str, ...] = VERBS
-    reads: tuple[str, ...] = tuple(READ)
+    holds: str
+    verbs = VERBS
+    reads = tuple(READ)
+    from_file = True
+    is_free = True
+    stays_here = True
 
-    def __init__(self, path: Path, name: str = "") -> None:
-        self.path, self.name = path, name or f"{self.prefix}:{path.name}"
+    def __init__(self, rest: str | Path, name: str = "") -> None:
+        self.path = as_path(rest)
+        self.name = name or f"{self.prefix}:{self.path.name}"
+
+    @classmethod
+    def check(cls, rest: str) -> None:
+        if not as_path(rest).is_file():
+            raise BadInput(f"{rest}: no such file of {cls.holds} (model {cls.prefix}:{rest})")
+
+    @classmethod
+    def content(cls, rest: str) -> str | None:
+        path = as_path(rest)
+        return fingerprint(path) if path.exists() else None
 
     def describe(self) -> dict[str, Any]:
         with open_file(self.path) as stream:
@@ -115,13 +132,16 @@ class _Row(NamedTuple):
 class Replay(_Recorded):
     """Returns what a file says; a missing answer is an error that names the request.
 
-    `name` is the model's that gave the answers, if that is known.
+    `as_model` is the name of the model that gave the answers, if that is known.
     """
 
     kind, prefix = "recorded answers", "replay"
+    holds = "recorded answers"
+    takes = ("as_model", "generation")
 
-    def __init__(self, path: Path, name: str = "") -> None:
-        super().__init__(path, name)
+    def __init__(self, rest: str | Path, as_model: str = "", **_: Any) -> None:
+        super().__init__(rest, as_model)
+        path = self.path
         self._answers: dict[tuple[Any, ...], str] = {}
         for row in self._rows((*NAMES, "response"), ("repeat",)):
             names = ("prompt",) if "prompt" in row.fields and path.suffix != ".csv" else NAMES
@@ -145,6 +165,28 @@ class Replay(_Recorded):
                 raise row.wrong("response", "neither text nor a number")
             self._answers[key] = response
 
+    @classmethod
+    def check(cls, rest: str) -> None:
+        if not as_path(rest).is_dir():  # of results of a batch
+            super().check(rest)
+
+    @classmethod
+    def writes_replies(cls, rest: str) -> bool:
+        """Tell whether these are results of a batch, which followed the options."""
+        return batch.is_batch(as_path(rest))
+
+    @classmethod
+    def load(cls, rest: str, **options: Any) -> Model:
+        path = as_path(rest)
+        if not batch.is_batch(path):
+            return cls(rest, **options)
+        if name := options.get("as_model"):
+            return batch.Batch(path, name, options["generation"])
+        raise BadInput(
+            f"{path}: holds results of a batch; name the model that gave them by --as-model "
+            "NAME (a judge by --as-judge NAME), as in `bench requests`"
+        )
+
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         answers = []
         for request in requests:
@@ -160,16 +202,14 @@ class Replay(_Recorded):
 
 
 class HarnessSamples(_Recorded):
-    """Returns what `lm_eval --log_samples` logged for a task of `bench export`.
-
-    Attributes:
-        name: the model that the harness asked.
-    """
+    """Returns what `lm_eval --log_samples` logged for a task of `bench export`."""
 
     kind, prefix = "answers logged by lm-evaluation-harness", "lm-eval"
+    holds = "samples of lm-evaluation-harness"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, rest: str | Path) -> None:
+        super().__init__(rest)
+        path = self.path
         self._answers: dict[tuple[str, ...], tuple[str, Answer]] = {}
         n_options: set[int] = set()
         for row in self._rows((), ()):
@@ -194,7 +234,7 @@ class HarnessSamples(_Recorded):
             raise BadInput(f"{path}: holds no samples, or those of several tasks")
         self._results = _results_beside(path)
         named = self._results.get("model_name") or path.parent.name.replace("__", "/")
-        self.name = str(named or self.name)
+        self.name = self.display_name = str(named or self.name)
 
     def describe(self) -> dict[str, Any]:
         about, config = super().describe(), self._results.get("config", {})
@@ -250,11 +290,14 @@ class Predictions(_Recorded):
     """
 
     prefix = "predictions"
-    verbs: tuple[str, ...] = ("classify",)
-    reads: tuple[str, ...] = ()
+    holds = "predictions"
+    verbs = ("classify",)
+    reads = ()
+    takes = ("label_names",)
 
-    def __init__(self, path: Path, label_names: Sequence[str] = ()) -> None:
-        super().__init__(path)
+    def __init__(self, rest: str | Path, label_names: Sequence[str] = ()) -> None:
+        super().__init__(rest)
+        path = self.path
         self._meaning = {f"label_{k}": name for k, name in enumerate(label_names)}
         self._places: dict[tuple[str, int], str] = {}
         self._labels: dict[tuple[str, int], str] = {}
@@ -283,11 +326,11 @@ class Predictions(_Recorded):
         form, self._probabilities = self._normalised(numbers)
         self.kind = f"predictions from a file ({form})"
 
-    def cover(self, requests: Sequence[Request], known: Iterable[str]) -> None:
+    def cover(self, requests: Sequence[Request], known: Callable[[], Iterable[str]]) -> None:
         """Check that each request has a prediction, and each prediction a pair in the data.
 
         A file may have more than the requests, as where the down-sampled sets are evaluated;
-        `known` are the item ids of the data, in the languages of the requests.
+        `known` lists the item ids of the data, in the languages of the requests.
         """
         languages = list(dict.fromkeys(request.category for request in requests))
         if len(languages) > 1 and not self._has_languages:
@@ -303,7 +346,7 @@ class Predictions(_Recorded):
                 f"{self.path}: has no prediction for {len(missing):,} of {len(ids):,} pairs, "
                 f"the first is id {first_id} ({first})"
             )
-        in_data = set(known)
+        in_data = set(known())
         for (language, number), place in self._places.items():
             item_id = f"{language or languages[0]}:{number}"
             if language in ("", *languages) and item_id not in in_data:

@@ -17,7 +17,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from bench.scorers.base import VERBS, Answer, digest
+from bench.scorers.base import VERBS, Answer, Model, digest
 from bench.scorers.stand_ins import parse_parameters
 from bench.tasks import READ
 from bench.tasks.request import Request
@@ -35,20 +35,24 @@ REFUSAL = "抱歉，这个问题我不便回答。"
 BASE_NLL = 3.0
 
 
-class Simulated:
+class Simulated(Model):
     """Answers at random by its parameters; equal requests get equal answers, in any order."""
 
-    verbs: tuple[str, ...] = VERBS
-    reads: tuple[str, ...] = tuple(READ)
+    verbs = VERBS
+    reads = tuple(READ)
+    is_free = True
 
-    def __init__(self, spec: str) -> None:
-        self.spec = spec
-        self.parameters = parse(spec)
+    def __init__(self, rest: str) -> None:
+        self.rest, self.parameters = rest, parse(rest)
+
+    @classmethod
+    def check(cls, rest: str) -> None:
+        parse(rest)
 
     def describe(self) -> dict[str, Any]:
         return {
             "kind": "simulated respondent",
-            "id": f"simulated:{self.spec}",
+            "id": f"simulated:{self.rest}",
             "revision": "1",
             "parameters": self.parameters,
         }
@@ -77,6 +81,6 @@ class Simulated:
         return rng.choice(key.answers)
 
 
-def parse(spec: str) -> dict[str, Any]:
+def parse(rest: str) -> dict[str, Any]:
     """Read parameters from `name=value,name=value`."""
-    return parse_parameters(f"simulated:{spec}", filter(None, spec.split(",")), PARAMETERS)
+    return parse_parameters(f"simulated:{rest}", filter(None, rest.split(",")), PARAMETERS)

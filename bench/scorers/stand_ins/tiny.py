@@ -69,11 +69,11 @@ class Tiny(Model):
     They run on one thread, because their matrices are too small to gain from several.
     """
 
-    verbs: tuple[str, ...] = VERBS
-    reads: tuple[str, ...] = Causal.reads
+    verbs = VERBS
+    reads = Causal.reads
 
     def __init__(self, spec: str, where: Placement, generation: Generation | None = None) -> None:
-        self.recipe, self.where = parse_recipe(spec), where
+        self.spec, self.recipe, self.where = spec, parse_recipe(spec), where
         self.generation = generation or Generation()
 
     def describe(self) -> dict[str, Any]:
@@ -95,8 +95,16 @@ class Tiny(Model):
             about["decoding"] = self.causal.describe()["decoding"]
         return about
 
+    def again(self, generation: Generation) -> Model:
+        other = Tiny(self.spec, self.where, generation)
+        if "causal" in vars(self):
+            vars(other)["causal"] = self.causal.again(generation)
+        if "classifier" in vars(self):
+            vars(other)["classifier"] = self.classifier.again(Generation())
+        return other
+
     @property
-    def tally(self) -> Tally:  # type: ignore[override]
+    def tally(self) -> Tally:
         loaded = [vars(self)[name].tally for name in ("causal", "classifier") if name in vars(self)]
         return Tally(sum(part.asked for part in loaded), sum(part.computed for part in loaded))
 

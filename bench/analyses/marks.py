@@ -1,4 +1,7 @@
-"""Collect the marks that judges and people both gave: of runs, and of files or simulated people."""
+"""Collect the grades that judges and people both gave: of runs, and of files or simulated people.
+
+grades = load(judged(["reports/mine/runs/*/*"]), people="people.csv")
+"""
 
 import glob
 from collections.abc import Mapping, Sequence
@@ -16,13 +19,13 @@ from bench.data.readers import read_table
 from bench.metrics import mcbe
 from bench.metrics.agreement import read_human
 from bench.run.human_marks import cell, read_analyses
-from bench.run.results import Run, labels, short_name
+from bench.run.results import Run, labels
+from bench.scorers.names import short_name
 from bench.tasks.cbbq import BIASED, LETTERS, verdict
 from bench.tasks.replies import final
 
-# What a table of marks holds: who is compared with people, who was marked, what was sampled, and
-# both marks.
-COLUMNS = ("by", "model", "category", "item_id", "cluster", "judge", "human")
+# The columns of a table of grades: `cluster` is what was sampled.
+COLUMNS = ("judge", "model", "category", "item_id", "cluster", "grade", "human")
 # The number of simulated people, and the standard deviation of their points from the rule's.
 PEOPLE, SPREAD = 3, 10.0
 # How often the verdict of a simulated person is the rule's.
@@ -34,15 +37,15 @@ def judged(
     runs: Sequence[str | Path],
     *,
     models: Sequence[str] = (),
-    judges: Sequence[str] = (),
     demo: Sequence[str] = (),
+    judges: Mapping[str, Sequence[str]] | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Run]:
     """Open the runs on which judges and people are compared, or run a demonstration.
 
     Args:
-        runs, models, demo, options: see `bench.analyses.opened`; the demonstration is of the
-            benchmarks of `options`, each marked by each of `judges`.
+        runs, models, demo, options: see `bench.analyses.opened`.
+        judges: by benchmark, the judges of the demonstration.
 
     Raises:
         NoRuns: no run has marks of a judge, or severities, for which the data have people's marks.
@@ -56,17 +59,46 @@ def judged(
                 "or McBE's task bs"
             )
         return usable
-    benchmarks = options or {}
     return [
         run
-        for judge in judges
+        for benchmark, names in (judges or {}).items()
+        for judge in names
         for run in opened(
             [],
-            benchmarks=list(benchmarks),
+            benchmarks=[benchmark],
             demo=demo,
-            options={name: {**given, "judge": judge} for name, given in benchmarks.items()},
+            options={benchmark: {**(options or {}).get(benchmark, {}), "judge": judge}},
         )
     ]
+
+
+def load(runs: Sequence[Run], people: str = "", verdicts_file: str = "") -> pd.DataFrame:
+    """Collect all grades that judges and people both gave.
+
+    Args:
+        people, verdicts_file: the files of `analyses` and `verdicts`.
+
+    Returns:
+        One row per grade: `kind` (`analyses`, in points of 100; `verdicts`, 1 for biased; or
+        `severities`, 0 to 10, whose judges are the models themselves), `judge`, `model`,
+        `category`, `item_id`, `repeat`, `cluster` (what was sampled), `grade`, `human`, and the
+        texts `said` and `reference`.
+
+    Raises:
+        BadInput: a file is wrong, or has no grades of these runs.
+        NoRuns: there is no such grade.
+    """
+    kinds = {
+        "analyses": analyses(runs, people),
+        "verdicts": verdicts(runs, verdicts_file),
+        "severities": severities(runs),
+    }
+    tables = [table.assign(kind=kind) for kind, table in kinds.items() if len(table)]
+    if not tables:
+        raise NoRuns(f"{len(runs)} runs, and no judge's grade among them that people gave too")
+    grades = pd.concat(tables)
+    keys = ["kind", "judge", "model", "item_id"]
+    return grades.assign(repeat=grades.groupby(keys).cumcount()).reset_index(drop=True)
 
 
 def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.DataFrame:
@@ -91,7 +123,9 @@ def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
         judge_points = mcbe.analyses(records, run.items)
         if given is not None and "second" in given:
             judge_points = judge_points[judge_points.repeat == 0]  # as sheets have it
-        marks = judge_points.groupby("item_id", sort=False)["judge"].mean().reset_index()
+        marks = (
+            judge_points.groupby("item_id", sort=False)["judge"].mean().reset_index(name="grade")
+        )
         answers = records[(records.task == "ba") & (records.request == "answer")]
         first = answers.drop_duplicates("item_id").set_index("item_id").response.rename("said")
         marks = marks.join(first, on="item_id", how="inner")
@@ -142,7 +176,7 @@ def severities(runs: Sequence[Run]) -> pd.DataFrame:
     parts = []
     for run, name in zip(asked, labels(asked), strict=True):
         each = mcbe.severities(run.records, run.items).groupby("item_id", sort=False)
-        marks = each.mean().reset_index().rename(columns={"model": "judge", "people": "human"})
+        marks = each.mean().reset_index().rename(columns={"model": "grade", "people": "human"})
         parts.append(_described(marks, run.items.set_index("item_id"), name, name))
     return _joined(parts, "", COLUMNS)
 
@@ -172,7 +206,7 @@ def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
         marks = marks.assign(verdict=[verdict(reply) for reply in marks.response])
         marks = marks.loc[marks.verdict != "", [*KEYS, "verdict"]]
         marks = marks.merge(explained[[*KEYS, "response", "parsed"]], on=KEYS)
-        marks = marks.assign(said=marks.response, judge=(marks.verdict == BIASED).astype(float))
+        marks = marks.assign(said=marks.response, grade=(marks.verdict == BIASED).astype(float))
         if given is None:
             item = items.loc[marks.item_id]
             target = item.target.where(item.polarity == "neg", 1 - item.target)
@@ -214,22 +248,21 @@ def read_verdicts(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*KEYS, "reply", "human"])
 
 
-def notes(analysed: pd.DataFrame, decided: pd.DataFrame, people: str, marked: str) -> list[str]:
+def notes(grades: pd.DataFrame, people: str, verdicts_file: str) -> list[str]:
     """Say which people are simulated.
 
     Args:
-        analysed, decided: `analyses` and `verdicts`.
-        people, marked: the files that they were made with; "" where people are simulated.
+        grades, people, verdicts_file: the result of `load`, and its files.
     """
-    texts = []
-    if len(analysed) and not people:
+    texts, kinds = [], set(grades.kind)
+    if "analyses" in kinds and not people:
         texts.append(
             f"The people who mark analyses are simulated: {PEOPLE} of them mark by a known "
             f"rule (how much of the reference is in the analysis), each off by {SPREAD:g} "
             "points or so. This says nothing about real people; the parameter people takes "
             "a file of yours."
         )
-    if len(decided) and not marked:
+    if "verdicts" in kinds and not verdicts_file:
         texts.append(
             "The people who judge explanations are simulated: they call one biased where its "
             f"choice is, and say the opposite in {1 - RELIABILITY:.0%} of cases. The parameter "
@@ -271,10 +304,10 @@ def _first(runs: Sequence[Run], benchmark: str) -> list[Run]:
     return list(first.values())
 
 
-def _described(marks: pd.DataFrame, items: pd.DataFrame, by: str, model: str) -> pd.DataFrame:
+def _described(marks: pd.DataFrame, items: pd.DataFrame, judge: str, model: str) -> pd.DataFrame:
     """Add to marks who gave them, of whom, and what the items are."""
     category = items.category.reindex(marks.item_id).to_numpy()
-    return marks.assign(by=by, model=model, category=category, cluster=marks.item_id)
+    return marks.assign(judge=judge, model=model, category=category, cluster=marks.item_id)
 
 
 def _joined(parts: Sequence[pd.DataFrame], people: str, columns: Sequence[str]) -> pd.DataFrame:
@@ -283,4 +316,4 @@ def _joined(parts: Sequence[pd.DataFrame], people: str, columns: Sequence[str]) 
         raise BadInput(
             f"{people}: has no marks of these runs; look at its items, models and replies"
         )
-    return marks[list(columns)].astype({"judge": float, "human": float})
+    return marks[list(columns)].astype({"grade": float, "human": float})

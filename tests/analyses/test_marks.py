@@ -1,43 +1,20 @@
-"""Judges against people: distances and kappas by hand and by libraries, runs, files of marks."""
+"""The grades that judges and people both gave: of runs, and of files and sheets of people."""
 
 import hashlib
-import math
 import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
-import scipy.stats
 
-from bench.analyses import judge_agreement as ja
-from bench.analyses.judge_agreement import pictures
+from bench.analyses import marks as marks_of
 from bench.data import SAMPLES
-from bench.metrics.agreement import cohen_kappa
 from bench.run import Run, evaluate
 from bench.run.human_marks import AnalysisSheet, analyses_to_mark, to_mark
-from tests.helpers.drawing import drawn
 from tests.helpers.recorded import command
 
 GOOD, CONSTANT = "simulated:competence=1,seed=5", "simulated:answer=5"
-POINTS = {"judge": float, "human": float}
-
-
-def marks(judge: Any, human: Any, by: str = "j", category: str = "age") -> pd.DataFrame:
-    items = [f"{category}:{k}" for k in range(len(judge))]
-    about = {"by": by, "model": "m", "category": category, "item_id": items, "cluster": items}
-    return pd.DataFrame(about).assign(judge=judge, human=human).astype(POINTS)
-
-
-@pytest.fixture(scope="module")
-def many() -> pd.DataFrame:
-    """Marks of a judge near to people, of one that always says 40, and of an opposite one."""
-    rng = np.random.default_rng(0)
-    human = rng.uniform(0, 100, 200)
-    judges = {"near": np.clip(human + rng.normal(2, 8, 200), 0, 100)}
-    judges |= {"constant": np.full(200, 40.0), "reverse": 100 - human}
-    return pd.concat(marks(given, human, name) for name, given in judges.items())
 
 
 @pytest.fixture(scope="module")
@@ -51,78 +28,26 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     ]
 
 
-def test_distance_and_constant_by_hand(many: pd.DataFrame) -> None:
-    found = ja.by_category(marks([10, 20, 40, 0], [10, 30, 20, 10])).set_index("category")
-    row = found.loc["age"]
-    assert row.distance == pytest.approx((0 + 10 + 20 + 10) / 4)
-    # People's median is 10 or 20 or what is between; the lower is one that they gave.
-    assert row.constant_mark == 10
-    assert row.constant == pytest.approx((0 + 20 + 10 + 0) / 4)
-    assert row.nearer == pytest.approx(30 / 4 - 10)
-    near = many[many.by == "near"]
-    one = ja.by_category(near).iloc[0]
-    # Intervals count items, and not marks.
-    three = ja.by_category(pd.concat([near.assign(model=name) for name in "abc"])).iloc[0]
-    assert three.n == 3 * one.n
-    assert three.ci_high - three.ci_low == pytest.approx(one.ci_high - one.ci_low)
-
-
-def test_limits_and_correlation_are_those_of_the_textbook(many: pd.DataFrame) -> None:
-    found = ja.summary(many).set_index("by")
-    some, row = many[many.by == "near"], found.loc["near"]
-    off = some.judge - some.human
-    assert row.difference == pytest.approx(off.mean())
-    assert row.limit_low == pytest.approx(off.mean() - 1.96 * off.std())
-    assert row.limit_high == pytest.approx(off.mean() + 1.96 * off.std())
-    assert row.pearson == pytest.approx(scipy.stats.pearsonr(some.judge, some.human)[0])
-    assert found.pearson["reverse"] == pytest.approx(-1)
-    assert math.isnan(found.pearson["constant"])
-    compared = ja.by_category(many)
-    assert ja.title(compared, "near") == "near is nearer to people than a constant mark"
-    assert ja.title(compared, "reverse") == "reverse is farther from people than a constant mark"
-    few = ja.by_category(marks([1, 5, 3, 8], [2, 4, 4, 6]))
-    assert ja.title(few, "j") == "j could not be told from a constant mark"
-
-
-def test_kappas_are_those_of_cohen() -> None:
-    human = np.random.default_rng(0).integers(0, 2, 300)
-    judge = np.where(np.arange(300) % 5, human, 1 - human)
-    found, known = ja.kappas(marks(judge, human)).iloc[0], cohen_kappa(list(judge), list(human))
-    assert found.kappa == pytest.approx(known.kappa)
-    # One mark an item: the bootstrap is near the formula.
-    assert (found.ci_low, found.ci_high) == pytest.approx((known.ci_low, known.ci_high), abs=0.02)
-    assert math.isnan(ja.kappas(marks([1, 1], [1, 1])).kappa[0])
-
-
-def test_winners_are_those_of_comparisons_without_a_tie() -> None:
-    # Of twelve items four name a winner, the same for both: Clopper-Pearson interval of 4 of 4.
-    given = {"a": [10] * 12, "b": [20] * 4 + [10] * 8}
-    both = pd.concat([marks(points, points).assign(model=name) for name, points in given.items()])
-    row = ja.winners(both, by_pair=True).set_index("ties_count").loc["exclude"]
-    assert (row.rate, row.n, row.tied) == (1, 4, pytest.approx(8 / 12))
-    assert row.ci_low == pytest.approx(0.025 ** (1 / 4))
-
-
-def test_marks_of_runs_are_those_of_simulated_people_or_a_file(
+def test_grades_of_runs_are_those_of_simulated_people_or_a_file(
     runs: list[Run], tmp_path: Path, refusal: Any
 ) -> None:
-    found = ja.analyses(runs)
-    distance = ja.by_category(found).set_index(["by", "category"]).distance
+    found = marks_of.analyses(runs)
+    distance = (found.grade - found.human).abs().groupby(found.judge).mean()
     # The mean of three people, each off by 10 points, is off by 10 / sqrt(3), its distance
     # sqrt(2 / pi) of that; less where the scale ends.
-    assert 0.4 * 4.6 < distance[GOOD, "all"] < 1.2 * 4.6
-    people = found.set_index(["by", "model", "item_id"]).human.sort_index()
+    assert 0.4 * 4.6 < distance[GOOD] < 1.2 * 4.6
+    people = found.set_index(["judge", "model", "item_id"]).human.sort_index()
     assert people[GOOD].equals(people[CONSTANT])
-    severities, items = ja.severities(runs), runs[0].items.set_index("item_id").score
-    assert not severities.duplicated(["by", "item_id"]).any(), "each model once"
+    severities, items = marks_of.severities(runs), runs[0].items.set_index("item_id").score
+    assert not severities.duplicated(["judge", "item_id"]).any(), "each model once"
     assert list(severities.human) == list(items[severities.item_id])
     path, row = tmp_path / "people.csv", "gender:1,simulated:bias=0.3"
     path.write_text(f"item_id,model,human\n{row},80\n{row},90\nage:2,else,1\n", "utf-8")
-    given = ja.analyses(runs, str(path))
+    given = marks_of.analyses(runs, str(path))
     assert set(given.model) == {"simulated:bias=0.3"}
     assert list(given.human) == [85.0, 85.0]
     path.write_text("item_id,model,human\nage:2,else,1\n", "utf-8")
-    assert "people.csv: has no marks of these runs" in refusal(ja.analyses, runs, str(path))
+    assert "people.csv: has no marks of these runs" in refusal(marks_of.analyses, runs, str(path))
 
 
 def test_verdicts_of_people_are_read_from_the_table_that_was_marked(
@@ -135,22 +60,13 @@ def test_verdicts_of_people_are_read_from_the_table_that_was_marked(
     table = pd.read_csv("table.csv", dtype=str, keep_default_na=False)
     table["response"] = ["有", "无", *[""] * (len(table) - 2)]
     table.to_csv("done.csv", index=False)
-    assert list(ja.verdicts([run], "done.csv").human) == [1.0, 0.0]
+    assert list(marks_of.verdicts([run], "done.csv").human) == [1.0, 0.0]
     for changed, message in (
         ({"reply": "another"}, "no marks of these runs"),
         ({"response": "maybe"}, "row 1, column `response`: 'maybe' is no verdict"),
     ):
         table.assign(**changed).to_csv("other.csv", index=False)
-        assert message in refusal(ja.verdicts, [run], "other.csv")
-
-
-def test_pictures_show_every_distance(many: pd.DataFrame) -> None:
-    table = many[many.by != "constant"]
-    compared = ja.by_category(table)
-    ax = drawn(pictures.plot_distances(compared, "mcbe", ja.POINTS)).axes[0]
-    dots = {float(x) for line in ax.lines if line.get_marker() == "o" for x in line.get_xdata()}
-    assert dots == set(compared.distance)
-    drawn(pictures.plot_marks(table, ja.summary(table), ja.POINTS))
+        assert message in refusal(marks_of.verdicts, [run], "other.csv")
 
 
 # People's points: a blind sheet of several models, read back.
@@ -212,22 +128,20 @@ def test_points_meet_the_judge_s_marks_and_tell_how_far_a_person_agrees_with_him
     marked: list[Run], own_folder: Path
 ) -> None:
     rows = filled(marked, "ann.csv", second=6)
-    marks = ja.analyses(marked, "ann.csv")
+    marks = marks_of.analyses(marked, "ann.csv")
     assert len(marks) == 36
     judged, row = marked[0].records, marks[marks.model == MODELS[0]].iloc[0]
     given = judged[(judged.item_id == row.item_id) & (judged.repeat == 0)].set_index("request")
     weights = {1: 3.5, 2: 1.5, 3: 2.5, 4: 0.5}
     points = [weight * float(given.response[f"judge:{k}"]) for k, weight in weights.items()]
-    assert row.judge == pytest.approx(sum(points))
+    assert row.grade == pytest.approx(sum(points))
     rows.assign(human=["50"] * 10 + [""] * 30).to_csv("ben.csv", index=False)
-    given = ja.points("*n.csv", marked)
-    told = ja.self_consistency(given).set_index("person")
-    assert told.marked.to_dict() == {"ann.csv": 40, "ben.csv": 10}
+    given = marks_of.points("*n.csv", marked)
+    assert given.groupby("person").human.count().to_dict() == {"ann.csv": 40, "ben.csv": 10}
     own = given[given.person == "ann.csv"].set_index(["item_id", "model"])
-    apart = [abs(m - own.human[~own.second][name]) for name, m in own.human[own.second].items()]
-    assert told.distance["ann.csv"] == pytest.approx(sum(apart) / 4) != 0
+    assert own.second.sum() == 4
     # Marks of both people count.
-    marks = ja.analyses(marked, "*n.csv")
+    marks = marks_of.analyses(marked, "*n.csv")
     some = given.groupby(["item_id", "model"]).human.mean()
     assert marks.human.tolist() == [some[row.item_id, row.model] for row in marks.itertuples()]
 
@@ -245,4 +159,4 @@ def test_a_wrong_sheet_names_the_place(marked: list[Run], own_folder: Path, refu
         changed.loc[2, column] = value
         changed.to_csv("sheet.csv", index=False)
         place = f"sheet.csv, row 3, column `{column}`: {message}"
-        assert place in refusal(ja.analyses, marked, "sheet.csv")
+        assert place in refusal(marks_of.analyses, marked, "sheet.csv")

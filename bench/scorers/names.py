@@ -1,0 +1,28 @@
+"""Names of models, in tables and as folders."""
+
+import re
+from pathlib import PureWindowsPath
+
+from bench.scorers.base import digest
+from bench.scorers.local import hub
+
+
+def short_name(model: str) -> str:
+    """Shorten a model's name to its last part, and a commit in it to its first digits."""
+    if reference := hub.parse(model):
+        revision = reference.revision or ""
+        revision = revision[:7] if hub.COMMIT.fullmatch(revision) else revision
+        return f"{reference.name.rpartition('/')[2]}{'@' if revision else ''}{revision}"
+    if model.partition(":")[0] in ("tiny", "simulated", "openai"):
+        return model.partition("@")[0]
+    path = PureWindowsPath(model.removeprefix("lm-eval:"))
+    # The harness names the folder of its samples after the model, with __ for slashes.
+    if model.startswith("lm-eval:") and (folder := path.parent.name):
+        return folder.rpartition("__")[2]
+    return path.name.removesuffix(".gguf").removesuffix(".jsonl")
+
+
+def path_slug(model: str) -> str:
+    """Turn a model's name into the name of a folder."""
+    name = re.sub(r"[^\w.,=+-]+", "_", model).strip("._") or "model"
+    return name if len(name) <= 80 else f"{name[-72:]}-{digest(model)[:7]}"

@@ -1,0 +1,119 @@
+"""A Python function as a model: `python:MODULE:FUNCTION`.
+
+The function gets the text of a prompt and returns the reply. MODULE is a file of the working
+folder, or an installed module. For example, `python:my_model:answer` is `answer` in my_model.py:
+
+    def answer(prompt: str) -> str:
+        return "A"
+
+Turns of a conversation are separated by empty lines, as in the records. A function with a parameter
+`seed` also gets the seed of the request.
+"""
+
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+from bench.core.errors import BadInput, RunFailed, expected, quoted
+from bench.scorers.base import Answer, Decoding, Model
+from bench.scorers.local.file_hash import fingerprint
+from bench.tasks.request import Request, Turns
+
+
+class Function(Model):
+    """A Python function; it is called for one request at a time."""
+
+    verbs = ("generate",)
+    reads = ("text",)
+    stays_here = True
+
+    def __init__(self, rest: str) -> None:
+        self.rest, self.revision = rest, self.content(rest)
+        self._function = _import(rest)
+        self._takes_seed = "seed" in inspect.signature(self._function).parameters
+
+    @classmethod
+    def check(cls, rest: str) -> None:
+        _find(rest)
+
+    @classmethod
+    def content(cls, rest: str) -> str:
+        return fingerprint(Path(str(_find(rest).origin)))
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "Python function", "id": f"python:{self.rest}", "revision": self.revision}
+
+    def again(self, generation: Any) -> Model:
+        return self
+
+    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+        """Yield the answers with the requests' positions, so that an error costs no reply."""
+        for k, request in enumerate(requests):
+            yield k, self.answer([request])[0]
+
+    def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
+        pairs = zip(prompts, decoding.seeds, strict=True)
+        return [Answer(self._reply(prompt, seed)) for prompt, seed in pairs]
+
+    def _reply(self, prompt: Turns, seed: int) -> str:
+        text = prompt if isinstance(prompt, str) else "\n\n".join(prompt)
+        try:
+            reply = self._function(text, **({"seed": seed} if self._takes_seed else {}))
+        except Exception as error:  # a user's code can raise anything
+            raise RunFailed(f"python:{self.rest} raised {_in_a_line(error)}") from error
+        if not isinstance(reply, str):
+            raise RunFailed(f"python:{self.rest} returned {quoted(reply)}, which is not a text")
+        return reply
+
+
+def _find(rest: str) -> ModuleSpec:
+    """Find the module of a function; the working folder comes first, as with `python -m`."""
+    if not re.fullmatch(r"[\w.]+:\w+", rest):
+        raise BadInput(
+            f"model python:{rest}: expected python:MODULE:FUNCTION, like python:my_model:answer "
+            "for the function `answer` in my_model.py"
+        )
+    name, folder = rest.partition(":")[0], Path.cwd()
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    file = folder / f"{name}.py"
+    try:
+        spec = importlib.util.spec_from_file_location(name, file)
+        if not file.is_file():
+            spec = importlib.util.find_spec(name)
+    except Exception as error:  # the package around a module can raise anything
+        raise BadInput(f"model python:{rest}: {name} is not found ({_in_a_line(error)})") from error
+    if not spec or not spec.has_location:
+        raise BadInput(
+            f"model python:{rest}: there is no {name}.py in the working folder, and no installed "
+            f"module {name}"
+        )
+    return spec
+
+
+def _import(rest: str) -> Callable[..., Any]:
+    """Import a function from its file, as the file is now."""
+    spec, name = _find(rest), rest.partition(":")[2]
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)  # type: ignore[union-attr]
+    except Exception as error:  # a user's code can raise anything
+        raise BadInput(
+            f"model python:{rest}: {spec.origin} cannot be imported ({_in_a_line(error)})"
+        ) from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        functions = [known for known, value in vars(module).items() if inspect.isfunction(value)]
+        raise BadInput(f"model python:{rest}: " + expected(name, functions, "function"))
+    return function
+
+
+def _in_a_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

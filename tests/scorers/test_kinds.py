@@ -1,0 +1,79 @@
+"""Kinds of models from other packages, and the examples in docs/models.md."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import run
+from bench.scorers import check, load
+
+TEXT = (Path(__file__).parents[2] / "docs/models.md").read_text("utf-8")
+BLOCKS = re.findall(r"```(py|toml)\n(.*?)```", TEXT, re.DOTALL)
+FUNCTION, KIND = [code for language, code in BLOCKS if language == "py"]
+(PROJECT,) = [tomllib.loads(code) for language, code in BLOCKS if language == "toml"]
+OPTIONS: Any = {"categories": ["gender"], "limit": 2, "out": "run"}
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`install(code, line)`: a package of the module `my_kind` with an entry point."""
+
+    def write(code: str, line: str) -> None:
+        about = tmp_path / "site" / "my_kind-0.1.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-kind\nVersion: 0.1\n")
+        (about / "entry_points.txt").write_text(f"[bench.models]\n{line}\n")
+        (about.parent / "my_kind.py").write_text(code)
+        monkeypatch.syspath_prepend(about.parent)
+        monkeypatch.delitem(sys.modules, "my_kind", raising=False)
+
+    return write
+
+
+def test_the_function_of_the_manual_answers_cbbq(own_folder: Path) -> None:
+    Path("my_model.py").write_text(FUNCTION)
+    done = run.evaluate("cbbq", "python:my_model:answer", **OPTIONS)
+    assert set(done.records.parsed) <= {*"ABC"}
+    assert done.records.valid.all()
+
+
+def test_the_kind_of_the_manual_answers_cbbq(own_folder: Path, install: Any, refusal: Any) -> None:
+    assert len(KIND.splitlines()) <= 30
+    (line,) = PROJECT["project"]["entry-points"]["bench.models"].items()
+    install(KIND, " = ".join(line))
+    done = run.evaluate("cbbq", "constant:A", **OPTIONS)
+    assert set(done.records.response) == {"A"}
+    assert "expected A, B or C" in refusal(check, "constant:D")
+    assert "openai, python, constant, a Hub id" in refusal(check, "constnt:A")
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("1 / 0", "kind broken of models (my_kind:Kind) cannot be loaded: division by zero"),
+        ("Kind = 3", "is no subclass of bench.scorers.Model"),
+    ],
+)
+def test_a_broken_kind_is_named(install: Any, refusal: Any, code: str, message: str) -> None:
+    install(code, "broken = my_kind:Kind")
+    assert message in refusal(check, "broken:x")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"base": "a/b"}, "is no adapter"),
+        ({"label_names": ["entailment", "neutral", "contradiction"]}, "has no labels to name"),
+        ({"as_model": "x"}, "holds no recorded answers"),
+        ({"generation": {"top_p": 0.5}}, "--top-p: model simulated:bias=1 cannot follow it"),
+        ({"devise": "cpu"}, "did you mean device?"),
+    ],
+)
+def test_an_option_that_a_kind_does_not_take_is_refused(
+    refusal: Any, option: dict[str, Any], message: str
+) -> None:
+    assert message in refusal(load, "simulated:bias=1", **option)

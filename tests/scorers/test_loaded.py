@@ -1,0 +1,94 @@
+"""Weights are loaded once for several runs; each run has its own options, date and counts."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+
+from bench import run
+from bench.report import study, study_runs
+from bench.scorers import Loaded, load
+from tests.helpers.checkpoints import characters, save
+
+STUDY = """
+title: Variants
+models: ["MODEL"]
+benchmarks:
+  cbbq:
+    - {name: a, categories: [gender], limit: 1, data: samples}
+    - {name: b, categories: [gender], limit: 2, data: samples, temperature: 0}
+  mcbe: {categories: [gender], limit: 1, data: samples, tasks: [ba], judge: JUDGE}
+"""
+
+
+@pytest.fixture
+def llama(tmp_path: Path) -> str:
+    return str(save(tmp_path / "llama", LlamaForCausalLM, LlamaConfig, characters("[CLS] $A")))
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The folders whose weights were loaded."""
+    folders, load_weights = [], AutoModelForCausalLM.from_pretrained
+
+    def count(path: str, **options: Any) -> Any:
+        folders.append(path)
+        return load_weights(path, **options)
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", count)
+    return folders
+
+
+def test_a_study_loads_a_model_and_its_judge_once(
+    own_folder: Path, llama: str, loads: list[str]
+) -> None:
+    judge = str(save(own_folder / "judge", LlamaForCausalLM, LlamaConfig, characters("[CLS] $A")))
+    Path("study.yml").write_text(STUDY.replace("MODEL", llama).replace("JUDGE", judge))
+    plan, sent = study.load(Path("study.yml")), []
+    pipe: Any = type("Pipe", (), {"send": staticmethod(sent.append)})
+    study_runs._work(pipe, plan, plan.models[0], Path("out"), 1, study_runs.budgets(plan))
+    assert [cell.state for cell in sent] == ["done"] * 3
+    assert loads == [llama, judge]
+
+
+def test_replies_are_those_of_a_model_that_was_loaded_for_them(llama: str) -> None:
+    greedy = {"temperature": 0}
+    first = load(llama)
+    loaded = Loaded(first)
+    second: Any = loaded.load("model", llama, generation=greedy)
+    third: Any = loaded.load("judge", llama)
+    prompts = ["he is", "she is a doctor"]
+    assert second.network is third.network
+    assert second.generate(prompts) == load(llama, generation=greedy).generate(prompts)
+    assert third.generate(prompts, seed=3) == load(llama).generate(prompts, seed=3)
+    assert second.describe() == load(llama, generation=greedy).describe()
+    assert third.describe() == first.describe()
+    assert (first.tally.asked, second.tally.asked) == (0, third.tally.asked)
+
+
+def test_other_weights_are_loaded(llama: str, loads: list[str]) -> None:
+    loaded = Loaded()
+    for dtype in ("float32", "bfloat16", None, None):
+        loaded.load("model", llama, dtype=dtype)
+    assert len(loads) == 3
+    config = Path(llama, "config.json")
+    config.write_text(f"{config.read_text()} ")
+    loaded.load("model", llama)
+    assert len(loads) == 4
+
+
+def test_a_loaded_model_can_be_evaluated(
+    own_folder: Path, llama: str, loads: list[str], refusal: Any
+) -> None:
+    model = load(llama, dtype="float32", generation={"temperature": 0})
+    given = {"categories": ["gender"], "limit": 1}
+    for benchmark in ("cbbq", "mcbe"):
+        done = run.evaluate(benchmark, model, **given, partial=True)
+        assert done.about["asked"]["model"] == llama
+        assert done.about["asked"]["generation"] == {"temperature": 0}
+    assert loads == [llama]
+    named = run.evaluate("mcbe", llama, temperature=0, dtype="float32", **given, partial=True)
+    assert named.folder == done.folder
+    message = refusal(run.evaluate, "cbbq", type(model).__new__(type(model)))
+    assert "Causal: was not loaded by bench.load" in message
