@@ -5,6 +5,7 @@ scores, _no_runs = open_conditions([], "mine.csv")
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,8 @@ def open_conditions(
 ) -> tuple[pd.DataFrame, list[Run]]:
     """Open the outcomes of models that were asked under two conditions or more.
 
-    If a model has several runs under one condition, such as two temperatures, the run counts that
-    was asked most like the model's first run.
+    If a model has several runs under one condition, such as two temperatures, the runs that were
+    asked most alike count.
 
     Args:
         runs, models: as in `bench.analyses.opened`, or JSON texts, as papermill's `-p` gives them.
@@ -58,8 +59,8 @@ def open_conditions(
         and no runs.
 
     Raises:
-        BadInput: two runs of a model and condition are equally like the first one, or the runs of a
-            model are on different data; or as `bench.read_scores`.
+        BadInput: two runs of a model under one condition are equally like those under the others,
+            or the runs of a model are on different data; or as `bench.read_scores`.
         NoRuns: no model has two conditions.
     """
     if csv:
@@ -89,8 +90,7 @@ def _by_condition(
     sides: dict[str, list[Run]] = {condition(run): [] for run in runs}
     for model, conditions in models.items():
         if len(conditions) > 1:
-            first = next(iter(conditions.values()))[0]
-            chosen = {value: _most_like(first, own) for value, own in conditions.items()}
+            chosen = dict(zip(conditions, _most_alike(list(conditions.values())), strict=True))
             same_data(list(chosen.values()), model)
             for value, run in chosen.items():
                 sides[value].append(run)
@@ -100,18 +100,25 @@ def _by_condition(
     return {value: own for value, own in sides.items() if own}
 
 
-def _most_like(first: Run, runs: Sequence[Run]) -> Run:
-    """Return the run with the fewest other settings than the first one."""
+def _most_alike(conditions: Sequence[Sequence[Run]]) -> list[Run]:
+    """Return a run of each condition, so that these runs have the fewest different settings."""
+    runs = [run for own in conditions for run in own]
+    asked = pd.concat([pd.json_normalize(run.about["asked"]) for run in runs]).astype(str)
+    settings = dict(zip([str(run.folder) for run in runs], asked.to_numpy(), strict=True))
 
-    def differences(run: Run) -> int:
-        one, other = (pd.json_normalize(each.about["asked"]).iloc[0] for each in (first, run))
-        names = one.index.union(other.index)
-        return int((one.reindex(names).astype(str) != other.reindex(names).astype(str)).sum())
+    def differences(run: Run, other: Run) -> int:
+        return int((settings[str(run.folder)] != settings[str(other.folder)]).sum())
 
-    nearest, *others = sorted(runs, key=differences)
-    if others and differences(nearest) == differences(others[0]):
-        raise BadInput(
-            f"{nearest.folder} and {others[0].folder}: {nearest.label} was asked under one "
-            "condition in both; name one of them in runs"
-        )
-    return nearest
+    def nearest(run: Run) -> list[Run]:
+        return [min(own, key=partial(differences, run)) for own in conditions]
+
+    first = min(runs, key=lambda run: sum(differences(run, other) for other in nearest(run)))
+    for chosen, own in zip(nearest(first), conditions, strict=True):
+        least = differences(first, chosen)
+        others = [run for run in own if run is not chosen and differences(first, run) == least]
+        if others:
+            raise BadInput(
+                f"{chosen.folder} and {others[0].folder}: {chosen.label} was asked under one "
+                "condition in both; name one of them in runs"
+            )
+    return nearest(first)

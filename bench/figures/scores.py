@@ -141,10 +141,11 @@ def intervals(
         look: other arguments of `seaborn.relplot`, such as `hue`.
     """
     height = 0.8 + 0.25 * frame[y].nunique()
-    look = {"col_wrap": 3, "height": height, "aspect": 2.6 / height, **look}
+    columns = min(3, frame[col].nunique())
+    look = {"col_wrap": columns, "height": height, "aspect": 2.6 / height, **look}
     grid = sns.relplot(frame, x=x, y=y, col=col, **look)
     for name, ax in grid.axes_dict.items():
         rows = frame[frame[col] == name]
-        ax.hlines(rows[y], rows.ci_low, rows.ci_high, color=FAINT, zorder=1)
+        ax.hlines(rows[y], rows.ci_low, rows.ci_high, color=FAINT, zorder=0.9)
     grid.set(ylim=(frame[y].nunique() - 0.5, -0.5))
     return grid.set_axis_labels(x, "").set_titles("{col_name}")

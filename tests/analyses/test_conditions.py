@@ -29,13 +29,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
         "instructed": ask(folder, settings={"prompting": "Q+IF"}),
         "reworded": ask(folder, prompts="reworded"),
         "warm": ask(folder, seed=7, prompts="reworded"),
+        "hot": ask(folder, seed=8, prompts="reworded"),
         "other": ask(folder, MODELS[1]),
     }
 
 
-def test_the_run_counts_that_was_asked_most_like_the_first_one(runs: dict[str, Run]) -> None:
-    outcomes, chosen = open_conditions([run.folder for run in runs.values()])
-    assert [run.folder for run in chosen] == [runs[name].folder for name in ("plain", "reworded")]
+def test_the_runs_count_that_were_asked_most_alike(runs: dict[str, Run]) -> None:
+    for first in ("plain", "instructed"):
+        order = sorted(runs, key=lambda name: name != first)
+        outcomes, chosen = open_conditions([runs[name].folder for name in order])
+        pair = [runs[name].folder for name in ("plain", "reworded")]
+        assert [run.folder for run in chosen] == pair
     assert list(outcomes.prompts.unique()) == ["bench-cbbq-3", "bench-cbbq-3#reworded"]
     # A model without a second prompt set is left out.
     assert list(outcomes.model.unique()) == MODELS[:1]
@@ -47,7 +51,7 @@ def test_the_run_counts_that_was_asked_most_like_the_first_one(runs: dict[str, R
     ("names", "message"),
     [
         (["plain", "other"], "no model was asked under two prompt sets; there is simulated:bias=0"),
-        (["plain", "reworded", "reworded"], "was asked under one condition in both"),
+        (["plain", "warm", "hot"], "was asked under one condition in both"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(
