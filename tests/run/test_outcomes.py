@@ -112,9 +112,10 @@ def test_a_difference_of_models_is_that_of_their_scores(
 def test_a_model_that_cannot_be_read_has_no_share_of_stereotyped_answers(tmp_path: Path) -> None:
     silent = run.evaluate("cbbq", "simulated:refuse=1", out=tmp_path, limit=4)
     outcomes = bench.outcomes(silent)
-    (stereotyped,) = bench.share(outcomes, "stereotyped", of="answered").to_dict("records")
-    assert pd.isna(stereotyped["estimate"])
-    assert "rows have no `stereotyped`" in stereotyped["note"]
+    for of in ("answered", "names_person"):
+        (stereotyped,) = bench.share(outcomes, "stereotyped", of=of).to_dict("records")
+        assert pd.isna(stereotyped["estimate"])
+        assert "rows have no `stereotyped`" in stereotyped["note"]
     (parsed,) = bench.share(outcomes, "parsed").to_dict("records")
     assert parsed["estimate"] == 0
 
