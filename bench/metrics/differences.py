@@ -78,12 +78,15 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
     """
     if outcomes is None:
         return _of_categories(scores)
-    runs = outcomes.groupby(["benchmark", "model"], sort=False).run.unique()
-    for (benchmark, model), folders in runs.items():
-        if len(folders) > 1:
-            raise BadInput(
-                f"{model} has several runs on {benchmark}: {', '.join(folders)}; name only one"
-            )
+    runs = outcomes[["benchmark", "model", "run"]].drop_duplicates()
+    repeated = runs[runs.duplicated(["benchmark", "model"], keep=False)]
+    if len(repeated):
+        first = repeated.iloc[0]
+        folders = repeated.run[repeated.model == first.model]
+        raise BadInput(
+            f"{first.model} has several runs on {first.benchmark}: {', '.join(folders)}; name only "
+            "one"
+        )
     tables = [
         _of_benchmark(str(benchmark), own, scores[scores.benchmark == benchmark])
         for benchmark, own in outcomes.groupby("benchmark", sort=False)
@@ -189,7 +192,7 @@ def _tested(units: pd.DataFrame, line: Headline) -> Iterator[dict[str, Any]]:
         # Bounds of different questions cannot be compared.
         is_same = other.n == asked[first] == asked[second]
         yield {
-            **row,
+            **{str(name): value for name, value in row.items()},
             "asked": int(other.n),
             "readable_first": shares[first],
             "readable_second": shares[second],
