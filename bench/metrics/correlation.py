@@ -9,7 +9,6 @@ import pandas as pd
 import scipy
 
 from bench.metrics.bootstrap import interval
-from bench.metrics.table import read_cards
 
 PEARSON = "pearson"
 # The function of `scipy.stats` for each. p of Pearson's and Spearman's is by the t distribution
@@ -19,7 +18,6 @@ COEFFICIENTS = {PEARSON: "pearsonr", "spearman": "spearmanr", "kendall": "kendal
 LEAST = 3
 # Scores that differ by less are the same number computed in two ways.
 NOISE = 1e-9
-CARDS = read_cards(__file__, "correlation")
 
 
 class Correlation(NamedTuple):
