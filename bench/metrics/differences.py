@@ -79,7 +79,8 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
     if outcomes is None:
         return _of_categories(scores)
     runs = outcomes.groupby(["benchmark", "model"], sort=False).run.unique()
-    for (benchmark, model), folders in runs.items():
+    groups: Any = runs.items()
+    for (benchmark, model), folders in groups:
         if len(folders) > 1:
             raise BadInput(
                 f"{model} has several runs on {benchmark}: {', '.join(folders)}; name only one"
@@ -172,22 +173,26 @@ def _units(outcomes: pd.DataFrame, line: Headline) -> pd.DataFrame:
 def _tested(units: pd.DataFrame, line: Headline) -> Iterator[dict[str, Any]]:
     """Yield the tests of each two models, of the score and of their readable shares."""
     read = units[units.parsed >= units.answered]
-    if read.model.nunique() < 2:
+    if len(read.model.unique()) < 2:
         return
     parts = ["category", "part"]
     tested = compare(read, "value", of="weight", mean_over=parts, limits=line.limits)
-    readable = compare(units, "parsed", of="answered").set_index(["first", "second"])
+    sides = ["first", "second"]
+    readable = tested.set_index(sides)[["n"]].assign(p=1.0)
+    if len(read) < len(units):
+        readable = compare(units, "parsed", of="answered").set_index(sides)
     by_model = units.groupby("model", sort=False)
     shares, asked = by_model.parsed.sum() / by_model.answered.sum(), by_model.size()
     bounds = _bounds(units, line)
-    for row in tested.to_dict("records"):
-        first, second = row["first"], row["second"]
+    rows: Any = tested.to_dict("records")
+    for row in rows:
+        first, second = (row[side] for side in sides)
         other = readable.loc[(first, second)]
         # Bounds of different questions cannot be compared.
         is_same = other.n == asked[first] == asked[second]
         yield {
             **row,
-            "asked": other.n,
+            "asked": int(other.n),
             "readable_first": shares[first],
             "readable_second": shares[second],
             "p_readable": other.p,

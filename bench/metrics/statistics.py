@@ -532,8 +532,7 @@ def _units(
     units["stratum"] = table.rows[stratum] if stratum else ALL
     units["part"] = ALL
     if parts:
-        names = (table.rows[name].astype(str) for name in parts)
-        units["part"] = next(names).str.cat(names, sep=SEPARATOR)
+        units["part"] = table.rows[parts].astype(str).agg(SEPARATOR.join, axis=1)
     if crossed in table.rows:
         units["crossed"] = table.rows[crossed]
         units["within"] = table.rows.get("category", ALL)

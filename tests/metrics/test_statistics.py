@@ -142,12 +142,14 @@ def test_agreement_takes_missing_ratings_for_alpha_and_says_so_for_kappa() -> No
             "category": (["age"] * 4 + ["race"] * 4) * 2,
         }
     )
-    table = bench.agreement(ratings, by="category", measurement="interval")
+    table = bench.agreement(ratings, by="category", measurement="ordinal")
     assert list(table.category) == ["age", "age", "race", "race"]
     assert list(table.estimate[:2]) == [1, 1]
     table = bench.agreement(ratings.assign(rating=ratings.rating.where(ratings.index != 0)))
     assert table.estimate.notna().tolist() == [True, False]
     assert table.note[1] == "kappa needs a rating of every item by every rater"
+    table = bench.agreement(ratings, measurement="interval")  # kappa takes ratings for categories
+    assert list(table.coefficient) == ["Krippendorff, interval"]
 
 
 PLAIN = SCORES[SCORES.task == "ss"].assign(billions=7.0)
