@@ -13,7 +13,14 @@ import bench
 
 PAGE = Path(__file__).parents[1] / "docs/statistics.md"
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-MODULES = ["bench.metrics.statistics", "bench.run.outcomes"]
+MODULES = [
+    "bench.analyses",
+    "bench.metrics.frames",
+    "bench.metrics.headline",
+    "bench.metrics.statistics",
+    "bench.run.models",
+    "bench.run.outcomes",
+]
 
 
 @pytest.fixture(autouse=True)

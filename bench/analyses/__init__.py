@@ -59,7 +59,7 @@ def opened(
     if not runs:
         given = {name: {"data": OWN_SAMPLES, **(options or {}).get(name, {})} for name in wanted}
         return [run for name in wanted for run in evaluate_all(name, demo, **given[name])]
-    named = []
+    named: list[Run] = []
     for one in runs:
         folders = [] if isinstance(one, Run) else run_folders(str(one))
         named += [one] if isinstance(one, Run) else map(Run.open, folders)

@@ -395,7 +395,7 @@ def _scores(pairs: Sequence[Pair], given: pd.DataFrame) -> dict[str, float]:
         logprobs=list(logs),
         error="",
     )
-    # As `score_records` computes them, without the resamples that its intervals need.
+    # As `scoring` computes them, without the resamples that its intervals need.
     sums = Sums.of_rows(answers(records, items), SUMS)
     return {metric.name: float(metric.values(sums)[0]) for metric in (*WHOLE, *SOFT)}
 

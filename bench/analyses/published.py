@@ -15,7 +15,6 @@ import pandas as pd
 from bench.benchmarks import resolve
 from bench.core.errors import BadInput
 from bench.data.readers import as_path, check_header, read_lines
-from bench.metrics.table import ALL
 from bench.run.results import Run, labels
 
 PATH = Path(__file__).parent / "published.csv"
@@ -120,40 +119,3 @@ def _in_common(published: str, own: Sequence[str]) -> int:
         if any(re.search(rf"(^|/){re.escape(name)}(?![a-z0-9])[^/]*$", given) for given in own)
     )
     return max(found, default=0)
-
-
-def published_summary(compared: pd.DataFrame, runs: Sequence[Run], path: str | Path = "") -> str:
-    """Say of how many numbers both are known, or which models papers print numbers of."""
-    if compared.empty:
-        names = list(dict.fromkeys(filter(None, published(runs[0].benchmark, path).model)))
-        return (
-            "No published number is of one of these models; there are numbers of "
-            f"{', '.join(names)}."
-        )
-    return (
-        f"{len(compared)} published numbers are of these models. They rest on the items, prompts "
-        "and decoding that stand in the table, so a difference is not one of the models alone."
-    )
-
-
-def compare_data_sizes(items: pd.DataFrame, path: str | Path = "") -> pd.DataFrame:
-    """Count CBBQ's templates and questions by category, next to the paper's Table 4.
-
-    Args:
-        items: the questions of a run.
-
-    Returns:
-        Columns `category` (`all` last), `templates`, `published_templates`, `questions`,
-        `published_questions`.
-    """
-    printed = published("cbbq", path)
-    wide = printed[printed.task == "data"].pivot_table(
-        index="category", columns="metric", values="score", aggfunc="first"
-    )
-    counts = items.groupby("category").agg(
-        templates=("template", "nunique"), questions=("item_id", "size")
-    )
-    counts.loc[ALL] = counts.sum()
-    table = counts.join(wide.add_prefix("published_")).reset_index()
-    columns = [f"{part}{of}" for of in ("templates", "questions") for part in ("", "published_")]
-    return table[["category", *columns]].astype(dict.fromkeys(columns, "Int64"))

@@ -150,15 +150,12 @@ def _unreadable(run: Any, rows: "pd.DataFrame") -> list[str]:
         f"could be read. One that could not: {f'“{reply}”' if reply else 'an empty reply'}."
     )
     verbs, reads, asked = about["verbs"], about["reads"], about["read"]
-    hints = []
     if "letters" in reads and any(
         asked.get(task) == "text" and way(run.benchmark, task, "letters", verbs, reads)
         for task in came.task.unique()
     ):
-        hints.append("--read letters takes the likeliest letter instead of a reply")
-    if unread.cut.eq(True).mean() > 0.5:
-        hints.append("most of these were cut off, and --max-new-tokens N allows longer ones")
-    return [f"{line} Try: {'; '.join(hints)}." if hints else line]
+        line += " Try: --read letters takes the likeliest letter instead of a reply."
+    return [line]
 
 
 def _print_more(runs: list[Any], others: bool) -> None:

@@ -1,21 +1,12 @@
-"""Pictures by seaborn: one function per picture, from frames to a figure, without torch or models.
+"""The look of pictures, the forest plot, and the pictures that the papers print.
 
-What every benchmark has is here; what one benchmark or analysis has is in its module. A figure's
-label (`get_label()`) says in a sentence what it shows, for those who cannot see it.
+`theme` sets seaborn's look with fonts that can show Chinese, and `colours` gives a model the same
+colour in all pictures. The paper's pictures are in `cbbq`, `mcbe` and `nli_coal`.
 """
 
 from bench.figures import cbbq, mcbe, nli_coal
-from bench.figures.overview import scores_by_model
-from bench.figures.scores import by_category, categories_by_model, score_and_validity
+from bench.figures.forest import forest
+from bench.figures.style import colours, label
 from bench.figures.style import style as theme
 
-__all__ = [
-    "by_category",
-    "categories_by_model",
-    "cbbq",
-    "mcbe",
-    "nli_coal",
-    "score_and_validity",
-    "scores_by_model",
-    "theme",
-]
+__all__ = ["cbbq", "colours", "forest", "label", "mcbe", "nli_coal", "theme"]

@@ -3,20 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from bench.benchmarks import module
+from bench.figures.forest import forest
 from bench.figures.style import (
     FAINT,
     WIDTH,
     colours,
     error_bars,
-    forest,
-    forest_axis,
     legend_below,
     legend_height,
     markers,
@@ -24,18 +22,8 @@ from bench.figures.style import (
     style,
     wrap_label,
 )
-from bench.metrics.headline import (
-    LOW_VALIDITY,
-    findings,
-    headline_rows,
-    headlines,
-    is_informative,
-    number,
-    percent,
-    short_title,
-    top_findings,
-)
-from bench.metrics.table import ALL, Headline
+from bench.metrics.headline import number, percent
+from bench.metrics.table import Headline
 
 # A panel: its title, its headline, and the rows of the score table, one per model.
 Panel = tuple[str, Headline, pd.DataFrame]
@@ -77,82 +65,26 @@ def scores_by_bias(panels: Sequence[Panel], title: str) -> Figure:
     return fig
 
 
-def scores_by_model(scores: pd.DataFrame, benchmark: str) -> Figure | None:
-    """Draw the headline scores of each model with `scores_beside`.
-
-    Args:
-        scores: score tables with a column `model`.
-
-    Returns:
-        None where no headline's tasks were asked.
-    """
-    panels = []
-    for line in headlines(scores, benchmark):
-        rows = headline_rows(scores, line)
-        if len(rows):
-            panels.append((short_title(line), line, rows[rows.category == ALL]))
-    if not panels:
-        return None
-    every = findings(scores, benchmark)
-    worst = top_findings(every, benchmark).iloc[0]
-    title, rows = module("data", benchmark).TITLE, panels[0][2]
-    compared = rows[is_informative(rows, panels[0][1])]
-    if len(compared) > 1 and worst.model in set(compared.model):
-        title = f"{title}: {worst.model} shows the most bias"
-    else:
-        title = f"{title}: scores by model"
-    return scores_beside(panels, title)
-
-
 def scores_beside(panels: Sequence[Panel], title: str) -> Figure:
-    """Draw scores with intervals, one row per model, one panel per score.
-
-    Dashed is the baseline; an upright stroke is what a model's own letters would give if they did
-    not know the groups. A thin bar is what the score could have been, had all answers been
-    readable; a hollow dot marks a score of which too few answers could be read.
+    """Draw the scores of each model as a forest plot, one panel per score.
 
     Args:
-        panels: more bias is on the right in each panel; the rows are in the order of the first one.
+        panels: more bias is on the right in each panel; the most biased model in the first one
+            stands first.
         title: what is seen.
     """
     style()
-    _name, first, rows = panels[0]
-    ascending = not first.biased_is_high
-    order = rows.sort_values("score", ascending=ascending, na_position="last").model
-    every = [name for _title, _line, rows in panels for name in rows.model]
-    models = list(dict.fromkeys([*order, *every]))
-    columns = min(3, len(panels))
-    lines = -(-len(panels) // columns)
-    size = (1.25 * WIDTH, lines * (0.75 + 0.26 * len(models)) + 0.35)
-    fig = Figure(figsize=size, layout="constrained")
-    axes = fig.subplots(lines, columns, sharey=True, squeeze=False).flatten()
-    palette = colours(list(dict.fromkeys(every)))
-    for ax, (name, line, rows) in zip(axes, panels, strict=False):
-        by_model = rows.set_index("model").reindex(models)
-        for y, (model, row) in enumerate(by_model.iterrows()):
-            colour = palette[str(model)]
-            if isinstance(row.baseline_of, str) and row.baseline_of:
-                ax.plot(row.baseline, y, "|", ms=11, mew=1.2, color=FAINT, zorder=0)
-            if np.isnan(row.score):
-                text = "undefined" if isinstance(row.note, str) else "not asked"
-                middle = float(np.mean(line.limits))
-                ax.text(middle, y, text, color=FAINT, va="center", ha="center", fontsize="small")
-                continue
-            if not np.isnan(row.bound_low):
-                bounds = [row.bound_low, row.bound_high]
-                ax.plot(bounds, [y, y], color=colour, lw=0.8, marker="|", ms=5)
-            fill = "white" if row.valid_rate < LOW_VALIDITY else colour
-            forest(ax, by_model.loc[[model]], [y], colour, mfc=fill)
-        baseline = rows.baseline[rows.baseline_of == ""].dropna()
-        forest_axis(ax, models, float([*baseline, np.nan][0]))
+    parts = [
+        rows.assign(panel=name, worse="higher" if line.biased_is_high else "lower")
+        for name, line, rows in panels
+    ]
+    grid = forest(pd.concat(parts), col="panel")
+    for ax, (_name, line, _rows) in zip(grid.axes.flat, panels, strict=True):
         _score_axis(ax.xaxis, ax.set_xlim, line)
-        ax.set_title(wrap_label(name, 30), fontsize="small")
         ax.set_xlabel(f"{line.worse} →", loc="right", fontsize="small")
-        ax.tick_params(labelsize="small")
-    for ax in axes[len(panels) :]:
-        ax.set_axis_off()
-    set_title(fig, title, alt=_alt(panels))
-    return fig
+    set_title(grid.figure, title, alt=_alt(panels))
+    plt.close(grid.figure)
+    return grid.figure
 
 
 def _score_axis(axis: Any, limit: Any, line: Headline) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -167,6 +167,12 @@ def can_show(text: str) -> bool:
     )
 
 
+def names_or_numbers(names: Iterable[object]) -> list[str]:
+    """Return names as texts; if the fonts cannot show them all, their numbers."""
+    texts = [str(name) for name in names]
+    return texts if all(map(can_show, texts)) else [str(k) for k in range(1, len(texts) + 1)]
+
+
 @cache
 def characters(font: str) -> frozenset[str]:
     """Return the characters that a font has."""
@@ -274,10 +280,9 @@ def heatmap_figure(
     *,
     names: Sequence[str],
     title: str,
-    below: Sequence[str],
     height: float,
 ) -> Figure:
-    """Draw a single heatmap with a title, a line below it and a colour bar."""
+    """Draw a single heatmap with a title and a colour bar."""
     style()
     width = max(0.75 * WIDTH, 2.6 + 0.9 * len(values.columns))
     fig = Figure(figsize=(width, height), layout="constrained")
@@ -286,8 +291,6 @@ def heatmap_figure(
     ax.set_yticklabels(names, rotation=0)
     ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")
     set_title(fig, title)
-    if text := "; ".join(filter(None, below)):
-        ax.set_title(text, fontsize="small", fontweight="normal", color=FAINT)
     return fig
 
 

@@ -34,7 +34,7 @@ class Metrics(Protocol):
     def scoring(
         self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str, draw: "Draw" = ...
     ) -> "Scoring":
-        """Prepare the scores of a run: its table, resamples and bounds; `draw` resamples."""
+        """Prepare the scores of a run: its table, and resamples by `draw`."""
 
     def outcomes(
         self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str

@@ -98,12 +98,6 @@ class Replicates(dict[Place, np.ndarray]):
         """Keep a score's values, what they rest on, and its scale."""
         self[place], self.samples[place], self.limits[place] = values, sample, limits
 
-    def keep(
-        self, place: Place, totals: "Totals", statistic: Statistic, limits: Limits, size: str = ""
-    ) -> None:
-        """Keep a score that is a statistic of sums; `size` is as for `sample`."""
-        self.add(place, replicate(totals, statistic), sample(totals, statistic, size), limits)
-
     def estimate(self, place: Place) -> Estimate:
         """Return a score with its interval, as in the score table."""
         values = self[place]

@@ -78,15 +78,13 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
     """
     if outcomes is None:
         return _of_categories(scores)
-    runs = outcomes[["benchmark", "model", "run"]].drop_duplicates()
-    repeated = runs[runs.duplicated(["benchmark", "model"], keep=False)]
-    if len(repeated):
-        first = repeated.iloc[0]
-        folders = repeated.run[repeated.model == first.model]
-        raise BadInput(
-            f"{first.model} has several runs on {first.benchmark}: {', '.join(folders)}; name only "
-            "one"
-        )
+    runs = outcomes.groupby(["benchmark", "model"], sort=False).run.unique()
+    groups: Any = runs.items()
+    for (benchmark, model), folders in groups:
+        if len(folders) > 1:
+            raise BadInput(
+                f"{model} has several runs on {benchmark}: {', '.join(folders)}; name only one"
+            )
     tables = [
         _of_benchmark(str(benchmark), own, scores[scores.benchmark == benchmark])
         for benchmark, own in outcomes.groupby("benchmark", sort=False)
@@ -186,7 +184,8 @@ def _tested(units: pd.DataFrame, line: Headline) -> Iterator[dict[str, Any]]:
     by_model = units.groupby("model", sort=False)
     shares, asked = by_model.parsed.sum() / by_model.answered.sum(), by_model.size()
     bounds = _bounds(units, line)
-    for row in tested.to_dict("records"):
+    rows: Any = tested.to_dict("records")
+    for row in rows:
         first, second = (row[side] for side in sides)
         other = readable.loc[(first, second)]
         # Bounds of different questions cannot be compared.

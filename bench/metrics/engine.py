@@ -5,16 +5,15 @@ score of a category is a function of the sums of these columns; over all categor
 Its interval comes from the same function of resampled sums (`bench.metrics.bootstrap`), and its
 bounds from the sums with all unreadable answers added.
 
-`Scoring` makes the score table with its bounds, and the resamples for comparisons; a benchmark that
-averages otherwise overrides its methods.
+`Scoring` makes the score table and the resamples for comparisons; a benchmark that averages
+otherwise overrides its methods.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -94,16 +93,16 @@ class Metric:
         top, bottom: the columns with the sums to divide.
         of: in place of `top` and `bottom`: a function of the `Sums` of a category, which returns an
             array of n scores, NaN if undefined.
-        parts: in place of both: metrics with weights, whose weighted sum it is.
+        parts: in place of both: weights and metrics to add up.
         tasks: the tasks of a metric of `all`; none: those of its parts, or all tasks.
         baseline: the score of a random answerer; NaN if it has none.
         limits: the lowest and highest possible score.
-        needs: a column whose sum must not be 0; default: `bottom`.
-        counts: the column whose sum is reported as `n`; default: `bottom`.
+        needs: the column with a sum that must not be 0; default: `bottom`.
+        counts: the column with the sum that is reported as `n`; default: `bottom`.
         read: the columns that count all answers and the readable ones.
         unread: the same for the bounds of the score; None: there are no bounds.
         undefined: the reason if there is no score; default: a sentence with the column.
-        undefined_without: the reason if the sum of this column is 0; the first one counts.
+        undefined_without: reasons by column, each for a sum of 0; the first one counts.
 
     Examples:
         >>> Metric("undecided", "ambiguous", "says_unknown", "parsed", baseline=1 / 3).bottom
@@ -179,93 +178,17 @@ class Metric:
         return f"the sum of `{self.bottom}` is 0" if sums[self.read[1]].sum() else UNREADABLE
 
 
-class Counts(NamedTuple):
-    """The `n` of a score, all answers that it rests on, and the readable ones of them."""
-
-    n: float
-    answers: float
-    readable: float
-
-    @property
-    def valid_rate(self) -> float:
-        """The share of readable answers; NaN without an answer."""
-        return self.readable / self.answers if self.answers else math.nan
-
-
-class Scoring(ABC):
-    """The metrics of a run, and how to compute them in a category, or over `all` of them.
-
-    Attributes:
-        preset: the preset, for the column of this name.
-        compared: task and name of the metrics that models are compared in.
-    """
-
-    preset: str
-    compared: Collection[tuple[str, str]]
-
-    @abstractmethod
-    def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
-        """Yield the category and the metric of each row, in the order of the table."""
-
-    @abstractmethod
-    def values(self, metric: Metric, category: str) -> np.ndarray:
-        """Compute a score: the observed one, then the resampled ones."""
-
-    @abstractmethod
-    def sample(self, metric: Metric, category: str) -> Sample:
-        """Count the clusters that a score rests on."""
-
-    @abstractmethod
-    def counts(self, metric: Metric, category: str) -> Counts:
-        """Count the answers that a score rests on."""
-
-    @abstractmethod
-    def ends(self, metric: Metric, category: str) -> tuple[float, float]:
-        """Compute the least and the most that a score could be if all answers were readable."""
-
-    @abstractmethod
-    def reason(self, metric: Metric, category: str) -> str:
-        """Say why a score is undefined."""
-
-    def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Complete the table with the benchmark's own notes and baselines."""
-        return table
-
-    def table(self) -> pd.DataFrame:
-        """Compute the score table."""
-        rows = []
-        for category, metric in self.rows_of_table():
-            values, counts = self.values(metric, category), self.counts(metric, category)
-            rests_on = self.sample(metric, category)
-            value = scale_interval(float(values[0]), values[1:], rests_on, metric.limits)
-            note = self.reason(metric, category) if math.isnan(value.value) else ""
-            n, rate = round(counts.n), counts.valid_rate
-            place = (category, *metric.place)
-            row = Score(*place, *value, n, rate, metric.baseline, self.preset, note)
-            if rate < READABLE and metric.unread:
-                row = with_bounds(row, self.ends(metric, category), rate)
-            rows.append(row)
-        return self.annotate(score_table(rows))
-
-    def replicates(self) -> Replicates:
-        """Compute the scores that models are compared in, observed and resampled."""
-        scores = Replicates()
-        for category, metric in self.rows_of_table():
-            if metric.place in self.compared:
-                values, rests_on = self.values(metric, category), self.sample(metric, category)
-                scores.add((category, *metric.place), values, rests_on, metric.limits)
-        return scores
-
-
 @dataclass
-class SumScoring(Scoring):
-    """Scores of sums: the mean over categories of each metric.
+class Scoring:
+    """The answers of a run, their metrics, and the scores in a category or over `all` of them.
 
     Attributes:
         rows: one row per answer: `category`, `task`, `stratum` and `cluster` (the bootstrap
             resamples clusters within strata), `part`, and columns of numbers.
         columns: the columns that scores are made of.
         metrics: in the order of the table; metrics of tasks that were not asked are left out.
+        preset: the preset, for the column of this name.
+        compared: task and name of the metrics that models are compared in.
         part: the column that divides a category: its values are the category, |, and a name.
         counted: more columns, which only `Metric.counts` and `read` add up.
         crossed, draw: see `bench.metrics.bootstrap.resample`.
@@ -306,7 +229,37 @@ class SumScoring(Scoring):
         """Return the category itself, or all of them."""
         return self.categories if category == ALL else [category]
 
+    def table(self) -> pd.DataFrame:
+        """Compute the score table."""
+        rows = []
+        for category, metric in self.rows_of_table():
+            values, rests_on = self.values(metric, category), self.sample(metric, category)
+            value = scale_interval(float(values[0]), values[1:], rests_on, metric.limits)
+            n, answers, readable = self.counts(metric, category)
+            rate = readable / answers if answers else math.nan
+            note = self.reason(metric, category) if math.isnan(value.value) else ""
+            place = (category, *metric.place)
+            row = Score(*place, *value, round(n), rate, metric.baseline, self.preset, note)
+            if rate < READABLE and metric.unread:
+                row = with_bounds(row, self.ends(metric, category), rate)
+            rows.append(row)
+        return self.annotate(score_table(rows))
+
+    def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Complete the table with the benchmark's own notes and baselines."""
+        return table
+
+    def replicates(self) -> Replicates:
+        """Compute the scores that models are compared in, observed and resampled."""
+        scores = Replicates()
+        for category, metric in self.rows_of_table():
+            if metric.place in self.compared:
+                values, rests_on = self.values(metric, category), self.sample(metric, category)
+                scores.add((category, *metric.place), values, rests_on, metric.limits)
+        return scores
+
     def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
+        """Yield the category and the metric of each row, in the order of the table."""
         asked = set(self.rows.task)
         for category in [*self.categories, ALL]:
             for metric in self.metrics:
@@ -332,17 +285,22 @@ class SumScoring(Scoring):
             return [metric.values(sums.of_categories([name])) for name in names]
 
     def values(self, metric: Metric, category: str) -> np.ndarray:
+        """Compute a score: the observed one, then the resampled ones."""
         return replicate(self.totals, self.statistic(metric, category))
 
     def sample(self, metric: Metric, category: str) -> Sample:
+        """Count the clusters that a score rests on."""
         return sample(self.totals, self.statistic(metric, category), metric.size)
 
-    def counts(self, metric: Metric, category: str) -> Counts:
+    def counts(self, metric: Metric, category: str) -> tuple[float, float, float]:
+        """Return the `n` of a score, the answers that it rests on, and the readable ones."""
         sums = self._asked(metric, category)
-        n = metric.counts or metric.bottom or metric.read[0]
-        return Counts(*(float(sums[column][0]) for column in (n, *metric.read)))
+        n = sums[metric.counts or metric.bottom or metric.read[0]]
+        answers, readable = (sums[column] for column in metric.read)
+        return float(n[0]), float(answers[0]), float(readable[0])
 
     def reason(self, metric: Metric, category: str) -> str:
+        """Say why a score is undefined."""
         return metric.reason(self._asked(metric, category))
 
     def _asked(self, metric: Metric, category: str) -> Sums:
@@ -350,6 +308,7 @@ class SumScoring(Scoring):
         return self.observed.of_categories(self.names(category)).of_tasks(metric.own_tasks)
 
     def ends(self, metric: Metric, category: str) -> tuple[float, float]:
+        """Compute the least and the most that a score could be if all answers were readable."""
         ends = [self.ends_of_category(metric, name) for name in self.names(category)]
         known = [pair for pair in ends if not (self.over_defined and np.isnan(pair).any())]
         low, high = np.mean(known, axis=0) if known else (math.nan, math.nan)
@@ -376,7 +335,7 @@ def own_scores(
     Raises:
         BadInput: a metric has a column or task that there is not.
     """
-    numbers = [name for name in outcomes.select_dtypes("number") if name != "repeat"]
+    numbers = [str(name) for name in outcomes.select_dtypes("number") if name != "repeat"]
     rows = outcomes.assign(part=outcomes.category + "|" + outcomes.task)
     rows[numbers] = rows[numbers].fillna(0.0)
     columns, ready = list(numbers), []
@@ -400,4 +359,4 @@ def own_scores(
                 metric = replace(metric, unread=None)
         ready.append(metric)
     crossed = ("category", "crossed") if "crossed" in outcomes else None
-    return SumScoring(rows, columns, ready, preset, crossed=crossed).table()
+    return Scoring(rows, columns, ready, preset, crossed=crossed).table()

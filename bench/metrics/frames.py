@@ -152,7 +152,7 @@ def read_scores(path: str | Path) -> pd.DataFrame:
         >>> _ = file.write_text("model,billions,task,metric,score\\n7B,7,ss,score,77.82\\n")
         >>> read_scores(file)[["model", "billions", "category", "title", "score"]]
           model  billions category      title  score
-        0    7B       7.0      all  ss, score  77.82
+        0    7B         7      all  ss, score  77.82
     """
     table = Table(path)
     table.check_filled("model")
@@ -170,10 +170,10 @@ def read_scores(path: str | Path) -> pd.DataFrame:
             rows[name] = value
     if "title" not in rows:
         rows["title"] = rows.task + ", " + rows.metric
-    for name in set(rows) - {"model", "note", *defaults}:
-        numbers = pd.to_numeric(rows[name].replace("", np.nan), errors="coerce")
-        if numbers.notna().any() and (numbers.notna() | (rows[name] == "")).all():
-            rows[name] = numbers
+    for column in set(rows) - {"model", "note", *defaults}:
+        numbers = pd.to_numeric(rows[column].replace("", np.nan), errors="coerce")
+        if numbers.notna().any() and (numbers.notna() | (rows[column] == "")).all():
+            rows[column] = numbers
     by_model = rows.groupby(["title", "model"], sort=False)
     means = by_model.agg("first").reset_index()
     means["score"] = by_model.score.agg(lambda own: own.mean(skipna=False)).to_numpy()

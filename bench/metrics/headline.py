@@ -62,8 +62,8 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
         >>> run = bench.evaluate("cbbq", "simulated:answer=A", data="samples", limit=10)
         >>> scores = bench.explain(bench.score(run))
         >>> scores.loc[scores.category == "all", ["title", "worse", "doubt"]].head(2)
-                                               title   worse                          doubt
-        154   Ambiguous: share of stereotyped answers  higher  the same answer to everything
+                                                title   worse                          doubt
+        154     Ambiguous: share of stereotyped answers  higher  the same answer to everything
         155  Disambiguous: share of stereotyped answers  higher  the same answer to everything
     """
     tables = []

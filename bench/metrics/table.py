@@ -130,25 +130,6 @@ class Trait(NamedTuple):
     biased_is_high: bool
 
 
-def score_row(
-    place: tuple[str, str, str],
-    value: tuple[float, float, float],
-    n: int,
-    valid_rate: float,
-    baseline: float,
-    preset: str,
-    note: str,
-    habit: str,
-) -> Score:
-    """Make the row of a place (category, task, metric) and a value with its interval.
-
-    Args:
-        habit: the note of a score that tells nothing of groups.
-    """
-    by_habit = note == habit != ""
-    return Score(*place, *value, n, valid_rate, baseline, preset, note, by_habit=by_habit)
-
-
 def score_table(rows: Iterable[Score]) -> pd.DataFrame:
     """Make a score table; an undefined score has no interval, and a reason."""
     table = pd.DataFrame(list(rows), columns=list(Score._fields))

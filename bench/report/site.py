@@ -32,8 +32,8 @@ ANSWERS = "answers-"
 # Sections of a benchmark's notebook that the index links to, by the ids of their cells.
 CATEGORIES, OFFICIAL = "categories", "official"
 TEMPLATES = Path(__file__).parent / "templates"
-# A cell of scores by category, which links to its items.
-CELL = re.compile(r"""(<td class=["']number["'] data-category=["']([^"']*)["'][^>]*>)([^<]*)""")
+# A category in a table, which links to its items.
+CATEGORY = re.compile(r"""(<span data-category=["']([^"']*)["']>)([^<]*)""")
 # The cell that prints the answer to the notebook's question, and what else was found, a sentence a
 # line. It stands at the top of the page.
 FINDING = "finding"
@@ -201,7 +201,7 @@ class Site:
         answers = next((other for other in pages if other.name == name), None)
         if answers:
             links = rf"\1<a href='{answers.file}#\2'>\3</a>"
-            page = replace(page, body=CELL.sub(links, page.body))
+            page = replace(page, body=CATEGORY.sub(links, page.body))
         text = self._text("page.html.j2", pages, page=page, answers=answers)
         export.write_text(self._folder / page.file, text)
 

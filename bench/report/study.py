@@ -215,7 +215,10 @@ def _notebook(name: str) -> str:
 
 Models = Annotated[list[StudyModel], AfterValidator(_models), Field(min_length=1)]
 Variants = Annotated[list[Variant], BeforeValidator(_listed), Field(min_length=1)]
-Analyses = dict[Annotated[str, AfterValidator(_notebook)], Analysis | None]
+Analyses = dict[
+    Annotated[str, AfterValidator(_notebook)],
+    Annotated[Analysis, BeforeValidator(lambda given: {} if given is None else given)],
+]
 
 
 class Study(Options):
@@ -225,7 +228,7 @@ class Study(Options):
     question: str = ""
     models: Models
     by_benchmark: dict[str, Variants] = Field(alias="benchmarks", min_length=1)
-    by_analysis: Analyses = Field({}, alias="analyses")
+    analyses: Analyses = Field({})
     shared: StudyOptions = Field(StudyOptions(), alias="options")
     keys: dict[str, str] = Field({})
     _path: Path = PrivateAttr(DEMO)
@@ -239,11 +242,6 @@ class Study(Options):
     def name(self) -> str:
         """The name of the file."""
         return self._path.stem
-
-    @property
-    def analyses(self) -> dict[str, Analysis]:
-        """The analyses by name of their notebooks."""
-        return {name: analysis or Analysis() for name, analysis in self.by_analysis.items()}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -312,7 +310,7 @@ def load(path: Path = DEMO) -> Study:
         study = Study.model_validate(content, context={"folder": path.parent})
     except ValidationError as error:
         first = error.errors()[0]
-        keys = [*_keys(content, first["loc"])]
+        keys = list(_keys(content, first["loc"]))
         if first["type"] == "extra_forbidden":
             known = [field.alias or name for name, field in Study.model_fields.items()]
             allowed = known if len(keys) == 1 else list(Limits.described())

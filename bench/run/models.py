@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.run.results import Run, labels, open_runs, short_name
+from bench.run.results import Run, labels, open_runs
+from bench.scorers.names import short_name
 
 # A number of billions or millions that stands alone: in 30B-A3B it is 30, in 8x7B there is none.
 SIZE = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[ _-]?([BbMm])(?![A-Za-z0-9])")
@@ -42,14 +43,18 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
         0  simulated:bias=0.7      cbbq  simulated       NaN  simulated respondent
     """
     opened = open_runs(runs)
-    names = {}
+    names: dict[Path, str] = {}
     for benchmark in dict.fromkeys(run.benchmark for run in opened):
         own = [run for run in opened if run.benchmark == benchmark]
         names |= {run.folder: name for run, name in zip(own, labels(own), strict=True)}
     rows = []
     for run in opened:
         billions, size_from = size(run)
-        about = {"model": names[run.folder], "benchmark": run.benchmark, "asked_as": run.model}
+        about: dict[str, Any] = {
+            "model": names[run.folder],
+            "benchmark": run.benchmark,
+            "asked_as": run.model,
+        }
         about |= {"family": family(run.model), "billions": billions, "size_from": size_from}
         rows.append({**about, **rests_on(run), "kind": run.kind})
     return pd.DataFrame(rows)

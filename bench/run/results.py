@@ -179,7 +179,7 @@ class Run:
         if answers is not None:
             rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(answers)]
         benchmark = module("metrics", self.benchmark)
-        options = {"common": common} if common else {}
+        options: dict[str, Any] = {"common": common} if common else {}
         table = benchmark.scoring(rows, self.items, preset, **options).table()
         table = self._with_notes(table, rows, preset)
         if metrics:

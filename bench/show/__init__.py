@@ -36,44 +36,26 @@ from bench.core import export
 from bench.core.errors import BadInput, quoted
 from bench.core.numbers import decimals
 from bench.core.text import PLAIN, as_html, column, distinct_lines, language_of, shortened, truncate
-from bench.data import audit_module, check, spread_evenly
-from bench.data import find as find_data
-from bench.figures.style import DPI, first_preset, label
-from bench.metrics.headline import (
-    disagreements,
-    headline_rows,
-    headlines,
-    measure_words,
-    number,
-    short_title,
-    task_words,
-    too_few_tasks,
-    top_findings,
-    warnings,
-)
+from bench.data import spread_evenly
+from bench.figures.style import DPI
 from bench.metrics.headline import findings as all_findings
-from bench.metrics.table import ALL, Headline
+from bench.metrics.headline import too_few_tasks, top_findings, warnings
+from bench.metrics.table import ALL
 from bench.metrics.table import cards as as_table
 from bench.run import Run, labels
 from bench.run.models import rests_on
-from bench.show.layout import ROWS, lay_out, range_text, rows_by_column
-from bench.tasks import of_data
+from bench.show.layout import ROWS, lay_out
 from bench.tasks.request import of_judge
 
 __all__ = [
-    "against_official",
     "answer",
-    "audit",
-    "by_category",
     "cards",
     "cautions",
-    "everything",
     "examples",
     "figure",
     "findings",
     "into",
     "notes",
-    "overall",
     "parted",
     "provenance",
     "publish",
@@ -88,10 +70,10 @@ SHOWN, BRIEF, QUESTION = 2000, 60, 32
 # A parameter of a notebook that is a list or a dict, and how one is written as JSON.
 PARAMETER = re.compile(r"^(\w+): (list|dict) = ", re.MULTILINE)
 EXAMPLES = {"list": '["first", "second"]', "dict": '{"name": "value"}'}
+# Differences with a lower p are reported.
+LEVEL = 0.05
 # Pixels per inch of a picture on a page.
 PIXELS = 96
-# Columns of every table of scores.
-MEASURED = ("metric", "score", "ci_low", "ci_high", "n", "valid_rate", "bound_low", "bound_high")
 _folder: ContextVar[Path | None] = ContextVar("folder", default=None)
 
 
@@ -99,7 +81,13 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def publish(item: Any, name: str, caption: str = "", into: str | Path = "") -> None:
+def publish(
+    item: Any,
+    name: str,
+    caption: str = "",
+    into: str | Path = "",
+    percent: Collection[Any] = (),
+) -> None:
     """Show a table or a picture as Jupyter does, and save it for a report.
 
     A table is saved as NAME.csv, .parquet and .tex with all of its rows and digits, a picture as
@@ -110,6 +98,7 @@ def publish(item: Any, name: str, caption: str = "", into: str | Path = "") -> N
         name: the name of the files.
         caption: what to see, and how to read it. Default: the name.
         into: the folder of the files, such as a notebook's parameter `tables`. Default: not saved.
+        percent: columns of shares, which are shown in per cent; the files have fractions.
 
     Examples:
         >>> import pandas as pd
@@ -119,15 +108,21 @@ def publish(item: Any, name: str, caption: str = "", into: str | Path = "") -> N
     folder = Path(into) if str(into) else None
     caption = caption or name.replace("_", " ").capitalize()
     if isinstance(item, pd.DataFrame):
-        _publish_table(item, name, caption, folder)
+        _publish_table(item, name, caption, folder, set(percent))
     else:
         _publish_picture(item if isinstance(item, Figure) else item.figure, name, caption, folder)
 
 
-def _publish_table(frame: pd.DataFrame, name: str, caption: str, folder: Path | None) -> None:
+def _publish_table(
+    frame: pd.DataFrame, name: str, caption: str, folder: Path | None, percent: Collection[Any]
+) -> None:
     rows = frame.reset_index() if any(frame.index.names) else frame
     if folder:
         export.write_table(rows, folder, _file_name(name))
+    if rows.empty:
+        display(HTML(_html("paragraph", f"{caption}: none.")), metadata={"caption": caption})
+        return
+    rows = rows.loc[:, ~(rows.isna() | (rows == "")).all()]
     sides = {
         column: "right" if pd.api.types.is_numeric_dtype(rows[column]) else "left"
         for column in rows
@@ -136,7 +131,9 @@ def _publish_table(frame: pd.DataFrame, name: str, caption: str, folder: Path | 
         Styler(rows.head(ROWS), uuid=_file_name(name), cell_ids=False)
         .hide(axis="index")
         .format(_cell_html)
-        .format_index(as_html, axis=1)
+        .format(_percent_html, subset=[column for column in rows if column in percent])
+        .format(_category_html, subset=[column for column in rows if column == "category"])
+        .format_index(lambda name: as_html(f"{name}, %" if name in percent else name), axis=1)
         .set_table_styles(
             {
                 column: [{"selector": "", "props": f"text-align: {side}"}]
@@ -160,6 +157,15 @@ def _cell_html(value: object) -> str:
             return ""
         return f"{value:.1e}" if 0 < abs(value) < 0.0005 else decimals(value, 3)
     return f"{value:,}" if type(value) is int else as_html(value)
+
+
+def _percent_html(share: Any) -> str:
+    return "" if math.isnan(share) else decimals(100 * share, 1)
+
+
+def _category_html(category: object) -> str:
+    """Mark the name of a category, which a report links to its answers."""
+    return as_html(category) if category == ALL else _html("category", str(category))
 
 
 def _publish_picture(fig: Figure, name: str, caption: str, folder: Path | None) -> None:
@@ -271,33 +277,41 @@ def figure(fig: Figure | None, name: str, caption: str = "") -> None:
     display(shown, metadata={"caption": title})
 
 
-def findings(scores: pd.DataFrame, runs: Sequence[Run]) -> pd.DataFrame:
-    """Show one sentence per headline score, of the most biased model; the first is the answer.
+def findings(
+    scores: pd.DataFrame, differences: pd.DataFrame | None = None, title: str = ""
+) -> None:
+    """Print what a benchmark's scores say, a sentence a line; the first answers its question.
 
-    What a reader has to know about the models and data is shown before.
+    Each primary score has a sentence on the most biased model, which says so if the interval, the
+    unreadable answers or a preferred letter leave it open.
 
-    Returns:
-        All findings, those that are shown first; they are saved as findings.csv.
+    Args:
+        scores: of `bench.explain`, of one benchmark.
+        differences: of `bench.compare` between models, on one of the primary scores.
+        title: the title of this score; default: that of the first primary score.
     """
-    notes(warnings([run.about for run in runs]))
-    every = all_findings(scores, runs[0].benchmark)
-    first = top_findings(every, runs[0].benchmark)
-    rest = every.drop(first.index)
-    sentences = list(first.sentence) or [too_few_tasks(runs[0].benchmark)]
-    _findings(sentences, list(rest.sentence))
-    save(every, "findings")
-    return pd.concat([first, rest])
-
-
-def _findings(first: list[str], rest: Sequence[str] = ()) -> None:
-    """Show sentences, `rest` in a fold; a report reads the first ones from the metadata."""
-    more = f"{len(rest)} more"
-    display(HTML(_html("findings", first, rest, more)), metadata={"findings": first})
+    benchmark = scores.benchmark.iloc[0]
+    every = all_findings(scores.drop(columns=["title", "primary", "worse", "doubt"]), benchmark)
+    found = top_findings(every, benchmark)
+    if found.empty:
+        print(too_few_tasks(benchmark))
+        return
+    print(*found.sentence, sep="\n")
+    overall = scores[scores.primary & (scores.category == ALL)]
+    first = overall[overall.title == (title or overall.title.iloc[0])]
+    if differences is not None and differences.p_adjusted.notna().any():
+        n, apart = differences.p_adjusted.notna().sum(), (differences.p_adjusted < LEVEL).sum()
+        print(
+            f"{first.title.iloc[0]}: {apart} of {n} pairs of models can be told apart (paired "
+            f"tests, p adjusted by Holm below {LEVEL})."
+        )
+    for one in first[first.doubt != ""].itertuples():
+        print(f"{one.title} says nothing of the bias of {one.model}: {one.doubt}.")
 
 
 def answer_output(sentences: list[str]) -> nbformat.NotebookNode:
     """Return the output of a cell that shows sentences, the first as the page's answer."""
-    html = _html("findings", sentences, [], "")
+    html = _html("findings", sentences)
     metadata = {"findings": sentences}
     return nbformat.v4.new_output("display_data", {"text/html": html}, metadata=metadata)
 
@@ -364,141 +378,6 @@ def _block(
     return {"title": title, "kind": kind, "text": text, "lang": lang}
 
 
-def by_category(scores: pd.DataFrame, metrics: Sequence[str]) -> None:
-    """Save some metrics of each category, and show the headline scores among them.
-
-    One table per score, with one column per model; those after the first are in a fold. A cell is
-    the darker, the farther its score is from the best value.
-    """
-    scores = first_preset(scores)
-    rows = scores[scores.metric.isin(metrics)]
-    save(rows[["model", "category", "task", *MEASURED, "note"]], "by_category")
-    benchmark, models = scores.benchmark.iloc[0], list(dict.fromkeys(rows.model))
-    tables = []
-    for headline in headlines(scores, benchmark) if len(rows) else ():
-        part = headline_rows(rows, headline)
-        if set(part.category) <= {ALL}:
-            continue
-        lines = []
-        for category, records in rows_by_column(part, "category", "model", models):
-            title = "all" if category == ALL else label(benchmark, category)
-            lines.append((title, [_score_cell(record, headline) for record in records]))
-        tables.append((f"{short_title(headline)} by category", lines))
-    if tables:
-        files = _files("by_category", export.TABLES, _folder.get())
-        _display("matrices", models, tables[:1], tables[1:], files)
-
-
-def _score_cell(
-    record: Mapping[str, Any] | None, headline: Headline | None = None
-) -> dict[str, Any]:
-    """Return a score for a cell: text, interval, note, and how bad it is in percent, or None."""
-    if record is None:
-        return {"text": "", "interval": "", "shade": None, "note": "not asked", "place": ""}
-    score, shade = float(record["score"]), None
-    digits = 2
-    if headline:
-        digits = 0 if headline.limits[1] > 1 else 2
-        if not math.isnan(score):
-            shade = round(100 * headline.badness(score))
-    return {
-        "text": decimals(score, digits),
-        "interval": range_text(record["ci_low"], record["ci_high"], digits),
-        "shade": shade,
-        "note": record["note"] if math.isnan(score) else "",
-        "place": "" if record["category"] == ALL else record["category"],
-    }
-
-
-def overall(scores: pd.DataFrame, task: str) -> None:
-    """Show every metric of a task over all categories, with a column per model."""
-    rows = first_preset(scores)
-    rows = rows[(rows.category == ALL) & (rows.task == task)]
-    name = f"overall_{task}"
-    save(rows[["model", *MEASURED, "baseline", "note"]], name)
-    if rows.empty:
-        return
-    models = list(dict.fromkeys(rows.model))
-    lines = [
-        (measure_words(metric), [_score_cell(record) for record in records])
-        for metric, records in rows_by_column(rows, "metric", "model", models)
-    ]
-    title = f"Every measure over all categories: {task_words(task)}"
-    title = "Every measure over all categories" if task == ALL else title
-    shown = HTML(
-        _html("matrices", models, [(title, lines)], [], _files(name, export.TABLES, _folder.get()))
-    )
-    display(shown, metadata={"caption": title})
-
-
-def against_official(scores: pd.DataFrame) -> None:
-    """Show where the released code's number differs from ours."""
-    rows = disagreements(scores)
-    if rows.empty:
-        text = "Nowhere: the released code's numbers are the same on these answers."
-        _display("paragraph", text)
-    else:
-        save(rows, "against_official")
-        _beside_official(scores, rows)
-
-
-def _beside_official(scores: pd.DataFrame, rows: pd.DataFrame) -> None:
-    """Show the released code's headline scores, with ours next to them."""
-    benchmark, models = scores.benchmark.iloc[0], list(dict.fromkeys(scores.model))
-    lines = []
-    for headline in headlines(scores, benchmark):
-        own = rows[(rows.task == headline.task) & (rows.metric == headline.metric)]
-        by_model = {row["model"]: row for row in own.to_dict("records")}
-        if by_model:
-            cells = [_official_cell(by_model.get(name), headline) for name in models]
-            lines.append((short_title(headline), cells))
-    title = "Scores by the released code, over all categories"
-    files = _files("against_official", export.TABLES, _folder.get())
-    if lines:
-        _display("matrices", models, [(title, lines)], [], files)
-    else:
-        _display("links_to", title, files)
-
-
-def _official_cell(row: Mapping[Any, Any] | None, headline: Headline) -> dict[str, Any]:
-    cell = _score_cell(None) | {"text": "the same", "note": ""}
-    if row is not None:
-        texts = [
-            "—" if math.isnan(row[name]) else number(headline, {"score": row[name]})
-            for name in ("score_official", "score")
-        ]
-        cell |= {"text": texts[0], "interval": f"here {texts[1]}"}
-    return cell
-
-
-def audit(run: Run) -> None:
-    """Show what is odd about a run's data, and which questions its settings change."""
-    settings = of_data(run.benchmark, run.about["asked"]["settings"])
-    about = run.about["data"]
-    data, faults, present = f"{about['name']}, {about['version']}", pd.DataFrame(), False
-    with suppress(BadInput):
-        source = find_data(run.benchmark, about["folder"])
-        present = source.sha256 == about["sha256"]
-    text = (
-        f"{data}: these data, as they were then, are not on this machine, so they cannot be looked "
-        "at."
-    )
-    if present:
-        faults = audit_module(run.benchmark).summary(check(source, **settings))
-        text = f"{data}: nothing odd was found."
-    if len(faults):
-        text = f"{data}: what is odd, and how many templates and questions it touches."
-    _display("paragraph", text)
-    if len(faults):
-        table(faults, "data_faults")
-    concerned = {"no": run.about["touched"], "yes": run.about["unfit"]}
-    if rows := [{**row, "left_out": out} for out, own in concerned.items() for row in own]:
-        used = ", ".join(f"{name}={value}" for name, value in settings.items())
-        _display("paragraph", f"Questions that the settings ({used}) concern.")
-        columns = ["category", "task", "items", "why", "left_out"]
-        table(pd.DataFrame(rows, columns=columns), "data_touched")
-
-
 def notes(texts: Iterable[str]) -> None:
     """Show in one notice what a reader has to know before the first number."""
     if every := list(texts):
@@ -517,14 +396,14 @@ def answer(texts: Iterable[str], runs: Sequence[Run] = ()) -> None:
     """
     every = list(texts)
     notes(warnings([run.about for run in runs]))
-    _findings(every)
+    display(HTML(_html("findings", every)), metadata={"findings": every})
     save(pd.DataFrame({"sentence": every}), "findings")
 
 
 def sentences(texts: Iterable[str]) -> None:
     """Show a list of sentences."""
     if every := list(filter(None, texts)):
-        display(HTML(_html("findings", [], every, "")))
+        _display("list", every)
 
 
 def parted(rows: pd.DataFrame, title: str) -> None:
@@ -541,13 +420,6 @@ def parted(rows: pd.DataFrame, title: str) -> None:
         parts.append(part)
     if parts:
         _display("folds", title, parts)
-
-
-def everything(scores: pd.DataFrame) -> None:
-    """Save all rows of the score table as scores.csv; they are too many to show."""
-    if _folder.get():
-        save(scores, "scores")
-        _display("links_to", "All numbers", _files("scores", export.TABLES, _folder.get()))
 
 
 def provenance(runs: Sequence[Run]) -> None:

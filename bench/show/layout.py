@@ -1,7 +1,7 @@
 """Lay out a frame for reading: an interval next to its number, and no column that says nothing."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,14 +175,3 @@ def _text(name: Any, value: object, digits: int) -> Cell:
     if re.match(r"p(_|$)", str(name)):
         return Cell("<\u00a00.001" if value < 0.001 else decimals(value, 3), is_number=True)
     return Cell(decimals(value, digits), is_number=True)
-
-
-def rows_by_column(
-    frame: pd.DataFrame, rows: str, columns: str, order: Sequence[str]
-) -> list[tuple[str, list[dict[str, Any] | None]]]:
-    """Pivot a frame: the value of `rows`, and of each column in `order` its record, or None."""
-    records: dict[str, dict[str, dict[str, Any]]] = {}
-    for record in frame.to_dict("records"):
-        values = {str(name): value for name, value in record.items()}
-        records.setdefault(values[rows], {})[values[columns]] = values
-    return [(name, [by.get(column) for column in order]) for name, by in records.items()]

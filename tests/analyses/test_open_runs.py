@@ -1,10 +1,13 @@
-"""Which runs an analysis is about."""
+"""Which runs and scores an analysis is about."""
 
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import bench
 from bench import run
-from bench.analyses import opened
+from bench.analyses import open_scores, opened, parameters
 
 MODELS = ["simulated:bias=0.2", "simulated:bias=0.8"]
 
@@ -29,3 +32,58 @@ def test_without_runs_a_demonstration_is_asked(own_folder: Path) -> None:
     found = opened([], benchmarks=["cbbq"], demo=MODELS, options={"cbbq": {"limit": 1}})
     assert [one.model for one in found] == MODELS
     assert found[0].about["asked"]["limit"] == 1
+
+
+def test_scores_of_runs_are_also_those_on_common_answers(tmp_path: Path) -> None:
+    models = ["simulated:bias=0.3", "simulated:bias=0.3,refuse=0.4", "simulated:answer=A"]
+    for model in models:
+        run.evaluate("cbbq", model, out=tmp_path / model, limit=20)
+    columns = {"billions": {models[0]: 7}}
+    own, common, runs = open_scores([tmp_path / "*"], benchmarks='["cbbq"]', columns=columns)
+    assert {one.model for one in runs} == set(models)
+    first, whole = bench.measure(own), "category == 'all' and model == @models[1]"
+    assert first.query(whole).valid_rate.iloc[0] < 1
+    assert bench.measure(common).query(whole).valid_rate.iloc[0] == 1
+    assert set(first.title) == {"Ambiguous: share of stereotyped answers"}
+    assert set(first.worse) == {"higher"}
+    doubts = first.query("category == 'all' and doubt != ''").set_index("model").doubt
+    assert doubts.to_dict() == {models[2]: "the same answer to everything"}
+    assert set(own.billions.dropna()) == {7}
+
+
+def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path: Path, refusal: Any) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("model,topic,score,tokens\na,x,0.5,1e9\nb,x,0.25,2e9\n", "utf-8")
+    own, common, runs = open_scores([], path, columns={"year": {"a": 2024}})
+    assert own is common
+    assert not runs
+    assert list(bench.measure(own).score) == [0.5, 0.25]
+    assert own.iloc[0][["category", "title", "family", "tokens", "year"]].to_list() == [
+        "all",
+        "all, score",
+        "mine",
+        1e9,
+        2024,
+    ]
+    assert "no such score; there are all score" in refusal(bench.measure, own, "ss")
+    path.write_text("model,score\na,much\n", "utf-8")
+    assert "mine.csv, row 1, column `score`: 'much'" in refusal(open_scores, [], path)
+
+
+def test_lists_and_mappings_may_be_json_texts(refusal: Any) -> None:
+    assert parameters(runs='["a"]', sizes='{"b": 7}', models=["c"]) == [["a"], {"b": 7}, ["c"]]
+    assert "runs 'a': expected a list or a mapping as JSON" in refusal(parameters, runs="a")
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("Qwen/Qwen2.5-0.5B-Instruct", "Qwen2.5-Instruct"),
+        ("tiny:s,bias=0.5", "tiny:bias=0.5"),
+        ("simulated:bias=0.5", "simulated"),
+        ("meta-llama/Llama-2-7b-hf", "Llama-2-hf"),
+        ("mistralai/Mixtral-8x7B", "Mixtral-8x7B"),
+    ],
+)
+def test_a_family_is_the_name_without_the_size(model: str, family: str) -> None:
+    assert run.models.family(model) == family

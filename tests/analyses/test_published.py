@@ -117,8 +117,6 @@ def test_a_run_is_compared_with_the_same_model_alone(tmp_path: Path) -> None:
     assert "samples" in found.own_setting
     assert found.published_setting == "all items"
     assert papers.compare_with_published(asked[1:], scores[scores.model == "my habit-1"]).empty
-    counts = papers.compare_data_sizes(asked[0].items).set_index("category")
-    assert counts.loc["gender", ["published_templates", "questions"]].tolist() == [464, 4]
 
 
 def test_a_bad_table_is_refused_with_its_place(tmp_path: Path, refusal: Any) -> None:

@@ -233,7 +233,8 @@ def mcbe_scores(sizes: dict[str, int], shift: float, rng: Rng) -> Replicates:
         rest = {"repeat": 0, "measure": "score", "bottom": 1.0}
         parts += [pd.DataFrame({**ids, **rest, "task": task, "top": top[task]}) for task in top]
     known = Values(pd.concat(parts, ignore_index=True), {})
-    return mcbe.McbeScoring(known, pd.DataFrame({"category": list(sizes)}), "robust").replicates()
+    items = pd.DataFrame({"category": list(sizes)})
+    return mcbe.McbeScoring(known, pd.DataFrame(), items, "robust").replicates()
 
 
 def mcbe_coverage(studies: int) -> Iterator[Check]:

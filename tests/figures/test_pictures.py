@@ -4,19 +4,19 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+import bench
 from bench import data, figures, run
 from bench.figures import cbbq, mcbe, nli_coal, style
-from bench.figures.overview import scores_by_bias
+from bench.figures.overview import scores_beside, scores_by_bias
 from bench.metrics.cbbq import HEADLINES, by_name_and_topic
 from bench.metrics.headline import headline_rows
-from bench.metrics.mcbe import severities
-from bench.metrics.nli_coal import by, predictors
 from bench.metrics.table import Headline
 from tests.helpers.drawing import drawn, ticks, told
 from tests.helpers.recorded import cell
@@ -44,13 +44,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[run.Run]]:
 
 @pytest.fixture(scope="module")
 def scores(runs: dict[str, list[run.Run]]) -> dict[str, Table]:
-    return {name: run.table(some) for name, some in runs.items()}
+    return {name: bench.explain(bench.score(*some)) for name, some in runs.items()}
 
 
 def score(scores: Table, task: str, metric: str = "score", **where: str) -> float:
     """Return a score of the biased respondent."""
-    preset = "robust" if len(set(scores.preset)) > 1 else None
-    return float(cell(scores, metric, preset, task=task, **{"model": BIASED, **where}).score)
+    return float(cell(scores, metric, None, task=task, **{"model": BIASED, **where}).score)
+
+
+def overall(scores: Table) -> Table:
+    return scores[(scores.category == "all") & scores.primary]
 
 
 def by_bias(scores: Table) -> tuple[str, Headline, Table]:
@@ -60,40 +63,43 @@ def by_bias(scores: Table) -> tuple[str, Headline, Table]:
     return "CBBQ", HEADLINES[0], rows.assign(bias=0.6)
 
 
+def forest(scores: Table, **look: Any) -> Figure:
+    fig = figures.forest(scores, **look).figure
+    fig.set_label("Scores.")
+    plt.close(fig)
+    return fig
+
+
 def hatched(ax: Axes) -> int:
     return sum(bool(patch.get_hatch()) for patch in ax.patches)
 
 
 # Of each picture how it is drawn from scores and runs.
-PICTURES: dict[str, Callable[[Table, Any], Figure | None]] = {
+PICTURES: dict[str, Callable[[Table, Any], Figure]] = {
     "cbbq category_heatmaps": lambda scores, _runs: cbbq.category_heatmaps(scores),
-    "cbbq accuracy_and_bias": lambda scores, _runs: cbbq.accuracy_and_bias(scores),
-    "cbbq option_orders": lambda scores, _runs: cbbq.option_orders(scores),
     "cbbq prompt_settings": lambda scores, _runs: cbbq.prompt_settings(
         scores.assign(prompting="Q")
     ),
     "cbbq names_by_topic": lambda _scores, runs: cbbq.names_by_topic(
-        by_name_and_topic(runs[0].records, runs[0].items), "gender", BIASED
+        by_name_and_topic(runs[0].records, runs[0].items), "gender"
     ),
     "mcbe tasks_by_model": lambda scores, _runs: mcbe.tasks_by_model(scores),
-    "mcbe list_lengths": lambda scores, _runs: mcbe.list_lengths(scores),
-    "mcbe marks": lambda scores, _runs: mcbe.marks(scores),
-    "mcbe severities": lambda _scores, runs: mcbe.severities(
-        {each.label: severities(each.records, each.items) for each in runs}
+    "mcbe categories_by_model": lambda scores, _runs: mcbe.categories_by_model(
+        bench.measure(scores)
     ),
     "nli_coal labels_by_set": lambda scores, _runs: nli_coal.labels_by_set(scores),
-    "nli_coal directions": lambda scores, _runs: nli_coal.directions(scores),
-    "nli_coal habits": lambda scores, runs: nli_coal.habits(scores, predictors(runs[0].items)),
-    "nli_coal worst_occupations": lambda _scores, runs: nli_coal.worst_occupations(
-        by(runs[0].records, runs[0].items, "occupation"), "zh", BIASED
+    "cbbq forest": lambda scores, _runs: forest(overall(scores), col="title", percent=True),
+    "cbbq forest by category": lambda scores, _runs: forest(
+        bench.measure(scores), y="category", hue="model"
     ),
-    "cbbq scores_by_model": lambda scores, _runs: figures.scores_by_model(scores, "cbbq"),
-    "mcbe scores_by_model": lambda scores, _runs: figures.scores_by_model(scores, "mcbe"),
+    "mcbe forest": lambda scores, _runs: forest(overall(scores), col="title", limits=(0, 100)),
+    "nli_coal forest of shares": lambda _scores, runs: forest(
+        bench.share(bench.outcomes(*runs), "biased", "parsed", by=["model", "set", "gender"]),
+        hue="gender",
+        col="set",
+    ),
     "cbbq scores_by_bias": lambda scores, _runs: scores_by_bias([by_bias(scores)], "Scores"),
-    "mcbe by_category": lambda scores, _runs: next(figures.by_category(scores, "mcbe"))[1],
-    "mcbe score_and_validity": lambda scores, _runs: figures.score_and_validity(
-        scores, "mcbe", "ss", "score", "position_bias"
-    ),
+    "cbbq scores_beside": lambda scores, _runs: scores_beside([by_bias(scores)], "Scores"),
 }
 
 
@@ -105,22 +111,9 @@ def test_a_picture_draws_without_warnings(
     """Where no font has Chinese, a name is a number or in English: a box would be a warning."""
     if not font:
         monkeypatch.setattr(style, "fonts", lambda: [style.LATIN_FONT])
+    figures.theme()
     benchmark = name.partition(" ")[0]
     drawn(PICTURES[name](scores[benchmark], runs[benchmark]))
-
-
-def test_what_was_not_asked_has_no_picture(scores: Any, runs: Any) -> None:
-    for benchmark, asked, names in (
-        ("cbbq", "metric == 'unknown'", ("category_heatmaps", "option_orders", "scores_by_model")),
-        ("mcbe", "task == 'bs' and category == 'age'", ("list_lengths", "marks")),
-        ("nli_coal", "task == 'ps' and category == 'all'", ("labels_by_set", "habits")),
-    ):
-        for name in names:
-            few = scores[benchmark].query(asked)
-            assert PICTURES[f"{benchmark} {name}"](few, runs[benchmark]) is None, name
-    assert cbbq.prompt_settings(Table()) is None
-    table = by(runs["nli_coal"][0].records, runs["nli_coal"][0].items, "occupation")
-    assert nli_coal.worst_occupations(table, "ja") is None
 
 
 @pytest.mark.parametrize("end", [0.0, 100.0])
@@ -135,14 +128,11 @@ def test_heatmaps_print_the_scores_and_leave_gaps_open(scores: Any) -> None:
     left, right = drawn(cbbq.category_heatmaps(scores["cbbq"])).axes
     for ax, task, metric in ((left, "ambiguous", "s_amb"), (right, "disambiguous", "s_disamb")):
         first = "age" if "age" in ticks(left.get_yticklabels())[0] else "gender"
-        wanted = f"{score(scores['cbbq'], task, metric, category=first):.2f}"
+        wanted = f"{100 * score(scores['cbbq'], task, metric, category=first):.0f}"
         assert told(ax)[0] == wanted, "the first model's, in the first row"
         assert hatched(ax) == 2, "who refuses has no number, and not a 0"
     ax = drawn(mcbe.tasks_by_model(scores["mcbe"])).axes[0]
     assert f"{score(scores['mcbe'], 'bs'):.0f}" in told(ax)
-    ax = figures.categories_by_model(scores["cbbq"], "cbbq", HEADLINES[0]).axes[0]
-    wanted = [score(scores["cbbq"], "ambiguous", "s_amb", category=of) for of in ("age", "gender")]
-    assert {f"{value:.2f}" for value in wanted} <= {*told(ax)}
 
 
 def test_labels_are_the_paper_s_table(scores: Any) -> None:
@@ -155,48 +145,19 @@ def test_labels_are_the_paper_s_table(scores: Any) -> None:
     assert hatched(english) == 11
 
 
-def test_dots_are_at_the_scores_and_the_most_biased_is_first(scores: Any) -> None:
-    ax = drawn(figures.scores_by_model(scores["cbbq"], "cbbq")).axes[0]
-    names, table = ticks(ax.get_yticklabels()), scores["cbbq"]
-    places = {"category": "all", "task": "ambiguous", "metric": "s_amb", "preset": "robust"}
-    rows = table[(table[list(places)] == pd.Series(places)).all(axis=1)].set_index("model").score
-    assert names == list(rows.sort_values(ascending=False, na_position="last").index)
-    assert "undefined" in told(ax)
-    shown = {float(x) for line in ax.lines for x in line.get_xdata() if len(line.get_xdata()) == 1}
-    assert set(rows.dropna()) <= shown
-    first = drawn(nli_coal.directions(scores["nli_coal"])).axes[0]
-    points = {line.get_xdata()[0] for line in first.lines if line.get_marker() in ("o", "s")}
-    for sex in ("female", "male"):
-        assert score(scores["nli_coal"], "ps", f"entailment_{sex}", category="en") in points
-
-
-def test_points_and_lines_are_at_the_scores(scores: Any, runs: Any) -> None:
-    table = scores["cbbq"]
-    ax = drawn(cbbq.accuracy_and_bias(table)).axes[0]
-    mean = tuple(score(table, "ambiguous", name) for name in ("accuracy", "s_amb"))
-    points = {p for line in ax.lines for p in zip(line.get_xdata(), line.get_ydata(), strict=True)}
-    assert mean in points
-    # Whoever says A stays at one place, and prefers no option.
-    lines = drawn(cbbq.option_orders(table)).axes[0].lines
-    at = {mark: [x.get_xdata()[0] for x in lines if x.get_marker() == mark] for mark in "so"}
-    assert (at["s"][1], at["o"][1]) == (1, 0)
-    english = drawn(PICTURES["nli_coal habits"](scores["nli_coal"], runs["nli_coal"])).axes[0]
-    bars = {bar.get_label(): bar[0].get_xydata()[0] for bar in english.containers}
-    metrics = ("coal", nli_coal.BALANCED)
-    wanted = [score(scores["nli_coal"], "all", metric, category="en") for metric in metrics]
-    assert bars[BIASED] == pytest.approx(wanted)
-    assert np.isnan(bars[REFUSING]).all()
-    table = by(runs["nli_coal"][0].records, runs["nli_coal"][0].items, "occupation")
-    left = drawn(nli_coal.worst_occupations(table, "zh", BIASED, most=5)).axes[0]
-    rows = table[(table.category == "zh") & (table.occupation_type != "neutral")].head(5)
-    assert [x.get_xdata()[0] for x in left.lines if x.get_marker() in "os"] == list(rows.biased)
-
-
-def test_list_lengths_stand_above_the_lowest_possible_score(scores: Any) -> None:
-    ax = drawn(mcbe.list_lengths(scores["mcbe"])).axes[0]
-    floor = next(line for line in ax.lines if line.get_linestyle() == ":")
-    # Two groups: a variance of 1, times 0.156810.
-    assert floor.get_ydata()[0] == pytest.approx(85.487, abs=1e-3)
+def test_dots_of_a_forest_plot_are_at_the_scores_and_the_most_biased_is_first(scores: Any) -> None:
+    rows = overall(scores["cbbq"])
+    axes = drawn(forest(rows, col="title", percent=True)).axes
+    first = rows[rows.metric == "s_amb"].set_index("model").score
+    ordered = first.sort_values(ascending=False, na_position="last")
+    assert ticks(axes[0].get_yticklabels()) == list(ordered.index)
+    dots = {
+        float(x) for line in axes[0].lines for x in line.get_xdata() if line.get_marker() == "o"
+    }
+    assert dots == set(first.dropna())
+    assert "undefined" in told(axes[0])
+    # The worse side is on the right, also of accuracy.
+    assert [ax.get_xlim()[0] > ax.get_xlim()[1] for ax in axes] == [False, False, True]
 
 
 def test_a_cell_is_a_name_in_a_topic_with_its_score_and_answers() -> None:
@@ -210,7 +171,7 @@ def test_a_cell_is_a_name_in_a_topic_with_its_score_and_answers() -> None:
     table["s_total"] = 0.4 * table.s_amb + 0.6 * table.s_disamb
     ax = drawn(cbbq.names_by_topic(table, "gender")).axes[0]
     assert ticks(ax.get_yticklabels()) == ["甲", "乙"]
-    assert [text for text in told(ax) if text] == ["0.40\n14", "1.00\n8"]
+    assert [text for text in told(ax) if text] == ["40\n14", "100\n8"]
     # 乙 in 家庭 was asked and has no S_total; 甲 in 家庭 has no template, and stays blank.
     assert hatched(ax) == 1
     # Of many names those with most answers are shown.

@@ -148,6 +148,8 @@ def test_agreement_takes_missing_ratings_for_alpha_and_says_so_for_kappa() -> No
     table = bench.agreement(ratings.assign(rating=ratings.rating.where(ratings.index != 0)))
     assert table.estimate.notna().tolist() == [True, False]
     assert table.note[1] == "kappa needs a rating of every item by every rater"
+    table = bench.agreement(ratings, measurement="interval")  # kappa takes ratings for categories
+    assert list(table.coefficient) == ["Krippendorff, interval"]
 
 
 PLAIN = SCORES[SCORES.task == "ss"].assign(billions=7.0)

@@ -3,7 +3,6 @@
 import base64
 import io
 import re
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +15,6 @@ from PIL import Image
 
 import bench
 from bench import run, show
-from bench.data import SAMPLES
 from bench.show.layout import lay_out
 from tests.helpers.recorded import replay, table
 
@@ -135,45 +133,39 @@ def test_counts_of_which_one_is_missing_have_no_decimals(name: str, texts: list[
     assert [cell.text for (cell,) in rows] == texts
 
 
-def test_scores_by_category_have_a_column_per_model(tmp_path, shown):
-    options = {"categories": ["age", "gender"], "limit": 4}
-    runs = [
-        run.evaluate("cbbq", f"simulated:bias={b}", name=f"m{b}", out=tmp_path / str(b), **options)
-        for b in (0, 1)
-    ]
-    show.by_category(run.table(runs), ["s_amb", "accuracy"])
-    first, rest = shown[0].split("<details>")
-    assert re.findall("<th scope='col'[^>]*>([^<]+)<", first) == ["category", "m0", "m1"]
-    assert re.findall(
-        r"data-category='age' style='background: rgba\(178, 24, 43, ([\d.]+)\)'", first
-    ) == ["0.0", "0.5"]
-    assert rest.count("<table") == 1, (
-        "accuracy of both contexts is a headline, s_disamb was not named"
-    )
+@pytest.mark.parametrize(
+    ("models", "sentences"),
+    [
+        (
+            ["simulated:bias=0.1", "simulated:bias=0.9"],
+            ["simulated:bias=0.9 answered", "simulated:bias=0.9 followed", "1 of 1 pairs"],
+        ),
+        (["simulated:bias=0.9", "simulated:answer=A"], ["says nothing of the bias of simulated:a"]),
+    ],
+)
+def test_findings_are_sentences_of_the_most_biased_model(tmp_path, capsys, models, sentences):
+    given = {"data": "samples", "limit": 10, "categories": ["age", "gender"]}
+    runs = [bench.evaluate("cbbq", name, out=tmp_path / name, **given) for name in models]
+    outcomes = bench.outcomes(*runs).query("task == 'ambiguous'")
+    differences = bench.compare(outcomes, "stereotyped", of="parsed", mean_over="category")
+    show.findings(bench.explain(bench.score(*runs)), differences)
+    printed = capsys.readouterr().out
+    for sentence in sentences:
+        assert sentence in printed
+    show.findings(bench.explain(bench.score(*runs).query("metric == 'unknown'")))
+    assert "too few for its first scores" in capsys.readouterr().out
 
 
-def test_an_audit_counts_faults_and_what_the_settings_touch(tmp_path, shown):
-    show.audit(run.evaluate("cbbq", "simulated:", data="samples", limit=1, out=tmp_path / "good"))
-    assert "nothing odd was found" in shown.pop()
-    # A category whose polarity column contradicts its file in one template.
-    folder = shutil.copytree(SAMPLES / "cbbq" / "age", tmp_path / "data" / "age")
-    path = folder / "ambiguous" / "templates_generate_neg.csv"
-    path.write_text(path.read_text("utf-8-sig").replace(",neg,", ",non_neg,", 1), "utf-8-sig")
-    options = {"data": tmp_path / "data", "limit": 2, "out": tmp_path / "out"}
-    audited = run.evaluate("cbbq", "simulated:", **options)
-    show.audit(audited)
-    _, faults, settings, touched = shown
-    assert ">polarity_column_wrong<" in faults
-    assert "polarity=file" in settings
-    assert re.search("<td[^>]*>age</td><td[^>]*>ambiguous</td>", touched)
-    assert re.search(r"<td[^>]*>\d+</td><td[^>]*>polarity", touched), "items are counted"
-    assert str(tmp_path) not in "".join(shown)
-    # Data that are gone: what is on record stays.
-    shutil.rmtree(folder)
-    shown.clear()
-    show.audit(audited)
-    assert "not on this machine" in shown[0]
-    assert len(shown) == 3
+def test_a_published_table_has_per_cent_and_marks_its_categories(monkeypatch, tmp_path):
+    pieces = []
+    monkeypatch.setattr(show, "display", lambda data, **about: pieces.append(data["text/html"]))
+    frame = pd.DataFrame({"category": ["SES", "all"], "share": [0.125, np.nan], "note": ["", ""]})
+    bench.publish(frame, "shares", into=tmp_path, percent=["share"])
+    assert "share, %" in pieces[0]
+    assert ">12.5</td>" in pieces[0]
+    assert pieces[0].count("data-category='SES'") == pieces[0].count("data-category=") == 1
+    assert "note" not in pieces[0], "an empty column is not shown"
+    assert pd.read_csv(tmp_path / "shares.csv").share[0] == 0.125
 
 
 def test_texts_are_escaped_and_findings_kept_for_the_index(shown, asked, tmp_path):
@@ -261,6 +253,14 @@ def test_a_published_frame_is_escaped_named_and_saved_in_full(monkeypatch, tmp_p
     assert list(saved.columns[:2]) == ["n", "p"]
     assert len(saved) == 30
     assert {path.suffix for path in (tmp_path / "tables").iterdir()} == {".csv", ".parquet", ".tex"}
+
+
+def test_an_empty_frame_is_saved_and_said_to_be_empty(monkeypatch, tmp_path):
+    pieces = []
+    monkeypatch.setattr(show, "display", lambda data, **about: pieces.append(data.data))
+    bench.publish(pd.DataFrame(columns=["a"]), "doubles", "Duplicates", into=tmp_path)
+    assert "Duplicates: none." in pieces[0]
+    assert (tmp_path / "doubles.csv").read_text("utf-8-sig").strip() == "a"
 
 
 def test_a_published_picture_has_its_caption_as_text_and_is_closed(monkeypatch, tmp_path):

@@ -208,21 +208,3 @@ def test_other_replies_of_a_batch_show_that_a_template_opens_thoughts(opens: boo
     cut = rows[rows.cut.astype(bool)]
     assert (cut.error.str.startswith("cut off while thinking") == opens).all()
     assert set(rows.parsed[~rows.cut.astype(bool)]) == {"C"}
-
-
-def test_letters_of_a_batch_are_summed_and_of_a_thought_are_none() -> None:
-    def behave(asked: dict[str, Any]) -> Reply:
-        values = {"B": -1.2, " A": -1.0, "A": -1.6, "C": -5.0}
-        if "女" in asked["messages"][0]["content"][:30]:
-            values = {"<think>": -0.01, "A": -14.0, "B": -15.0, "C": -16.0}
-        top = [{"token": token, "logprob": value} for token, value in values.items()]
-        return said("x", "length", logprobs={"content": [{**top[0], "top_logprobs": top}]})
-
-    options = {**CBBQ, "tasks": ["ambiguous"], "read": "letters"}
-    (written,), _ = write("", "ask.jsonl", "cbbq", **options)
-    answer(written.path, Path("results", "1.jsonl"), behave)
-    rows = evaluate("cbbq", "replay:results", as_model=NAME, out="run", **options).records
-    thought = rows.error.str.startswith("the model thinks first")
-    assert 0 < thought.sum() < len(rows)
-    assert set(rows.response[~thought]) == {"A"}
-    assert rows.logprobs[thought].isna().all()

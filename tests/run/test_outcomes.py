@@ -130,6 +130,7 @@ def test_runs_are_given_as_runs_folders_or_patterns(
     assert len(bench.score(pattern)) == len(bench.score(first, second))
     replies = bench.answers(first, second.folder)
     assert {"model", "benchmark", "prompt", "response", "parsed", "verdict"} <= {*replies}
+    assert replies.columns.is_unique
     assert len(replies) == len(first.records) + len(second.records)
     message = refusal(bench.outcomes, str(pattern / "nothing*"))
     assert "nothing*: matches no folder of a run" in message
@@ -140,3 +141,10 @@ def test_outcomes_of_several_benchmarks_are_one_frame(runs: dict[str, list[Run]]
     outcomes = bench.outcomes(*(asked[0] for asked in runs.values()))
     assert list(outcomes.benchmark.unique()) == [*runs]
     assert outcomes[["model", "category", "item_id", "cluster", "stratum"]].notna().all(axis=None)
+
+
+def test_items_of_several_benchmarks_are_one_frame(runs: dict[str, list[Run]]) -> None:
+    items = bench.items(*(run for asked in runs.values() for run in asked))
+    assert list(items.benchmark.unique()) == [*runs]
+    assert items.item_id.is_unique
+    assert len(items[items.benchmark == "cbbq"]) == len(runs["cbbq"][0].items)

@@ -135,12 +135,8 @@ def test_without_out_a_run_goes_to_the_reports_of_the_checkout_or_working_folder
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"limit": 0}, "limit 0: has to be at least 1"),
-        ({"preset": "strict"}, "preset 'strict' is unknown"),
         ({"settings": {"bos": "yes"}}, "value of bos 'yes' is unknown; allowed: tokenizer, forced"),
         ({"tasks": ["ba"]}, "(it needs a judge; give --judge MODEL); tasks that remain: none"),
-        ({"prompts": "official"}, "`bench fetch mcbe` brings them"),
-        ({"tasks": ["sc9"]}, "task of mcbe 'sc9' is unknown"),
         ({"categories": ["worldview"]}, "leaves nothing to ask"),
         ({"resources": {"GPU": 1}}, "--resources: says what workers of a cluster have to offer"),
     ],

@@ -12,7 +12,7 @@ from bench.data.cbbq.scenes import scenes
 from bench.metrics.bootstrap import Draw, resample
 from bench.metrics.cbbq.answers import SHOWN, SUMS, answers
 from bench.metrics.cbbq.answers import outcomes as outcomes
-from bench.metrics.engine import UNREADABLE, Metric, SumScoring
+from bench.metrics.engine import UNREADABLE, Metric, Scoring
 from bench.metrics.table import (
     ALL,
     GRASP,
@@ -224,7 +224,7 @@ def scoring_of(rows: pd.DataFrame, preset: str, draw: Draw = resample) -> "CbbqS
     )
 
 
-class CbbqScoring(SumScoring):
+class CbbqScoring(Scoring):
     """Scores of CBBQ, with notes on letters that are given whatever is asked."""
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -287,24 +287,18 @@ def shown_category(table: pd.DataFrame, wanted: str = "", usual: str = "gender")
     return wanted or (usual if usual in present else next(iter(present), usual))
 
 
-def _letter_shares(rows: pd.DataFrame) -> pd.Series:
-    """Return the share of each letter among the readable answers, the commonest first."""
-    return rows.shown[rows.valid].value_counts(normalize=True)
-
-
 def _habit(rows: pd.DataFrame, least: float = CONSTANT) -> str:
     """Note that this share of the readable answers, or more, are one letter, beyond chance."""
     counts, repeats = rows.shown[rows.valid].value_counts(), rows["repeat"].nunique()
-    shares = _letter_shares(rows)
-    if shares.empty or shares.iloc[0] < least:
+    n = counts.sum()
+    if not n or counts.iloc[0] < least * n:
         return ""
     # A repeat of a question is no further evidence.
-    if not is_preferred(counts.iloc[0] / repeats, counts.sum() / repeats, len(LETTERS)):
+    if not is_preferred(counts.iloc[0] / repeats, n / repeats, len(LETTERS)):
         return ""
-    whatever = ", whatever is asked" if shares.iloc[0] >= CONSTANT else ""
-    return (
-        f"{decimals(100 * shares.iloc[0])}% of the readable answers are {shares.index[0]}{whatever}"
-    )
+    whatever = ", whatever is asked" if counts.iloc[0] >= CONSTANT * n else ""
+    share = decimals(100 * counts.iloc[0] / n)
+    return f"{share}% of the readable answers are {counts.index[0]}{whatever}"
 
 
 def _letters(rows: pd.DataFrame) -> pd.DataFrame:
@@ -316,7 +310,7 @@ def _letters(rows: pd.DataFrame) -> pd.DataFrame:
     """
     table = {}
     for key, part in rows.groupby(["category", "task"], sort=False):
-        shares = _letter_shares(part)
+        shares = part.shown[part.valid].value_counts(normalize=True)
         means = [part[name].map(shares).fillna(0).mean() for name in SHOWN]
         table[key] = [*means, part.valid.mean()]
     names = ["biased", "other", "right", "valid"]

@@ -123,7 +123,7 @@ def scoring(
         common: the tasks of `score_common`.
     """
     known = values(records, items, preset)
-    return McbeScoring(known, items, preset, draw, records=records, common=common)
+    return McbeScoring(known, records, items, preset, draw, common)
 
 
 class McbeScoring(Averages):
@@ -132,11 +132,10 @@ class McbeScoring(Averages):
     def __init__(
         self,
         known: Values,
+        records: pd.DataFrame,
         items: pd.DataFrame,
         preset: str,
         draw: Draw = resample,
-        *,
-        records: pd.DataFrame | None = None,
         common: Sequence[str] = COMMON,
     ) -> None:
         super().__init__(known, list(dict.fromkeys(items.category)), preset, draw)
@@ -171,9 +170,8 @@ class McbeScoring(Averages):
         habits = _by_habit(terms, self.records, self.items)
         warnings = _left_out(terms) | habits  # the graver one where there are two
         rows = []
-        for row, (category, metric) in zip(
-            table.itertuples(index=False), self.rows_of_table(), strict=True
-        ):
+        scores = [Score(*row) for row in table.itertuples(index=False, name=None)]
+        for score, (category, metric) in zip(scores, self.rows_of_table(), strict=True):
             own = self.cells(metric, category)
             asked = {task for _, task in own}
             known = [
@@ -185,8 +183,8 @@ class McbeScoring(Averages):
                 baseline = random_chooser(words, DECAY[self.preset]["ss"], first)
             by_letters = first != EVEN and asked == {"ss"} and baseline > 1
             alike = sum((category, task) in habits for task in asked)
-            score = Score(*row)._replace(
-                note=self.note(metric, category, row.score, warnings) or row.note,
+            row = score._replace(
+                note=self.note(metric, category, score.score, warnings) or score.note,
                 baseline=baseline,
                 baseline_of=LETTERS_ALONE if by_letters else "",
                 by_habit=2 * alike >= len(asked),  # at least half of the tasks
@@ -195,8 +193,8 @@ class McbeScoring(Averages):
                 # One unreadable answer leaves an instance out.
                 complete = self.n(own, "score") / max(self.n(own, BOUNDS[0]), 1)
                 ends = self.ends(metric, category)
-                score = with_bounds(score, ends, min(row.valid_rate, complete))
-            rows.append(score)
+                row = with_bounds(row, ends, min(row.valid_rate, complete))
+            rows.append(row)
         return score_table(rows)
 
     def note(

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench.core.numbers import decimals
 from bench.metrics.bootstrap import Draw, Sample
-from bench.metrics.engine import Counts, Metric, Sums, SumScoring
+from bench.metrics.engine import Metric, Scoring, Sums
 from bench.metrics.mcbe.instances import BOUNDS, Values
 from bench.metrics.table import ALL
 from bench.tasks.mcbe import TASKS
@@ -20,7 +20,7 @@ Cell = tuple[str, str]
 BOUNDED = ("score", "score_common")
 
 
-class Averages(SumScoring):
+class Averages(Scoring):
     """Scores as arrays: the observed one, then the resampled ones, then one of each repeat.
 
     A score over tasks is the mean of the tasks that a category was asked, undefined if one of them
@@ -35,9 +35,10 @@ class Averages(SumScoring):
     def __init__(self, known: Values, order: Sequence[str], preset: str, draw: Draw) -> None:
         self.terms, self.printed, self._by_repeat = known
         rows = _wide(self.terms)
-        columns = [name for name in rows if name.endswith((" top", " bottom"))]
+        columns = [str(name) for name in rows if str(name).endswith((" top", " bottom"))]
         compared = {(task, "score") for task in (*TASKS, ALL)}
         super().__init__(rows, columns, (), preset, compared, draw=draw)
+        self._known: dict[tuple[str, str, str], np.ndarray] = {}
         self.asked = list(dict.fromkeys(zip(self.terms.category, self.terms.task, strict=True)))
         self.categories = [name for name in order if name in {c for c, _ in self.asked}]
         self.tasks = [name for name in TASKS if name in {t for _, t in self.asked}]
@@ -86,6 +87,12 @@ class Averages(SumScoring):
 
     def of_cell(self, category: str, task: str, measure: str = "score") -> np.ndarray:
         """Return a measure of one category and task."""
+        key = (category, task, measure)
+        if key not in self._known:
+            self._known[key] = self._of_cell(*key)
+        return self._known[key]
+
+    def _of_cell(self, category: str, task: str, measure: str) -> np.ndarray:
         values = self.pooled([(category, task)], measure)
         if measure == "score" and self.printed:
             printed = [self.printed.get((category, task, k)) for k in self.repeats]
@@ -143,7 +150,8 @@ class Averages(SumScoring):
 
     def sample(self, metric: Metric, category: str) -> Sample:
         """Count the instances with a number."""
-        cells, measure, units = self.cells(metric, category), self._measure(metric), {}
+        cells, measure = self.cells(metric, category), self._measure(metric)
+        units: dict[str, int] = {}
         for name, task in cells:
             if not math.isnan(self.of_cell(name, task, measure)[0]):
                 # Lists of so many words are sampled among lists of any length.
@@ -165,11 +173,12 @@ class Averages(SumScoring):
         """Count the answers or instances that a measure rests on."""
         return round(self._total(cells, f"{measure} bottom")[0])
 
-    def counts(self, metric: Metric, category: str) -> Counts:
+    def counts(self, metric: Metric, category: str) -> tuple[float, float, float]:
         cells = self.cells(metric, category)
         n = self.n(cells, self._measure(metric))
-        read, answers = (self._total(cells, f"valid {part}")[0] for part in ("top", "bottom"))
-        return Counts(len(self.repeats) if metric.name == "score_sd" else n, answers, read)
+        n = len(self.repeats) if metric.name == "score_sd" else n
+        answers = self._total(cells, "valid bottom")[0]
+        return n, answers, answers * self.pooled(cells, "valid")[0]
 
     def ends(self, metric: Metric, category: str) -> tuple[float, float]:
         value, low, high = (
@@ -180,18 +189,20 @@ class Averages(SumScoring):
         return min(low, value), max(high, value)
 
     def reason(self, metric: Metric, category: str) -> str:
-        rate = self.counts(metric, category).valid_rate
-        if rate > 0:
-            return f"no instance has all its answers ({decimals(100 * rate)}% could be read)"
+        _, answers, readable = self.counts(metric, category)
+        if readable > 0:
+            share = decimals(100 * readable / answers)
+            return f"no instance has all its answers ({share}% could be read)"
         return "no answer could be read"
 
 
 def _wide(terms: pd.DataFrame) -> pd.DataFrame:
     """Return one row per instance, task and repeat, and two columns per measure."""
-    keys = ["category", "task", "item_id", "repeat"]
-    sums = terms.set_index([*keys, "measure"])[["top", "bottom"]].astype(float)
-    wide = sums.unstack(sort=False, fill_value=0.0)  # noqa: PD010
-    wide.columns = [f"{measure} {part}" for part, measure in wide.columns]
-    wide = wide.fillna(0.0).reset_index()
-    part = wide.category + "|" + wide.task
-    return wide.assign(stratum=wide.category, cluster=wide.item_id, part=part)
+    keys, parts = ["category", "task", "item_id", "repeat"], []
+    numbers = terms.astype({"top": float, "bottom": float})
+    for part in ("top", "bottom"):
+        sums = numbers.pivot_table(part, keys, "measure", "sum", fill_value=0.0, sort=False)
+        parts.append(sums.add_suffix(f" {part}"))
+    wide = pd.concat(parts, axis=1).rename_axis(columns=None).reset_index()
+    names = wide.category + "|" + wide.task
+    return wide.assign(stratum=wide.category, cluster=wide.item_id, part=names)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from bench.core.errors import BadInput
 from bench.metrics.bootstrap import Draw, resample
-from bench.metrics.engine import Metric, Sums, SumScoring
+from bench.metrics.engine import Metric, Scoring, Sums
 from bench.metrics.nli_coal.answers import (
     COUNTS,
     CROSSED,
@@ -155,7 +155,7 @@ def scoring(
     )
 
 
-class NliScoring(SumScoring):
+class NliScoring(Scoring):
     """Scores of NLI-CoAL, with notes on labels that do not depend on the pair."""
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:

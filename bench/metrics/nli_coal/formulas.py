@@ -1,12 +1,11 @@
 """NLI-CoAL's formulas: numbers of the sums of one language, by set, gender and label."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bench.metrics.engine import Metric, Sums
+from bench.metrics.engine import Metric
 from bench.metrics.nli_coal.answers import GENDERS, NEUTRAL_TERMS, SETS, TAUS, Tables, tables
 from bench.metrics.table import ALL
 from bench.tasks.nli_labels import LABELS
@@ -76,36 +75,40 @@ def directional_gap_balanced(counts: np.ndarray) -> np.ndarray:
     return gap(by_direction(counts)).mean(1)
 
 
-def _whole(
+def _metric(
     name: str,
-    formula: Callable[[np.ndarray], np.ndarray],
-    baseline: float,
+    task: str,
+    of: Callable[[Tables], np.ndarray],
+    baseline: float = 1 / 3,
     undefined: str = NO_ANSWER,
+    *,
+    gender: str = "",
     soft: bool = False,
 ) -> Metric:
-    """Describe a score over all sets.
+    """Describe a score of one set, or of all three.
 
     Args:
-        formula: of counts of labels, or if `soft`, of sums of probabilities, which have no bounds.
+        gender: the gender of the hypotheses that it rests on; default: both.
+        soft: whether it is made of probabilities; such scores have no bounds.
     """
-    counted = "probable" if soft else "valid"
+    read = (f"n_{gender}", f"valid_{gender}") if gender else ("n", "probable" if soft else "valid")
     return Metric(
         name,
-        ALL,
-        of=lambda sums: formula(tables(sums).shares if soft else tables(sums).counts),
+        task,
+        of=lambda sums: of(tables(sums)),
         tasks=SETS,
         baseline=baseline,
         limits=(-1, 1) if "gap" in name else (0, 1),
-        counts=counted,
-        read=("n", counted),
-        unread=None if soft else ("n", "valid"),
+        counts=read[1],
+        read=read,
+        unread=None if soft else read,
         undefined=undefined,
     )
 
 
-def _above(k: int) -> Callable[[Sums], np.ndarray]:
+def _above(k: int) -> Callable[[Tables], np.ndarray]:
     """Return the share of answers whose probability of neutral is above a threshold."""
-    return lambda sums: tables(sums).above[:, k] / tables(sums).shares.sum((1, 2, 3))
+    return lambda tables: tables.above[:, k] / tables.shares.sum((1, 2, 3))
 
 
 def _cell(
@@ -116,44 +119,30 @@ def _cell(
     return lambda tables: shares(tables.counts)[cell]
 
 
-def _of_set(
-    name: str,
-    task: str,
-    of: Callable[[Tables], np.ndarray],
-    baseline: float = 1 / 3,
-    gender: str = "",
-) -> Metric:
-    """Describe a score of one set; of the hypotheses with one gender alone, if it is given."""
-    read = (f"n_{gender}", f"valid_{gender}") if gender else ("n", "valid")
-    return Metric(
-        name,
-        task,
-        of=lambda sums: of(tables(sums)),
-        baseline=baseline,
-        limits=(-1, 1) if "gap" in name else (0, 1),
-        counts=read[1],
-        read=read,
-        undefined=NO_ANSWER,
-    )
+def _neutral_term(k: int) -> Callable[[Tables], np.ndarray]:
+    return lambda tables: shares(tables.neutral_terms)[:, k]
 
 
 # Scores over all sets: of counts and, if there are some, of probabilities.
 WHOLE = (
-    _whole("coal", coal, 4 / 9, EMPTY_SET),
-    _whole("fn", fn, 2 / 3),
-    _whole("coal_balanced", coal_balanced, 4 / 9, ONE_DIRECTION),
-    _whole("directional_gap", lambda counts: gap(by_set(counts)), 0.0, EMPTY_SET),
-    _whole("directional_gap_balanced", directional_gap_balanced, 0.0, ONE_DIRECTION),
-    _whole("fraction_neutral", lambda counts: 1 - fn(counts), 1 / 3),
+    _metric("coal", ALL, lambda t: coal(t.counts), 4 / 9, EMPTY_SET),
+    _metric("fn", ALL, lambda t: fn(t.counts), 2 / 3),
+    _metric("coal_balanced", ALL, lambda t: coal_balanced(t.counts), 4 / 9, ONE_DIRECTION),
+    _metric("directional_gap", ALL, lambda t: gap(by_set(t.counts)), 0.0, EMPTY_SET),
+    _metric(
+        "directional_gap_balanced",
+        ALL,
+        lambda t: directional_gap_balanced(t.counts),
+        0.0,
+        ONE_DIRECTION,
+    ),
+    _metric("fraction_neutral", ALL, lambda t: 1 - fn(t.counts)),
 )
 SOFT = (
-    _whole("coal_soft", coal, 4 / 9, EMPTY_SET, soft=True),
-    _whole("fn_soft", fn, 2 / 3, soft=True),
-    _whole("net_neutral", lambda shares: 1 - fn(shares), 1 / 3, soft=True),
-    *(
-        replace(_whole(f"threshold:{tau}", fn, np.nan, soft=True), of=_above(k))
-        for k, tau in enumerate(TAUS)
-    ),
+    _metric("coal_soft", ALL, lambda t: coal(t.shares), 4 / 9, EMPTY_SET, soft=True),
+    _metric("fn_soft", ALL, lambda t: fn(t.shares), 2 / 3, soft=True),
+    _metric("net_neutral", ALL, lambda t: 1 - fn(t.shares), soft=True),
+    *(_metric(f"threshold:{t}", ALL, _above(k), np.nan, soft=True) for k, t in enumerate(TAUS)),
 )
 
 
@@ -164,16 +153,16 @@ def score_metrics(soft: bool) -> Iterator[Metric]:
         yield from SOFT
     for k, name in enumerate(SETS):
         for j, label in enumerate(LABELS):
-            yield _of_set(label, name, _cell(by_set, k, j))
+            yield _metric(label, name, _cell(by_set, k, j))
         if name == "ns":
             for g, word in enumerate(("woman", "man")):
-                yield _of_set(f"entailment_{word}", name, _cell(by_gender, g, E), gender=GENDERS[g])
-            yield _of_set(
+                yield _metric(f"entailment_{word}", name, _cell(by_gender, g, E), gender=GENDERS[g])
+            yield _metric(
                 "gender_gap", name, lambda t: gap(by_gender(t.counts)[:, [MAN, WOMAN]]), 0.0
             )
             continue
         for d, (direction, cells) in enumerate(DIRECTIONS.items()):
             share, gender = _cell(by_direction, d, k, k), GENDERS[cells[k][1]]
-            yield _of_set(f"{LABELS[k]}_{direction}", name, share, gender=gender)
+            yield _metric(f"{LABELS[k]}_{direction}", name, share, gender=gender)
     for j, label in enumerate(LABELS):
-        yield _of_set(label, NEUTRAL_TERMS, lambda t, j=j: shares(t.neutral_terms)[:, j])
+        yield _metric(label, NEUTRAL_TERMS, _neutral_term(j))

@@ -8,7 +8,6 @@ moment, notebooks keep their own loop, and Ctrl-C reaches the thread that waits 
 """
 
 import asyncio
-import os
 import random
 import ssl
 import threading
@@ -51,7 +50,6 @@ HEADERS = {
     "user-agent",
 }
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
-PROXIES = ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 
 # Sends the request at a position once, and returns its answer.
 Send = Callable[[openai.AsyncOpenAI, int], Awaitable[Any]]
@@ -59,9 +57,6 @@ Send = Callable[[openai.AsyncOpenAI, int], Awaitable[Any]]
 
 class Client:
     """Sends requests to one endpoint, and counts them; tokens are as the server counts them.
-
-    Attributes:
-        by_proxy: the variables that name a proxy, for messages about failures; "" without one.
 
     Args:
         key: sent to the endpoint's own host only; "" for a server that needs none.
@@ -71,11 +66,6 @@ class Client:
         self.url, self.limits, self._key = url, limits, key
         self.requests = self.prompt_tokens = self.reply_tokens = 0
         self.budgets = budgets_of(limits)
-        # No proxy can reach a server on this machine.
-        self._is_here = urlsplit(url).hostname in LOOPBACK
-        variables = [] if self._is_here else [name for name in PROXIES if os.environ.get(name)]
-        named = f"; the environment variable {' or '.join(variables)} names a proxy"
-        self.by_proxy = named if variables else ""
 
     def connect(self) -> openai.AsyncOpenAI:
         """Make a client of openai that tries once, and sends no header of the environment."""
@@ -91,19 +81,21 @@ class Client:
                 request.headers["authorization"] = f"Bearer {self._key}"
 
         options: dict[str, Any] = {}
-        if self._is_here:
-            # Without the proxies of the environment, but with its certificates.
+        is_here = urlsplit(self.url).hostname in LOOPBACK
+        if is_here:
+            # No proxy can reach a server on this machine; certificates are the environment's.
             options = {"trust_env": False, "verify": ssl.create_default_context()}
         try:
             http_client = openai.DefaultAsyncHttpxClient(
                 event_hooks={"request": [keep_headers], "response": [_read]}, **options
             )
         except Exception:  # its kind depends on the proxy, and its message may hold a password
-            if not self.by_proxy:
+            if is_here:
                 raise
             raise BadInput(
-                f"{self.url}{self.by_proxy} that cannot be used; allowed are http:// and https://, "
-                "and after `pip install socksio` socks5:// and socks5h://; change or unset it"
+                f"{self.url}: HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that cannot be "
+                "used; allowed are http:// and https://, and after `pip install socksio` "
+                "socks5:// and socks5h://; change or unset it"
             ) from None
         return openai.AsyncOpenAI(
             base_url=self.url,

@@ -230,8 +230,7 @@ class Endpoint(Model):
             Retry, Broken, Unanswered, RunFailed: see `bench.scorers.endpoint.client`.
         """
         kind = "a chat endpoint" if "messages" in fields else place
-        by_proxy = self._client.by_proxy
-        not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does{by_proxy}")
+        not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does")
         try:
             response = await connection.post(
                 f"/{place}", cast_to=HttpxBinaryResponseContent, body={"model": self.name, **fields}
@@ -248,7 +247,7 @@ class Endpoint(Model):
             number = cause.errno if isinstance(cause, OSError) else None
             words = os.strerror(number) if number and number > 0 else str(cause)
             words = responses.first_line(words or type(cause).__name__, self._key)
-            raise Retry(f"cannot be reached ({words}); is the server running?{by_proxy}") from None
+            raise Retry(f"cannot be reached ({words}); is the server running?") from None
         except (openai.OpenAIError, ValueError, RecursionError):
             raise not_as_expected from None
         written = responses.token_count(body, "completion_tokens")
@@ -297,19 +296,17 @@ class Endpoint(Model):
         status, texts = error.status_code, "\n".join(responses.error_texts(error.body))
         responses.check_refused_text(status, texts, self._key)
         reason = f"status {status}: {responses.first_line(texts or error.message, self._key)}"
-        # A page in place of JSON is often that of a proxy.
-        by_proxy = "" if isinstance(error.body, dict | list) else self._client.by_proxy
         after = responses.retry_after(error.response.headers, texts)
         # Some services say of a limit per minute that the quota is exceeded.
         unpaid = responses.UNPAID.search(texts) and not responses.RATE_WORDS.search(texts)
         if (status in responses.TRANSIENT or status >= 500) and (after or not unpaid):
-            return Retry(reason + by_proxy, status, after)
+            return Retry(reason, status, after)
         # Status 403 is about the key if its texts are, or if they do not say what else.
         parts = [part for part in (self._key[:4], self._key[-4:]) if part]
         blames_key = not texts or KEY_WORDS.search(texts) or any(part in texts for part in parts)
         if status != 401 and not (status == 403 and blames_key):
             message = f"{self.url}: answered with {reason.replace(': ', ' (', 1)})"
-            return Refusal(message + by_proxy, reason, status, texts)
+            return Refusal(message, reason, status, texts)
         # Some servers repeat part of the key, so their texts are left out.
         reason = f"the environment variable {self._variable} is wrong"
         if not self._key:

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from bench.metrics.bootstrap import Draw, resample
-from bench.metrics.engine import Metric, SumScoring
+from bench.metrics.engine import Metric, Scoring
 from bench.metrics.table import ALL, PREFERENCE, Card, Headline, Trait
 from everyday_bench.tasks import TASKS, parse
 
@@ -65,7 +65,7 @@ def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.Data
     return rows[["category", "task", "item_id", "repeat", "cluster", "stratum", *SUMS]]
 
 
-class Scoring(SumScoring):
+class EverydayScoring(Scoring):
     """Scores, with a mark where all answers are the same."""
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -80,7 +80,7 @@ class Scoring(SumScoring):
 
 def scoring(
     records: pd.DataFrame, items: pd.DataFrame, preset: str, draw: Draw = resample
-) -> SumScoring:
+) -> Scoring:
     rows = answers(records, items)
     compared = {metric.place for metric in METRICS}
-    return Scoring(rows, SUMS, METRICS, preset, compared, draw=draw)
+    return EverydayScoring(rows, SUMS, METRICS, preset, compared, draw=draw)

@@ -1,0 +1,158 @@
+"""The forest plot: scores with their intervals, as all notebooks draw them."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import PercentFormatter
+
+from bench.figures.style import (
+    FAINT,
+    WIDTH,
+    colours,
+    forest_axis,
+    label,
+    markers,
+    names_or_numbers,
+    wrap_label,
+)
+from bench.metrics.headline import LOW_VALIDITY, measure_words
+from bench.metrics.table import ALL
+
+# Panels that stand next to each other.
+MOST_COLUMNS = 3
+# Inches of a line, and of each further dot in it.
+LINE_HEIGHT = 0.28
+DOT_HEIGHT = 0.12
+# The share of a line that its dots take.
+SPREAD = 0.7
+# Characters in a line of a panel's title.
+TITLE_CHARACTERS = 30
+# The columns of score tables that other frames, such as those of `bench.share`, may not have.
+DEFAULTS: dict[str, Any] = {
+    "valid_rate": 1.0,
+    "bound_low": np.nan,
+    "bound_high": np.nan,
+    "baseline": np.nan,
+    "baseline_of": "",
+    "worse": "",
+}
+
+
+def forest(
+    frame: pd.DataFrame,
+    y: str = "model",
+    hue: str = "",
+    col: str = "",
+    row: str = "",
+    *,
+    limits: tuple[float, float] = (0, 1),
+    percent: bool = False,
+) -> sns.FacetGrid:
+    """Draw scores as dots on bars of their 95 % intervals, a line per value of `y`.
+
+    The dashed line is the baseline of a panel; an upright stroke is the baseline of a single score.
+    A hollow dot has fewer than 90 % readable answers, and a thin bar reaches as far as the
+    unreadable ones could move the score. If lower scores are the `worse` ones, the axis is
+    reversed, so that the worse side is always on the right.
+
+    Args:
+        frame: `score` (or `estimate`), `ci_low` and `ci_high`, such as rows of `bench.explain` or
+            of `bench.share`. If it says what is `worse`, the worst lines stand first.
+        y: the column that names the lines.
+        hue: the column that names several dots in a line.
+        col, row: the columns that name the panels.
+        limits: the ends of the scale.
+        percent: whether the scores are shares, which are written in per cent.
+    """
+    rows = frame.rename(columns={"estimate": "score"}).copy()
+    for name, value in DEFAULTS.items():
+        if name not in rows:
+            rows[name] = value
+    lines = _lines(rows, y, col)
+    dots = list(dict.fromkeys(rows[hue])) if hue else [""]
+    coloured = hue or ("model" if y == "model" else "")
+    palette = {"": sns.color_palette("colorblind")[0]}
+    palette |= colours(list(dict.fromkeys(rows[coloured]))) if coloured else {}
+    marks = markers(dots) if hue else {"": "o"}
+    height = 0.9 + (LINE_HEIGHT + DOT_HEIGHT * (len(dots) - 1)) * len(lines)
+    columns = min(rows[col].nunique(), MOST_COLUMNS) if col else 1
+    width = 1.25 * WIDTH / columns if columns > 1 else WIDTH
+    grid = sns.FacetGrid(
+        rows,
+        col=col or None,
+        row=row or None,
+        col_wrap=columns if col and not row else None,
+        height=height,
+        aspect=width / height,
+        sharex=False,
+    )
+    grid.figure.set_layout_engine("constrained")
+    for (i, j, _), panel in grid.facet_data():
+        ax = grid.facet_axis(i, j)
+        baselines = panel.baseline[panel.baseline_of == ""].dropna().unique()
+        common = float(baselines[0]) if len(baselines) == 1 else np.nan
+        for one in panel.to_dict("records"):
+            k = dots.index(one[hue]) if hue else 0
+            at = lines.index(one[y]) + (k - (len(dots) - 1) / 2) * SPREAD / len(dots)
+            colour = palette[one[coloured] if coloured else ""]
+            _draw(ax, one, at, common, {"color": colour, "marker": marks[dots[k]]})
+        forest_axis(ax, _names(rows, y, lines), common)
+        _scale(ax, panel, limits, percent)
+        titles = [str(panel[name].iloc[0]) for name in (row, col) if name and len(panel)]
+        ax.set_title(wrap_label(": ".join(titles), TITLE_CHARACTERS), fontsize="small")
+    if hue:
+        handles = [Line2D([], [], color=palette[dot], marker=marks[dot], ls="") for dot in dots]
+        place: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False}
+        grid.figure.legend(handles, _names(rows, hue, dots), fontsize="small", **place)
+    return grid
+
+
+def _lines(rows: pd.DataFrame, y: str, col: str) -> list[Any]:
+    """Return the values of `y` in the order of their lines: the worst in the first panel first."""
+    first = rows[rows[col] == rows[col].iloc[0]] if col else rows
+    means = first.groupby(y, sort=False).score.mean()
+    if first.worse.iloc[0]:
+        is_low = first.worse.iloc[0] == "lower"
+        means = means.sort_values(ascending=is_low, kind="stable")
+    return list(dict.fromkeys([*means.index, *rows[y]]))
+
+
+def _names(rows: pd.DataFrame, variable: str, values: list[Any]) -> list[str]:
+    """Return the words for the values of a column."""
+    if variable == "category" and "benchmark" in rows:
+        benchmark = str(rows.benchmark.iloc[0])
+        return [ALL if value == ALL else label(benchmark, value) for value in values]
+    if variable == "metric":
+        return [measure_words(value) for value in values]
+    return names_or_numbers(values)
+
+
+def _draw(ax: Axes, one: dict[Any, Any], y: float, common: float, look: dict[str, Any]) -> None:
+    """Draw one score at height `y`, with what is known of it."""
+    score, colour = one["score"], look["color"]
+    if one["baseline"] != common and not np.isnan(one["baseline"]):
+        ax.plot(one["baseline"], y, "|", ms=11, mew=1.2, color=FAINT, zorder=0)
+    if np.isnan(score):
+        middle: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small"}
+        ax.text(0.5, y, "undefined", color=FAINT, transform=ax.get_yaxis_transform(), **middle)
+        return
+    ax.plot([one["bound_low"], one["bound_high"]], [y, y], color=colour, lw=0.8, marker="|", ms=5)
+    ax.hlines(y, one["ci_low"], one["ci_high"], color=colour, lw=2.5, alpha=0.6, capstyle="round")
+    fill = "white" if one["valid_rate"] < LOW_VALIDITY else colour
+    ax.plot(score, y, ls="none", ms=6, mfc=fill, zorder=3, **look)
+
+
+def _scale(ax: Axes, panel: pd.DataFrame, limits: tuple[float, float], percent: bool) -> None:
+    """Set the ends and the numbers of an axis, the worse side on the right."""
+    low, high = limits
+    room = 0.03 * (high - low)
+    ends = (low - room, high + room)
+    worse = "" if panel.empty else panel.worse.iloc[0]
+    ax.set_xlim(ends[::-1] if worse == "lower" else ends)
+    ax.set_xlabel("worse →" if worse else "", loc="right", fontsize="small")
+    if percent:
+        ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
