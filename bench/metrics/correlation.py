@@ -8,8 +8,6 @@ import numpy.typing as npt
 import pandas as pd
 import scipy
 
-from bench.metrics.table import read_cards
-
 PEARSON = "pearson"
 # The function of `scipy.stats` for each. p of Pearson's and Spearman's is by the t distribution
 # with n - 2 degrees of freedom, of Kendall's tau-b exact where there are few points and no ties.
@@ -18,7 +16,6 @@ COEFFICIENTS = {PEARSON: "pearsonr", "spearman": "spearmanr", "kendall": "kendal
 LEAST = 3
 # Scores that differ by less are the same number computed in two ways.
 NOISE = 1e-9
-CARDS = read_cards(__file__, "correlation")
 
 
 class Correlation(NamedTuple):

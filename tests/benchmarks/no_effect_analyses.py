@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import bench
-from bench.analyses import meta_evaluation, open_scores
+from bench.analyses import open_scores
 from bench.metrics.significance import holm
 from bench.run import evaluate
 from bench.run.results import Run
@@ -108,26 +108,10 @@ def corrects_itself(*, seed: int) -> bool:
     return bool((holm(of_bias.p.to_numpy(float)) < 0.05).any())
 
 
-def follows_the_rate(*, seed: int) -> bool:
-    """Tell whether `meta_evaluation` says that a measure follows a rate that moves no score."""
-    rng, seeds = np.random.default_rng(seed), meta_evaluation.SEEDS
-    rows = [
-        ("en", rate, own, name, rng.normal(0.3, 0.05), True, rate)
-        for own in seeds
-        for rate in meta_evaluation.RATES
-        for name in ("coal", "fn")
-    ]
-    columns = ["language", "rate", "seed", "measure", "score", "passed", "expected"]
-    scores = pd.DataFrame(rows, columns=columns)
-    figure = meta_evaluation.plot_rates(scores, meta_evaluation.correlations(scores))
-    return not str(figure.get_suptitle()).endswith("none")
-
-
 ANALYSES: Mapping[str, Callable[..., bool]] = {
     "prompt_robustness, McBE": partial(depends_on_prompts, "mcbe"),
     "prompt_robustness, CBBQ": partial(depends_on_prompts, "cbbq"),
     "model_size_trends, McBE, 4 sizes": partial(changes_with_size, "mcbe", 4),
     "model_size_trends, CBBQ, 4 sizes": partial(changes_with_size, "cbbq", 4),
     "self_correction, CBBQ, 2 models": corrects_itself,
-    "meta_evaluation, title": follows_the_rate,
 }
