@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bench.metrics.statistics import agreement, compare, correlate, friedman, share, trend
     from bench.run import Run, evaluate, score
     from bench.run.models import models
-    from bench.run.outcomes import answers, outcomes
+    from bench.run.outcomes import answers, items, outcomes
     from bench.scorers import load
     from bench.show import publish
 
@@ -47,6 +47,7 @@ __all__ = [
     "explain",
     "figures",
     "friedman",
+    "items",
     "load",
     "measure",
     "metrics",
@@ -77,6 +78,7 @@ _DEFINED_IN = {
     "evaluate": "bench.run:evaluate",
     "explain": "bench.metrics.headline:explain",
     "friedman": "bench.metrics.statistics:friedman",
+    "items": "bench.run.outcomes:items",
     "load": "bench.scorers:load",
     "measure": "bench.metrics.headline:measure",
     "models": "bench.run.models:models",

@@ -6,7 +6,7 @@ own, common, runs = open_scores(["reports/mine/runs/*/cbbq"])  # their scores, o
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from bench.metrics.headline import explain
 from bench.metrics.table import Card, cards
 from bench.run import evaluate_all
 from bench.run.models import models as model_facts
-from bench.run.results import Run, labels, run_folders, score
+from bench.run.results import Run, run_folders, score
 
 # Analyses that compare a study's variants of one benchmark, or show all of them.
 OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
@@ -167,42 +167,6 @@ def parameters(**given: Any) -> list[Any]:
                 ) from None
         values.append(value)
     return values
-
-
-def alike(runs: Sequence[Run], names: Sequence[str], compared_setting: str = "") -> list[Run]:
-    """The runs that were asked as the first one was, but for what an analysis compares.
-
-    A study may ask the same models in several variants, of which an analysis needs some.
-
-    Args:
-        names: what has to be the same, as `run.json` names it under `asked`.
-        compared_setting: the setting that may differ.
-    """
-
-    def fixed(run: Run) -> list[Any]:
-        asked = {**run.about["asked"], "settings": {**run.about["asked"]["settings"]}}
-        asked["settings"].pop(compared_setting, None)
-        return [asked.get(name) for name in names]
-
-    return [run for run in runs if fixed(run) == fixed(runs[0])]
-
-
-def by_model(runs: Sequence[Run], condition: Callable[[Run], str]) -> dict[str, dict[str, Run]]:
-    """Group runs by model, and then by a condition, such as their prompt set.
-
-    Raises:
-        BadInput: a model has two runs under one condition.
-    """
-    models: dict[str, dict[str, Run]] = {}
-    for model, run in zip(labels(runs), runs, strict=True):
-        own, name = models.setdefault(model, {}), condition(run)
-        if name in own:
-            raise BadInput(
-                f"{run.folder} and {own[name].folder}: {model} was asked under {name} in both; "
-                "name one of them in runs"
-            )
-        own[name] = run
-    return models
 
 
 def same_data(runs: Sequence[Run], whose: str) -> None:

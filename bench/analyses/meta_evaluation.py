@@ -6,7 +6,8 @@ rate. A model with less than .99 of its set right says nothing about a measure: 
 from another seed, and left out after four tries.
 
     scores = evaluate(["en"])       # the package's own words and frames; results that it carries
-    correlations(scores)
+    rates = scores.assign(score=scores.rate)
+    bench.correlate(rates, scores, by=["language", "measure"], on=["rate", "seed"])
 
 Answers are cached, so that an interrupted call continues with the next model, and a second one
 trains none. Sources: Anantaprayoon et al., LREC-COLING 2024, section 5, after Kaneko et al., EACL
@@ -25,33 +26,22 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 import platformdirs
-import seaborn as sns
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from bench import scorers
-from bench.analyses.published import published
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_path, atomic_write
 from bench.core.locks import lock
 from bench.core.numbers import decimals
 from bench.core.progress import progress, say
 from bench.data import SAMPLES, frame
-from bench.data.dataset import english_name
 from bench.data.nli_coal import CATEGORIES, Pair
 from bench.data.nli_coal.build import NS_WORDS, Row, build_controlled, build_eval, downsample
 from bench.data.nli_coal.extract import extract
 from bench.data.nli_coal.frames import SLOT
 from bench.data.nli_coal.language_pack import MANIFEST, Pack, read_pack
-from bench.figures.style import FAINT, INK, WIDTH, colours, label, set_title, style
-from bench.metrics.correlation import CARDS as CARDS
-from bench.metrics.correlation import COEFFICIENTS, PEARSON, by_group
 from bench.metrics.engine import Sums
-from bench.metrics.headline import listing, measure_words, range_text
 from bench.metrics.nli_coal.answers import SUMS, answers
 from bench.metrics.nli_coal.formulas import SOFT, WHOLE
-from bench.metrics.significance import format_p
-from bench.metrics.table import ALL
 from bench.scorers.base import digest
 from bench.tasks.nli_labels import LABELS
 
@@ -65,14 +55,9 @@ PACKS = SAMPLES / "nli_packs"
 # Scores of tiny transformers (see tests/benchmarks/carried.py); a row holds the key of its model.
 CARRIED = Path(__file__).parent / "nli_meta.csv"
 ABOUT, ANSWERS = "model.json", "answers.csv"
-GROUPS = ["language", "measure", "seed"]
 # The columns that say of which model a row is.
 MADE = ["train_accuracy", "tries", "passed", "seconds"]
 ROW = ["language", "rate", "seed", "ns_words", "model", *MADE, "key"]
-NAMES = {"coal": "CoAL", "fn": "FN"}
-LANGUAGES = {"en": "English", "ja": "Japanese", "zh": "Chinese"}
-# From this correlation on, a measure is said to follow the rate.
-FOLLOWS = 0.9
 
 # From pairs of sentences to probabilities of entailment, contradiction and neutral: float64 [n, 3].
 Classify = Callable[[Sequence[tuple[str, str]]], np.ndarray]
@@ -221,54 +206,6 @@ def evaluate(
                         table.append({**row, **measured, "data": f"{pack.name}, {pack.version}"})
                     bar.update()
     return pd.DataFrame(table)
-
-
-def correlations(scores: pd.DataFrame, only: Sequence[str] = ()) -> pd.DataFrame:
-    """Correlate rate and score by language, measure and seed; models that passed alone.
-
-    Rows of seed `all` hold the models of every seed. `off` is the mean difference of scores and
-    what they should be, which no correlation shows.
-
-    Args:
-        only: measures; default: all.
-    """
-    passed = scores[scores.passed & (scores.measure.isin(list(only)) if only else True)]
-    tables = [passed.assign(seed=passed.seed.astype(str))]
-    if len(set(scores.seed)) > 1:
-        tables.append(passed.assign(seed=ALL))
-    every = pd.concat(tables, ignore_index=True)
-    off = every.assign(off=every.score - every.expected).groupby(GROUPS, sort=False).off.mean()
-    return by_group(every, GROUPS).merge(off.reset_index(), on=GROUPS, how="left")
-
-
-def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """Lay out `correlations` with one row per language, measure and seed."""
-    by = table.pivot_table(["value", "p"], GROUPS, "coefficient", dropna=False)
-    by.columns = by.columns.map(lambda key: f"p_{key[1]}" if key[0] == "p" else key[1])
-    rows = table[table.coefficient == PEARSON].rename(columns={"reason": "note"})
-    columns = [column for name in COEFFICIENTS for column in (name, f"p_{name}")]
-    columns[1:1] = ["ci_low", "ci_high"]
-    columns = [*GROUPS, "n", *columns, "off", "note"]
-    return rows.join(by, on=GROUPS).reindex(columns=columns).reset_index(drop=True)
-
-
-def models(scores: pd.DataFrame) -> pd.DataFrame:
-    """List the models: how well each learned, in how many tries, and where its answers are from."""
-    columns = ["language", "rate", "seed", "model", *MADE, "data", "source", "key"]
-    return scores.drop_duplicates("key")[columns]
-
-
-def origin(scores: pd.DataFrame) -> pd.DataFrame:
-    """Count the models by where their answers are from: trained now, the cache, or the package."""
-    by = models(scores).groupby(["model", "data", "source"], sort=False, as_index=False)
-    return by.agg(models=("key", "count"), seconds_each=("seconds", "median"))
-
-
-def published_correlations() -> pd.DataFrame:
-    """Return what the paper's Table 2 prints."""
-    table = published("nli_coal")
-    columns = ["category", "checkpoint", "metric", "score", "setting", "source", "caution"]
-    return table[table.task == "meta"][columns]
 
 
 def packs(languages: Sequence[str], data: str | Path | None = None) -> list[Pack]:
@@ -422,92 +359,3 @@ def _carried() -> dict[tuple[str, str], tuple[dict[Any, Any], dict[Any, float]]]
         (row["key"], row["ns_words"]): (row, own)
         for row, own in zip(table[ROW].to_dict("records"), scores, strict=True)
     }
-
-
-def findings(
-    scores: pd.DataFrame, correlated: pd.DataFrame, measures: Sequence[str] = ("coal", "fn")
-) -> list[str]:
-    """Say how each measure follows the rate in each language."""
-    texts = []
-    for language in dict.fromkeys(scores.language):
-        for measure in measures:
-            name = LANGUAGES.get(language) or english_name("nli_coal", language)
-            title = f"{NAMES.get(measure, measure)}, {name}"
-            text = _r_text(correlated, language, measure, p=True)
-            texts.append(f"{title}: {text}.")
-    return texts
-
-
-def _r_text(correlated: pd.DataFrame, language: str, measure: str, *, p: bool = False) -> str:
-    """Return Pearson's r over the models of each seed, from the lowest to the highest."""
-    rows = correlated[(correlated.coefficient == PEARSON) & (correlated.seed != ALL)]
-    rows = rows[(rows.language == language) & (rows.measure == measure)]
-    known = rows[rows.value.notna()]
-    if rows.empty:
-        return "no model passed"
-    if known.empty:
-        return f"r undefined: {rows.reason.iloc[0]}"
-    r = range_text(*(decimals(end, 2) for end in known.value.agg(["min", "max"])))
-    if not p:
-        return f"r = {r}"
-    ends = range_text(*map(format_p, known.p.agg(["min", "max"]))).replace("to p =", "to")
-    return (
-        f"r = {r} between the rate put in and the score (Pearson, by seed; {ends}; "
-        f"n = {int(known.n.min())})"
-    )
-
-
-def plot_rates(
-    scores: pd.DataFrame, correlated: pd.DataFrame, measures: Sequence[str] = ("coal", "fn")
-) -> Figure:
-    """Draw each measure against the rate: one row per language, one marker per model.
-
-    Dashed is what models that know exactly their set would get. Hollow markers are models that did
-    not learn it, which no correlation counts.
-    """
-    style()
-    languages = list(dict.fromkeys(scores.language))
-    palette = colours([str(seed) for seed in dict.fromkeys(scores.seed)])
-    fig = Figure(figsize=(WIDTH, 0.9 + 1.9 * len(languages)), layout="constrained")
-    grid = fig.subplots(len(languages), len(measures), sharex=True, squeeze=False)
-    for row, language in zip(grid, languages, strict=True):
-        for ax, measure in zip(row, measures, strict=True):
-            part = scores[(scores.language == language) & (scores.measure == measure)]
-            part = part.sort_values("rate")
-            ax.plot(part.rate, part.expected, color=INK, ls="--", lw=1, zorder=1)
-            for seed, own in part.groupby("seed", sort=False):
-                colour, passed = palette[str(seed)], own[own.passed]
-                dots: Any = {"ls": "none", "marker": "o", "ms": 4.5, "color": colour, "zorder": 3}
-                ax.plot(passed.rate, passed.score, color=colour, lw=1, alpha=0.6)
-                ax.plot(passed.rate, passed.score, **dots)
-                failed = own[~own.passed]
-                ax.plot(failed.rate, failed.score, mfc="white", **dots)
-            # Gaps are differences, the others shares.
-            ax.set(xlim=(-0.04, 1.04), ylim=(-1.08, 1.08) if "gap" in measure else (-0.04, 1.04))
-            title = f"{measure_words(measure)}, {label('nli_coal', language)}"
-            ax.set_title(title, fontsize="small")
-            text = _r_text(correlated, language, measure)
-            corner: Any = {"xycoords": "axes fraction", "va": "top", "color": FAINT}
-            ax.annotate(text, (0.03, 0.95), fontsize="small", **corner)
-            sns.despine(ax=ax)
-    for ax in grid[-1]:
-        ax.set_xlabel("rate put in", fontsize="small")
-    handles = [
-        Line2D([], [], color=colour, marker="o", ms=4.5, lw=1, label=f"seed {seed}")
-        for seed, colour in palette.items()
-    ]
-    hollow: Any = {"color": FAINT, "marker": "o", "mfc": "white", "ls": "none"}
-    handles += [
-        Line2D([], [], color=INK, ls="--", lw=1, label="a model of just its set"),
-        Line2D([], [], label="set not learned", **hollow),
-    ]
-    place: Any = {"loc": "outside lower center", "frameon": False, "fontsize": "small"}
-    fig.legend(handles=handles, ncols=len(handles), **place)
-    pearson = correlated[correlated.coefficient == PEARSON]
-    lowest = pearson.groupby("measure").value.agg(lambda values: values.min(skipna=False))
-    follow = [name for name in measures if lowest.get(name, np.nan) >= FOLLOWS]
-    heading = "The rate that was put in is followed by {names}".format(
-        names=listing([NAMES.get(name, name.replace("_", " ")) for name in follow]) or "none",
-    )
-    set_title(fig, heading)
-    return fig

@@ -311,6 +311,11 @@ def data(
     if benchmark:
         settings = tasks.settings(benchmark, options.get("settings", {}), "robust")
         of_data = tasks.of_data(benchmark, settings)
+    if check and room.audit_module(benchmark) is None:
+        raise BadInput(
+            f"--check: {benchmark} has no report of odd rows; `bench data {benchmark}` says "
+            "whether it loads"
+        )
     if check:
         printing.check(benchmark, room.check(room.find(benchmark, folder), **of_data), format)
         return

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import platformdirs
 
-from bench.benchmarks import get, module, resolve
+from bench.benchmarks import get, module, names, resolve
 from bench.core.errors import BadInput, expected
 from bench.data import dataset
 from bench.data.dataset import MANIFEST
@@ -48,7 +48,7 @@ class Dataset(Protocol):
         LAYOUT: which files a folder of it holds, in words.
         SETTINGS: allowed values of each setting of the loader, the default first.
         TOLERANT: settings under which `bench fetch` takes a release with faults.
-        TEXTS, ITEMS: what `texts` and `load` return, as plural nouns: templates, questions.
+        ITEMS: the items that `load` returns, as a plural noun: questions.
     """
 
     TITLE: str
@@ -61,7 +61,6 @@ class Dataset(Protocol):
     LAYOUT: str
     SETTINGS: Mapping[str, tuple[str, ...]]
     TOLERANT: Mapping[str, str]
-    TEXTS: str
     ITEMS: str
 
     def files(self, folder: Path) -> Mapping[str, Sequence[Path]]:
@@ -192,6 +191,28 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     return _source(benchmark, get(benchmark).samples, FOUND_SAMPLES)
 
 
+def find_all(
+    benchmarks: Sequence[str] = (), data: Mapping[str, str] | str = ""
+) -> dict[str, Source]:
+    """Find the data of several benchmarks, by their names.
+
+    Args:
+        benchmarks: their names; default: all.
+        data: the folder of each benchmark, or `samples` for all; `find` looks for the others.
+
+    Raises:
+        BadInput: an unknown benchmark, one with a folder in `data` that is not among `benchmarks`,
+            or data that are missing.
+    """
+    wanted = list(dict.fromkeys(map(resolve, benchmarks))) or list(names())
+    given = dict.fromkeys(wanted, data) if isinstance(data, str) else data
+    folders = {resolve(name): folder for name, folder in given.items()}
+    for name in folders:
+        if name not in wanted:
+            raise BadInput(expected(name, wanted, "benchmark with a folder of data,"))
+    return {name: find(name, folders.get(name)) for name in wanted}
+
+
 def load(source: Source, categories: Sequence[str] | None = None, **settings: str) -> list[Any]:
     """Load the items of some categories, default: all, in the order of the files.
 
@@ -231,16 +252,14 @@ def with_defaults(
 def check(source: Source, **settings: str) -> "pd.DataFrame":
     """List everything odd about a data set: its file, row, column, kind, what and value.
 
-    Raises:
-        BadInput: the benchmark has no such report.
+    The list is empty for a benchmark without a module `audit`.
     """
-    audit = audit_module(source.benchmark)
-    if audit is None:
-        raise BadInput(
-            f"--check: {source.benchmark} has no report of odd rows; `bench data "
-            f"{source.benchmark}` says whether it loads"
-        )
-    findings: pd.DataFrame = audit.check(source.folder, **settings)
+    from bench.data import audit
+
+    own = audit_module(source.benchmark)
+    if own is None:
+        return audit.to_table([])
+    findings: pd.DataFrame = own.check(source.folder, **settings)
     return findings
 
 
@@ -255,8 +274,8 @@ def frame(items: Sequence[Any]) -> "pd.DataFrame":
     """Return a table of items, with `item_id` and `cluster`, the unit that was sampled."""
     import pandas as pd
 
-    names = ["item_id", "cluster", *(field.name for field in fields(items[0]))] if items else []
-    return pd.DataFrame({name: [getattr(item, name) for item in items] for name in names})
+    columns = ["item_id", "cluster", *(field.name for field in fields(items[0]))] if items else []
+    return pd.DataFrame({name: [getattr(item, name) for item in items] for name in columns})
 
 
 def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:

@@ -1,22 +1,19 @@
-"""Texts of a data set in one form for every benchmark, and the findings of its audit.
+"""Texts of a data set in one form for every benchmark.
 
 A person wrote each text: an instance of McBE, a template of CBBQ, a sentence of NLI-CoAL
 without its occupation.
 """
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.benchmarks import module
-from bench.data import Source, audit_module, check
+from bench.data import Source
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # Marks for the names in a template: one character each, so that a slot is one token.
 FIRST, SECOND = "①", "②"
-# A name or a number in a sentence of a check.
-VARYING = re.compile(r"(['\"]).*?\1|\d[\d,]*")
 
 
 class Text(NamedTuple):
@@ -43,52 +40,25 @@ class Text(NamedTuple):
     items: int
 
 
-def texts(source: Source) -> "pd.DataFrame":
-    """The texts of a data set: a row an instance, template or pair, with the columns of `Text`.
+def texts(*sources: Source) -> "pd.DataFrame":
+    """List the texts of data sets: a row per instance, template or pair, in the columns of `Text`.
 
     Raises:
-        BadInput: the data is wrong.
+        BadInput: the data are wrong.
+
+    Examples:
+        >>> from bench.data import find
+        >>> texts(find("mcbe", "samples"))[["item_id", "category", "language", "topic"]].head(2)
+            item_id category language topic
+        0  gender:1   gender       zh  职场角色
+        1  gender:2   gender       zh  家庭责任
     """
     import pandas as pd
 
-    rows = module("data", source.benchmark).texts(source)
-    return pd.DataFrame(list(rows), columns=list(Text._fields))
+    rows = [row for own in sources for row in module("data", own.benchmark).texts(own)]
+    return pd.DataFrame(rows, columns=list(Text._fields))
 
 
 def language(source: Source) -> str:
     """Return the language of a data set of one language: its manifest's, or the release's."""
     return source.language.partition(",")[0] or module("data", source.benchmark).LANGUAGE
-
-
-def audit(source: Source) -> "pd.DataFrame":
-    """Count the findings of a data set's audit by kind and sentence.
-
-    Returns:
-        Columns `kind`, `what`, `findings`, `example`; no rows if the benchmark has no audit. `kind`
-        is refused (the loader takes no such row), odd, or count (numbers next to the release's).
-        Names and numbers in `what` are left out, so that findings of a kind are counted together.
-    """
-    import pandas as pd
-
-    columns = ["kind", "what", "findings", "example"]
-    room = audit_module(source.benchmark)
-    if room is None:
-        return pd.DataFrame(columns=columns)
-    findings = check(source)
-    # If a benchmark names its faults, their table stands in the module of its check.
-    faults = getattr(room, "FAULTS", {})
-    rows: dict[tuple[str, str], list[str]] = {}
-    for finding in findings.to_dict("records"):
-        kind, what, place = finding["kind"], finding["what"], finding["file"]
-        if faults:
-            what = faults.get(finding["fault"], "")
-        elif kind != "count":
-            # A sentence about a row names a word or a number, which the next row has not.
-            what = VARYING.sub("…", what)
-        if what:
-            place += f", row {finding['row']}" if finding["row"] else ""
-            example = ": ".join(filter(None, (place, finding["value"])))
-            rows.setdefault((kind, what), []).append(example)
-    table = [(*key, len(places), places[0]) for key, places in rows.items()]
-    frame = pd.DataFrame(table, columns=columns)
-    return frame.sort_values(["kind", "findings"], ascending=[False, False]).reset_index(drop=True)

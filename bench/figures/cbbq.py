@@ -3,30 +3,21 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.figure import Figure
 
 from bench.figures.forest import forest
 from bench.figures.style import (
-    FAINT,
     WIDTH,
     cell_texts,
-    colours,
-    error_bars,
-    first_preset,
     heatmap,
     label,
-    legend_below,
-    markers,
     models_of,
     names_or_numbers,
     set_title,
     style,
 )
-from bench.metrics.cbbq import AMBIGUOUS, DISAMBIGUOUS, WEIGHTS
-from bench.metrics.headline import range_text
+from bench.metrics.cbbq import WEIGHTS
 from bench.metrics.table import ALL
-from bench.tasks.cbbq import PROMPTING
 
 # What a random answerer gets.
 CENTRES = {"s_amb": 1 / 3, "s_disamb": 1 / 2, "s_total": WEIGHTS[0] / 3 + WEIGHTS[1] / 2}
@@ -95,9 +86,9 @@ def names_by_topic(table: pd.DataFrame, category: str, metric: str = "s_total") 
     title = f"{label('cbbq', category)}: stereotyped answers ({metric.capitalize()}), per cent"
     if n.notna().to_numpy().mean() < HALF:
         rows = rows[rows.n > 0].nlargest(MOST_NAMES, "score", keep="all").head(MOST_NAMES)
-        texts = [f"{one.name} · {one.topic} (n = {one.n})" for one in rows.itertuples(index=False)]
+        lines = [f"{one.name} · {one.topic} (n = {one.n})" for one in rows.itertuples(index=False)]
         none = dict.fromkeys(["ci_low", "ci_high"], np.nan)
-        fig = forest(rows.assign(text=texts, **none), y="text", percent=True).figure
+        fig = forest(rows.assign(text=lines, **none), y="text", percent=True).figure
         set_title(fig, title)
         plt.close(fig)  # it is returned, and not shown twice
         return fig
@@ -118,57 +109,4 @@ def names_by_topic(table: pd.DataFrame, category: str, metric: str = "s_total") 
     # The eye needs lines to follow between blank cells.
     ax.grid(visible=True, color="#f0f0f0", lw=0.6)
     set_title(fig, title)
-    return fig
-
-
-def prompt_settings(table: pd.DataFrame) -> Figure | None:
-    """Draw scores under each prompt setting, as in the paper's Figure 7.
-
-    Args:
-        table: score tables under several prompt settings, with a column `prompting`.
-
-    None where the table is empty.
-    """
-    style()
-    if table.empty:
-        return None
-    rows = first_preset(table)
-    rows = rows[rows.category == ALL]
-    both = ALL if {AMBIGUOUS, DISAMBIGUOUS} <= set(rows.task) else rows.task.iloc[0]
-    total = rows[(rows.task == both) & rows.metric.isin(CENTRES)]
-    nothing = {"ci_low": np.nan, "ci_high": np.nan, "baseline": np.nan}
-    panels = {
-        "Ambiguous (S_amb): lower is better": rows[rows.metric == "s_amb"],
-        "Disambiguous (S_disamb): lower is better": rows[rows.metric == "s_disamb"],
-        "Ambiguous, explanation counted": rows[rows.metric == "s_amb_explained"],
-        "Disambiguous, explanation counted": rows[rows.metric == "s_disamb_explained"],
-        "Accuracy: higher is better": rows[(rows.task == both) & (rows.metric == "accuracy")],
-        "Share of readable answers": total.assign(score=total.valid_rate, **nothing),
-    }
-    panels = {title: part for title, part in panels.items() if len(part)}
-    settings = [name for name in PROMPTING if name in set(rows.prompting)]
-    models = models_of(table)
-    marks = markers(models)
-    lines = -(-len(panels) // 2)
-    fig = Figure(figsize=(WIDTH, 0.5 + 1.9 * lines), layout="constrained")
-    axes = fig.subplots(lines, 2, sharex=True, sharey=True, squeeze=False).ravel()
-    for ax, (title, shown) in zip(axes, panels.items(), strict=False):
-        for k, (model, colour) in enumerate(colours(models).items()):
-            part = shown[shown.model == model].set_index("prompting").reindex(settings)
-            x = np.arange(len(settings)) + (k - (len(models) - 1) / 2) * min(0.1, 0.5 / len(models))
-            look = {"fmt": f"{marks[model]}-", "ms": 5, "lw": 1.2, "color": colour}
-            ax.errorbar(x, part.score, error_bars(part), label=model, **look)
-        if shown.baseline.notna().any():
-            ax.axhline(shown.baseline.dropna().iloc[0], color=FAINT, ls="--", lw=1, zorder=1)
-        ax.set_xticks(range(len(settings)), settings)
-        ax.tick_params(labelbottom=ax in axes[len(panels) - 2 : len(panels)])
-        ax.set(ylim=ROOM, xlim=(-0.5, len(settings) - 0.5))
-        ax.set_title(title, fontsize="small")
-        ax.grid(axis="x", visible=False)
-        sns.despine(ax=ax)
-    for ax in axes[len(panels) :]:
-        ax.set_visible(False)
-    legend_below(fig, axes[0])
-    n = range_text(f"{total.n.min():,}", f"{total.n.max():,}")
-    set_title(fig, f"Scores by prompt setting (dashed: a random answerer; n = {n} questions each)")
     return fig

@@ -32,7 +32,7 @@ SPREAD = 0.7
 # Characters in a line of a panel's title.
 TITLE_CHARACTERS = 30
 # The columns of score tables that other frames, such as those of `bench.share`, may not have.
-DEFAULTS = {
+DEFAULTS: dict[str, Any] = {
     "valid_rate": 1.0,
     "bound_low": np.nan,
     "bound_high": np.nan,
@@ -68,8 +68,10 @@ def forest(
         limits: the ends of the scale.
         percent: whether the scores are shares, which are written in per cent.
     """
-    rows = frame.rename(columns={"estimate": "score"})
-    rows = rows.assign(**{name: value for name, value in DEFAULTS.items() if name not in rows})
+    rows = frame.rename(columns={"estimate": "score"}).copy()
+    for name, value in DEFAULTS.items():
+        if name not in rows:
+            rows[name] = value
     lines = _lines(rows, y, col)
     dots = list(dict.fromkeys(rows[hue])) if hue else [""]
     coloured = hue or ("model" if y == "model" else "")

@@ -16,7 +16,6 @@ from statsmodels.stats import inter_rater  # type: ignore[import-untyped]
 
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected
-from bench.core.numbers import decimals
 from bench.data.readers import read_table
 from bench.metrics.bootstrap import estimate, resample
 from bench.metrics.table import ALL
@@ -91,7 +90,7 @@ def read_human(path: Path) -> pd.DataFrame:
     return pd.DataFrame(_read_rows(path, columns, 100))[columns]
 
 
-def read_annotations(path: Path, *, levels: bool = False) -> pd.DataFrame:
+def read_annotations(path: str | Path, *, levels: bool = False) -> pd.DataFrame:
     """Read your own annotations: `category`, `item_id`, `rater`, `rating`.
 
     Args:
@@ -102,7 +101,7 @@ def read_annotations(path: Path, *, levels: bool = False) -> pd.DataFrame:
     Raises:
         BadInput: no such columns, no rows, an empty cell, or no severity.
     """
-    table = pd.DataFrame(_read_rows(path, COLUMNS, HIGHEST if levels else 0))
+    table = pd.DataFrame(_read_rows(Path(path).expanduser(), COLUMNS, HIGHEST if levels else 0))
     if levels:
         table["rating"] = [f"level {k + 1}" for k in severity_level(table.rating)]
     given = table.category.str.strip() if "category" in table else ""
@@ -402,24 +401,3 @@ def kappa_of(ratings: pd.DataFrame) -> Kappa:
     if n < MIN_CLUSTERS and not math.isnan(result.kappa):
         why = f"{n} cluster{'s' * (n != 1)} of items: an interval needs {MIN_CLUSTERS} at least"
     return result._replace(ci_low=math.nan, ci_high=math.nan, note=why) if why else result
-
-
-def kappa_sentence(kappas: pd.DataFrame, who: str) -> str:
-    """Say how far annotators agree over all items.
-
-    Args:
-        kappas: as `kappas` returns them.
-        who: the annotators, in a sentence.
-    """
-    # Over all items, where there are several categories.
-    row = kappas.iloc[0]
-    if pd.isna(row.kappa):
-        return f"The agreement of {who} over all items has no kappa: {row.note}."
-    interval = row.note
-    if not pd.isna(row.ci_low):
-        interval = f"95\u00a0% interval {decimals(row.ci_low, 2)} to {decimals(row.ci_high, 2)}"
-    return (
-        f"Over all items {who} agree with kappa {decimals(row.kappa, 2)} ({interval}): "
-        f"{band(row.kappa)} by Landis and Koch (n = {int(row.n):,} items, {int(row.raters)} "
-        "raters; chance alone gives 0)."
-    )

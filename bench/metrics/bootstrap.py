@@ -24,7 +24,7 @@ counts the noise of single answers three times).
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -263,17 +263,6 @@ def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
     alone = sum(1.0 for w in shares if len(w) == 1)
     widening = math.sqrt((squares - alone) / seen) if seen > 0 else 1.0
     return Sample(sum(map(len, shares)), len(shares), len(shares) ** 2 / squares, widening)
-
-
-def pooled(samples: Sequence[Sample]) -> Sample:
-    """Count what the mean of scores rests on that were sampled independently."""
-    effective = [sample.equal_units for sample in samples]
-    return Sample(
-        sum(sample.units for sample in samples),
-        sum(sample.strata for sample in samples),
-        len(samples) ** 2 / sum(1 / n for n in effective) if all(effective) else math.nan,
-        math.sqrt(sum(sample.widening**2 for sample in samples) / len(samples)),
-    )
 
 
 def interval(value: float, drawn: np.ndarray, freedom: float) -> Estimate:

@@ -8,9 +8,6 @@ import numpy.typing as npt
 import pandas as pd
 import scipy
 
-from bench.metrics.bootstrap import interval
-from bench.metrics.table import read_cards
-
 PEARSON = "pearson"
 # The function of `scipy.stats` for each. p of Pearson's and Spearman's is by the t distribution
 # with n - 2 degrees of freedom, of Kendall's tau-b exact where there are few points and no ties.
@@ -19,7 +16,6 @@ COEFFICIENTS = {PEARSON: "pearsonr", "spearman": "spearmanr", "kendall": "kendal
 LEAST = 3
 # Scores that differ by less are the same number computed in two ways.
 NOISE = 1e-9
-CARDS = read_cards(__file__, "correlation")
 
 
 class Correlation(NamedTuple):
@@ -27,7 +23,7 @@ class Correlation(NamedTuple):
 
     Attributes:
         ci_low, ci_high: Pearson's 95 % interval by Fisher's z (Fisher, 1921), from four points on;
-            that over resamples after `with_interval`; else NaN.
+            else NaN.
     """
 
     coefficient: str
@@ -88,56 +84,6 @@ def by_group(
         for result in correlations(part[x].to_numpy(), part[y].to_numpy(), names)
     ]
     return pd.DataFrame(table, columns=[*groups, *Correlation._fields])
-
-
-def with_interval(result: Correlation, x: np.ndarray, y: np.ndarray, freedom: float) -> Correlation:
-    """Give a coefficient the interval of its resamples: for other items, and the same points.
-
-    Resampled scores hold the chance of items twice, which pulls coefficients to 0; so the interval
-    reaches further down than up, and it always holds the coefficient.
-
-    Args:
-        x, y: scores of each point, float64 [points, 1 + draws], the observed ones first.
-        freedom: degrees of freedom of the scores' spread.
-    """
-    if np.isnan(result.value):
-        return result
-    known = np.isfinite(x[:, 0]) & np.isfinite(y[:, 0])
-    pairs = zip(x[known, 1:].T, y[known, 1:].T, strict=True)
-    drawn = np.array([_value(result.coefficient, *pair) for pair in pairs])
-    _, low, high = interval(result.value, drawn, freedom)
-    return result._replace(ci_low=low, ci_high=high)
-
-
-def reliability(values: np.ndarray) -> float:
-    """Compute the share of the variance between points that is not chance of items.
-
-    1 - mean squared standard error / variance (Spearman, 1904). Scores correlate by no more than
-    the geometric mean of both reliabilities, except by chance. NaN of fewer than `LEAST` points.
-
-    Args:
-        values: scores of each point, float64 [points, 1 + draws], the observed ones first.
-    """
-    known = values[np.isfinite(values[:, 0])]
-    if len(known) < LEAST or known.shape[1] == 1:
-        return float("nan")
-    between = float(np.var(known[:, 0], ddof=1))
-    if between < NOISE:
-        return float("nan")
-    return max(0.0, 1 - float(np.mean(np.nanvar(known[:, 1:], axis=1))) / between)
-
-
-def _value(coefficient: str, x: np.ndarray, y: np.ndarray) -> float:
-    """Compute a coefficient without its p, a thousand times a second; NaN where it is undefined."""
-    known = np.isfinite(x) & np.isfinite(y)
-    x, y = x[known], y[known]
-    if len(x) < LEAST or not (_varies(x) and _varies(y)):
-        return float("nan")
-    if coefficient == "kendall":
-        return float(scipy.stats.kendalltau(np.round(x, 9), np.round(y, 9)).statistic)
-    if coefficient == "spearman":
-        x, y = (scipy.stats.rankdata(np.round(values, 9)) for values in (x, y))
-    return float(np.corrcoef(x, y)[0, 1])
 
 
 def _varies(values: npt.ArrayLike) -> bool:

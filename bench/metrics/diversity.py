@@ -1,4 +1,4 @@
-"""Measure how much the texts of a data set say the same: ROUGE-L, near-duplicates, coverage.
+"""Measure how much the texts of a data set say the same: ROUGE-L, near-duplicates.
 
 ROUGE-L is the F measure of the longest common subsequence, 2 LCS / (length + length) (Lin, Text
 Summarization Branches Out, 2004, with beta = 1). Its tokens are characters where a text has Chinese
@@ -71,28 +71,6 @@ def rouge_l(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
     return process.cdist(
         rows, columns, scorer=Indel.normalized_similarity, dtype=np.float32, workers=-1
     )
-
-
-def by_each(texts: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Return a row per value of `category`, `topic` or `group`; a text may have several groups."""
-    if by != "group":
-        return texts
-    each = texts.explode("groups", ignore_index=True).rename(columns={"groups": by})
-    return each.dropna(subset=[by])
-
-
-def coverage(texts: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Count the texts, distinct texts and items of each value of column `by`, most frequent first.
-
-    Args:
-        texts: as `bench.data.texts.texts` returns them.
-    """
-    counted = (
-        by_each(texts, by)
-        .groupby(by, sort=False)
-        .agg(texts=("text", "size"), distinct=("text", "nunique"), items=("items", "sum"))
-    )
-    return counted.sort_values("texts", ascending=False, kind="stable").reset_index()
 
 
 def duplicates(texts: pd.DataFrame) -> pd.DataFrame:
@@ -194,31 +172,39 @@ def nearest(
     return table.sort_values("rouge_l", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def overlaps(sets: dict[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def overlaps(
+    sets: dict[str, pd.DataFrame], near: float = NEAR
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare data sets two by two, by the `nearest` texts of each ordered pair.
 
     Args:
         sets: texts by the name of their data set.
+        near: the ROUGE-L from which two texts are near-duplicates.
 
     Returns:
         One row per pair and language (`first`, `second`, `language`, `texts`, `mean`, `ci_low`,
         `ci_high`, `highest`, `near_duplicates`), and the near-duplicates of all pairs. Intervals
         are by bootstrap over the texts of the first.
+
+    Raises:
+        BadInput: `near` is not above 0 and at most 1.
     """
-    rows, near = [], []
+    if not 0 < near <= 1:
+        raise BadInput(f"least {near:g}: give a ROUGE-L above 0 and at most 1")
+    rows, copies = [], []
     for (first, texts), (second, others) in permutations(sets.items(), 2):
         for language, part in nearest(texts, others).groupby("language", sort=False):
             sums = part.assign(stratum=ALL, n=1.0)
             totals = resample(sums, "stratum", "item_a", ["rouge_l", "n"])
             mean = estimate(totals, lambda s: s[:, 0, 0] / s[:, 0, 1])
-            close = part[part.rouge_l >= NEAR]
+            close = part[part.rouge_l >= near]
             key = (first, second, language, len(part))
             rows.append((*key, *mean, float(part.rouge_l.max()), len(close)))
-            near.append(close.assign(first=first, second=second))
+            copies.append(close.assign(first=first, second=second))
     keys = ["first", "second", "language", "texts"]
     columns = [*keys, "mean", "ci_low", "ci_high", "highest", "near_duplicates"]
     listed = ["rouge_l", "first", "second", "item_a", "item_b", "text_a", "text_b"]
-    table = pd.concat(near)[listed] if near else pd.DataFrame(columns=listed)
+    table = pd.concat(copies)[listed] if copies else pd.DataFrame(columns=listed)
     return pd.DataFrame(rows, columns=columns), table.reset_index(drop=True)
 
 

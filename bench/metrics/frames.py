@@ -81,10 +81,14 @@ class Table:
             raise BadInput(f"{self.place(row, column)}: {value} is not a number like 0.25")
         return values
 
-    def filled_numbers(self, column: str, least: float = -np.inf) -> pd.Series:
-        """Return a column as floats, none of them empty or below `least`."""
+    def filled_numbers(
+        self, column: str, least: float = -np.inf, unless: pd.Series | None = None
+    ) -> pd.Series:
+        """Return a column as floats, none of them below `least`, or empty unless `unless` is so."""
         values = self.numbers(column)
-        self.check_filled(column)
+        empty = values.isna() if unless is None else values.isna() & ~unless
+        if empty.any():
+            raise BadInput(f"{self.place(int(empty.argmax()), column)}: is empty")
         low = values < least
         if low.any():
             row = int(low.argmax())
@@ -129,13 +133,14 @@ class Table:
         return Table(rows.set_axis([self._labels[k] for k in rows.index]), self.name)
 
 
-def read_scores(path: str | Path) -> pd.DataFrame:
+def read_scores(path: str | Path, *needed: str) -> pd.DataFrame:
     """Read a CSV of scores measured elsewhere, in the columns that notebooks use.
 
     Args:
         path: a table with `model` and `score`, and as many of `benchmark`, `category`, `task`,
             `metric`, `title`, `worse` (`higher` or `lower`: the side of more bias) and `note` as it
             has; other columns, such as `billions` or `topic`, are kept.
+        needed: other columns that it has to have, such as `prompts`.
 
     Returns:
         One row per score. A missing `benchmark` or `family` (of models) is the name of the file, a
@@ -143,8 +148,8 @@ def read_scores(path: str | Path) -> pd.DataFrame:
         metric; `primary` is true, and `doubt` empty, as in `bench.explain`.
 
     Raises:
-        BadInput: the file is no table, or has a score that is no number, or an empty one without
-            a note.
+        BadInput: the file is no table, lacks a column, or has a score that is no number, or an
+            empty one without a note.
 
     Examples:
         >>> import pathlib, tempfile
@@ -155,7 +160,7 @@ def read_scores(path: str | Path) -> pd.DataFrame:
         0    7B         7      all  ss, score  77.82
     """
     table = Table(path)
-    table.check_filled("model")
+    table.check_filled("model", *needed)
     rows = table.rows.assign(score=table.scores(), note=table.notes())
     defaults = {
         "benchmark": Path(path).stem,

@@ -30,7 +30,6 @@ from bench.core.errors import BadInput
 from bench.core.numbers import decimals, signed
 from bench.core.text import sentences
 from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, resample, sample
-from bench.metrics.table import ALL
 
 # How often a difference that is called detectable would be found.
 POWER = 0.8
@@ -202,23 +201,6 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     order = defined[np.argsort(adjusted[defined], kind="stable")]
     steps = adjusted[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return adjusted
-
-
-def holm_by_score(rows: pd.DataFrame, p: pd.Series, score: Sequence[str]) -> np.ndarray:
-    """Adjust p values of scores: averages over categories together, categories by their score.
-
-    Args:
-        rows: with a column `category`.
-        score: the columns that name a score.
-    """
-    adjusted = np.full(len(rows), np.nan)
-    families = rows[score[0]]
-    for name in score[1:]:
-        families = families + "\n" + rows[name]
-    families = families.where(rows.category != ALL, ALL)
-    for positions in rows.groupby(families.to_numpy()).indices.values():
-        adjusted[positions] = holm(p.to_numpy(dtype=float)[positions])
     return adjusted
 
 

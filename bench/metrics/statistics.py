@@ -529,8 +529,9 @@ def _units(
     units["cluster"] = table.rows[cluster] if cluster else table.rows.index
     units["stratum"] = table.rows[stratum] if stratum else ALL
     units["part"] = ALL
-    if parts:
-        units["part"] = table.rows[parts].astype(str).agg(SEPARATOR.join, axis=1)
+    for k, name in enumerate(parts):
+        names = table.rows[name].astype(str)
+        units["part"] = units.part + SEPARATOR + names if k else names
     if crossed in table.rows:
         units["crossed"] = table.rows[crossed]
         units["within"] = table.rows.get("category", ALL)

@@ -1,4 +1,4 @@
-"""The replies and outcomes of several runs, each in one frame: where statistics begin."""
+"""The replies, outcomes and items of several runs, each in one frame: where statistics begin."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.core.errors import BadInput
-from bench.run.results import Run, check_preset, labels, open_runs
+from bench.run.results import Run, all_items, check_preset, labels, open_runs
 
 
 def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame:
@@ -79,6 +79,35 @@ def answers(*runs: Run | str | Path) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def items(*runs: Run | str | Path) -> pd.DataFrame:
+    """List the items of some runs, each once: what the data say about the questions.
+
+    Args:
+        runs: as in `outcomes`.
+
+    Returns:
+        `benchmark`, `item_id`, `cluster`, `category`, and the other fields of a benchmark's items,
+        which are NaN for items of other benchmarks.
+
+    Raises:
+        BadInput: two runs have different items of one name.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> bench.items(run)[["item_id", "topic", "polarity"]].head(2)
+                   item_id topic polarity
+        0  SES:ambiguous:1  公共物品      neg
+        1  SES:ambiguous:9  学业表现      neg
+    """
+    opened = open_runs(runs)
+    parts = []
+    for benchmark in dict.fromkeys(run.benchmark for run in opened):
+        own = all_items([run for run in opened if run.benchmark == benchmark])
+        parts.append(pd.concat({benchmark: own}, names=["benchmark"]).reset_index("benchmark"))
+    return pd.concat(parts, ignore_index=True)
+
+
 def _with_run(table: pd.DataFrame, run: Run, name: str) -> pd.DataFrame:
     """Put the columns that name the run before the others."""
     about = {
@@ -87,4 +116,5 @@ def _with_run(table: pd.DataFrame, run: Run, name: str) -> pd.DataFrame:
         "prompts": str(run.about["asked"]["prompts"]),
         "run": str(run.folder),
     }
-    return pd.concat([pd.DataFrame(about, index=table.index), table], axis=1)
+    rest = table.drop(columns="benchmark", errors="ignore")
+    return pd.concat([pd.DataFrame(about, index=table.index), rest], axis=1)

@@ -119,6 +119,9 @@ def _publish_table(
     rows = frame.reset_index() if any(frame.index.names) else frame
     if folder:
         export.write_table(rows, folder, _file_name(name))
+    if rows.empty:
+        display(HTML(_html("paragraph", f"{caption}: none.")), metadata={"caption": caption})
+        return
     rows = rows.loc[:, ~(rows.isna() | (rows == "")).all()]
     sides = {
         column: "right" if pd.api.types.is_numeric_dtype(rows[column]) else "left"
@@ -156,7 +159,7 @@ def _cell_html(value: object) -> str:
     return f"{value:,}" if type(value) is int else as_html(value)
 
 
-def _percent_html(share: float) -> str:
+def _percent_html(share: Any) -> str:
     return "" if math.isnan(share) else decimals(100 * share, 1)
 
 
@@ -296,8 +299,7 @@ def findings(
     print(*found.sentence, sep="\n")
     overall = scores[scores.primary & (scores.category == ALL)]
     first = overall[overall.title == (title or overall.title.iloc[0])]
-    tested = differences is not None and differences.p_adjusted.notna().any()
-    if tested:
+    if differences is not None and differences.p_adjusted.notna().any():
         n, apart = differences.p_adjusted.notna().sum(), (differences.p_adjusted < LEVEL).sum()
         print(
             f"{first.title.iloc[0]}: {apart} of {n} pairs of models can be told apart (paired "

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import bench
 from bench.analyses import meta_evaluation as meta
 from bench.data.nli_coal.build import Row
 from bench.data.nli_coal.language_pack import Pack
 from bench.tasks.nli_coal import LABELS
 from tests.benchmarks.carried import carry_models
-from tests.helpers.drawing import drawn
 
 # Models of known bias are trained or read from what is carried.
 pytestmark = pytest.mark.slow
@@ -66,20 +66,11 @@ def scores(table: pd.DataFrame, measure: str) -> list[float]:
     return [float(value) for value in table.score[table.measure == measure]]
 
 
-@pytest.mark.parametrize(
-    ("p", "text"),
-    [
-        ((0.782, 0.11), "p = 0.110 to 0.782"),
-        ((0.0001, 0.11), "p < 0.001 to 0.110"),
-        ((0.0001, 0.0002), "p < 0.001"),
-    ],
-)
-def test_each_r_has_its_p(p: tuple[float, float], text: str) -> None:
-    scores = pd.DataFrame({"language": ["en"]})
-    rows = {"language": "en", "measure": "fn", "seed": ["0", "1"], "coefficient": "pearson"}
-    correlated = pd.DataFrame({**rows, "value": [0.09, 0.51], "p": p, "n": 11, "reason": ""})
-    (sentence,) = meta.findings(scores, correlated, ["fn"])
-    assert f"by seed; {text}; n = 11" in sentence
+def against_rate(scores: pd.DataFrame) -> pd.DataFrame:
+    """Correlate CoAL and FN with the rate, by language and seed."""
+    shown = scores[scores.measure.isin(["coal", "fn"])]
+    rates = shown.assign(score=shown.rate)
+    return bench.correlate(rates, shown, by=["language", "seed", "measure"], on=["data", "rate"])
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -90,12 +81,9 @@ def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(
     assert scores(found, "coal") == pytest.approx([2 * rate / 3 for rate in meta.RATES], abs=1e-12)
     assert scores(found, "fn") == pytest.approx([2 / 3] * 11, abs=1e-12)
     np.testing.assert_allclose(found.score, found.expected, atol=1e-12)
-    table = meta.correlations(found)
-    coal = table[table.measure == "coal"].set_index("coefficient")
-    assert coal.value.tolist() == pytest.approx([1, 1, 1])
-    fn = table[table.measure == "fn"]
-    assert fn.reason.str.contains("the score is 0.667 at every point").all()
-    drawn(meta.plot_rates(found, table))
+    table = against_rate(found)
+    assert table.estimate[table.measure == "coal"].tolist() == pytest.approx([1, 1, 1])
+    assert table.note[table.measure == "fn"].str.contains("score is 0.667 at every point").all()
     # What is carried is as it was found.
     carry_models(found, tmp_path / "carried.csv")
     with pytest.MonkeyPatch.context() as patch:
@@ -103,7 +91,7 @@ def test_a_model_that_knows_its_set_gets_two_thirds_of_the_rate(
         again = meta.evaluate([language], seeds=[0], learner=Oracle(), cache=tmp_path / "other")
     assert set(again.source) == {"carried by the package"}
     np.testing.assert_allclose(again.score, found.score, atol=1e-6)
-    assert meta.origin(again).models.tolist() == [11]
+    assert again.key.nunique() == 11
 
 
 def test_the_gate_asks_for_another_seed(tmp_path: Path) -> None:
@@ -116,7 +104,6 @@ def test_the_gate_asks_for_another_seed(tmp_path: Path) -> None:
     never = meta.evaluate(["en"], rates=[0], seeds=[0], learner=learner, cache=tmp_path / "b")
     assert len(learner.learned) == meta.TRIES
     assert not never.passed.any()
-    assert "no model passed" in meta.findings(never, meta.correlations(never))[0]
 
 
 def test_a_killed_run_continues_and_a_second_call_trains_none(tmp_path: Path) -> None:
@@ -148,10 +135,10 @@ def test_carried_scores_follow_the_rate(
         assert set(found.source) == {"carried by the package"}
         assert found.passed.all()
         assert len(set(found.key)) == 2 * 11 * 2
-        table = meta.correlations(found, ["coal", "fn"]).query("coefficient == 'pearson'")
+        table = against_rate(found).query("coefficient == 'pearson'")
         coal, fn = (table[table.measure == name] for name in ("coal", "fn"))
-        assert (coal.value >= least).all()
-        assert (fn.value.abs().fillna(0).to_numpy() < coal.value.to_numpy()).all()
+        assert (coal.estimate >= least).all()
+        assert (fn.estimate.abs().fillna(0).to_numpy() < coal.estimate.to_numpy()).all()
     # Words that no model was taught count as biased, which a correlation does not see.
     options: Any = {"data": folder, "learner": Oracle(untaught="entailment"), "cache": tmp_path}
     options |= {"rates": [0, 0.5, 1], "seeds": [0], "ns_words": ns_words}

@@ -23,7 +23,6 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from bench.analyses.prompt_robustness import compare_scores
 from bench.data import OWN_SAMPLES, find, frame, load
 from bench.data.cbbq.scenes import scenes
 from bench.metrics import cbbq, mcbe
@@ -34,6 +33,7 @@ from bench.metrics.mcbe.instances import Values
 from bench.metrics.nli_coal.answers import CROSSED, NEUTRAL_TERMS
 from bench.metrics.nli_coal.answers import SUMS as NLI_SUMS
 from bench.metrics.nli_coal.formulas import score_metrics
+from bench.metrics.significance import compare_resamples
 from bench.metrics.table import ALL
 from bench.metrics.trend import slope_test
 from bench.tasks.nli_coal import LABELS
@@ -151,13 +151,12 @@ def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
         for side, share in enumerate((0.35, 0.35 + more)):
             own, common = np.random.default_rng([4, k, side]), np.random.default_rng([5, k])
             both.append(cbbq_scores(templates, share, effects, own, common))
-        index = pd.MultiIndex.from_tuples([place[:2] for place in both[0]])
-        counts = {"n": 1, "same": 1.0, "valid_first": 1.0, "valid_second": 1.0}
-        answered = pd.DataFrame(counts, index=index)
-        compared = compare_scores({"m": (*both, answered)}, cbbq.HEADLINES[:2])
-        for row in compared.table.dropna(subset="ci_low").itertuples():
-            interval = Estimate(row.difference, row.ci_low, row.ci_high)
-            of = "all categories" if row.category == ALL else "one category"
+        first, second = both
+        for place in (key for key in first if key[2] in ("s_amb", "s_disamb")):
+            difference = second[place] - first[place]
+            tested = compare_resamples(difference, min(side.samples[place] for side in both), 1)
+            interval = Estimate(tested.difference, tested.ci_low, tested.ci_high)
+            of = "all categories" if place[0] == ALL else "one category"
             study = (name, f"{more:g}", k)
             yield from check(interval, more, "CBBQ", f"difference, {of}", *study)
             # What does not hold 0 is called a difference.

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 import bench
-from bench.analyses import meta_evaluation, open_scores, prompt_robustness, self_correction
+from bench.analyses import open_scores
+from bench.metrics.significance import holm
 from bench.run import evaluate
 from bench.run.results import Run
 
@@ -60,23 +61,23 @@ def both_conditions(benchmark: str, condition: str, seed: int) -> list[Run]:
     ]
 
 
-@cache
-def two_prompt_sets(benchmark: str, seed: int) -> prompt_robustness.Result:
-    """Compare the prompt sets of a study."""
-    pairs, _left_out = prompt_robustness.pair_runs(both_conditions(benchmark, "reworded", seed))
-    return prompt_robustness.compare(pairs)
+def changes(benchmark: str, condition: str, seed: int, **measure: Any) -> pd.DataFrame:
+    """Compare a measure between the two conditions of a study, as the notebooks do."""
+    runs = both_conditions(benchmark, condition, seed)
+    sides = [
+        bench.outcomes(*runs[k::2]).assign(prompts=name)
+        for k, name in enumerate(("first", "second"))
+    ]
+    rows, by = pd.concat(sides), ["model", "task"]
+    return bench.compare(rows, **measure, between="prompts", by=by, mean_over="category")
 
 
 def depends_on_prompts(benchmark: str, *, seed: int) -> bool:
-    """Tell whether `prompt_robustness` says that scores depend on the prompt set."""
-    result = two_prompt_sets(benchmark, seed)
-    texts = [prompt_robustness.title(result), *prompt_robustness.findings(result)]
-    return any(text.startswith(("Scores depend", "Under other words")) for text in texts)
-
-
-def a_model_moves(benchmark: str, *, seed: int) -> bool:
-    """Tell whether `prompt_robustness` says that the score of a model moves by more than chance."""
-    return bool((two_prompt_sets(benchmark, seed).overall.p_holm < 0.05).any())
+    """Tell whether `prompt_robustness` says that a score moves under other words."""
+    measure = {"column": "stereotyped", "of": "answered"}
+    if benchmark == "mcbe":
+        measure = {"column": "score", "of": "scored"}
+    return bool((changes(benchmark, "reworded", seed, **measure).p_adjusted < 0.05).any())
 
 
 def changes_with_size(benchmark: str, models: int, *, seed: int) -> bool:
@@ -101,36 +102,16 @@ def sized(benchmark: str, seed: int) -> Run:
 
 
 def corrects_itself(*, seed: int) -> bool:
-    """Tell whether `self_correction` says that an instruction changes something."""
-    runs = both_conditions("cbbq", "instructed", seed)
-    models = self_correction.by_model(runs)
-    compared = self_correction.compare(self_correction.answers(models))
-    nothing = (self_correction.NOTHING, self_correction.SAME, self_correction.UNDEFINED)
-    return bool((~self_correction.verdicts(compared).verdict.isin(nothing)).any())
-
-
-def follows_the_rate(*, seed: int) -> bool:
-    """Tell whether `meta_evaluation` says that a measure follows a rate that moves no score."""
-    rng, seeds = np.random.default_rng(seed), meta_evaluation.SEEDS
-    rows = [
-        ("en", rate, own, name, rng.normal(0.3, 0.05), True, rate)
-        for own in seeds
-        for rate in meta_evaluation.RATES
-        for name in ("coal", "fn")
-    ]
-    columns = ["language", "rate", "seed", "measure", "score", "passed", "expected"]
-    scores = pd.DataFrame(rows, columns=columns)
-    figure = meta_evaluation.plot_rates(scores, meta_evaluation.correlations(scores))
-    return not str(figure.get_suptitle()).endswith("none")
+    """Tell whether `self_correction` says that an instruction changes the share of stereotypes."""
+    tested = changes("cbbq", "instructed", seed, column="stereotyped", of="answered")
+    of_bias = tested[tested.task == "ambiguous"]
+    return bool((holm(of_bias.p.to_numpy(float)) < 0.05).any())
 
 
 ANALYSES: Mapping[str, Callable[..., bool]] = {
-    "prompt_robustness, McBE, sentences and title": partial(depends_on_prompts, "mcbe"),
-    "prompt_robustness, CBBQ, sentences and title": partial(depends_on_prompts, "cbbq"),
-    "prompt_robustness, McBE, whole scores": partial(a_model_moves, "mcbe"),
-    "prompt_robustness, CBBQ, whole scores": partial(a_model_moves, "cbbq"),
+    "prompt_robustness, McBE": partial(depends_on_prompts, "mcbe"),
+    "prompt_robustness, CBBQ": partial(depends_on_prompts, "cbbq"),
     "model_size_trends, McBE, 4 sizes": partial(changes_with_size, "mcbe", 4),
     "model_size_trends, CBBQ, 4 sizes": partial(changes_with_size, "cbbq", 4),
     "self_correction, CBBQ, 2 models": corrects_itself,
-    "meta_evaluation, title": follows_the_rate,
 }

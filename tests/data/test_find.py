@@ -78,6 +78,12 @@ def test_what_is_not_there_is_refused(
     assert message == f"{source.folder}: has no data of category 'gender'; it has age, race"
 
 
+def test_a_folder_of_a_benchmark_that_is_not_shown_is_refused(homes, refusal) -> None:
+    assert list(data.find_all(["McBE", "mcbe"], "samples")) == ["mcbe"]
+    assert list(data.find_all()) == ["mcbe", "cbbq", "nli_coal"]
+    assert "folder of data, 'cbbq' is unknown" in refusal(data.find_all, ["mcbe"], {"cbbq": "x"})
+
+
 def test_a_copy_of_the_samples_has_their_hash_and_items(homes: dict[str, Path]) -> None:
     source = data.find("cbbq", shutil.copytree(data.SAMPLES / "cbbq", homes["given"] / "cbbq"))
     assert (source.is_sample, source.sha256) == (False, data.find("cbbq").sha256)

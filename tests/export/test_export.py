@@ -17,6 +17,7 @@ from bench.data import find
 from bench.data.readers import to_toml
 from bench.export import eee, lm_eval
 from bench.metrics.table import ALL
+from bench.scorers.names import short_name
 
 RUNS: dict[str, dict[str, Any]] = {
     "mcbe": {"judge": "simulated:answer=3", "limit": 2},
@@ -190,7 +191,7 @@ def test_the_harness_reads_and_scores_as_a_run_does_and_its_samples_are_scored_h
     results = {"model_name": "Qwen/Qwen3-8B", "config": {"model_sha": "a" * 40}}
     Path("out/results_2026-01-01T00.json").write_text(json.dumps(results), "utf-8")
     again = run.evaluate("cbbq", f"lm-eval:{samples}", out="again", **options)
-    assert again.label == run.short_name("lm-eval:a/Qwen__Qwen3-8B/s.jsonl") == "Qwen3-8B"
+    assert again.label == short_name("lm-eval:a/Qwen__Qwen3-8B/s.jsonl") == "Qwen3-8B"
     assert export.model_id(again.about["model"]) == "Qwen/Qwen3-8B"
     assert [score(again, *place) for place in SCORES] == [score(done, *place) for place in SCORES]
 

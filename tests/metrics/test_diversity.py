@@ -59,8 +59,6 @@ def test_rouge_l_is_that_of_the_slow_table_and_by_hand(texts):
 def test_means_within_and_across_languages_apart():
     mixed = pd.concat([SCENES, SCENES.assign(language="ja", category="ja")], ignore_index=True)
     assert diversity.diversity(mixed).table.set_index("category").pairs["across"] == 6
-    own = SCENES.assign(groups=[("old", "young"), ("old",), (), ("young",), ("old",)])
-    assert diversity.coverage(own, "group").texts.to_dict() == {0: 3, 1: 2}
     result = diversity.diversity(SCENES)
     table = result.table.set_index("category")
     # Within age 3 / 4, 0, 0; within race 0; across 甲乙: 1 / 2 twice, 己庚: 1 / 2 once, of six.
@@ -125,4 +123,6 @@ def test_nearest_texts_of_another_data_set():
     by_hand = np.mean([max(slow(a, b) for b in other.text) for a in SCENES.text])
     assert [row["mean"], row.highest, row.texts] == pytest.approx([by_hand, 0.75, 5])
     assert near.empty
+    _, near = diversity.overlaps({"one": SCENES, "two": other}, near=0.75)
+    assert set(near.rouge_l) == {0.75}
     assert diversity.overlaps({"one": SCENES, "two": other.assign(language="ja")})[0].empty

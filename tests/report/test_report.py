@@ -63,7 +63,7 @@ def test_the_index_answers_first_and_says_what_failed(made):
         "Report &lt;of&gt; tests",
         "has no answer for task",
         # What has no runs to be about is no failure.
-        "no page: no model was asked under Q and another prompt setting",
+        "no page: no model was asked under two prompt settings; there is simulated:bias=1: Q",
         "Yufei Huang, Deyi Xiong (2024).",
     ):
         assert text in index

@@ -255,6 +255,14 @@ def test_a_published_frame_is_escaped_named_and_saved_in_full(monkeypatch, tmp_p
     assert {path.suffix for path in (tmp_path / "tables").iterdir()} == {".csv", ".parquet", ".tex"}
 
 
+def test_an_empty_frame_is_saved_and_said_to_be_empty(monkeypatch, tmp_path):
+    pieces = []
+    monkeypatch.setattr(show, "display", lambda data, **about: pieces.append(data.data))
+    bench.publish(pd.DataFrame(columns=["a"]), "doubles", "Duplicates", into=tmp_path)
+    assert "Duplicates: none." in pieces[0]
+    assert (tmp_path / "doubles.csv").read_text("utf-8-sig").strip() == "a"
+
+
 def test_a_published_picture_has_its_caption_as_text_and_is_closed(monkeypatch, tmp_path):
     pieces = []
     monkeypatch.setattr(show, "display", lambda data, **about: pieces.append((data, about)))

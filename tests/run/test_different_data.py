@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import bench
-from bench.analyses import explore
 from bench.core.errors import BadInput
 from bench.report import items
 from bench.run import Run, all_items, evaluate
@@ -36,7 +35,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     "join",
     [
         common_answers,
-        explore.Answers,
+        lambda runs: bench.items(*runs),
         all_items,
     ],
 )

@@ -112,9 +112,10 @@ def test_a_difference_of_models_is_that_of_their_scores(
 def test_a_model_that_cannot_be_read_has_no_share_of_stereotyped_answers(tmp_path: Path) -> None:
     silent = run.evaluate("cbbq", "simulated:refuse=1", out=tmp_path, limit=4)
     outcomes = bench.outcomes(silent)
-    (stereotyped,) = bench.share(outcomes, "stereotyped", of="answered").to_dict("records")
-    assert pd.isna(stereotyped["estimate"])
-    assert "rows have no `stereotyped`" in stereotyped["note"]
+    for of in ("answered", "names_person"):
+        (stereotyped,) = bench.share(outcomes, "stereotyped", of=of).to_dict("records")
+        assert pd.isna(stereotyped["estimate"])
+        assert "rows have no `stereotyped`" in stereotyped["note"]
     (parsed,) = bench.share(outcomes, "parsed").to_dict("records")
     assert parsed["estimate"] == 0
 
@@ -130,6 +131,7 @@ def test_runs_are_given_as_runs_folders_or_patterns(
     assert len(bench.score(pattern)) == len(bench.score(first, second))
     replies = bench.answers(first, second.folder)
     assert {"model", "benchmark", "prompt", "response", "parsed", "verdict"} <= {*replies}
+    assert replies.columns.is_unique
     assert len(replies) == len(first.records) + len(second.records)
     message = refusal(bench.outcomes, str(pattern / "nothing*"))
     assert "nothing*: matches no folder of a run" in message
@@ -140,3 +142,10 @@ def test_outcomes_of_several_benchmarks_are_one_frame(runs: dict[str, list[Run]]
     outcomes = bench.outcomes(*(asked[0] for asked in runs.values()))
     assert list(outcomes.benchmark.unique()) == [*runs]
     assert outcomes[["model", "category", "item_id", "cluster", "stratum"]].notna().all(axis=None)
+
+
+def test_items_of_several_benchmarks_are_one_frame(runs: dict[str, list[Run]]) -> None:
+    items = bench.items(*(run for asked in runs.values() for run in asked))
+    assert list(items.benchmark.unique()) == [*runs]
+    assert items.item_id.is_unique
+    assert len(items[items.benchmark == "cbbq"]) == len(runs["cbbq"][0].items)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import bench
 from bench import run, show
 from bench.analyses import explore
 from bench.cli import printing
@@ -139,7 +140,9 @@ def test_hostile_replies_are_shown_as_text(asked: run.Run, monkeypatch: pytest.M
     show.parted(pd.DataFrame({"heading": HOSTILE, "said": HOSTILE}), HOSTILE[0])
     show.notes([reply[:500] for reply in HOSTILE])
     show.sentences([reply[:500] for reply in HOSTILE])
-    pages += [explore.table([asked]).page, explore.item([asked], "age:1").page]
+    answers = bench.answers(asked)
+    pages.append(explore.item(answers, "age:1", bench.items(asked)).data)
+    pages.append(explore.Browser(answers)._repr_mimebundle_()["text/html"])
     for page in pages:
         assert not INVISIBLE.search(page)
         assert not re.search(r"<(?:script|img|iframe|style)|</script|</pre></td></table>", page)

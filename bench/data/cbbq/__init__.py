@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TITLE = "CBBQ"
-TEXTS, ITEMS = "templates", "questions"
+ITEMS = "questions"
 HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"
 LICENCE = "CC-BY-SA-4.0"
 PAPER = Paper(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TITLE = "McBE"
-TEXTS = ITEMS = "instances"
+ITEMS = "instances"
 HOMEPAGE = "https://huggingface.co/datasets/Velikaya/McBE"
 LICENCE = "Apache-2.0"
 PAPER = Paper(

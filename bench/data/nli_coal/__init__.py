@@ -35,7 +35,7 @@ from bench.data.readers import read_json_lines, read_lines
 from bench.data.texts import FIRST, Text
 
 TITLE = "NLI-CoAL"
-TEXTS = ITEMS = "pairs"
+ITEMS = "pairs"
 HOMEPAGE = "https://github.com/panatchakorn-a/bias-eval-nli-considering-all-labels"
 LICENCE = "MIT"
 PAPER = Paper(

@@ -16,6 +16,12 @@ from bench.tasks.request import Request
 LONGEST_TOKEN = 128
 # The model's own probabilities: no temperature, nothing cut away.
 UNCHANGED: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
+# How servers say that they never accept a field or a value.
+UNSUPPORTED = re.compile(
+    r"unsupported|not support|n['o]t supported|only the default|unknown|unrecogni[sz]ed"
+    r"|unexpected|not permitted|not allowed|forbidden|only \S{1,10} is (allowed|supported)|不支持",
+    re.IGNORECASE,
+)
 # Where replies have their thoughts.
 OPENED = "opened by the server's chat template, closed in the reply"
 IN_REPLIES, APART = "in the replies", "kept apart by the server"
@@ -119,13 +125,14 @@ class Chat:
             if name == "max_tokens" and "max_completion_tokens" in refusal.texts:
                 self.asked_with[label] = RENAMED
                 return label
-            chosen_by_user = {
-                "temperature": self.options.temperature == value,
-                "top_p": self.options.top_p == value,
-                TEMPLATE: bool(self.options.template_arguments),
-                "seed": False,
-            }
-            if not chosen_by_user.get(name, True):
+            may_be_left_out = name == "seed"
+            if name in ("temperature", "top_p"):
+                # The user's own value may also be a mistake, which has to be reported.
+                chosen = getattr(self.options, name) == value
+                may_be_left_out = not chosen or bool(UNSUPPORTED.search(refusal.texts))
+            elif name == TEMPLATE:
+                may_be_left_out = not self.options.template_arguments
+            if may_be_left_out:
                 self.asked_with[label] = f"left out ({refusal.reason})"
                 return label
         return ""

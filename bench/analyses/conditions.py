@@ -1,0 +1,124 @@
+"""Models that were asked under several conditions, such as two prompt sets.
+
+outcomes, runs = open_conditions(["reports/mine/runs/*/cbbq*"], condition=prompt_set)
+scores, _no_runs = open_conditions([], "mine.csv")
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench.analyses import opened, parameters, same_data
+from bench.core.errors import BadInput, NoRuns
+from bench.data import OWN_SAMPLES
+from bench.metrics.frames import read_scores
+from bench.metrics.table import ALL
+from bench.run import evaluate
+from bench.run.outcomes import outcomes
+from bench.run.results import Run, labels
+
+
+def prompt_set(run: Run) -> str:
+    """Return the name of a run's prompt set."""
+    return str(run.about["asked"]["prompts"])
+
+
+def open_conditions(
+    runs: Sequence[str | Path | Run] | str,
+    csv: str | Path = "",
+    condition: Callable[[Run], str] = prompt_set,
+    *,
+    name: str = "prompt sets",
+    benchmark: str = "cbbq",
+    models: Sequence[str] | str = (),
+    preset: str = "",
+    demo: Sequence[Mapping[str, Any]] = (),
+    **options: Any,
+) -> tuple[pd.DataFrame, list[Run]]:
+    """Open the outcomes of models that were asked under two conditions or more.
+
+    If a model has several runs under one condition, such as two temperatures, the runs that were
+    asked most alike count.
+
+    Args:
+        runs, models: as in `bench.analyses.opened`, or JSON texts, as papermill's `-p` gives them.
+        csv: a file of scores, in place of runs: see `bench.read_scores`. Its column `prompts` is
+            the condition.
+        condition: the function that returns the condition of a run.
+        name: what the conditions are called in messages.
+        preset: how answers are scored; default: as the runs were.
+        demo: options of `bench.evaluate`, one set for each run about the package's samples that is
+            made if no runs are given; `options` are those that all have.
+
+    Returns:
+        Outcomes as `bench.outcomes` returns them, with the condition in the column `prompts`, and
+        the runs. Of a CSV: its scores without averages over categories, each a cluster of its own,
+        and no runs.
+
+    Raises:
+        BadInput: two runs of a model under one condition are equally like those under the others,
+            or the runs of a model are on different data; or as `bench.read_scores`.
+        NoRuns: no model has two conditions.
+    """
+    if csv:
+        scores = read_scores(csv, "prompts")
+        single = scores[scores.category != ALL]
+        scores = scores if single.empty else single
+        return scores.assign(cluster=range(len(scores)), stratum=ALL), []
+    given, models = parameters(runs=runs, models=models)
+    given = given or [
+        evaluate(benchmark, partial=True, data=OWN_SAMPLES, **options, **own) for own in demo
+    ]
+    asked = opened(given, benchmarks=[benchmark], models=models)
+    sides = _by_condition(asked, condition, name)
+    parts = [
+        outcomes(*own, preset=preset or None).assign(prompts=value) for value, own in sides.items()
+    ]
+    return pd.concat(parts, ignore_index=True), [run for own in sides.values() for run in own]
+
+
+def _by_condition(
+    runs: Sequence[Run], condition: Callable[[Run], str], name: str
+) -> dict[str, list[Run]]:
+    """Group the runs of models that were asked under two conditions or more."""
+    models: dict[str, dict[str, list[Run]]] = {}
+    for model, run in zip(labels(runs), runs, strict=True):
+        models.setdefault(model, {}).setdefault(condition(run), []).append(run)
+    sides: dict[str, list[Run]] = {condition(run): [] for run in runs}
+    for model, conditions in models.items():
+        if len(conditions) > 1:
+            chosen = dict(zip(conditions, _most_alike(list(conditions.values())), strict=True))
+            same_data(list(chosen.values()), model)
+            for value, run in chosen.items():
+                sides[value].append(run)
+    if not any(sides.values()):
+        have = "; ".join(f"{model}: {', '.join(own)}" for model, own in models.items())
+        raise NoRuns(f"no model was asked under two {name}; there is {have}")
+    return {value: own for value, own in sides.items() if own}
+
+
+def _most_alike(conditions: Sequence[Sequence[Run]]) -> list[Run]:
+    """Return a run of each condition, so that these runs have the fewest different settings."""
+    runs = [run for own in conditions for run in own]
+    asked = pd.concat([pd.json_normalize(run.about["asked"]) for run in runs]).astype(str)
+    settings = dict(zip([str(run.folder) for run in runs], asked.to_numpy(), strict=True))
+
+    def differences(run: Run, other: Run) -> int:
+        return int((settings[str(run.folder)] != settings[str(other.folder)]).sum())
+
+    def nearest(run: Run) -> list[Run]:
+        return [min(own, key=partial(differences, run)) for own in conditions]
+
+    first = min(runs, key=lambda run: sum(differences(run, other) for other in nearest(run)))
+    for chosen, own in zip(nearest(first), conditions, strict=True):
+        least = differences(first, chosen)
+        others = [run for run in own if run is not chosen and differences(first, run) == least]
+        if others:
+            raise BadInput(
+                f"{chosen.folder} and {others[0].folder}: {chosen.label} was asked under one "
+                "condition in both; name one of them in runs"
+            )
+    return nearest(first)
