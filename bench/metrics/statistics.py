@@ -522,10 +522,12 @@ def _units(
     parts = as_list(mean_over)
     table.check_filled(*filter(None, [cluster, stratum, *parts]))
     top = table.numbers(column)
-    bottom = table.filled_numbers(of, least=0) if of else pd.Series(1.0, table.rows.index)
     missing = top.isna()
+    bottom = pd.Series(1.0, table.rows.index)
+    if of:
+        bottom = table.filled_numbers(of, least=0, unless=missing)
     units = pd.DataFrame({"top": top.fillna(0.0), "bottom": bottom.where(~missing, 0.0)})
-    units["missing"] = missing & (bottom > 0)
+    units["missing"] = missing & (bottom != 0)
     units["cluster"] = table.rows[cluster] if cluster else table.rows.index
     units["stratum"] = table.rows[stratum] if stratum else ALL
     units["part"] = ALL

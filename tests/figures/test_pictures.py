@@ -199,15 +199,3 @@ def test_thirty_models_differ_in_colour_or_mark() -> None:
     models = [str(k) for k in range(30)]
     colours, marks = style.colours(models), style.markers(models)
     assert len({(colours[model], marks[model]) for model in models}) == 30
-
-
-def test_intervals_are_drawn_in_the_row_of_their_model_and_the_panel_of_their_task() -> None:
-    rows = [("x", "a", 0.5, 0.1, 0.9), ("x", "b", 0.2, 0.0, 0.4), ("y", "b", 0.3, 0.2, 0.6)]
-    frame = pd.DataFrame(rows, columns=["task", "model", "estimate", "ci_low", "ci_high"])
-    grid = figures.intervals(frame)
-    lines = {
-        task: ax.collections[-1].get_segments()  # type: ignore[attr-defined]
-        for task, ax in grid.axes_dict.items()
-    }
-    assert [line.tolist() for line in lines["x"]] == [[[0.1, 0], [0.9, 0]], [[0.0, 1], [0.4, 1]]]
-    assert [line.tolist() for line in lines["y"]] == [[[0.2, 1], [0.6, 1]]]
