@@ -266,9 +266,10 @@ def test_an_empty_frame_is_saved_and_said_to_be_empty(monkeypatch, tmp_path):
 def test_a_published_picture_has_its_caption_as_text_and_is_closed(monkeypatch, tmp_path):
     pieces = []
     monkeypatch.setattr(show, "display", lambda data, **about: pieces.append((data, about)))
+    before = plt.get_fignums()
     axes = plt.figure().subplots()
     bench.publish(axes, "line", "A line", into=tmp_path)
     assert pieces[0][1]["metadata"]["image/png"]["alt"] == "A line"
     assert "A line" in pieces[1][0].data
     assert {path.name for path in tmp_path.iterdir()} == {"line.png", "line.svg"}
-    assert not plt.get_fignums()
+    assert plt.get_fignums() == before
