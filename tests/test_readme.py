@@ -76,7 +76,7 @@ def test_commands_have_the_options_that_are_shown_and_models_can_be_named():
             models += words[words.index("--model") + 1 :][:1] if "--model" in words else []
     assert len(models) > 5
     for model in models:
-        if not model.startswith(("./", "lm-eval:", "replay:")):  # no such file here
+        if not model.startswith(("./", "lm-eval:", "replay:", "python:")):  # no such file here
             check(model)
 
 

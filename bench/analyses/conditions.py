@@ -15,6 +15,7 @@ from bench.analyses import opened, parameters, same_data
 from bench.core.errors import BadInput, NoRuns
 from bench.data import OWN_SAMPLES
 from bench.metrics.frames import read_scores
+from bench.metrics.statistics import KEYS
 from bench.metrics.table import ALL
 from bench.run import evaluate
 from bench.run.outcomes import outcomes
@@ -54,19 +55,20 @@ def open_conditions(
             made if no runs are given; `options` are those that all have.
 
     Returns:
-        Outcomes as `bench.outcomes` returns them, with the condition in the column `prompts`, and
-        the runs. Of a CSV: its scores without averages over categories, each a cluster of its own,
-        and no runs.
+        Outcomes as `bench.outcomes` returns them, with the condition in the column `prompts`, of
+        the questions that a model was asked under all its conditions; and the runs. Of a CSV: its
+        scores without averages over categories, each a cluster of its own, and no runs.
 
     Raises:
         BadInput: two runs of a model under one condition are equally like those under the others,
-            or the runs of a model are on different data; or as `bench.read_scores`.
+            or the runs of a model are on different data or have no question in common; or as
+            `bench.read_scores`.
         NoRuns: no model has two conditions.
     """
     if csv:
         scores = read_scores(csv, "prompts")
         single = scores[scores.category != ALL]
-        scores = scores if single.empty else single
+        scores = _in_common(scores if single.empty else single)
         return scores.assign(cluster=range(len(scores)), stratum=ALL), []
     given, models = parameters(runs=runs, models=models)
     given = given or [
@@ -77,7 +79,21 @@ def open_conditions(
     parts = [
         outcomes(*own, preset=preset or None).assign(prompts=value) for value, own in sides.items()
     ]
-    return pd.concat(parts, ignore_index=True), [run for own in sides.values() for run in own]
+    chosen = [run for own in sides.values() for run in own]
+    return _in_common(pd.concat(parts, ignore_index=True)), chosen
+
+
+def _in_common(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of questions, or scores, that a model has under all its conditions."""
+    keys = [name for name in KEYS if name in rows]
+    under = rows.groupby(keys, sort=False, dropna=False).prompts.transform("nunique")
+    common = rows[under == rows.groupby("model").prompts.transform("nunique")]
+    if common.empty:
+        raise BadInput(
+            f"{', '.join(map(str, rows.model.unique()))}: no question was asked under all of "
+            f"{', '.join(map(str, rows.prompts.unique()))}"
+        )
+    return common.reset_index(drop=True)
 
 
 def _by_condition(
@@ -103,8 +119,9 @@ def _by_condition(
 def _most_alike(conditions: Sequence[Sequence[Run]]) -> list[Run]:
     """Return a run of each condition, so that these runs have the fewest different settings."""
     runs = [run for own in conditions for run in own]
-    asked = pd.concat([pd.json_normalize(run.about["asked"]) for run in runs]).astype(str)
-    settings = dict(zip([str(run.folder) for run in runs], asked.to_numpy(), strict=True))
+    asked = pd.concat([pd.json_normalize(run.about["asked"]) for run in runs])
+    texts = asked.astype(str).fillna("").to_numpy()  # unlike a missing value, "" is equal to ""
+    settings = dict(zip([str(run.folder) for run in runs], texts, strict=True))
 
     def differences(run: Run, other: Run) -> int:
         return int((settings[str(run.folder)] != settings[str(other.folder)]).sum())

@@ -26,7 +26,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     folder = tmp_path_factory.mktemp("runs")
     return {
         "plain": ask(folder),
-        "instructed": ask(folder, settings={"prompting": "Q+IF"}),
+        "instructed": ask(folder, settings={"prompting": "Q+IF"}, categories=["age", "race"]),
         "reworded": ask(folder, prompts="reworded"),
         "warm": ask(folder, seed=7, prompts="reworded"),
         "hot": ask(folder, seed=8, prompts="reworded"),
@@ -45,6 +45,8 @@ def test_the_runs_count_that_were_asked_most_alike(runs: dict[str, Run]) -> None
     assert list(outcomes.model.unique()) == MODELS[:1]
     outcomes, _chosen = open_conditions(list(runs.values()), condition=prompting)
     assert list(outcomes.prompts.unique()) == ["Q", "Q+IF"]
+    # Only questions that were asked under both count.
+    assert set(outcomes.category) == {"age", "race"}
 
 
 @pytest.mark.parametrize(
@@ -77,5 +79,7 @@ def test_a_csv_is_compared_over_categories(tmp_path: Path, refusal: Any) -> None
     assert list(scores.category) == ["age", "age", "race", "race"]
     (row,) = bench.compare(scores, "score", between="prompts", by="model").to_dict("records")
     assert (row["estimate"], row["n"]) == (pytest.approx(-0.01), 2)
+    file.write_text("model,category,prompts,score\nm,age,a,0.5\nm,race,b,0.5\n")
+    assert "m: no question was asked under all of a, b" in refusal(open_conditions, [], file)
     file.write_text("model,score\nm,0.5\n")
     assert "mine.csv: column 'prompts'" in refusal(open_conditions, [], file)

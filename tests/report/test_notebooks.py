@@ -125,6 +125,7 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
     assert times() == 1
     assert times() == 0
     assert times(x=2) == 1
+    (run / "records").mkdir(exist_ok=True)
     (run / "records/answers.parquet").write_bytes(b"rows")
     assert times(x=2) == 1
     written(source, "print(x)")

@@ -201,7 +201,7 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
         Path("mine.yml").write_text(SMALL.replace("limit: 2", f"limit: {limit}"))
         assert ask(study.load(Path("mine.yml"))) == "done"
     # Each run is asked once, and found again.
-    runs = answers.parents[1]
+    runs = answers.parents[2]
     assert len(list(runs.iterdir())) == 3
     assert before in {path.stat().st_mtime_ns for path in runs.glob("*/records/answers.parquet")}
 

@@ -142,7 +142,7 @@ def test_scripts_built_otherwise_are_refused(
     message = refusal(read, tmp_path)
     path = tmp_path / "BELLE/evaluate_amb.py"
     assert message.startswith(f"{path}{fault}")
-    assert message.endswith("at commit 95eaf2e as it is and run `bench fetch cbbq --from DIR`")
+    assert message.endswith("with the data and run `bench fetch cbbq --from DIR`")
     path.write_bytes(script("BELLE", "").partition(b"count")[0] + b"#\xff")
     assert refusal(read, tmp_path).startswith(f"{path}: is not GBK, at byte ")
     damage(path)

@@ -121,7 +121,7 @@ def test_scripts_built_otherwise_are_refused(
     message = refusal(read, tmp_path)
     assert message.startswith(f"{tmp_path}, function `{function}`: ")
     assert fault in message
-    assert message.endswith("at commit 2a8e8f5 as they are and run `bench fetch mcbe --from DIR`")
+    assert message.endswith("with the data and run `bench fetch mcbe --from DIR`")
 
 
 def test_both_scripts_are_looked_for_in_inside_and_above_a_folder(tmp_path: Path) -> None:
