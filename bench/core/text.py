@@ -70,19 +70,6 @@ def as_json(document: str) -> str:
     return INVISIBLE.sub(lambda match: json.dumps(match[0])[1:-1], document)
 
 
-def language_of(text: str, languages: Sequence[str] = ()) -> str:
-    """Return the code of a text's language by its letters, for reading it aloud.
-
-    `languages` are those of the data, for letters that several share; default: zh and en.
-    """
-    hangul, kana, han = (len(letters.findall(text)) for letters in (HANGUL, KANA, HAN))
-    if hangul > kana + han:
-        return "ko"
-    if kana or han:
-        return "ja" if kana else next((code for code in languages if code in IN_HAN), "zh")
-    return next((code for code in languages if code not in (*IN_HAN, "ko")), "en")
-
-
 def column(name: str) -> str:
     """Return the heading of a table's column."""
     return HEADINGS.get(name) or name.replace("_", " ")

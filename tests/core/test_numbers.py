@@ -1,18 +1,19 @@
 """Numbers for reading: one rounding in sentences, tables, pictures, terminals and LaTeX."""
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from bench import show
 from bench.cli import printing
 from bench.core.export import to_latex
 from bench.core.numbers import decimals, signed
 from bench.figures.style import cell_texts
 from bench.metrics import headline
 from bench.metrics.table import Headline
-from bench.show.layout import lay_out
 
 SHARE = Headline("ambiguous", "s_amb", "Ambiguous: share", "", True, True, (0, 1))
 POINTS = Headline("ss", "score", "Selection", "", False, False, (0, 100))
@@ -57,9 +58,12 @@ def test_differences_in_sentences_round_so() -> None:
     assert headline.points(SHARE, -0.125, signed=True) == "−13"
 
 
-def test_tables_on_pages_round_so() -> None:
-    frame = pd.DataFrame({"score": [0.475], "p": [0.0625]})
-    assert [cell.text for cell in lay_out(frame, digits=2).rows[0]] == ["0.48", "0.063"]
+def test_tables_on_pages_round_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages: list[str] = []
+    monkeypatch.setattr(show, "display", lambda data, **_: pages.append(data["text/html"]))
+    frame = pd.DataFrame({"score": [0.0625], "share": [0.0475]})
+    show.publish(frame, "scores", percent=["share"])
+    assert re.findall("<td[^>]*>([^<]+)<", pages[0]) == ["0.063", "4.8"]
 
 
 def test_cells_of_pictures_round_so() -> None:

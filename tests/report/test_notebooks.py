@@ -25,6 +25,7 @@ def test_a_wrong_parameter_or_notebook_is_refused(refusal, notebook, given, mess
 
 
 LAST = "## What the numbers rest on"
+FINDING = "print('A < B.'); print('C.')"
 
 
 def written(path, *cells):
@@ -33,6 +34,9 @@ def written(path, *cells):
     book += [nbformat.v4.new_code_cell(cell) for cell in ("x = 1", *cells)]
     book.append(nbformat.v4.new_markdown_cell(LAST))
     book[1].metadata["tags"] = ["parameters"]
+    for cell in book:
+        if cell.source == FINDING:
+            cell.metadata["tags"] = [site.FINDING]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=book, metadata=kernel), path)
     return path
@@ -47,7 +51,6 @@ def shown(folder, *cells):
     return trouble, site.page("one", "one", target, trouble)
 
 
-SHOW = "from bench import show; show.answer(['A < B.', 'C.'])"
 SENTENCE = "from bench.core.errors import BadInput; raise BadInput('two models are needed')"
 ESCAPED = "the &lt;b&gt;reason&lt;/b&gt;"
 
@@ -55,7 +58,7 @@ ESCAPED = "the &lt;b&gt;reason&lt;/b&gt;"
 @pytest.mark.parametrize(
     ("cell", "kind", "shows", "hides"),
     [
-        (SHOW, None, "numbers rest on", "Traceback"),
+        (FINDING, None, "numbers rest on", "Traceback"),
         ("raise ValueError('the <b>reason</b>')", "ValueError", ESCAPED, "numbers rest on"),
         ("raise ValueError", "ValueError", "Traceback", "An Exception was encountered"),
         # A message for the reader needs no traceback.
@@ -89,7 +92,7 @@ def test_a_kernel_is_as_new_for_each_notebook(tmp_path):
 
 
 def test_findings_and_headings_of_a_page(tmp_path):
-    _, page = shown(tmp_path, SHOW)
+    _, page = shown(tmp_path, FINDING)
     heading = LAST.removeprefix("## ")
     ((mark, listed),) = page.contents
     assert listed == heading
