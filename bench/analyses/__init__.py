@@ -17,20 +17,12 @@ from bench.core.errors import BadInput, NoRuns, quoted
 from bench.data import OWN_SAMPLES
 from bench.metrics.frames import read_scores
 from bench.metrics.headline import explain
-from bench.metrics.table import Card, cards
 from bench.run import evaluate_all
 from bench.run.models import models as model_facts
 from bench.run.results import Run, run_folders, score
 
 # Analyses that compare a study's variants of one benchmark, or show all of them.
 OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
-
-
-def metric_cards(analysis: str, *more: Card) -> pd.DataFrame:
-    """Return what each metric of an analysis means, followed by `more` cards."""
-    every = pd.read_csv(Path(__file__).parent / "metric_cards.csv", dtype=str)
-    own = every[every.analysis == analysis].drop(columns="analysis")
-    return pd.concat([own, cards(more)], ignore_index=True) if more else own
 
 
 def opened(

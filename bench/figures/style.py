@@ -184,11 +184,6 @@ def models_of(scores: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(scores.model))
 
 
-def first_preset(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the table's first preset, which is the one asked for."""
-    return scores[scores.preset == scores.preset.iloc[0]]
-
-
 @contextmanager
 def use_models(models: Sequence[str]) -> Iterator[None]:
     """Give models the same colours and marks in all pictures of a block.
@@ -217,11 +212,6 @@ def colours(models: Sequence[str]) -> dict[str, tuple[float, float, float]]:
         model: tuple(part * (DARKER if k // COLOURS % 2 else 1) for part in shades[k % COLOURS])
         for model, k in _places(models).items()
     }
-
-
-def ink_on(colour: Sequence[float]) -> str:
-    """Return the colour of a text that can be read on another."""
-    return "white" if sum(colour) < 1.3 else INK
 
 
 def markers(models: Sequence[str]) -> dict[str, str]:

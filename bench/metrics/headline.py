@@ -35,8 +35,6 @@ MEASURES = {
     "fn": "FN",
     "directional_gap": "directional gap",
 }
-# How many categories of different names are listed one by one.
-TOLD = 3
 # Decimals beyond the usual ones, at most.
 MOST_DIGITS = 3
 # Kinds of models, in `run.json`, that others are compared with.
@@ -190,16 +188,6 @@ def too_few_tasks(benchmark: str) -> str:
         title=module("data", benchmark).TITLE,
         names=listing([short_title(line) for line in lines]),
     )
-
-
-def most_biased(scores: pd.DataFrame, benchmark: str) -> str:
-    """Return the model of the first finding; the first one of all if no headline was asked.
-
-    Args:
-        scores: score tables with a column `model`.
-    """
-    best = top_findings(findings(scores, benchmark), benchmark)
-    return str((best if len(best) else scores).model.iloc[0])
 
 
 def listing(parts: Sequence[str]) -> str:
@@ -467,18 +455,6 @@ def _bare(headline: Headline, value: float, more: int = 0) -> str:
     if headline.share:
         return numbers.decimals(100 * value, more)
     return numbers.decimals(value, (1 if headline.limits[1] > 1 else 2) + more)
-
-
-def disagreements(scores: pd.DataFrame) -> pd.DataFrame:
-    """List the aggregates in which the released code's number differs from ours."""
-    keys, first = ["model", "category", "task", "metric"], scores.preset.iloc[0]
-    official = scores[(scores.preset == "official") & (scores.category == ALL)]
-    ours = scores.loc[scores.preset == first, [*keys, "score"]]
-    both = official.merge(ours, on=keys, how="left", suffixes=("_official", ""))
-    missing = both.score.isna() & both.score_official.notna() & (both.note == "")
-    both.loc[missing, "note"] = "a number of the released code alone"
-    both = both[[*keys, "score", "score_official", "note"]]
-    return both.iloc[:0] if first == "official" else both
 
 
 def prompt_language_warning(about: Row) -> str:

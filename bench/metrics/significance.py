@@ -27,8 +27,7 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from bench.core.errors import BadInput
-from bench.core.numbers import decimals, signed
-from bench.core.text import sentences
+from bench.core.numbers import decimals
 from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, resample, sample
 
 # How often a difference that is called detectable would be found.
@@ -91,21 +90,6 @@ def difference(
             f"shapes {shapes[0]} and {shapes[1]}, {len(names)} units"
         )
     rows = pd.DataFrame({"stratum": "all", "unit": names, "first": scores[0], "second": scores[1]})
-    return _paired(rows, length)
-
-
-def readable_difference(rows: pd.DataFrame) -> Comparison:
-    """Compare the shares of readable answers of two respondents to the same questions.
-
-    Args:
-        rows: one per question, with columns `stratum`, `unit` (what is drawn again), and `first`
-            and `second`: whether each respondent's answer could be read.
-    """
-    return _paired(rows, length=1.0)
-
-
-def _paired(rows: pd.DataFrame, length: float) -> Comparison:
-    """Compare the means of `first` and `second` over units within strata."""
     columns = ["first", "n", "second", "again"]
     counted = rows.assign(n=1.0, again=1.0).astype(dict.fromkeys(columns, float))
     return compare_totals(
@@ -204,54 +188,6 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     return adjusted
 
 
-def comparison_sentence(
-    result: Comparison,
-    first: str,
-    second: str,
-    score: str,
-    *,
-    p: float | None = None,
-    units: str = "units",
-) -> str:
-    """Put a comparison into words; never stronger than the test allows.
-
-    Args:
-        score: its name.
-        p: the p value to go by, where it was adjusted for other comparisons.
-        units: what the units are.
-    """
-    names = {"what": score, "first": first, "second": second}
-    if np.isnan(result.p):
-        why = result.note
-        return "{first} and {second} cannot be compared in {what}: {why}.".format(why=why, **names)
-    evidence = [
-        f"adjusted {format_p(p)}" if p is not None else format_p(result.p),
-        f"{result.units:,} {units}",
-    ]
-    if not np.isnan(result.ci_low):
-        ends = {"low": signed(result.ci_low, 2), "high": signed(result.ci_high, 2)}
-        evidence.insert(0, "95\u00a0% interval {low} to {high}".format(**ends))
-    names["around"] = "; ".join(evidence)
-    if (result.p if p is None else p) < 1 - LEVEL:
-        names["size"] = decimals(abs(result.difference), 2)
-        if result.difference > 0:
-            return "{what} is {size} higher in {first} than in {second} ({around}).".format(**names)
-        return "{what} is {size} lower in {first} than in {second} ({around}).".format(**names)
-    text = (
-        "No difference in {what} could be shown between {first} and {second}: {difference} "
-        "({around})."
-    ).format(
-        difference=signed(result.difference, 2),
-        **names,
-    )
-    return sentences([text, detectable_sentence(decimals(result.detectable, 2), result.detectable)])
-
-
 def format_p(p: float) -> str:
     """Write a p value."""
     return "p < 0.001" if p < 0.001 else f"p = {decimals(p, 3)}"
-
-
-def detectable_sentence(size: str, detectable: float) -> str:
-    """Say which difference the data would have shown; "" where that is not known."""
-    return f"These data would have shown one of {size}." if detectable > 0 else ""

@@ -6,8 +6,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.metrics.headline import findings, most_biased, sentence, top_findings
+from bench.metrics.headline import findings, sentence, top_findings
 from bench.metrics.table import Headline
+from tests.helpers.findings import most_biased
 
 
 @pytest.mark.parametrize(

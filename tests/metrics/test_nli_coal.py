@@ -5,7 +5,6 @@ import csv
 import numpy as np
 import pandas as pd
 import pytest
-from statsmodels.stats.proportion import proportion_confint
 
 from bench import data, run
 from bench.metrics import nli_coal
@@ -214,62 +213,3 @@ def test_neutral_terms_are_reported_and_in_no_score():
     # Types come from the sets and not from the column.
     typed = answers(records(ENGLISH, lambda pair: N), items.assign(occupation_type=""))
     assert list(typed.type) == list(items.occupation_type)
-
-
-# Tables by occupation and the like, and pairs of models
-
-
-def test_the_worst_occupation_stands_first_with_what_it_is_made_of():
-    worst, other = (next(p.occupation for p in CHINESE if p.set == name) for name in ("ps", "ns"))
-
-    def said(pair):
-        if pair.occupation == worst:
-            return {"ps": E, "as": C}[pair.set]
-        return "?" if pair.occupation == other and pair.gender == "feminine" else N
-
-    rows = records(CHINESE, said)
-    table = nli_coal.by(rows, ITEMS, "occupation")
-    first, asked = table.iloc[0], ITEMS[ITEMS.occupation == worst]
-    assert (first.occupation, first.occupation_type) == (worst, asked.occupation_type.iloc[0])
-    assert (first.biased, first.e_p, first.c_a, first.gap) == (1, 1, 1, 1)
-    assert first[E] == first[C] == 0.5
-    assert np.isnan(first.not_neutral)
-    assert (first.n, first.units) == (len(asked), asked.premise.nunique())
-    # The pairs of a sentence count as one.
-    wilson = proportion_confint(first.units, first.units, method="wilson")
-    assert (first.ci_low, first.ci_high) == pytest.approx(wilson, abs=1e-4)
-    assert (table.biased[1:] == 0).all()
-    unread = table.set_index("occupation").loc[other]
-    assert [unread.valid_rate, unread.not_neutral] == pytest.approx([0.5, 0], abs=0.1)
-    assert np.isnan(unread.e_p)
-    assert nli_coal.by(rows, ITEMS.assign(occupation=""), "occupation").empty
-
-
-def test_by_type_gender_word_and_frame(refusal):
-    rows = records(CHINESE, by_gender(C, E))
-    types, genders, terms, frames = (
-        nli_coal.by(rows, ITEMS, name).set_index(name)
-        for name in ("occupation_type", "gender", "term", "frame")
-    )
-    assert types.biased.to_dict() == {"female-stereo": 0, "male-stereo": 1, "neutral": 1}
-    assert genders[C].to_dict() == {"feminine": 1, "masculine": 0}
-    assert terms[E].to_dict() == {"女人": 0, "男人": 1}
-    assert (len(frames), frames.n.sum()) == (ITEMS.frame.nunique(), len(ITEMS))
-    assert frames.biased.is_monotonic_decreasing
-    assert "column of the items" in refusal(nli_coal.by, rows, ITEMS, "premise")
-    assert "have no `frame`" in refusal(nli_coal.by, rows, ITEMS.drop(columns="frame"), "frame")
-
-
-def test_only_pairs_that_both_answered_are_compared_and_who_is_less_readable_is_named():
-    silent = {pair.item_id for pair in CHINESE[::2]}
-    refusing = records(CHINESE, lambda pair: "?" if pair.item_id in silent else N)
-    table = nli_coal.compare({"a": records(CHINESE, lambda pair: N), "b": refusing}, ITEMS)
-    assert set(table.n) == {len(CHINESE) - len(silent)}
-    assert set(table.difference) == {0}
-    assert set(table.p) == {1}
-    note = "less readable: 100% of a's answers could be read, 50% of b's answers"
-    assert table.note.str.endswith(note).all()
-    alike = nli_coal.compare({"a": refusing, "b": refusing}, ITEMS)
-    assert not alike.note.str.contains("less readable").any()
-    never = records(CHINESE, lambda pair: "?")
-    assert nli_coal.compare({"a": refusing, "b": never}, ITEMS).empty

@@ -7,10 +7,11 @@ import bench
 from bench import run
 from bench.benchmarks import module
 from bench.metrics import cbbq
-from bench.metrics.headline import findings, most_biased, top_findings
+from bench.metrics.headline import findings, top_findings
 from bench.metrics.significance import LESS_READABLE
 from bench.metrics.table import LETTERS_ALONE
 from bench.run import results
+from tests.helpers.findings import most_biased
 from tests.helpers.recorded import cell, replay
 
 

@@ -12,6 +12,7 @@ from bench.report import overview
 from bench.report.overview import Asked, Line
 from bench.report.study import Variant
 from bench.run import evaluate, results, score
+from tests.helpers.findings import most_biased
 
 HIGH = Headline("ambiguous", "s_amb", "Ambiguous: share of stereotyped answers", "{value}")
 LOW = HIGH._replace(biased_is_high=False, limits=(0, 100), share=False)
@@ -141,14 +142,14 @@ def test_a_bar_is_longer_where_a_score_is_worse(line, score, share):
 
 def test_without_a_first_score_the_first_model_is_shown():
     table = rows(("a", 50, 5, False), ("b", 60, 5, False), benchmark="mcbe")
-    assert headline.most_biased(table, "mcbe") == "a"
+    assert most_biased(table, "mcbe") == "a"
 
 
 def test_tasks_that_give_no_first_score_are_said_so_and_others_count():
     asked_for = Headline("sc", "score", "Classification", "{value}")
     table = rows(("a", 50, 5, False), benchmark="mcbe", line=asked_for)
     (first,) = headline.asked_headlines(table, "mcbe")
-    assert (first.task, headline.most_biased(table, "mcbe")) == ("sc", "a")
+    assert (first.task, most_biased(table, "mcbe")) == ("sc", "a")
     done = Line("a", "a", is_done=True, why="", numbers=[])
     nothing = asked()._replace(scores=rows().iloc[:0], lines=[done])
     (answer,) = overview.answer([nothing])

@@ -35,8 +35,6 @@ from bench.metrics.nli_coal.formulas import (
     score_metrics,
     shares,
 )
-from bench.metrics.nli_coal.paper_tables import by as by
-from bench.metrics.nli_coal.paper_tables import compare as compare
 from bench.metrics.nli_coal.paper_tables import predictors as predictors
 from bench.metrics.table import (
     ALL,

@@ -57,12 +57,6 @@ def tables(sums: Sums) -> Tables:
     return Tables(shaped(counts), shaped(shares), above, terms)
 
 
-def of_language(strata: list[object], sums: np.ndarray, language: str) -> np.ndarray:
-    """Add up the strata of one language to sums [n, columns]."""
-    own = [k for k, name in enumerate(strata) if str(name).partition("|")[0] == language]
-    return sums[:, own].sum(1)
-
-
 def shaped(sums: np.ndarray) -> np.ndarray:
     """Reshape sums [n, cells] to [n, set, gender, label]."""
     return sums.reshape(len(sums), len(SETS), len(GENDERS), len(LABELS))

@@ -1,0 +1,11 @@
+"""Read the findings of score tables."""
+
+import pandas as pd
+
+from bench.metrics.headline import findings, top_findings
+
+
+def most_biased(scores: pd.DataFrame, benchmark: str) -> str:
+    """Return the model of the first finding; the first one of all if no headline was asked."""
+    best = top_findings(findings(scores, benchmark), benchmark)
+    return str((best if len(best) else scores).model.iloc[0])
