@@ -23,11 +23,6 @@ HEADINGS = {
     "p_items": "p over items",
     "per_doubling": "change per doubling",
 }
-# Letters of languages, and the languages with Chinese characters.
-HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
-KANA = re.compile("[\u3041-\u30ff\uff66-\uff9d]")
-HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
-IN_HAN = ("zh", "yue", "ja")
 
 
 def reveal_invisible(text: object) -> str:

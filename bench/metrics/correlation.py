@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import scipy
 
 PEARSON = "pearson"
@@ -64,26 +63,6 @@ def correlations(
                 low, high = map(float, result.confidence_interval())
         results.append(Correlation(name, value, low, high, p, n, reason))
     return results
-
-
-def by_group(
-    rows: pd.DataFrame,
-    groups: Sequence[str],
-    x: str = "rate",
-    y: str = "score",
-    names: tuple[str, str] = ("the rate", "the score"),
-) -> pd.DataFrame:
-    """Compute `correlations` of columns `x` and `y` in each group of rows.
-
-    Returns:
-        One row per group and coefficient: the columns of `groups`, and those of `Correlation`.
-    """
-    table = [
-        (*keys, *result)
-        for keys, part in rows.groupby(list(groups), sort=False)
-        for result in correlations(part[x].to_numpy(), part[y].to_numpy(), names)
-    ]
-    return pd.DataFrame(table, columns=[*groups, *Correlation._fields])
 
 
 def _varies(values: npt.ArrayLike) -> bool:
