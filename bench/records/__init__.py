@@ -180,7 +180,7 @@ def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
 def count(folder: Path) -> int:
     """Count the answers of a run; 0 if they are damaged."""
     try:
-        return len(read(folder, prompts=False))
+        return len(_read_answers(folder, KEYS))
     except BadInput:
         return 0
 

@@ -60,10 +60,8 @@ def execute_requests(
     """
     # Answers of endpoints can come back broken, and are asked for again.
     is_endpoint = any("url" in (about[role] or {}) for role in ROLES)
-    if records.is_complete(folder):
-        rows = records.read(folder, prompts=False)
-        if refusal or not (is_endpoint and any(map(is_broken, rows.error))):
-            return
+    if records.is_complete(folder) and (refusal or not (is_endpoint and _has_broken(folder))):
+        return
     if refusal:
         raise BadInput(refusal)
     rows = records.reopen(folder)
@@ -100,6 +98,11 @@ def execute_requests(
             f"{title}: replies that were cut off at their limit of tokens: {by_task}; "
             "--max-new-tokens allows longer ones, --thinking-tokens thoughts before them"
         )
+
+
+def _has_broken(folder: Path) -> bool:
+    """Return whether an answer on record came back broken."""
+    return any(map(is_broken, records.read(folder, prompts=False).error))
 
 
 def _ask(
