@@ -89,17 +89,17 @@ class OwnKernel(AsyncKernelManager):
         """Start the kernel unless it runs, and make it as new for the notebook `target`."""
         if not (self.has_kernel and await self.is_alive()):
             await self.start_kernel(extra_arguments=["--log-level=CRITICAL"])
-        imports = [os.path.abspath(folder) for folder in sys.path]
-        folder, listing = str(target.parent), str(_opened_runs(target))
+        as_new = AS_NEW.format(
+            imports=[os.path.abspath(folder) for folder in sys.path],
+            folder=str(target.parent),
+            variable=records.OPENED_RUNS,
+            listing=str(_opened_runs(target)),
+        )
         client = self.client()
         client.start_channels()
         try:
             await client.wait_for_ready(timeout=START_TIMEOUT)
-            await client.execute_interactive(
-                AS_NEW.format(**locals(), variable=records.OPENED_RUNS),
-                silent=True,
-                timeout=START_TIMEOUT,
-            )
+            await client.execute_interactive(as_new, silent=True, timeout=START_TIMEOUT)
         finally:
             client.stop_channels()
 
