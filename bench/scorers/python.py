@@ -15,6 +15,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from importlib.abc import SourceLoader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
@@ -100,10 +101,15 @@ def _find(rest: str) -> ModuleSpec:
 def _import(rest: str) -> Callable[..., Any]:
     """Import a function from its file, as the file is now."""
     spec, name = _find(rest), rest.partition(":")[2]
-    module = importlib.util.module_from_spec(spec)
+    module, loader = importlib.util.module_from_spec(spec), spec.loader
     sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)  # type: ignore[union-attr]
+        if isinstance(loader, SourceLoader):
+            # Cached bytecode can be of an earlier file of the same size and second.
+            file = str(spec.origin)
+            exec(loader.source_to_code(loader.get_data(file), file), vars(module))
+        else:
+            loader.exec_module(module)  # type: ignore[union-attr]
     except Exception as error:  # a user's code can raise anything
         raise BadInput(
             f"model python:{rest}: {spec.origin} cannot be imported ({_in_a_line(error)})"
