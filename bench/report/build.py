@@ -32,7 +32,7 @@ from bench.report.site import Page
 from bench.report.study import Study
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
 from bench.run import Estimate, processes, summed
-from bench.run.results import UnchangingRun, run_folders
+from bench.run.results import Run, run_folders
 from bench.scorers.endpoint import keys
 
 # Options of where a model runs; notebooks read records, so they do not need them.
@@ -78,7 +78,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
         with use_models([model.label for model in plan.models]):
             cells = study_runs.ask_models(plan, folder, at_a_time)
             runs = {
-                cell.place: UnchangingRun.open(run_folder(folder, cell))
+                cell.place: Run.open(run_folder(folder, cell))
                 for cell in cells
                 if cell.state == DONE
             }
