@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
@@ -22,8 +22,8 @@ from bench.config import RunConfig
 from bench.core.errors import BadInput
 from bench.data import spread_evenly
 from bench.run import run_json
-from bench.run.execute import ROLES, Replies, before_of, key_of, replies_of, role_of
-from bench.run.plan import Plan, Requests
+from bench.run.execute import Replies, before_of, key_of, replies_of, role_of
+from bench.run.plan import Plan
 from bench.run.respondents import respondents
 from bench.scorers.base import Backend, Model
 from bench.scorers.local import hub
@@ -123,11 +123,10 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     specs = {"model": config.model, "judge": config.judge or ""}
     # Formulas and files read no tokens, so they are loaded; of other models the kind is known.
     kinds: dict[str, type[Backend] | Model] = {}
-    for role, lazy in zip(ROLES, respondents(config), strict=True):
-        if lazy:
-            kind = scorers.backend_of(specs[role])
-            kinds[role] = lazy.load() if kind.is_free else kind
-    requests = _requests(plan, about, kinds, partial)
+    for role, lazy in respondents(config).items():
+        kind = scorers.backend_of(specs[role])
+        kinds[role] = lazy.load() if kind.is_free else kind
+    requests = plan.requests(about or _abilities(**kinds), partial)
     replies: Replies = {}
     if about:
         with suppress(BadInput):  # no record yet, or a damaged file, which is asked again
@@ -182,21 +181,13 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     )
 
 
-def _requests(
-    plan: Plan,
-    about: Mapping[str, Any],
-    kinds: Mapping[str, type[Backend] | Model],
-    partial: bool,
-) -> Requests:
-    """Make the requests of a run, by its `run.json` or else by the kinds of its models."""
-    model = kinds["model"]
-    verbs, reads, lacks = model.verbs, model.reads, getattr(model, "lacks", {})
-    if about:
-        verbs, reads, lacks = about["verbs"], about["reads"], about["model"].get("lacks", {})
-    judge_verbs: Sequence[str] = ()
-    if judge := kinds.get("judge"):
-        judge_verbs = judge.verbs if judge.is_free else ("generate",)
-    return plan.requests(verbs, reads, judge_verbs, partial, lacks)
+def _abilities(
+    model: type[Backend] | Model, judge: type[Backend] | Model | None = None
+) -> dict[str, Any]:
+    """Return the part of `run.json` that decides the requests, by the kinds of models."""
+    judge_verbs = judge.verbs if judge and judge.is_free else ("generate",) if judge else ()
+    lacks = {"lacks": getattr(model, "lacks", {})}
+    return {"verbs": model.verbs, "reads": model.reads, "model": lacks, "judge_verbs": judge_verbs}
 
 
 def _tokens_per_character(model: str, config: RunConfig, texts: Sequence[str]) -> float | None:

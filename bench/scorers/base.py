@@ -243,6 +243,11 @@ class Model(Backend):
                 )
         return [answers[i] for i in range(len(requests))]
 
+    def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
+        """Yield the requests of some blocks with their answers, in any order, as they come."""
+        for block in blocks:
+            yield list(zip(block, self.answer(block), strict=True))
+
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
         """Answer requests of one kind."""
         if not requests:
