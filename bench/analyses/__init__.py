@@ -21,9 +21,6 @@ from bench.run import evaluate_all
 from bench.run.models import models as model_facts
 from bench.run.results import Run, find_runs, score
 
-# Analyses that compare a study's variants of one benchmark, or show all of them.
-OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
-
 
 def opened(
     runs: Sequence[str | Path | Run],

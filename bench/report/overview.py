@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 from bench.benchmarks import module
 from bench.core.text import sentences
 from bench.figures import overview as figures
-from bench.metrics.differences import DIFFERENT, differences, open_ranks
+from bench.metrics.differences import DIFFERENT, open_ranks
 from bench.metrics.headline import (
     Row,
     asked_headlines,
@@ -34,14 +35,15 @@ from bench.metrics.headline import (
     unread,
 )
 from bench.metrics.table import ALL, Headline
-from bench.report.study import StudyModel, Variant
+from bench.report.study import Study, StudyModel, Variant
 from bench.report.study_runs import DONE, FAILED, Cell
-from bench.run.outcomes import outcomes
 from bench.run.results import Run, data_conflict, labels, table
 from bench.scorers import split_kind
 
 # Number of findings on the index.
 MOST = 5
+# The analysis that tests models against each other.
+COMPARISON = "compare_models"
 Runs = Mapping[tuple[str, str], Run]
 
 
@@ -84,8 +86,7 @@ class Asked(NamedTuple):
     Attributes:
         scores: empty if no headline was asked.
         headlines: those that were asked, the first one first; all of them if none was.
-        pairs: of `differences`; None for fewer than two models, or if they were asked different
-            data.
+        pairs: of the page `compare_models`; None if it does not compare these models.
         bias: by model, the bias that was put in, where that is known.
         conflict: which models were asked different data; "" if none.
     """
@@ -99,28 +100,31 @@ class Asked(NamedTuple):
     conflict: str = ""
 
 
-def read(
-    variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs, *, compare: Sequence[str] = ()
-) -> list[Asked]:
-    """Score the runs of each variant.
-
-    Args:
-        compare: keys of the variants whose models are compared with each other, which takes longer.
-    """
-    return [_read(variant, cells, runs, variant.key in compare) for variant in variants]
+def read(plan: Study, folder: Path, cells: Sequence[Cell], runs: Runs) -> list[Asked]:
+    """Score the runs of each variant, and read the tests between models from `compare_models`."""
+    pairs, file = None, folder / "tables" / COMPARISON / "pairs.parquet"
+    if COMPARISON in plan.analyses and file.is_file():
+        pairs = pd.read_parquet(file)
+    return [_read(plan, variant, cells, runs, pairs) for variant in plan.variants]
 
 
-def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool) -> Asked:
+def _read(
+    plan: Study, variant: Variant, cells: Sequence[Cell], runs: Runs, pairs: pd.DataFrame | None
+) -> Asked:
     own = {model: run for (model, key), run in runs.items() if key == variant.key}
     every, names = list(own.values()), dict(zip(own, labels(list(own.values())), strict=True))
-    scores = table(every, beside=is_compared) if own else pd.DataFrame()
+    scores = pd.DataFrame()
+    if own:
+        scores = table(every, beside=variant.key in plan.first_variants)
     lines = list(module("metrics", variant.benchmark).HEADLINES)
     if len(scores):
         asked = asked_headlines(scores, variant.benchmark)
         lines, scores = asked or lines, scores if asked else scores.iloc[:0]
-    conflict = data_conflict(every)
-    is_compared = is_compared and len(every) > 1 and not conflict
-    pairs = differences(scores, outcomes(*every)) if is_compared and len(scores) else None
+    if pairs is not None:
+        comparison = plan.analyses[COMPARISON].parameters
+        is_same = len(scores) and scores.preset.iloc[0] == comparison.get("preset", "robust")
+        is_compared = is_same and variant.key in plan.analysed(COMPARISON)
+        pairs = pairs[pairs.benchmark == variant.benchmark] if is_compared else None
     rows = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
         name = names.get(cell.model.folder, cell.model.label)
@@ -130,7 +134,7 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool
         rows.append(Line(cell.model.folder, name, cell.state == DONE, _reason(cell), numbers))
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
-    return Asked(variant, scores, lines, rows, pairs, bias, conflict)
+    return Asked(variant, scores, lines, rows, pairs, bias, data_conflict(every))
 
 
 def _reason(cell: Cell) -> str:

@@ -271,7 +271,7 @@ class Site:
         pages = [*notebooks, *answers.values()]
         for page in notebooks:
             self.write_page(page, pages)
-        shown = overview.read(plan.variants, cells, runs, compare=plan.first_variants)
+        shown = overview.read(plan, folder, cells, runs)
         links = {asked.variant.key: self._links(asked, pages) for asked in shown}
         for asked in shown:
             if own := answers.get(asked.variant.key):
