@@ -237,7 +237,7 @@ class Site:
         ]
         for page in notebooks:
             self.write_page(page, pages)
-        shown = overview.read(plan, folder, cells, runs)
+        shown = overview.read(plan.variants, cells, runs)
         every_run = list(runs.values())
         by_name = {page.name: page for page in pages}
         first = [asked for asked in shown if asked.variant.key in plan.first_variants]
