@@ -8,10 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.core.errors import BadInput
@@ -115,8 +117,11 @@ class Backend:
 
     @classmethod
     def content(cls, rest: str) -> str | None:
-        """Hash the files or the recipe that decide the answers; None if they are not here."""
-        return None
+        """Hash the file or folder REST, or what else decides the answers; None if it is not here."""
+        from bench.scorers.local.file_hash import fingerprint
+
+        path = os.path.expanduser(rest)
+        return fingerprint(Path(path)) if os.path.exists(path) else None
 
     @classmethod
     def writes_replies(cls, rest: str) -> bool:
