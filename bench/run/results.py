@@ -234,7 +234,7 @@ class Run:
     def write_scores(self) -> None:
         """Write `scores.json`, unless the folder cannot be written."""
         with suppress(RunFailed):
-            records.write_scores(self.folder, self.as_dict())
+            records.write_json(self.folder / records.SCORES, self.as_dict())
 
     def readable(self) -> pd.Series:
         """Return for each answer, by `KEYS`, whether it can be read."""

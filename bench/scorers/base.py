@@ -117,7 +117,7 @@ class Backend:
 
     @classmethod
     def content(cls, rest: str) -> str | None:
-        """Hash the file or folder REST, or what else decides the answers; None if it is not here."""
+        """Hash the files or the recipe that decide the answers; None if they are not here."""
         from bench.scorers.local.file_hash import fingerprint
 
         path = os.path.expanduser(rest)
