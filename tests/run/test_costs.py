@@ -108,12 +108,6 @@ def test_a_judge_and_a_thought_are_counted_with_the_replies_that_they_read() -> 
     assert tokens(thoughts.total)[2:] == [32, 16 * 256 + 16 * 32]
 
 
-def test_a_model_that_judges_itself_has_one_price() -> None:
-    model = "openai:a@http://x.org/v1"
-    options = {**CBBQ, "settings": {"explanation": "yes"}, "judge": model}
-    assert estimate("cbbq", model, price=[1, 1], **options).parts.cost_low.notna().all()
-
-
 def test_the_command_prints_all_numbers_of_a_run_or_a_study(monkeypatch: Any, capsys: Any) -> None:
     def bench(call: str) -> tuple[int, str, str]:
         return command(monkeypatch, capsys, *call.split())
