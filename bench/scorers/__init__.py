@@ -40,7 +40,7 @@ GROUP = "bench.models"
 BACKENDS = {
     "": "bench.scorers.local:Checkpoint",
     "simulated": "bench.scorers.stand_ins.simulated:Simulated",
-    "tiny": "bench.scorers.stand_ins:Demonstration",
+    "tiny": "bench.scorers.stand_ins.tiny:Tiny",
     "replay": "bench.scorers.stand_ins.recorded:Replay",
     "predictions": "bench.scorers.stand_ins.recorded:Predictions",
     "lm-eval": "bench.scorers.stand_ins.recorded:HarnessSamples",
