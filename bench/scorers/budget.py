@@ -35,11 +35,7 @@ class Budget:
         return other
 
     def take_request(self) -> None:
-        """Count a request that is about to be sent.
-
-        Raises:
-            BudgetSpent: it would be one too many, or the tokens are used up.
-        """
+        """Count a request that is about to be sent."""
         # Counted before it is checked, so that two processes cannot both take the last one.
         self._counts[2 * self._place] += 1
         requests, tokens = sum(self._counts[::2]), sum(self._counts[1::2])

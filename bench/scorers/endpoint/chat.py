@@ -138,11 +138,7 @@ class Chat:
         return ""
 
     def read(self, request: Request, choice: dict[str, Any]) -> Answer:
-        """Read the answer to a request; one that is refused has an error.
-
-        Raises:
-            Broken: it cannot be read.
-        """
+        """Read the answer to a request; one that is refused has an error."""
         reason = choice.get("finish_reason")
         cut = reason == "length" if isinstance(reason, str) else None
         try:

@@ -109,9 +109,6 @@ class Client:
         """Yield the answers to `n` requests with their positions, as they come.
 
         The answer to a request that has an error is its `Unanswered`.
-
-        Raises:
-            RunFailed: some could not be answered; raised after all answers that came.
         """
         call = _Call(self, n, send)
         thread = threading.Thread(target=call.run, daemon=True, name=f"asking {self.url}")
@@ -126,11 +123,7 @@ class Client:
             thread.join(1)
 
     def count_request(self) -> None:
-        """Count a request that is about to be sent.
-
-        Raises:
-            BudgetSpent: a budget is spent.
-        """
+        """Count a request that is about to be sent."""
         for budget in self.budgets:
             budget.take_request()
         self.requests += 1

@@ -133,9 +133,6 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
     """Return the likeliest first tokens that the server reports, with their log-probabilities.
 
     A token can be there twice: servers write different tokens of a vocabulary alike.
-
-    Raises:
-        Broken: a log-probability is not a number of at most 0, or there are more than asked for.
     """
     first = at(choice, "logprobs", "content", 0)
     top = at(first, "top_logprobs")
@@ -171,9 +168,6 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
 
     An option is summed over its spellings: "A", " A", "Ａ". One without any among the `tokens` is
     no likelier than the least likely of them. The list is empty if all are without.
-
-    Raises:
-        Unanswered: such an option could be the likeliest.
     """
     spelt = [(plain(token).strip(SPACES), value) for token, value in tokens]
     values = [[value for token, value in spelt if token == option] for option in wanted]
@@ -195,9 +189,6 @@ def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
 
     They are in vLLM's own field, or where `how` is `echo` in front of the reply's, of which there
     are as many as the server counts.
-
-    Raises:
-        Broken: there are more or fewer than the server counts tokens.
     """
     if how == "echo":
         reported = at(body, "choices", 0, "logprobs", "token_logprobs")

@@ -121,12 +121,7 @@ class Endpoint(Model):
         return ", ".join(f"{n:,} {name}" for name, n in counts.items() if n)
 
     def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
-        """Yield the answers with the requests' positions, as they come.
-
-        Raises:
-            BadInput: a request that no endpoint can answer; none is sent then.
-            RunFailed: the server does not answer all of them; raised after all answers that came.
-        """
+        """Yield the answers with the requests' positions, as they come."""
         for request in requests:
             self._check(request)
 
@@ -224,11 +219,7 @@ class Endpoint(Model):
     async def _send(
         self, connection: openai.AsyncOpenAI, place: str, fields: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Send a request once, and return the body of the answer, whose only choice is the first.
-
-        Raises:
-            Retry, Broken, Unanswered, RunFailed: see `bench.scorers.endpoint.client`.
-        """
+        """Send a request once, and return the body of the answer with one choice."""
         kind = "a chat endpoint" if "messages" in fields else place
         not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does")
         try:
@@ -288,11 +279,7 @@ class Endpoint(Model):
             )
 
     def _failure(self, error: openai.APIStatusError) -> Retry | Refusal:
-        """Turn a status into an exception whose message does not hold the key.
-
-        Raises:
-            Unanswered: the error is about the text of this request.
-        """
+        """Turn a status into an exception whose message does not hold the key."""
         status, texts = error.status_code, "\n".join(responses.error_texts(error.body))
         responses.check_refused_text(status, texts, self._key)
         reason = f"status {status}: {responses.first_line(texts or error.message, self._key)}"
@@ -389,11 +376,7 @@ class Endpoint(Model):
         *given: Any,
         tolerated: Container[int] = BAD_FIELD,
     ) -> dict[str, Any]:
-        """Send one request, to find out something.
-
-        Raises:
-            Unanswered: the server refuses it, with a status that is `tolerated`.
-        """
+        """Send one request, to find out something."""
 
         async def once(connection: openai.AsyncOpenAI, _: int) -> dict[str, Any]:
             return await send(connection, *given)

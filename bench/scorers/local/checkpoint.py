@@ -158,9 +158,6 @@ def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
     Classes of transformers build parts of a tokenizer anew, such as how a text is split, whatever
     tokenizer.json says of them. The model was trained on the tokens of the file, so its parts
     are taken.
-
-    Raises:
-        BadInput: lines of text have other tokens than by the file nevertheless.
     """
     if "gguf_file" in options:
         return gguf_tokenizer(path, options)
@@ -205,9 +202,6 @@ def gguf_tokenizer(path: str, options: dict[str, Any]) -> tuple[Any, str]:
 
     A GGUF file names how a text is split before bytes are merged, by llama.cpp's names. Where
     transformers does not know a name, it splits as GPT-2 does.
-
-    Raises:
-        BadInput: a text is split in a way that is not known here.
     """
     tokenizer = AutoTokenizer.from_pretrained(path, **options)
     file = Path(path) / options["gguf_file"]
@@ -252,11 +246,7 @@ def _special_tokens_mask(tokenizer: Any) -> list[int]:
 
 
 def quantization(model: str, config: Any) -> str:
-    """Say how a checkpoint's weights are quantized, such as `gptq, 4 bits`; "" if they are not.
-
-    Raises:
-        BadInput: transformers does not know the method, and would take the numbers as they are.
-    """
+    """Say how a checkpoint's weights are quantized, such as `gptq, 4 bits`; "" if they are not."""
     text_config = config.get_text_config()
     values = getattr(config, "quantization_config", None) or getattr(
         text_config, "quantization_config", None

@@ -153,9 +153,6 @@ class MultipleChoice(LocalModel):
 
         Each row's probabilities sum to 1; they are not likelihoods of the options' texts. Turns of
         a conversation are joined by line breaks. Nothing is cut.
-
-        Raises:
-            Unanswerable: a text with one of its options is longer than the model can read.
         """
         texts, choices = map(_joined, prompts), each(options, len(prompts))
         pairs = [(text, option) for text, row in zip(texts, choices, strict=True) for option in row]

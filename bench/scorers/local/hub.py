@@ -96,11 +96,7 @@ def at_commit(model: str, revision: object) -> str:
 
 
 def locate(model: str, local_files_only: bool = False) -> Location:
-    """Find the files of `model`; a Hub model is downloaded unless `local_files_only`.
-
-    Raises:
-        BadInput: there is no checkpoint, or a pickled one.
-    """
+    """Find the files of `model`; a Hub model is downloaded unless `local_files_only`."""
     path = Path(model).expanduser()
     if reference := parse(model):
         folder = _snapshot(reference, local_files_only)

@@ -49,9 +49,6 @@ def spell(
     Args:
         model: the tokenizer's model, for errors.
         encode: encodes texts that are to be continued.
-
-    Raises:
-        Unanswerable: an option has no tokens, or the same tokens as another option.
     """
     spellings = [_spellings(options) for options in choices]
     pairs = list(zip(texts, spellings, strict=True))
