@@ -22,7 +22,7 @@ from bench.config import Generation, Limits
 from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
 from bench.scorers import base
-from bench.scorers.base import Answer, Decoding, Model, Options, Tally
+from bench.scorers.base import Answer, Model, Tally
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
@@ -140,34 +140,6 @@ class Endpoint(Model):
         """Answer `requests`, several at once; the answers keep their order."""
         answers = dict(self.stream(requests))
         return [answers[k] for k in range(len(requests))]
-
-    def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
-        """Generate a reply to each prompt, at temperature 0 if greedy; the server ends them."""
-        name, limit = "judge" if decoding.greedy else "answer", decoding.max_new_tokens
-        return self.answer(
-            [
-                _request("generate", prompt, name, seed=seed, max_new_tokens=limit)
-                for prompt, seed in zip(prompts, decoding.seeds, strict=True)
-            ]
-        )
-
-    def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
-        """Return the log-probability of each letter as a reply's first token: float64 [n, k].
-
-        One that is not among the likeliest gets an upper bound; NaN where none of a prompt's is.
-        """
-        pairs = list(zip(prompts, base.each(options, len(prompts)), strict=True))
-        answers = self.answer([_request("choose", prompt, options=row) for prompt, row in pairs])
-        rows = [
-            answer.logprobs or [np.nan] * len(row)
-            for answer, (_, row) in zip(answers, pairs, strict=True)
-        ]
-        return base.option_matrix(rows, prompts, options)
-
-    def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
-        """Return the log-probability of each token after the first, none of a refused text."""
-        answers = self.answer([_request("nll", text, bos=bos) for text in texts])
-        return [np.array(answer.logprobs or (), dtype=np.float64) for answer in answers]
 
     def _check(self, request: Request) -> None:
         """Refuse a request that this endpoint cannot answer."""
@@ -340,35 +312,31 @@ class Endpoint(Model):
         return 0
 
     def _find_of_prompt(self) -> str:
-        """Find out how the server reports a prompt's probabilities; "" if not, as `lacks` says."""
+        """Find out how the server reports a prompt's probabilities; "" if not, as `lacks` says.
+
+        The token that it generates after a text must have the same probability when it stands at
+        the end of the text.
+        """
         reason = NO_LOGPROBS
         for how in OF_PROMPT:
             try:
-                self._check_of_prompt(how)
-                return how
+                values, written = self._of_text(COUNTING, how)
+                if not values:
+                    raise Unanswered(NO_LOGPROBS)
+                again, _ = self._of_text(COUNTING + written[0], how) if written else ([], None)
+                apart = abs(again[-1] - written[1]) if written and again else 0
+                if len(again) != len(values) + 1 or apart <= TOLERANCE:
+                    return how
+                reason = f"the server's {how} do not agree with the probabilities of what it writes"
             except Unanswered as failure:
                 reason = str(failure)
         self.lacks["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
         return ""
 
-    def _check_of_prompt(self, how: str) -> None:
-        """Raise Unanswered if the server reports no probabilities of a prompt, or wrong ones.
-
-        The token that it generates after a text must have the same probability when it stands at
-        the end of the text.
-        """
-        every = range(400, 600)
-        body = self._try(self._complete, COUNTING, how, tolerated=every)
-        values, written = responses.prompt_logprobs(body, how), responses.last_token(body)
-        if not values:
-            raise Unanswered(NO_LOGPROBS)
-        if written:
-            body = self._try(self._complete, COUNTING + written[0], how, tolerated=every)
-            again = responses.prompt_logprobs(body, how) or []
-            if len(again) == len(values) + 1 and abs(again[-1] - written[1]) > TOLERANCE:
-                raise Unanswered(
-                    f"the server's {how} do not agree with the probabilities of what it writes"
-                )
+    def _of_text(self, text: str, how: str) -> tuple[list[float], tuple[str, float] | None]:
+        """Ask for the log-probabilities of a text's tokens, and of the token written behind it."""
+        body = self._try(self._complete, text, how, tolerated=range(400, 600))
+        return responses.prompt_logprobs(body, how) or [], responses.last_token(body)
 
     def _try(
         self,
