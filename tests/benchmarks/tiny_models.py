@@ -20,14 +20,14 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from bench import data, tasks
-from bench.benchmarks import module
+from bench.benchmarks import get, module
+from bench.benchmarks.cbbq.requests import PROMPTING
+from bench.benchmarks.nli_coal.requests import BIASED
 from bench.scorers.base import messages
 from bench.scorers.local.device import threads
 from bench.scorers.local.logprobs import padded
 from bench.scorers.stand_ins import tiny, tiny_nli
 from bench.tasks import prompts
-from bench.tasks.cbbq import PROMPTING
-from bench.tasks.nli_coal import BIASED
 from bench.tasks.request import Key, Request, Turns, Way
 
 SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "[CLS]", "[SEP]"]
@@ -82,7 +82,7 @@ def lessons(bias: float) -> Lessons:
 
 
 def samples(benchmark: str) -> Sequence[Any]:
-    return data.load(data.Source(benchmark, data.SAMPLES / benchmark, "", "", "", ""))
+    return data.load(data.Source(benchmark, get(benchmark).samples, "", "", "", ""))
 
 
 def of_mcbe(items: Sequence[Any], bias: float) -> tuple[list[str], list[Chat], list[Any]]:
