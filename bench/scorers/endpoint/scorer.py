@@ -52,12 +52,8 @@ ROOM = 2048
 class Endpoint(Model):
     """Generates replies, and reads probabilities of letters and texts if the server reports them.
 
-    A few requests find out what the server can do when the scorer is made: `lacks` are the verbs
-    that it cannot do, and why.
+    A few requests find out which verbs the server lacks, and why, when the scorer is made.
     """
-
-    verbs: tuple[str, ...]
-    reads: tuple[str, ...]
 
     def __init__(
         self,
@@ -143,18 +139,16 @@ class Endpoint(Model):
 
     def _check(self, request: Request) -> None:
         """Refuse a request that this endpoint cannot answer."""
-        reason = ""
         if request.verb in self.lacks:
-            reason = f"cannot do {request.verb}: {self.lacks[request.verb]}"
-        elif request.bos:
-            reason = "cannot put a special token before a text; leave out --set bos=forced"
-        elif long := [option for option in request.options if len(option) > 1]:
-            reason = (
-                "reports the probabilities of a reply's first token only, which "
+            raise BadInput(f"{self.url}: cannot do {request.verb}: {self.lacks[request.verb]}")
+        if request.bos:
+            problem = "cannot put a special token before a text; leave out --set bos=forced"
+            raise BadInput(f"{self.url}: {problem}")
+        if long := [option for option in request.options if len(option) > 1]:
+            raise BadInput(
+                f"{self.url}: reports the probabilities of a reply's first token only, which "
                 f"{long[0]!r} may exceed; give --read text"
             )
-        if reason:
-            raise BadInput(f"{self.url}: {reason}")
 
     async def _answer(self, connection: openai.AsyncOpenAI, request: Request) -> Answer:
         if request.verb != "nll":
@@ -168,7 +162,6 @@ class Endpoint(Model):
     async def _complete(
         self, connection: openai.AsyncOpenAI, prompt: str, how: str
     ) -> dict[str, Any]:
-        """Ask for the probabilities of a prompt's tokens."""
         return await self._send(connection, "completions", {"prompt": prompt, **OF_PROMPT[how]})
 
     async def _choice(self, connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
@@ -185,8 +178,7 @@ class Endpoint(Model):
             if label not in known:
                 say(f"{self.url}: does not take {label}, which is {chat.asked_with[label]}")
             raise Retry(f"does not take {label}", after=0) from None
-        choice: dict[str, Any] = body["choices"][0]
-        return choice
+        return dict(body["choices"][0])
 
     async def _send(
         self, connection: openai.AsyncOpenAI, place: str, fields: Mapping[str, Any]
@@ -357,8 +349,7 @@ class Endpoint(Model):
             raise Unanswered(refusal.reason) from None
         if isinstance(answer, Unanswered):
             raise answer
-        found: dict[str, Any] = answer
-        return found
+        return dict(answer)
 
 
 def _root_cause(error: BaseException) -> BaseException:

@@ -72,43 +72,26 @@ TRIAL_PROMPTS, TRIAL_STEPS = (12, 3), 4
 
 @dataclass(slots=True)
 class Reply:
-    """A reply under way.
+    """A reply under way."""
 
-    Attributes:
-        ids: the prompt's tokens and those generated so far.
-        start: tokens of the prompt.
-        left: how many more tokens it may have.
-        seed: of its random numbers; "" decodes greedily.
-        thinking: whether a thought is open.
-        answer_start: tokens of the reply before its answer, those of a closed thought.
-        cut: whether it ended at a limit of tokens.
-        broken: whether it ended at logits that are not finite.
-    """
-
-    ids: list[int]
-    start: int
-    left: int
-    seed: str
-    thinking: bool
-    answer_start: int = 0
-    cut: bool = False
-    broken: bool = False
+    ids: list[int]  # of the prompt, and of the reply so far
+    start: int  # tokens of the prompt
+    left: int  # how many more tokens it may have
+    seed: str  # of its random numbers; "" decodes greedily
+    thinking: bool  # whether a thought is open
+    answer_start: int = 0  # tokens of the reply before its answer, of a closed thought
+    cut: bool = False  # whether it ended at a limit of tokens
+    broken: bool = False  # whether it ended at logits that are not finite
 
 
 @dataclass(frozen=True)
 class StopRule:
-    """Ends replies before their last token.
-
-    Attributes:
-        answer_tokens: limit of an answer, counted from the end of a thought.
-        thought_tokens: limit of a thought; None: both share that of the answer.
-        until: whether a text says enough; not called while a thought is open.
-    """
+    """Ends replies before their last token."""
 
     decode: Callable[[Sequence[int]], str]
-    answer_tokens: int
-    thought_tokens: int | None
-    until: Until
+    answer_tokens: int  # limit of an answer, counted from the end of a thought
+    thought_tokens: int | None  # limit of a thought; None: both share the limit of the answer
+    until: Until  # whether a text says enough; not called while a thought is open
 
     @property
     def limit(self) -> int:
@@ -160,11 +143,7 @@ class Generator:
     def generate(
         self, requests: Sequence[tuple[Sequence[int], str, bool]], rule: StopRule
     ) -> list[Reply]:
-        """Generate replies.
-
-        A request is the token ids of a prompt, the seed ("" for greedy decoding), and whether the
-        prompt has opened a thought.
-        """
+        """Generate a reply to each request: token ids, seed, whether a thought is opened."""
         replies = [
             Reply(list(ids), len(ids), rule.limit, seed, opened) for ids, seed, opened in requests
         ]
@@ -291,10 +270,7 @@ class Generator:
         return list(ending.over.tolist())
 
     def _rebuilt(self, before: Cache | None, rows: Sequence[int], batch: Sequence[Reply]) -> Cache:
-        """Return keys and values of all tokens but the last of each reply, padded on the left.
-
-        `before` has those of the first replies, at `rows`.
-        """
+        """Return keys and values of all but the last tokens; `before` has `rows` of the first."""
         started = [reply.ids for reply in batch[len(rows) :]]
         new = self.reader.prefill(started) if started else []
         width = max(len(reply.ids) for reply in batch) - 1
@@ -316,8 +292,7 @@ class Generator:
 class PreallocatedLayer(DynamicLayer):
     """Keys and values of a layer with `room` for further tokens, so that a step copies none.
 
-    `parts` are keys and values [texts, heads, tokens, size], to be stacked; longer ones are cut on
-    the left to `width` tokens, shorter ones are padded there.
+    `parts` [texts, heads, tokens, size] are stacked, and cut or padded on the left to `width`.
     """
 
     def __init__(self, parts: Sequence[tuple[torch.Tensor, ...]], width: int, room: int) -> None:
@@ -361,12 +336,7 @@ class FiniteLogits(LogitsProcessor):
 
 
 class WithoutPadding(LogitsProcessor):
-    """Applies to each row its own penalties, which count its tokens without the padding.
-
-    Args:
-        penalties: of each row.
-        padding: how many tokens of each row are padding.
-    """
+    """Applies to each row its own penalties, which count its tokens without the padding."""
 
     def __init__(self, penalties: Sequence[LogitsProcessorList], padding: Sequence[int]) -> None:
         self.penalties, self.padding = penalties, padding
@@ -431,14 +401,9 @@ class Ending(StoppingCriteria):
 class SeededSampling(LogitsProcessor):
     """Turns greedy search into sampling with a random generator per row.
 
-    A row's draws depend on its seed and step only, so that a reply does not change with batch
-    size, order, or restart.
-
-    Args:
-        seeds: of each row, in hexadecimal digits.
-        written: tokens that each row's reply has already.
-        steps: the most further tokens.
-        start: tokens of a row, padding included, before the first step.
+    A row's draws depend on its seed (hexadecimal digits) and step only, so that a reply does not
+    change with batch size, order, or restart. `written` are the tokens that each reply has already,
+    and `start` are those of a row, padding included, before the first of at most `steps` steps.
     """
 
     def __init__(
@@ -461,19 +426,12 @@ class SeededSampling(LogitsProcessor):
 
 
 class Steps(NamedTuple):
-    """What a generation configuration does to the logits of replies.
+    """The effects of a generation configuration on replies."""
 
-    Attributes:
-        sampling: entries of SAMPLING; empty for greedy decoding.
-        penalties: entries of PENALTIES.
-        stop_strings: a reply ends behind one of them.
-        ignored: names of entries that the workbench does not follow, such as beam search.
-    """
-
-    sampling: dict[str, float]
-    penalties: dict[str, Any]
-    stop_strings: list[str]
-    ignored: list[str]
+    sampling: dict[str, float]  # entries of SAMPLING; empty for greedy decoding
+    penalties: dict[str, Any]  # entries of PENALTIES
+    stop_strings: list[str]  # a reply ends behind one of them
+    ignored: list[str]  # entries that the workbench does not follow, such as beam search
 
 
 def take_steps(
@@ -481,10 +439,7 @@ def take_steps(
 ) -> Steps:
     """Take a generation configuration, and leave the model only the tokens that end a reply.
 
-    Args:
-        config: of the checkpoint.
-        temperature: in place of the configuration's; 0 decodes greedily, any other samples.
-        top_p: in place of the configuration's.
+    `temperature` and `top_p` are in place of the configuration's; temperature 0 decodes greedily.
     """
     ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
     ends = [end for end in ends if end is not None]

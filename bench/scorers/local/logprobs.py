@@ -201,8 +201,7 @@ class LogprobReader:
     ) -> None:
         """Compute a tree, one stretch per pass; `keep`: the last one has a cache, too.
 
-        `places` returns which tokens of a stretch are read; `take` is called with the stretch,
-        those tokens, their states, and the cache.
+        `take` gets the stretch, its tokens in `places`, their states, and the cache.
         """
         before, cache, first = None, None, 0
         while first < len(tree):
@@ -223,10 +222,7 @@ class LogprobReader:
     def _pass(
         self, tree: Tree, part: Part, read: np.ndarray, before: Part | None, cache: Any, more: bool
     ) -> tuple[torch.Tensor, Any]:
-        """Compute a stretch after `before`: states of the tokens `read`, and a cache for the next.
-
-        The states are [tokens, size], or the logits if the output matrix is not separable.
-        """
+        """Return the states (else logits) of the tokens `read` of a stretch, and its cache."""
         self.tally.computed += len(part.nodes)
         new_cache = DynamicCache() if more or before is not None else None
         if new_cache is not None and before is not None:
@@ -291,11 +287,7 @@ class LogprobReader:
         line: np.ndarray,
         targets: np.ndarray,
     ) -> None:
-        """Add to `parts`, for `places`, the log-probability of each target after `states[line]`.
-
-        Nothing waits for the device: which targets are in a piece of the vocabulary is known
-        without it.
-        """
+        """Add to `parts`, for `places`, the log-probability of each target after `states[line]`."""
         self.tally.read += len(states)
         if not len(states):
             return
@@ -334,10 +326,7 @@ class LogprobReader:
 
     @torch.inference_mode()
     def _body_and_head_agree(self) -> bool:
-        """Tell whether the output matrix times the hidden states gives the model's logits.
-
-        Some models scale or cap them in between.
-        """
+        """Tell whether nothing, such as a cap, is between the output matrix and the logits."""
         ids = trial_ids(self.network, 9).to(self.where.device)[None]
         try:
             body = self.network.base_model(input_ids=ids, use_cache=False).last_hidden_state
@@ -406,10 +395,9 @@ def close(states: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> b
 
 
 def _attends_by_interface(network: Any) -> bool:
-    """Tell whether only a mask decides which tokens see which.
+    """Tell whether a mask alone decides which tokens see which, as in transformers' interface.
 
-    This holds for models of transformers that take their attention from its common interface.
-    Others, and code that comes with a checkpoint, can have windows of their own.
+    Other models, and code that comes with a checkpoint, can have windows of their own.
     """
     module = type(network).__module__
     return module.startswith("transformers.") and hasattr(
