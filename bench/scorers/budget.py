@@ -12,13 +12,9 @@ class Budget:
     """Counts requests that are sent and tokens that are read and written, up to a limit of each.
 
     A run's model and judge share one. The models of a report, each asked in a process of its own,
-    share a study's: it counts in shared memory, with a place for each process, so that no process
-    waits for another one or for one that was killed.
-
-    Args:
-        requests, tokens: the most of each; None for no limit.
-        owner: the budget's owner, for messages: "the study" for example.
-        places: the number of processes that count.
+    share the budget of their study: it counts in shared memory, with a place for each of `places`
+    processes, so that no process waits for another one or for one that was killed. Messages name
+    the `owner`, for example "the study".
     """
 
     def __init__(

@@ -71,11 +71,7 @@ class Unanswered(Exception):
 
 
 class Broken(Unanswered):
-    """Why an answer that came cannot be read; the next one may be whole.
-
-    Args:
-        message: begins with `BROKEN_ANSWER`, by which such errors are found on record.
-    """
+    """Why an answer cannot be read; the next one may be whole. It begins with `BROKEN_ANSWER`."""
 
 
 class Retry(Exception):
@@ -87,12 +83,10 @@ class Retry(Exception):
 
 
 class Refusal(RunFailed):
-    """What a server answers to every request.
+    """An error that a server answers to every request.
 
-    Attributes:
-        reason: the message without the server's name.
-        status: 0 where there was none.
-        texts: the texts of the error, which may hold the key.
+    `reason` is the message without the server's name, `status` is 0 if there was none, and `texts`
+    of the error may hold the key.
     """
 
     def __init__(self, message: str, reason: str, status: int, texts: str = "") -> None:
@@ -187,8 +181,7 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
 def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
     """Read a prompt's log-probabilities after the first token; None if they are not there.
 
-    They are in vLLM's own field, or where `how` is `echo` in front of the reply's, of which there
-    are as many as the server counts.
+    They are in vLLM's own field, or for `echo` in front of the tokens of the reply.
     """
     if how == "echo":
         reported = at(body, "choices", 0, "logprobs", "token_logprobs")

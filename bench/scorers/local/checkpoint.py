@@ -43,8 +43,6 @@ LINES = (
 # How GGUF files say that digits are split one by one, and that texts are split as by GPT-2.
 SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
 AS_GPT2 = ("default", "gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "mellum")
-
-
 # The remedy for numbers that are not finite, by the dtype at hand.
 REMEDIES = {
     torch.float16: "float16 overflows on this model; use --dtype bfloat16 or float32",
@@ -90,9 +88,7 @@ class LocalModel(Model):
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
         """Raise Unanswerable for texts beyond the model's positions or `at_most`; nothing is cut.
 
-        Args:
-            lengths: tokens of each text of the call.
-            text: how messages call them, such as `the text`.
+        Messages call them `text`, for example "the text with its reply".
         """
         limit = min(filter(None, (n_positions(self.network), at_most)), default=None)
         if limit is None or max(lengths, default=0) <= limit:

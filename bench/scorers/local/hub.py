@@ -41,19 +41,12 @@ class Reference(NamedTuple):
 
 
 class Location(NamedTuple):
-    """The place of a model's files.
+    """The place of a model's files."""
 
-    Attributes:
-        name: the model as it was given, without a revision.
-        path: the folder.
-        options: of transformers, to name a GGUF file in it.
-        commit: of a Hub model.
-    """
-
-    name: str
-    path: str
-    options: dict[str, Any]
-    commit: str | None = None
+    name: str  # the model as it was given, without a revision
+    path: str  # of the folder
+    options: dict[str, Any]  # of transformers, to name a GGUF file in it
+    commit: str | None = None  # of a Hub model
 
     @property
     def identity(self) -> dict[str, str]:
