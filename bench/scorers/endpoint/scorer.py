@@ -29,7 +29,7 @@ from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
 from bench.scorers.endpoint.client import Client
 from bench.scorers.endpoint.responses import NO_LOGPROBS, Broken, Refusal, Retry, Unanswered, at
 from bench.tasks.replies import THINKS
-from bench.tasks.request import Key, Request, Turns
+from bench.tasks.request import Key, Request
 
 # How to ask for the probabilities of a prompt's tokens: by vLLM's own field, or as in OpenAI's
 # completions. Not every server can do without generating one token more.
@@ -359,7 +359,6 @@ def _root_cause(error: BaseException) -> BaseException:
     return error
 
 
-def _request(verb: str, turns: Turns, name: str = "answer", **given: Any) -> Request:
+def _request(verb: str, prompt: str, **given: Any) -> Request:
     """Make a request of no benchmark."""
-    *earlier, prompt = [turns] if isinstance(turns, str) else turns
-    return Request("", "", "", name, verb, prompt, "", Key(), earlier=tuple(earlier), **given)
+    return Request("", "", "", "answer", verb, prompt, "", Key(), **given)
