@@ -236,6 +236,10 @@ class Where(Options):
     judge_price: Price | None = option(None, metavar="IN,OUT")
     """The same of the judge; default: --price where model and judge are one."""
 
+    speed: Price | None = option(None, metavar="IN,OUT")
+    """Tokens per second that the model reads, and writes, here, like 20000,1500; for --dry-run.
+    Default: no hours are given."""
+
     out: str | Path | None = option(None, metavar="DIR")
     """Folder of the run; default: ./reports/runs/MODEL/BENCHMARK-ID."""
 

@@ -1,4 +1,4 @@
-"""Count requests, tokens and money of a run before it is asked. No model is loaded or asked.
+"""Count requests, tokens, money and hours of a run before it is asked. No model is loaded or asked.
 
 Tokens are counted by the model's own tokenizer if it is on this machine. Otherwise we estimate them
 from characters, with the bounds of the tokenizers of DeepSeek, Qwen, GPT-4o, Mistral, Claude 2 and
@@ -55,7 +55,8 @@ class Estimate(NamedTuple):
 
     Attributes:
         parts: one row per task and role (`model` or `judge`): all `requests`, those with an answer
-            (`recorded`), and bounds of tokens and costs of the others; NaN without a price.
+            (`recorded`), and bounds of tokens, costs and hours of the others; NaN without a price
+            or a speed.
         notes: how tokens were counted, and tasks that are left out.
     """
 
@@ -67,7 +68,7 @@ class Estimate(NamedTuple):
 
     @property
     def total(self) -> "pd.Series[Any]":
-        """The sums of all parts; the cost is NaN if no part has a price."""
+        """The sums of all parts; costs and hours are NaN if no part has a price or a speed."""
         numbers = self.parts.drop(columns=["task", "role"])
         return pd.Series({name: numbers[name].sum(min_count=1) for name in numbers}, dtype=object)
 
@@ -85,6 +86,8 @@ class Estimate(NamedTuple):
             text += f" and {written:,.0f} to {most_written:,.0f} written"
             if not math.isnan(total.cost_low):
                 text += f"; costs {money(total.cost_low)} to {money(total.cost_high)}"
+            if not math.isnan(total.hours_low):
+                text += f"; takes {money(total.hours_low)} to {money(total.hours_high)} hours"
         return text
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,7 +99,7 @@ class Estimate(NamedTuple):
 
 
 def money(amount: float) -> str:
-    """Write an amount with two places, or with two digits if it is small."""
+    """Write an amount of money or hours with two places, or with two digits if it is small."""
     return f"{amount:,.2f}" if amount == 0 or amount >= 0.1 else f"{amount:.2g}"
 
 
@@ -164,9 +167,14 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         parts.role.map({role: price[k] if price else math.nan for role, price in prices.items()})
         for k in (0, 1)
     )
+    read_per_second, written_per_second = config.speed or (math.nan, math.nan)
+    of_model = parts.role == "model"  # the judge is a service, or has a speed that is not known
     for bound in ("low", "high"):
-        cost = price_in * parts[f"tokens_in_{bound}"] + price_out * parts[f"tokens_out_{bound}"]
+        tokens_in, tokens_out = parts[f"tokens_in_{bound}"], parts[f"tokens_out_{bound}"]
+        cost = price_in * tokens_in + price_out * tokens_out
         parts[f"cost_{bound}"] = cost.astype(float) / 1e6
+        seconds = tokens_in / read_per_second + tokens_out / written_per_second
+        parts[f"hours_{bound}"] = (seconds / 3600).where(of_model)
 
     notes = [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
     for role in left:
