@@ -314,8 +314,8 @@ class RunConfig(Generation, Where):
     data's own, else ours."""
 
     data: str | Path | None = option(None, metavar="DIR")
-    """Folder or file of the data set, or samples for the package's own; default: $BENCH_DATA, else
-    the user's data folder, else the samples."""
+    """Folder or file of the data set, samples for the package's own, or released for what `bench
+    fetch` brought; default: $BENCH_DATA, else the user's data folder, else the samples."""
 
     @property
     def generation(self) -> Generation:

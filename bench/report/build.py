@@ -24,7 +24,6 @@ from bench.core.errors import BadInput, NoRuns
 from bench.core.locks import lock
 from bench.core.places import NOTEBOOKS
 from bench.core.progress import progress, say
-from bench.core.text import notebook_title
 from bench.figures.style import use_models
 from bench.report import execute, site, study, study_runs
 from bench.report.execute import OwnKernel, Trouble, check_parameters, types_of_parameters
@@ -61,6 +60,8 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
     """
     # Absolute, because kernels have another working folder.
     folder = Path(out).resolve() if out else places.reports() / plan.name
+    if plan.steps:
+        raise BadInput(f"{plan.path}: run this first: {'; '.join(plan.steps)}")
     given = _notebooks(plan)
     at_a_time = study_runs.jobs(plan, jobs)
     say(f"the report and its runs go to {folder}")
@@ -228,7 +229,7 @@ def _notebooks(plan: Study) -> dict[str, dict[str, Any]]:
             pages[variant.key] = {"data": "", **shown, "models": [], "recorded": []}
     for name, analysis in plan.analyses.items():
         # An analysis uses the study's runs or data, or its own models.
-        known = types_of_parameters(NOTEBOOKS / f"{name}.ipynb")
+        known = types_of_parameters(NOTEBOOKS / f"{analysis.notebook}.ipynb")
         # Models that a notebook asks by itself are asked within the study's limits.
         shared = {
             option: plan.options[option]
@@ -257,7 +258,9 @@ def _notebooks(plan: Study) -> dict[str, dict[str, Any]]:
 def _notebook(plan: Study, page: str) -> Path:
     """Return the notebook of a page: its benchmark's, or the analysis with its name."""
     benchmark = next((variant.benchmark for variant in plan.variants if variant.key == page), None)
-    return get(benchmark).notebook if benchmark else NOTEBOOKS / f"{page}.ipynb"
+    if benchmark:
+        return get(benchmark).notebook
+    return NOTEBOOKS / f"{plan.analyses[page].notebook}.ipynb"
 
 
 def analysed(plan: Study, name: str) -> list[str]:
@@ -266,12 +269,14 @@ def analysed(plan: Study, name: str) -> list[str]:
     Those that the study names; else all if it compares variants of one benchmark; else the first of
     each benchmark, so that no model is there twice.
     """
-    named = plan.analyses[name].variants
-    if named is not None:
+    analysis = plan.analyses[name]
+    if analysis.variants is not None:
         return [
-            variant.key for variant in plan.variants if (variant.name or variant.benchmark) in named
+            variant.key
+            for variant in plan.variants
+            if (variant.name or variant.benchmark) in analysis.variants
         ]
-    if name in OVER_VARIANTS:
+    if analysis.notebook in OVER_VARIANTS:
         return [variant.key for variant in plan.variants]
     return plan.first_variants
 
@@ -305,5 +310,5 @@ def _page(
 
 def _shown_as(plan: Study, name: str) -> str:
     """Return the name of a page in the navigation."""
-    titles = {variant.key: variant.title for variant in plan.variants}
-    return titles.get(name) or notebook_title(name)
+    pages = [*plan.variants, *plan.analyses.values()]
+    return next(page.title for page in pages if page.key == name)
