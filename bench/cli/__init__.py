@@ -17,6 +17,7 @@ import typer
 
 from bench import __version__
 from bench.benchmarks import module, names
+from bench.benchmarks.nli_coal.build import BuildOptions
 from bench.cli import make
 from bench.cli.options import (
     GROUPS,
@@ -33,7 +34,6 @@ from bench.config import Options, RunConfig
 from bench.core import process
 from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
 from bench.core.progress import say
-from bench.data.nli_coal.build import BuildOptions
 from bench.train import TrainOptions
 
 app = typer.Typer(

@@ -17,14 +17,14 @@ from typing import Any
 import pandas as pd
 
 from bench import data
+from bench.benchmarks.cbbq import scores as cbbq
+from bench.benchmarks.cbbq.outcomes import SUMS
+from bench.benchmarks.cbbq.requests import LETTERS, parse
 from bench.config import RunConfig
 from bench.core import export
 from bench.core.errors import BadInput
-from bench.metrics import cbbq
-from bench.metrics.cbbq.answers import SUMS
 from bench.metrics.table import ALL
 from bench.run.plan import Plan
-from bench.tasks.cbbq import LETTERS, parse
 
 TASK = """\
 # {title}, prompts {prompts}; written by bias-workbench.

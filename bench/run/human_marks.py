@@ -14,13 +14,13 @@ from typing import NamedTuple, NoReturn
 import pandas as pd
 
 from bench.benchmarks import module
+from bench.benchmarks.mcbe.requests import CRITERIA
 from bench.core.cells import as_csv, guarded, to_number
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_path, explain_write_errors
 from bench.core.text import reveal_invisible
 from bench.data.readers import TableRow, read_table
 from bench.run.results import KEYS, Run, all_items
-from bench.tasks.mcbe import CRITERIA
 from bench.tasks.replies import final
 
 # Spreadsheet programs cut a cell of more than 32,767 characters.

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
+from bench.benchmarks import get
 from bench.core.errors import BadInput
-from bench.data import SAMPLES
 from bench.report import build, study, study_runs
 
 GOOD = """
@@ -55,7 +55,7 @@ def test_paths_are_meant_from_the_study_file(load, tmp_path, data):
     (tmp_path / "own.toml").write_text("version = '1'\n[x.bias_scoring]\nprompt = '{sentence}'\n")
     (tmp_path / "nli").mkdir()
     for name in ("items", "samples"):
-        shutil.copytree(SAMPLES / "mcbe", tmp_path / name)
+        shutil.copytree(get("mcbe").samples, tmp_path / name)
     plan = load(text=OWN.replace("DATA", data))
     paths = [model.model.partition(":")[2] or model.model for model in plan.models]
     assert paths == [str(tmp_path / name) for name in ("answers.jsonl", "p.csv", "x.gguf", "nli")]
@@ -73,7 +73,7 @@ def test_paths_are_meant_from_the_study_file(load, tmp_path, data):
 
 
 def test_an_analysis_has_the_study_s_data_and_other_runs(load, tmp_path):
-    shutil.copytree(SAMPLES / "mcbe", tmp_path / "items")
+    shutil.copytree(get("mcbe").samples, tmp_path / "items")
     analyses = "compare_models: {runs: [other/runs/*/*]}, data_quality: {least: 0.7}"
     plan = load("compare_models:", analyses, GOOD.replace("nli-coal: {", "mcbe: {data: items, "))
     given = build._notebooks(plan)

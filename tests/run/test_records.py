@@ -8,7 +8,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from bench import data, records, run, scorers
+from bench import records, run, scorers
+from bench.benchmarks import get
 from bench.run import execute
 from bench.scorers.stand_ins.simulated import Simulated
 from tests.helpers.recorded import cell, columns
@@ -35,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def ask(out: str = "out", model: str = "simulated:bias=0.6,refuse=0.1", **options) -> run.Run:
-    given = {"tasks": ["ss"], "categories": ["age"], "data": data.SAMPLES / "mcbe", "out": out}
+    given = {"tasks": ["ss"], "categories": ["age"], "data": get("mcbe").samples, "out": out}
     return run.evaluate("mcbe", model, **{**given, **options})
 
 

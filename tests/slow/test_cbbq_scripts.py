@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from bench import run
+from bench.benchmarks.cbbq import scores as cbbq
 from bench.config import RunConfig
-from bench.metrics import cbbq
 from bench.run.plan import Plan
 
 LIMITS = {"gpt-3.5": 1000, "belle": 200, "moss": 256, "bloomz": 128, "chatglm": 2048}
