@@ -129,11 +129,11 @@ def test_a_step_that_is_missing_is_named_and_its_model_counted_all_the_same(load
 
 
 def test_released_data_are_never_the_samples(load, monkeypatch, tmp_path):
-    assert load("limit: 3, cat", "data: released, cat").variants[0].data == "released"
-    monkeypatch.delenv("BENCH_DATA")
     monkeypatch.setattr("bench.data.user_folder", lambda: tmp_path)
     with pytest.raises(BadInput, match=r"cbbq: Q`.*run this first: bench fetch cbbq"):
         load("limit: 3, cat", "data: released, cat")
+    shutil.copytree(get("cbbq").samples, tmp_path / "cbbq")
+    assert load("limit: 3, cat", "data: released, cat").variants[0].data == "released"
 
 
 CODE = '!!python/object/apply:os.system ["touch ran"]'
