@@ -84,8 +84,8 @@ def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
     """Estimate the runs of a study that can be asked, by place.
 
     The `benchmark` of an estimate is the title of the variant. New runs that ask the same share an
-    estimate. A run that cannot be asked is left out; why is reported when it is asked. A model that
-    is still to be made is counted by its name, as a model of the Hub would be.
+    estimate. A run that cannot be asked is left out, and the reason printed. A model that is still
+    to be made is counted by its name, as a model of the Hub would be.
     """
     known: dict[str, Estimate] = {}
     by_place = {}
@@ -98,12 +98,14 @@ def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
         same = json.dumps([variant.key, kind or text, asked], default=str)
         if out.exists() or same not in known:
             given = {"partial": True, "out": out, **options}
-            with suppress(BadInput, RunFailed):
+            try:
                 try:
                     known[same] = estimate(variant.benchmark, spec, **given)
                 except AnotherRun as other:  # which makes place for this one
                     given["out"] = _kept(out, other.identity)
                     known[same] = estimate(variant.benchmark, spec, **given)
+            except (BadInput, RunFailed) as error:
+                say(f"not counted: {model.label} on {variant.title}: {error}")
         if same in known:
             by_place[cell.place] = known[same]._replace(benchmark=variant.title, model=model.label)
     return by_place
