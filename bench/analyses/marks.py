@@ -161,8 +161,8 @@ def points(people: str, runs: Sequence[Run]) -> pd.DataFrame:
     files = [place] if Path(place).is_file() else sorted(glob.glob(place))
     if not files:
         raise NoRuns(
-            f"{'/'.join(Path(place).parts[-2:])}: no such sheet; run this first, for people to fill "
-            "in: bench mark RUN_DIR RUN_DIR --out FILE.csv"
+            f"{'/'.join(Path(place).parts[-2:])}: no such sheet; run this first, and let people "
+            "fill it in: bench mark RUN_DIR RUN_DIR --out FILE.csv"
         )
     analysed = [run for run in runs if run.benchmark == "mcbe"]
     parts = []

@@ -37,6 +37,11 @@ def load(tmp_path):
     return read
 
 
+def parameters_of(plan):
+    """The parameters of each page's notebook, by the name of the page."""
+    return {job.name: job.parameters for job in build.page_jobs(plan)}
+
+
 OWN = """
 title: Paths
 models: ["replay:answers.jsonl", "predictions:p.csv", x.gguf, ./nli]
@@ -68,7 +73,7 @@ def test_paths_are_meant_from_the_study_file(load, tmp_path, data):
     assert (mcbe["prompts"], mcbe["data"]) == (f"{tmp_path / 'own.toml'}#x", meant)
     assert cbbq == shared
     assert nli == {**shared, "label_names": {str(tmp_path / "nli"): names}}
-    shown = build._notebooks(plan)
+    shown = parameters_of(plan)
     assert (shown["mcbe"]["data"], shown["cbbq"]["data"]) == (meant, "")
 
 
@@ -76,7 +81,7 @@ def test_an_analysis_has_the_study_s_data_and_other_runs(load, tmp_path):
     shutil.copytree(get("mcbe").samples, tmp_path / "items")
     analyses = "compare_models: {runs: [other/runs/*/*]}, data_quality: {least: 0.7}"
     plan = load("compare_models:", analyses, GOOD.replace("nli-coal: {", "mcbe: {data: items, "))
-    given = build._notebooks(plan)
+    given = parameters_of(plan)
     other = str(tmp_path / "other/runs/*/*")
     assert (given["compare_models"]["runs"], given["explore"]["runs"]) == ([other], [])
     quality = given["data_quality"]
@@ -96,16 +101,16 @@ def test_variants_and_models_have_options_of_their_own(load, tmp_path):
     assert plan.run_options(small, nli) == {**shared, "template_arguments": {"a": 1, "b": 2}}
     # Options of sampling that all share are for those that write replies.
     assert plan.run_options(simulated, q) == {"limit": 3, "categories": ["gender"]}
-    pages = build._notebooks(plan)
+    pages = parameters_of(plan)
     assert list(pages) == ["cbbq-Q", "nli_coal", "compare_models", "self_correction", "explore"]
-    assert build.analysed(plan, "compare_models") == ["cbbq-Q", "nli_coal"]
-    assert build.analysed(plan, "self_correction") == ["cbbq-Q", "cbbq-Q+IF", "nli_coal"]
-    assert build.analysed(plan, "explore") == ["cbbq-Q+IF"]
+    assert plan.analysed("compare_models") == ["cbbq-Q", "nli_coal"]
+    assert plan.analysed("self_correction") == ["cbbq-Q", "cbbq-Q+IF", "nli_coal"]
+    assert plan.analysed("explore") == ["cbbq-Q+IF"]
 
 
 def test_a_variant_can_be_for_some_models_and_a_notebook_have_several_pages(load, tmp_path):
     text = GOOD.replace("page: false", "page: false, models: [Small]").replace(
-        "explore: {variants: [Q+IF]}", "explore: [{variants: [Q]}, {name: told, scores: ./a.csv}]"
+        "explore: {variants: [Q+IF]}", "explore: [{variants: [Q]}, {name: told, sheet: ./a.csv}]"
     )
     plan = load(text=text)
     asked = [(cell.model.label, cell.variant.key) for cell in study_runs.cells(plan)]
@@ -114,8 +119,9 @@ def test_a_variant_can_be_for_some_models_and_a_notebook_have_several_pages(load
     assert sorted(asked) == sorted([*others, ("Small", "cbbq-Q+IF")])
     assert list(plan.analyses) == ["compare_models", "self_correction", "explore", "explore-told"]
     told = plan.analyses["explore-told"]
-    assert (told.title, told.parameters) == ("Explore (told)", {"scores": str(tmp_path / "a.csv")})
-    assert build._notebook(plan, "explore-told").name == "explore.ipynb"
+    assert (told.title, told.parameters) == ("Explore (told)", {"sheet": str(tmp_path / "a.csv")})
+    sources = {job.name: job.source.name for job in build.page_jobs(plan)}
+    assert sources["explore-told"] == "explore.ipynb"
 
 
 def test_a_step_that_is_missing_is_named_and_its_model_counted_all_the_same(load, tmp_path):
