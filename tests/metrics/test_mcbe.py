@@ -101,8 +101,8 @@ def test_a_model_that_refuses_everything_has_no_robust_number_but_in_sc_and_ba(t
 
 def score_of_each(rows, items, preset):
     """The score of each instance, NaN where it has none."""
-    terms = instances.values(pd.DataFrame(rows), items, preset).terms.query("measure == 'score'")
-    return np.where(terms.bottom > 0, terms.top, NAN).astype(float)
+    terms = instances.values(pd.DataFrame(rows), items, preset).terms
+    return list(terms["score top"].where(terms["score bottom"] > 0))
 
 
 def test_an_instance_with_one_unreadable_answer_is_left_out_and_counted():

@@ -164,7 +164,7 @@ class McbeScoring(Averages):
                 yield category, _metric("score_common", ALL, shared)
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
-        is_official, terms = self.preset == "official", self.terms
+        is_official, terms = self.preset == "official", self.known.terms
         first = EVEN if is_official else _first_letter(self.records)
         baselines = _baselines(terms, self.items, self.preset, first)
         habits = _by_habit(terms, self.records, self.items)
@@ -191,7 +191,7 @@ class McbeScoring(Averages):
             )
             if metric.name in BOUNDED and not is_official:  # it scores whatever it is given
                 # One unreadable answer leaves an instance out.
-                complete = self.n(own, "score") / max(self.n(own, BOUNDS[0]), 1)
+                complete = self.n(own, "score") / max(self.n(own, BOUNDS[0]), 1) if own else 0
                 ends = self.ends(metric, category)
                 row = with_bounds(row, ends, min(row.valid_rate, complete))
             rows.append(row)
@@ -227,18 +227,18 @@ class McbeScoring(Averages):
 
     def stops(self, category: str, task: str) -> str:
         """Say if the released code prints no number: it stops at an answer that it cannot take."""
-        keys = [(category, task, repeat) for repeat in self.repeats]
-        printed = [self.printed[key] for key in keys if key in self.printed]
-        stops = sum(result.stops for result in printed)
-        if stops:
+        if self.known.printed is None:
+            return ""
+        printed = self.known.printed.loc[(category, task)]
+        if stops := printed.stops.sum():
             return (
                 f"the released code stops with an error: {stops} of "
                 f"{self.n([(category, task)], 'valid')} answers are none that it can take"
             )
-        odd = [result.score for result in printed if not math.isfinite(result.score)]
-        if odd:
+        odd = printed.score[~np.isfinite(printed.score)]
+        if len(odd):
             return (
-                f"the released code prints {odd[0]}: an answer holds no number, "
+                f"the released code prints {odd.iloc[0]}: an answer holds no number, "
                 "or one beyond all bounds"
             )
         return ""
@@ -267,11 +267,9 @@ def analyses(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     There is one row per fully graded analysis. With a column `model`, and people's points as
     `human`, it is what `bench.metrics.agreement` compares.
     """
-    terms = values(records, items, "robust").terms
-    rows = terms[(terms.task == "ba") & (terms.measure == "score") & (terms.bottom > 0)]
-    return (
-        rows[["item_id", "repeat", "top"]].rename(columns={"top": "judge"}).reset_index(drop=True)
-    )
+    outcomes_of_task = outcomes(records[records.task == "ba"], items, "robust")
+    rows = outcomes_of_task[outcomes_of_task.scored > 0].rename(columns={"score": "judge"})
+    return rows[["item_id", "repeat", "judge"]].reset_index(drop=True)
 
 
 @cache
@@ -314,9 +312,8 @@ def _by_habit(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -
         return is_alike and is_preferred(alike / repeats, n / repeats, answers=answers)
 
     # Sentences that are all equally likely, which they are to no language model.
-    scores = terms[(terms.task == "pc") & (terms.measure == "score") & (terms.bottom > 0)]
-    for category, part in _parts(scores):
-        alike = int((part.top == 100).sum())
+    for category, part in _parts(terms[(terms.task == "pc") & (terms["score bottom"] > 0)]):
+        alike = int((part["score top"] == 100).sum())
         if is_habit(alike, len(part)):
             warnings[category, "pc"] = (
                 "the sentences about all groups are equally likely in "
@@ -324,10 +321,11 @@ def _by_habit(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -
                 "the instances"
             )
     # Scenarios answered by position: all groups are chosen equally often, and the score is 100.
-    for category, part in _parts(terms[(terms.task == "ss") & (terms.measure == "position_bias")]):
-        if is_habit(part.top.sum(), part.bottom.sum()):
+    for category, part in _parts(terms[terms.task == "ss"]):
+        same, both = part["position_bias top"].sum(), part["position_bias bottom"].sum()
+        if is_habit(same, both):
             warnings[category, "ss"] = (
-                f"{decimals(100 * part.top.sum() / part.bottom.sum())}% of the pairs are answered "
+                f"{decimals(100 * same / both)}% of the pairs are answered "
                 "with the same letter in both orders: by position, not by group"
             )
     # The same label or severity everywhere, in categories that leave a choice.
@@ -335,7 +333,7 @@ def _by_habit(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -
     for task, column in (("sc", "subtype"), ("bs", "score")):
         choice = items.groupby("category")[column].agg(set).map(len) > 1
         rows = read[(read.task == task) & read.category.map(choice).astype(bool)]
-        for category, part in _parts(rows) if len(rows) else []:
+        for category, part in _parts(rows):
             most = part.groupby("category").parsed.agg(lambda read: read.value_counts().iloc[0])
             if is_habit(most.sum(), len(part), len(most)):
                 answer = "the same within a category"
@@ -352,18 +350,18 @@ def _left_out(terms: pd.DataFrame) -> dict[Cell, str]:
     """Warn where some scenarios could not be read: long lists are left out more often."""
     return {
         (category, "ss"): (
-            f"{part.bottom.sum():.0f} of {len(part)} instances have an answer to every question; "
+            f"{part['score bottom'].sum():.0f} of {len(part)} instances have an answer to every question; "
             "longer lists are left out more often and score lower, so compare by list length"
         )
-        for category, part in _parts(terms[(terms.task == "ss") & (terms.measure == "score")])
-        if 0 < part.bottom.sum() < ALIKE * len(part)
+        for category, part in _parts(terms[terms.task == "ss"])
+        if 0 < part["score bottom"].sum() < ALIKE * len(part)
     }
 
 
 def _parts(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Return all rows, and those of each category."""
     by_category = rows.groupby("category", sort=False)
-    return [(ALL, rows), *((str(name), part) for name, part in by_category)]
+    return [] if rows.empty else [(ALL, rows), *((str(name), part) for name, part in by_category)]
 
 
 def _first_letter(records: pd.DataFrame) -> float:
@@ -382,7 +380,7 @@ def _baselines(
     """Return by category, task and measure the score of a coin, or of the best constant answer."""
     items = items.set_index("item_id")
     baselines: dict[tuple[str, str, str], float] = {}
-    asked = terms[terms.measure == "valid"].drop_duplicates(["task", "item_id"])
+    asked = terms.drop_duplicates(["task", "item_id"])
     for key, part in asked.groupby(["category", "task"], sort=False):
         category, task = map(str, key)
         own = items.loc[part.item_id]
