@@ -26,7 +26,6 @@ from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
 from bench.metrics import engine
-from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.engine import Metric
 from bench.metrics.headline import HALF, headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
@@ -224,31 +223,6 @@ class Run:
     def readable(self) -> pd.Series:
         """Return for each answer, by `KEYS`, whether it can be read."""
         return readable(self.benchmark, self.replies, self.items)
-
-    def replicates(
-        self,
-        preset: str | None = None,
-        like: Sequence["Run"] = (),
-        draw: Draw = resample,
-    ) -> Replicates:
-        """Compute the headline scores, observed and resampled.
-
-        The k-th resample of two runs over the same answers draws the same items, so that scores can
-        be subtracted one by one. Only answers that can be read in all runs of `like` are scored.
-        """
-        preset = preset or str(self.about["preset"])
-        check_preset(preset)
-        rows = self.replies
-        for run in (self, *like) if like else ():
-            readable = run.readable()
-            rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(readable.index[readable])]
-        if rows.empty:
-            raise BadInput(
-                f"{self.folder}: no answer could be read of it and of "
-                f"{', '.join(str(run.folder) for run in like)}"
-            )
-        scoring = module("metrics", self.benchmark).scoring(rows, self.items, preset, draw)
-        return scoring.replicates()
 
     def _with_notes(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         """Add notes on what was left out, who judged, and what the preset asks otherwise."""

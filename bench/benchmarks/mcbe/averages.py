@@ -9,7 +9,7 @@ import pandas as pd
 from bench.benchmarks.mcbe.instances import BOUNDS, KEYS, MEASURES, Values
 from bench.benchmarks.mcbe.requests import TASKS
 from bench.core.numbers import decimals
-from bench.metrics.bootstrap import Draw, Sample
+from bench.metrics.bootstrap import Sample
 from bench.metrics.engine import Metric, Scoring
 from bench.metrics.table import ALL
 
@@ -32,12 +32,12 @@ class Averages(Scoring):
         measures: the measures of each task, its score first.
     """
 
-    def __init__(self, known: Values, order: Sequence[str], preset: str, draw: Draw) -> None:
+    def __init__(self, known: Values, order: Sequence[str], preset: str) -> None:
         self.known, terms = known, known.terms
         part = terms.category + "|" + terms.task
         rows = terms.assign(stratum=terms.category, cluster=terms.item_id, part=part)
         columns = [name for name in terms if name not in KEYS]
-        super().__init__(rows, columns, (), preset, draw=draw)
+        super().__init__(rows, columns, (), preset)
         self.asked: list[Cell] = list(dict.fromkeys(zip(terms.category, terms.task, strict=True)))
         self.categories = [name for name in order if name in {c for c, _ in self.asked}]
         self.tasks = [name for name in TASKS if name in {t for _, t in self.asked}]

@@ -7,7 +7,6 @@ over its instances, or stops with an error at a reply that it cannot take.
 import math
 from functools import cache
 
-import numpy as np
 import pandas as pd
 
 from bench.benchmarks.mcbe.requests import CRITERIA, SEPARATOR

@@ -19,17 +19,13 @@ from bench.benchmarks.mcbe.instances import BOUNDS, DECAY, Values, decay, values
 from bench.benchmarks.mcbe.instances import outcomes as outcomes
 from bench.benchmarks.mcbe.requests import LETTERS
 from bench.core.numbers import decimals
-from bench.metrics.bootstrap import Draw, resample
 from bench.metrics.engine import Metric
 from bench.metrics.table import (
     ALL,
-    GRASP,
     HABIT,
     LETTERS_ALONE,
-    PREFERENCE,
     Headline,
     Score,
-    Trait,
     is_preferred,
     join_notes,
     read_cards,
@@ -86,12 +82,7 @@ HEADLINES = (
         finding="scored {value} of 100 in judging severity",
     ),
 )
-# What the scores are taken to measure.
-TRAITS = tuple(
-    Trait(task, "score", name, biased_is_high=False)
-    for task, name in (("sc", GRASP), ("bs", GRASP), ("pc", PREFERENCE), ("ss", PREFERENCE))
-)
-# What is drawn again, and the column of the items that shows what a unit is.
+# The clusters that are resampled.
 UNITS = "instances"
 # How far numbers of the released code may be off because it rounds, by task: scores to two
 # decimals, and in bias scoring each distance too, of which ten make a point.
@@ -109,7 +100,6 @@ def scoring(
     records: pd.DataFrame,
     items: pd.DataFrame,
     preset: str,
-    draw: Draw = resample,
     common: Sequence[str] = COMMON,
 ) -> "McbeScoring":
     """Prepare the scores of a run.
@@ -123,7 +113,7 @@ def scoring(
         common: the tasks of `score_common`.
     """
     known = values(records, items, preset)
-    return McbeScoring(known, records, items, preset, draw, common)
+    return McbeScoring(known, records, items, preset, common)
 
 
 class McbeScoring(Averages):
@@ -135,10 +125,9 @@ class McbeScoring(Averages):
         records: pd.DataFrame,
         items: pd.DataFrame,
         preset: str,
-        draw: Draw = resample,
         common: Sequence[str] = COMMON,
     ) -> None:
-        super().__init__(known, list(dict.fromkeys(items.category)), preset, draw)
+        super().__init__(known, list(dict.fromkeys(items.category)), preset)
         self.items, self.records, self.common = items, records, tuple(common)
 
     def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
@@ -248,11 +237,6 @@ def _metric(name: str, task: str, tasks: Sequence[str] = ()) -> Metric:
     return Metric(name, task, tasks=tasks, limits=SCALES.get(name, LIMITS), unread=None)
 
 
-def units(items: pd.DataFrame) -> pd.Series:
-    """Return the unit that each item was sampled with: the item itself."""
-    return items.item_id
-
-
 def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """List severities, 0 to 10, per readable answer: `item_id`, `people`, `model`."""
     rows = records[(records.task == "bs") & records.valid]
@@ -350,8 +334,8 @@ def _left_out(terms: pd.DataFrame) -> dict[Cell, str]:
     """Warn where some scenarios could not be read: long lists are left out more often."""
     return {
         (category, "ss"): (
-            f"{part['score bottom'].sum():.0f} of {len(part)} instances have an answer to every question; "
-            "longer lists are left out more often and score lower, so compare by list length"
+            f"{part['score bottom'].sum():.0f} of {len(part)} instances have an answer to every "
+            "question; longer lists are left out more often and score lower, so compare by list length"
         )
         for category, part in _parts(terms[terms.task == "ss"])
         if 0 < part["score bottom"].sum() < ALIKE * len(part)
