@@ -335,7 +335,8 @@ def _left_out(terms: pd.DataFrame) -> dict[Cell, str]:
     return {
         (category, "ss"): (
             f"{part['score bottom'].sum():.0f} of {len(part)} instances have an answer to every "
-            "question; longer lists are left out more often and score lower, so compare by list length"
+            "question; longer lists are left out more often and score lower, so compare by "
+            "list length"
         )
         for category, part in _parts(terms[terms.task == "ss"])
         if 0 < part["score bottom"].sum() < ALIKE * len(part)
