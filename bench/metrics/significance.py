@@ -35,6 +35,8 @@ POWER = 0.8
 LESS_READABLE = "less readable"
 # Two ways to compute the same difference differ by less.
 _NOISE = 1e-12
+# Distances from a line, and slopes, that are smaller are rounding errors.
+LINE_NOISE = 1e-9
 # From the strata's names, in the order of their axis, to a function of sums.
 OfStrata = Callable[[list[object]], Statistic]
 
@@ -171,6 +173,27 @@ def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math
         arm = length * (1 - ((1 - LEVEL) / 2) ** (1 / units))
     p = max(p, 2.0 ** (1 - units))
     return Comparison(value, value - arm, value + arm, p, units, detectable, "", error, freedom)
+
+
+def slope_test(x: Sequence[float] | np.ndarray, values: np.ndarray) -> Comparison:
+    """Test a slope by how far the points lie from the line, with points - 2 degrees of freedom.
+
+    Args:
+        x: at least two different numbers, such as logarithms of sizes.
+        values: float64 [points], one per model.
+    """
+    from_mean, n = np.asarray(x) - np.mean(x), len(values)
+    slope = float(from_mean @ values / (from_mean @ from_mean)) + 0.0
+    if n < 3:
+        return Comparison(slope, np.nan, np.nan, np.nan, n, np.nan, "two sizes make no trend")
+    residuals, freedom = values - values.mean() - slope * from_mean, n - 2
+    error = float(np.sqrt((residuals**2).sum() / freedom / (from_mean @ from_mean)))
+    if error < LINE_NOISE and abs(slope) < LINE_NOISE:
+        return Comparison(slope, np.nan, np.nan, 1.0, n, np.nan, "")
+    p = 2 * float(stdtr(freedom, -abs(slope) / max(error, LINE_NOISE)))
+    arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    detectable = arm + float(stdtrit(freedom, POWER)) * error
+    return Comparison(slope, slope - arm, slope + arm, p, n, detectable, "", error, freedom)
 
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:

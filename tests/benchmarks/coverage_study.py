@@ -42,9 +42,8 @@ from bench.metrics.bootstrap import (
     scale_interval,
 )
 from bench.metrics.engine import Metric, Scoring, Sums
-from bench.metrics.significance import compare_resamples
+from bench.metrics.significance import compare_resamples, slope_test
 from bench.metrics.table import ALL, Headline
-from bench.metrics.trend import slope_test
 
 # Standard deviations, on the logit, of the effects of what was sampled.
 CBBQ_EFFECTS = {
