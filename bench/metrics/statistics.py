@@ -197,7 +197,7 @@ def _compare_pair(
     totals = _resampled(both, sums)
     statistic = _mean_ratio(totals, [1, 3])
     sizes = ("bottom", "bottom_second")
-    tested = compare_totals(totals, lambda _strata: statistic, length, sizes)
+    tested = compare_totals(totals, statistic, length, sizes)
     return tested, len(both), _without_value(both, column)
 
 

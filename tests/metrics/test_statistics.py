@@ -10,7 +10,7 @@ from scipy import stats
 
 import bench
 from bench.analyses.published import published
-from bench.metrics.significance import difference, holm
+from bench.metrics.significance import holm
 
 RNG = np.random.default_rng(0)
 CATEGORIES = [f"c{k:02d}" for k in range(12)]
@@ -102,16 +102,6 @@ def test_models_without_a_score_are_left_out_of_a_trend_and_counted() -> None:
     (row,) = bench.trend(rows).to_dict("records")
     assert (row["n"], row["note"]) == (3, "1 of 4 models without a score are left out")
     assert row["estimate"] == pytest.approx(1)
-
-
-@pytest.mark.parametrize("cluster", ["scene", None])
-def test_a_comparison_is_the_paired_test_of_the_same_scores(cluster: str | None) -> None:
-    (row,) = bench.compare(PAIRED, "chosen", cluster=cluster, stratum=None).to_dict("records")
-    first, second = (part.chosen.to_numpy() for _, part in PAIRED.groupby("model"))
-    units = list(PAIRED.scene[:40]) if cluster else None
-    expected = difference(first, second, units, length=1)
-    names = ["estimate", "ci_low", "ci_high", "p", "clusters", "detectable"]
-    assert [row[name] for name in names] == pytest.approx(list(expected[:6]), abs=1e-12)
 
 
 def test_items_that_one_model_lacks_are_left_out_and_p_is_adjusted() -> None:
