@@ -4,8 +4,8 @@ The data are assembled in a working folder next to their final place, and rename
 has read them. Of a release only tables, licence and readme are kept, none of its code. Prompts that
 authors have in scripts are read from there and kept next to the data as `prompts.toml`. A benchmark
 with such scripts has a module `official_wording` in the package of its data module, with `VERSION`,
-`REMEDY`, `SCRIPTS`, `EXPECTED` (these in words), `ADDRESS` (of their download; empty if they come
-with the data), `find(folder, above)`, `read(scripts)` and `choices(tables)`.
+`REMEDY`, `SCRIPTS`, `FOLDERS` (names of their folder), `ADDRESS` (of their download; empty if they
+come with the data), `CHOICES` (names of prompt sets) and `read(scripts)`.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from bench.benchmarks import get, module, resolve
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DISK_ERRORS
 from bench.core.progress import say
-from bench.data import MANIFEST, Source, dataset, hub_tables
+from bench.data import MANIFEST, Source, dataset, hub_tables, official_wording
 from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
 from bench.data.readers import as_path, read_toml, to_toml
 
@@ -374,19 +374,15 @@ def _install_prompts(
         return "", ""
     try:
         text = _official_prompts(prompts, copy, folder, work)
-    except (OSError, BadInput, RunFailed) as error:
-        origin = prompts.ADDRESS if copy.revision and prompts.ADDRESS else copy.origin
-        reason = _with_origin(str(error), work, origin)
+    except (BadInput, RunFailed) as error:
+        reason = _with_origin(str(error), work, prompts.ADDRESS or copy.origin)
         return "", f"the data came without the official prompts: {reason}"
     if not text:
         return "", ""
     place.write_bytes(text.encode())
-    tables = tomllib.loads(text)
-    version, names = str(tables["version"]), [k for k, v in tables.items() if isinstance(v, dict)]
-    choices = ", ".join(prompts.choices(names))
+    choices = ", ".join(prompts.CHOICES)
     choice = f"#NAME`, where NAME is one of {choices}" if choices else "`"
-    changed = "" if version == prompts.VERSION else " (not the released ones)"
-    return version, f"prompts {version}{changed}: use them with `--prompts official{choice}"
+    return prompts.VERSION, f"prompts {prompts.VERSION}: use them with `--prompts official{choice}"
 
 
 def _official_prompts(prompts: Any, copy: Copy, folder: Path, work: Path) -> str:
@@ -398,10 +394,9 @@ def _official_prompts(prompts: Any, copy: Copy, folder: Path, work: Path) -> str
             download(f"{prompts.ADDRESS}/{name}", work / "scripts" / name, prompts.REMEDY)
     else:
         # A folder above an unpacked archive is not a part of it.
-        scripts = prompts.find(folder, above=not folder.is_relative_to(work))
+        above = not folder.is_relative_to(work)
+        scripts = official_wording.find(folder, prompts.SCRIPTS, prompts.FOLDERS, above)
+    if copy.revision and not scripts:
+        raise RunFailed(f"{folder}: has not all of {', '.join(prompts.SCRIPTS)}; {prompts.REMEDY}")
     text: str = prompts.read(scripts) if scripts else ""
-    if copy.revision and not text:
-        raise RunFailed(f"{folder}: holds none of {prompts.EXPECTED}; {prompts.REMEDY}")
-    if copy.revision and tomllib.loads(text)["version"] != prompts.VERSION:
-        raise RunFailed(f"{scripts}: the prompts are not the released ones; {prompts.REMEDY}")
     return text
