@@ -25,7 +25,6 @@ from bench.benchmarks.nli_coal.frames import (
     Match,
     OneLine,
     Terms,
-    checked,
     fault,
     found_in,
     gender_words,
@@ -35,7 +34,7 @@ from bench.benchmarks.nli_coal.frames import (
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected, explained, plain, quoted
 from bench.core.files import atomic_write
-from bench.data.dataset import is_language
+from bench.data.dataset import checked, is_language
 from bench.data.readers import as_path, read_lines, read_toml, to_toml
 
 # Our own packs, a folder per language.
