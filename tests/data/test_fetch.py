@@ -63,7 +63,6 @@ def pack_zip(folder: Path) -> Path:
 
 
 PACKS = pytest.mark.parametrize("pack", [as_folder, pack_tar, pack_zip])
-ARCHIVES = pytest.mark.parametrize("pack", [pack_tar, pack_zip])
 
 
 class Response(io.BytesIO):
@@ -206,17 +205,6 @@ def test_no_member_is_written_outside_the_folder(tmp_path: Path, name: str) -> N
         unpack(tmp_path / "x.tar.gz", into)
     assert all(path.is_relative_to(into) for path in tmp_path.rglob("a.csv"))
     assert not Path("/a.csv").exists()
-
-
-@ARCHIVES
-def test_all_that_an_archive_holds_is_limited(
-    release: Path, tmp_path: Path, refusal, monkeypatch: pytest.MonkeyPatch, pack: Pack
-) -> None:
-    (release / "zeros.bin").write_bytes(bytes(2_000_000))
-    archive = pack(release)
-    monkeypatch.setattr(module, "MAX_BYTES", 1_000_000)
-    message = refusal(unpack, archive, tmp_path / "into")
-    assert "unpacks to more than 1,000,000 bytes" in message
 
 
 # Downloads
