@@ -5,9 +5,7 @@ import json
 import shutil
 import tarfile
 import tomllib
-import zipfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -189,22 +187,11 @@ def test_a_disk_that_refuses_is_named(release: Path, user: Path) -> None:
         fetch("cbbq", release)
 
 
-# Archives
-
-
-@pytest.mark.parametrize("name", ["../a.csv", "a/../../a.csv", "/a.csv"])
-def test_no_member_is_written_outside_the_folder(tmp_path: Path, name: str) -> None:
-    into = tmp_path / "in/to"
-    into.mkdir(parents=True)
-    with zipfile.ZipFile(tmp_path / "x.zip", "w") as zipped:
-        zipped.writestr(name, "a")
-    unpack(tmp_path / "x.zip", into)
+def test_no_member_of_an_archive_is_written_outside_its_folder(tmp_path: Path, refusal) -> None:
     with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar:
-        tar.addfile(tarfile.TarInfo(name))
-    with suppress(BadInput):  # the slash before a name is left out
-        unpack(tmp_path / "x.tar.gz", into)
-    assert all(path.is_relative_to(into) for path in tmp_path.rglob("a.csv"))
-    assert not Path("/a.csv").exists()
+        tar.addfile(tarfile.TarInfo("../a.csv"))
+    assert "cannot be unpacked" in refusal(unpack, tmp_path / "x.tar.gz", tmp_path / "into")
+    assert not (tmp_path / "a.csv").exists()
 
 
 # Downloads

@@ -3,7 +3,6 @@
 import csv
 import datetime
 import io
-import os
 import tomllib
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 
 from bench.core.cells import to_number, to_whole_number
-from bench.data import readers
 from bench.data.readers import (
     as_path,
     read_json_lines,
@@ -111,15 +109,6 @@ def test_a_cell_of_several_lines_is_read(tmp_path: Path) -> None:
     assert read_table(path, ["b"])[0]["b"] == text
 
 
-@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
-def test_what_is_no_file_is_refused_at_once(tmp_path: Path, refusal: Refusal, kind: str) -> None:
-    path = tmp_path / "a.yml"
-    make = {"pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero")}
-    make.get(kind, Path.mkdir)(path)
-    for read in (read_yaml, TABLE):
-        assert refusal(read, path).startswith(f"{path}: is not a file")
-
-
 def test_other_tables_are_read_as_texts(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("a\n甲\n".encode("gb18030"))
@@ -206,27 +195,6 @@ def test_a_wrong_file_is_refused_with_its_place(
     path = tmp_path / "a.file"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     assert refusal(read, path).startswith(f"{path}{said}")
-
-
-@pytest.mark.parametrize("read", [TABLE, read_yaml])
-def test_a_file_beyond_the_limit_is_refused(
-    tmp_path: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch, read: Any
-) -> None:
-    monkeypatch.setattr(readers, "MAX_BYTES", 900)
-    path = tmp_path / "a.csv"
-    path.write_text("a\n" * 451, "utf-8")
-    assert refusal(read, path).startswith(f"{path}: is larger than 900 bytes")
-
-
-def test_a_workbook_that_unpacks_beyond_the_limit_is_refused(
-    tmp_path: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = workbook(tmp_path / "a.xlsx", ("a",), *[("1",)] * 1000)
-    limit = path.stat().st_size
-    monkeypatch.setattr(readers, "MAX_BYTES", limit)
-    assert refusal(TABLE, path).startswith(
-        f"{path}: cannot be read as xlsx (ValueError: it unpacks"
-    )
 
 
 # Characters that mean something to TOML, among any others.
