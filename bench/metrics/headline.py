@@ -38,7 +38,7 @@ MEASURES = {
 # Decimals beyond the usual ones, at most.
 MOST_DIGITS = 3
 # Kinds of models, in `run.json`, that others are compared with.
-DEMONSTRATION, SIMULATED = "demonstration model", "simulated respondent"
+DEMONSTRATION, SIMULATED = REFERENCES = "demonstration model", "simulated respondent"
 # A row of a score table.
 Row = Mapping[Any, Any]
 
@@ -284,7 +284,7 @@ def contenders(rows: pd.DataFrame) -> pd.DataFrame:
     """
     if "kind" not in rows:
         return rows
-    real = rows[~rows.kind.isin([DEMONSTRATION, SIMULATED])]
+    real = rows[~rows.kind.isin(REFERENCES)]
     return real if len(real) else rows
 
 
