@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bench.benchmarks import names, resolve
 from bench import records
+from bench.benchmarks import names, resolve
 from bench.core import places
 from bench.core.errors import BadInput, NoRuns
 from bench.core.progress import say
