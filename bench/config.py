@@ -143,6 +143,7 @@ def _prices(given: Sequence[float]) -> Sequence[float]:
 
 # Also as a text, as the command and papermill's `-p` give it.
 Names = Annotated[Sequence[str], BeforeValidator(read_list)]
+Settings = Annotated[Mapping[str, str], BeforeValidator(read_list)]
 Price = Annotated[Sequence[float], AfterValidator(_prices)]
 
 
@@ -300,9 +301,7 @@ class RunConfig(Generation, Where):
     max_new_tokens: int | None = option(None, ge=1)
     """Limit of tokens per reply; default: set by each task."""
 
-    settings: Annotated[Mapping[str, str], BeforeValidator(read_list)] | None = option(
-        None, flag="--set", metavar="NAME=VALUE"
-    )
+    settings: Settings | None = option(None, flag="--set", metavar="NAME=VALUE")
     """Setting of the benchmark; repeat for several. mcbe: context_order, label_order, bos, replies,
     separators, encoding, bad_rows; cbbq: prompting, explanation, option_order, labels, polarity,
     dedupe, expansion; nli_coal: set, tokens, anomalies, definitional."""

@@ -18,7 +18,7 @@ DEMO = _HOME / "reports" / "demo.yml"
 
 
 def reports() -> Path:
-    """Return the folder of reports and runs: $BENCH_REPORTS, else `reports` here or in the checkout."""
+    """Return the folder of reports and runs: $BENCH_REPORTS, or `reports` here or in a checkout."""
     if given := os.environ.get("BENCH_REPORTS"):
         return Path(given)
     folder = Path.cwd()

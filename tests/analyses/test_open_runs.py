@@ -33,9 +33,10 @@ def test_without_runs_a_demonstration_is_asked(own_folder: Path, monkeypatch: An
     assert [one.model for one in found] == MODELS
     assert found[0].about["asked"]["limit"] == 1
     monkeypatch.setattr("bench.analyses.REFERENCES", ("simulated respondent",))
-    assert [one.model for one in opened([], benchmarks=["cbbq"], demo=MODELS[:1])] == MODELS[:1]
+    only = {"benchmarks": "cbbq", "demo": MODELS[:1], "options": {"cbbq": {"limit": 1}}}
+    assert [one.model for one in opened([], **only)] == MODELS[:1]
     monkeypatch.setattr("bench.analyses.REFERENCES", ())  # as if these were real models
-    assert [one.model for one in opened([], benchmarks="cbbq", demo=MODELS[:1])] == MODELS
+    assert [one.model for one in opened([], **only)] == MODELS
 
 
 def test_scores_of_runs_are_also_those_on_common_answers(tmp_path: Path) -> None:
