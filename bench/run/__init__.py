@@ -5,9 +5,10 @@ result.scores()
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -198,7 +199,8 @@ def evaluate_all(
     models: Sequence[str] | str,
     runs: str | Path = "",
     recorded: Sequence[str | Path] | str = (),
-    **options: Any,
+    options: Mapping[str, Any] | str = MappingProxyType({}),
+    **more: Any,
 ) -> list[Run]:
     """Run `evaluate` for each of `models`, as notebooks do.
 
@@ -209,11 +211,13 @@ def evaluate_all(
     Args:
         runs: a study's folder of runs, each in `MODEL/BENCHMARK`; default: see `evaluate`.
         recorded: folders of runs to open instead; no model is asked then.
+        options, more: of `evaluate`.
     """
     if recorded:
         return [Run.open(folder) for folder in read_list(recorded, name="recorded")]
     models = read_list(models, name="models")
-    given = {name: value for name, value in options.items() if value}
+    more = {**more, **read_list(options, name="options")}
+    given = {name: value for name, value in more.items() if value}
     variables = given.pop("keys", None)
     evaluated = []
     for model in dict.fromkeys(models):
