@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from bench import __version__, scorers
+from bench.benchmarks.nli_coal.corpora import LABELS, Corpus, Example, read
 from bench.config import Options, RunConfig, option
 from bench.core.errors import CONTINUES, BadInput, RunFailed, plain
 from bench.core.files import atomic_write, explain_write_errors
 from bench.core.progress import progress, say
 from bench.data import spread_evenly
-from bench.data.nli_coal.corpora import LABELS, Corpus, Example, read
 from bench.scorers.base import digest
 from bench.scorers.local import hub
 

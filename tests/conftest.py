@@ -13,13 +13,14 @@ import pytest
 from hypothesis import settings
 
 from bench.core.errors import BadInput
-from bench.data import SAMPLES
 
 # Before torch is loaded: for small models one thread is faster than several, which wait for each
 # other. Commands and notebooks that the tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # What the user has fetched is no part of the tests, nor of commands and notebooks that they start.
-os.environ["BENCH_DATA"] = str(SAMPLES)
+OWN_DATA = tempfile.TemporaryDirectory(prefix="data-")
+os.environ["XDG_DATA_HOME"] = OWN_DATA.name
+os.environ.pop("BENCH_DATA", None)
 # Kernels of several workers would write one history and one profile, and read the user's settings.
 OWN_IPYTHON = tempfile.TemporaryDirectory(prefix="ipython-")
 os.environ["IPYTHONDIR"] = OWN_IPYTHON.name

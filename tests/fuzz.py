@@ -30,7 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from bench import cli, data, records
+from bench import cli, records
+from bench.benchmarks import get
 from bench.core.places import NOTEBOOKS
 from bench.scorers.base import digest
 from tests.slow.helpers.hostile import NASTY, damaged
@@ -204,7 +205,7 @@ def numbers(out: str) -> list[str]:
 def prepare(folder: Path, name: str) -> None:
     """Write a data set, two runs, one that was cut off, and a study into `folder`."""
     category = {"cbbq": "age", "mcbe": "age.csv", "nli_coal": "zh_*"}[name]
-    for path in [*(data.SAMPLES / name).glob(category), data.SAMPLES / name / "dataset.toml"]:
+    for path in [*get(name).samples.glob(category), get(name).samples / "dataset.toml"]:
         copied = folder / "data" / path.name
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(path, copied) if path.is_dir() else shutil.copy(path, copied)
@@ -294,7 +295,6 @@ def main() -> None:
     counts: Counter[tuple[str, str]] = Counter()
     known: dict[Any, Any] = {}
     written: list[str] = []
-    os.environ["BENCH_DATA"] = str(data.SAMPLES)
     with tempfile.TemporaryDirectory() as folder, given.out.open("w", encoding="utf-8") as stream:
         home = Path(folder).resolve()
         for name in OPTIONS:

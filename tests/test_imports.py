@@ -60,8 +60,11 @@ STEPS = {
         ("import bench.report.study_runs", {*RUN, "rich"}),
     ),
     "numbers and pictures": (
-        ("import bench.metrics.cbbq", {*TABLES, "scipy"}),
-        ("import bench.metrics.mcbe, bench.metrics.nli_coal, bench.core.export", NUMBERS),
+        ("import bench.benchmarks.cbbq.scores", {*TABLES, "scipy"}),
+        (
+            "import bench.benchmarks.mcbe.scores, bench.core.export",
+            NUMBERS,
+        ),
         ("every_metric()", STATISTICS),
         ("import bench.figures", {*STATISTICS, *PICTURES}),
     ),

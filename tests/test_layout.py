@@ -26,7 +26,7 @@ NOTEBOOKS = sorted([*HOME.glob("notebooks/*.ipynb"), *HOME.glob("notebooks/curat
 BESIDE = sorted((HOME / "notebooks").rglob("*.py"))
 ROOMS = re.findall(
     r"\w+",
-    "core config benchmarks data tasks scorers train records metrics figures run export "
+    "core config benchmarks data tasks scorers records metrics figures NAME train run export "
     "analyses show report cli",
 )
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]
@@ -50,17 +50,22 @@ def imports(path):
             yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
+def room(parts):
+    """Return the package that a module is in; `NAME` for the package of one benchmark."""
+    return "NAME" if parts[1] == "benchmarks" and set(parts[2:]) & {*names()} else parts[1]
+
+
 def test_a_room_imports_only_rooms_to_its_left_and_torch_only_where_models_are():
     wrong = []
     for path in MODULES:
-        room = path.relative_to(HOME / "bench").parts[0].removesuffix(".py")
-        if room in ROOMS:
+        own = room(path.relative_to(HOME).with_suffix("").parts)
+        if own in ROOMS:
             imported = set(imports(path))
-            others = {name.split(".")[1] for name in imported if name.startswith("bench.")}
-            right = others & set(ROOMS[ROOMS.index(room) + 1 :])
+            others = {room(name.split(".")) for name in imported if name.startswith("bench.")}
+            right = others & set(ROOMS[ROOMS.index(own) + 1 :])
             wrong += [f"{path.relative_to(HOME)} imports bench.{other}" for other in right]
             heavy = {name.partition(".")[0] for name in imported} & {"torch", "transformers"}
-            if room in ("data", "tasks", "records", "metrics", "figures") and heavy:
+            if own in ("data", "tasks", "records", "metrics", "figures", "NAME") and heavy:
                 wrong.append(f"{path.relative_to(HOME)} imports {heavy}")
     assert not wrong
 
@@ -94,12 +99,12 @@ def test_a_notebook_can_be_read_and_run(path):
     assert str(HOME) not in path.read_text("utf-8"), "holds a path of the machine it was run on"
 
 
-def test_a_benchmark_has_the_same_name_in_every_room():
+def test_a_benchmark_has_its_parts():
     for name in names():
-        for room in ("data", "tasks", "metrics"):
-            assert find_spec(f"bench.{room}.{name}")
+        for part in ("items", "requests", "scores"):
+            assert find_spec(f"bench.benchmarks.{name}.{part}")
         assert (HOME / f"notebooks/{name}.ipynb").is_file()
-        assert (HOME / "bench/data/samples" / name / "dataset.toml").is_file()
+        assert (HOME / "bench/benchmarks" / name / "samples/dataset.toml").is_file()
 
 
 def test_the_top_level_holds_what_was_agreed():

@@ -13,17 +13,17 @@ import pandas as pd
 from rapidfuzz.distance import LCSseq
 
 from bench.analyses import opened
+from bench.benchmarks.cbbq.requests import BIASED, LETTERS, verdict
+from bench.benchmarks.mcbe import scores as mcbe
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, NoRuns, quoted
 from bench.data import OWN_SAMPLES
 from bench.data.readers import read_table
-from bench.metrics import mcbe
 from bench.metrics.agreement import read_human
 from bench.run import evaluate_all
 from bench.run.human_marks import cell, read_analyses
 from bench.run.results import Run, labels
 from bench.scorers.names import short_name
-from bench.tasks.cbbq import BIASED, LETTERS, verdict
 from bench.tasks.replies import final
 
 # The columns of a table of grades: `cluster` is what was sampled.

@@ -28,20 +28,20 @@ import pandas as pd
 import platformdirs
 
 from bench import scorers
+from bench.benchmarks.nli_coal.build import NS_WORDS, Row, build_controlled, build_eval, downsample
+from bench.benchmarks.nli_coal.extract import extract
+from bench.benchmarks.nli_coal.formulas import SOFT, WHOLE
+from bench.benchmarks.nli_coal.frames import SLOT
+from bench.benchmarks.nli_coal.items import CATEGORIES, Pair
+from bench.benchmarks.nli_coal.language_pack import MANIFEST, PACKS, Pack, read_pack
+from bench.benchmarks.nli_coal.outcomes import SUMS, answers
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_path, atomic_write
 from bench.core.locks import lock
 from bench.core.numbers import decimals
 from bench.core.progress import progress, say
-from bench.data import SAMPLES, frame
-from bench.data.nli_coal import CATEGORIES, Pair
-from bench.data.nli_coal.build import NS_WORDS, Row, build_controlled, build_eval, downsample
-from bench.data.nli_coal.extract import extract
-from bench.data.nli_coal.frames import SLOT
-from bench.data.nli_coal.language_pack import MANIFEST, Pack, read_pack
+from bench.data import frame
 from bench.metrics.engine import Sums
-from bench.metrics.nli_coal.answers import SUMS, answers
-from bench.metrics.nli_coal.formulas import SOFT, WHOLE
 from bench.scorers.base import digest
 from bench.tasks.nli_labels import LABELS
 
@@ -51,7 +51,6 @@ GATE, TRIES = 0.99, 4
 # Seeds of later tries, far from any that a user gives.
 SEED_STEP = 100_003
 SETS = ("ps", "as", "ns")
-PACKS = SAMPLES / "nli_packs"
 # Scores of tiny transformers (see tests/benchmarks/carried.py); a row holds the key of its model.
 CARRIED = Path(__file__).parent / "nli_meta.csv"
 ABOUT, ANSWERS = "model.json", "answers.csv"
@@ -151,7 +150,7 @@ def evaluate(
         data: a language pack, or a folder of released or built sets; default: the package's packs.
         cache: the folder that keeps answers; default: in the user's cache.
         assignment: who is against the stereotype at a rate below 1; see
-            `bench.data.nli_coal.build`.
+            `bench.benchmarks.nli_coal.build`.
         carried: use results that the package carries, where they are of the very same model.
 
     Returns:

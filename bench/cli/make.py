@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.benchmarks import resolve
+from bench.benchmarks.nli_coal.build import BuildOptions
 from bench.cli.options import argument, given, read_options, switch
 from bench.config import RunConfig
 from bench.core.errors import BadInput, expected
 from bench.core.numbers import decimals
 from bench.core.progress import say
-from bench.data.nli_coal.build import BuildOptions
 from bench.train import TrainOptions
 
 
@@ -25,9 +25,9 @@ def expand(
     **values: Any,
 ) -> None:
     """Expand templates to the multiple-choice questions that they stand for."""
+    from bench.benchmarks.cbbq.expand import expand as write
     from bench.cli import printing
     from bench.data import find
-    from bench.data.cbbq.expand import expand as write
 
     if resolve(benchmark) != "cbbq":
         raise BadInput(f"expand {benchmark}: has no templates; allowed: cbbq")
@@ -45,7 +45,7 @@ def new(
     folder: str = argument("DIR", "Folder of the data; empty or new."),
 ) -> None:
     """Begin data of your own: a folder with two items and a manifest that explains itself."""
-    from bench.data.starts import copy_start
+    from bench.data.start import copy_start
 
     name = resolve(benchmark)
     for path in copy_start(name, folder):
@@ -86,11 +86,11 @@ def build(
     **values: Any,
 ) -> None:
     """Build NLI sets from occupations, sentence frames and gender words."""
+    from bench.benchmarks.nli_coal.build import build as write
+    from bench.benchmarks.nli_coal.build import untrained
+    from bench.benchmarks.nli_coal.extract import extract
+    from bench.benchmarks.nli_coal.language_pack import read_pack, with_captions
     from bench.cli import printing
-    from bench.data.nli_coal.build import build as write
-    from bench.data.nli_coal.build import untrained
-    from bench.data.nli_coal.extract import extract
-    from bench.data.nli_coal.language_pack import read_pack, with_captions
 
     if resolve(benchmark) != "nli_coal":
         raise BadInput(f"build {benchmark}: is not made of words and frames; allowed: nli-coal")
@@ -138,8 +138,8 @@ def _check_packs(folders: Sequence[Path], form: str) -> None:
     """Print the findings on language packs."""
     import pandas as pd
 
+    from bench.benchmarks.nli_coal.language_pack_audit import check
     from bench.cli import printing
-    from bench.data.nli_coal.language_pack_audit import check
 
     if form not in (formats := ("table", "csv", "json")):
         raise BadInput("--format: " + expected(form, formats, "format"))

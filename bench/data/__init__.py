@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from bench.data.texts import Text
 
-SAMPLES = Path(__file__).parent / "samples"
 # Means the package's own samples in place of a folder; a folder of this name is `./samples`.
 OWN_SAMPLES = "samples"
 FOUND_SAMPLES, FOUND_GIVEN = "samples of this package", "--data"
@@ -265,9 +264,8 @@ def check(source: Source, **settings: str) -> "pd.DataFrame":
 
 def audit_module(benchmark: str) -> Any:
     """Return the module that reports odd rows of a benchmark's data; None if it has none."""
-    name = f"{get(benchmark).data}.audit"
-    is_package = hasattr(module("data", benchmark), "__path__")
-    return import_module(name) if is_package and find_spec(name) else None
+    name = f"{get(benchmark).data.rpartition('.')[0]}.audit"
+    return import_module(name) if find_spec(name) else None
 
 
 def frame(items: Sequence[Any]) -> "pd.DataFrame":

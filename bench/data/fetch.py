@@ -353,9 +353,8 @@ def _check_size(archive: Path, size: int) -> None:
 
 def _prompts_module(benchmark: str) -> Any:
     """Return the module that reads official prompts from scripts, or None."""
-    package = import_module(get(benchmark).data)
-    name = f"{package.__name__}.official_wording"
-    return import_module(name) if hasattr(package, "__path__") and find_spec(name) else None
+    name = f"{get(benchmark).data.rpartition('.')[0]}.official_wording"
+    return import_module(name) if find_spec(name) else None
 
 
 def _install_prompts(

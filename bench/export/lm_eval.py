@@ -17,14 +17,14 @@ from typing import Any
 import pandas as pd
 
 from bench import data
+from bench.benchmarks.cbbq import scores as cbbq
+from bench.benchmarks.cbbq.outcomes import SUMS
+from bench.benchmarks.cbbq.requests import LETTERS, parse
 from bench.config import RunConfig
 from bench.core import export
 from bench.core.errors import BadInput
-from bench.metrics import cbbq
-from bench.metrics.cbbq.answers import SUMS
 from bench.metrics.table import ALL
 from bench.run.plan import Plan
-from bench.tasks.cbbq import LETTERS, parse
 
 TASK = """\
 # {title}, prompts {prompts}; written by bias-workbench.
@@ -76,7 +76,8 @@ def write(out: Path, **options: Any) -> list[Path]:
     given = {"benchmark": "cbbq", "model": "simulated:", "read": "letters", **options}
     config = RunConfig.of(given)
     plan = Plan.make(config)
-    stages = plan.requests(("choose", "generate"), ("letters",), (), partial=False).stages
+    can = {"verbs": ("choose", "generate"), "reads": ("letters",), "judge_verbs": ()}
+    stages = plan.requests(can, partial=False).stages
     if len(stages) > 1:
         raise BadInput(
             f"--set prompting={plan.asked['settings']['prompting']}: asks in two turns, and "

@@ -24,7 +24,7 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
         `model`, `benchmark`, `prompts` (the name of the prompt set), `run` (its folder),
         `category`, `task`, `item_id`, `repeat`, `cluster` and `stratum` (intervals resample
         clusters within strata), and the numbers of the benchmark: see `docs/statistics.md`, or
-        `help(bench.metrics.cbbq.outcomes)` and the same of `nli_coal` and `mcbe`.
+        `help(bench.benchmarks.cbbq.scores.outcomes)` and the same of `nli_coal` and `mcbe`.
 
     Raises:
         BadInput: a folder or pattern without a run, an unknown preset, or a benchmark of another

@@ -12,7 +12,6 @@ from bench.data import readers, user_folder
 from bench.data.dataset import PROMPTS_FILE, is_language, own_prompts
 from bench.data.readers import as_path
 
-PROMPTS = Path(__file__).parent / "prompts"
 # The released prompt set, which `bench fetch` brings.
 OFFICIAL = "official"
 # Ours, also for data that bring their own.

@@ -17,7 +17,7 @@ import pandas as pd
 import rounds
 from rounds import ITEM, PERSON, Problem, Project, Question, Round, Row, Rule, State
 
-from bench.data.cbbq.templates import (
+from bench.benchmarks.cbbq.templates import (
     CATEGORIES,
     CONDITIONS,
     FILES,

@@ -14,9 +14,9 @@ import pandas as pd
 import rounds
 from rounds import ITEM, Problem, Project, Question, Round, Row, State
 
+from bench.benchmarks.mcbe import items as mcbe
 from bench.core.cells import as_csv
 from bench.core.files import atomic_write
-from bench.data import mcbe
 
 # How many people a role can have. The paper had 5, 3, 2, 6 and 8 people, a panel and an expert.
 ROLES = {

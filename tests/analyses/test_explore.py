@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 import bench
-from bench import data, run
+from bench import run
 from bench.analyses import explore
+from bench.benchmarks import get
 
 # Replies, and what a page shows of them.
 HOSTILE = {
@@ -50,7 +51,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[run.Run]:
     return [
         one
         for name in ("cbbq", "nli_coal")
-        for one in run.evaluate_all(name, models, folder, data=data.SAMPLES / name, **options)
+        for one in run.evaluate_all(name, models, folder, data=get(name).samples, **options)
     ]
 
 

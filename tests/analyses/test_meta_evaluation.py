@@ -11,9 +11,9 @@ import pytest
 
 import bench
 from bench.analyses import meta_evaluation as meta
-from bench.data.nli_coal.build import Row
-from bench.data.nli_coal.language_pack import Pack
-from bench.tasks.nli_coal import LABELS
+from bench.benchmarks.nli_coal.build import Row
+from bench.benchmarks.nli_coal.language_pack import Pack
+from bench.benchmarks.nli_coal.requests import LABELS
 from tests.benchmarks.carried import carry_models
 
 # Models of known bias are trained or read from what is carried.

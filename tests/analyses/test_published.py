@@ -9,8 +9,8 @@ import pytest
 from bench import run
 from bench.analyses import published as papers
 from bench.analyses.published import COLUMNS, published
+from bench.benchmarks.nli_coal import scores as nli_coal
 from bench.core.numbers import half_up
-from bench.metrics import nli_coal
 from bench.metrics.table import ALL
 from bench.run import Run
 from bench.run.results import labels

@@ -23,20 +23,21 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
+from bench.benchmarks.cbbq import scores as cbbq
+from bench.benchmarks.cbbq.outcomes import SUMS as CBBQ_SUMS
+from bench.benchmarks.cbbq.scenes import scenes
+from bench.benchmarks.mcbe import scores as mcbe
+from bench.benchmarks.mcbe.instances import Values
+from bench.benchmarks.nli_coal.formulas import score_metrics
+from bench.benchmarks.nli_coal.outcomes import CROSSED, NEUTRAL_TERMS
+from bench.benchmarks.nli_coal.outcomes import SUMS as NLI_SUMS
+from bench.benchmarks.nli_coal.requests import LABELS
 from bench.data import OWN_SAMPLES, find, frame, load
-from bench.data.cbbq.scenes import scenes
-from bench.metrics import cbbq, mcbe
 from bench.metrics.bootstrap import Estimate, Replicates, estimate, resample
-from bench.metrics.cbbq.answers import SUMS as CBBQ_SUMS
 from bench.metrics.engine import Metric, Sums
-from bench.metrics.mcbe.instances import Values
-from bench.metrics.nli_coal.answers import CROSSED, NEUTRAL_TERMS
-from bench.metrics.nli_coal.answers import SUMS as NLI_SUMS
-from bench.metrics.nli_coal.formulas import score_metrics
 from bench.metrics.significance import compare_resamples
 from bench.metrics.table import ALL
 from bench.metrics.trend import slope_test
-from bench.tasks.nli_coal import LABELS
 
 # Standard deviations, on the logit, of the effects of what was sampled.
 CBBQ_EFFECTS = {

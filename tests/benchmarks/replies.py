@@ -21,7 +21,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from bench.tasks import cbbq, mcbe, nli_coal
+from bench.benchmarks.cbbq import requests as cbbq
+from bench.benchmarks.mcbe import requests as mcbe
+from bench.benchmarks.nli_coal import requests as nli_coal
 
 TABLES = Path(__file__).parents[1] / "tasks/replies"
 NONE = "none"

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import data
+from bench.benchmarks.nli_coal.language_pack import PACKS
 
-PACKS = data.SAMPLES / "nli_packs"
 EN = f"--pack {PACKS / 'en'}"
 
 

@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 
 from bench import tasks
-from bench.benchmarks import names
+from bench.benchmarks import get, names
 from bench.cli.options import read_options
 from bench.config import RunConfig
-from bench.data import SAMPLES
 
 
 def rows_of(out: str, *keys: str) -> dict[Any, dict[str, Any]]:
@@ -167,7 +166,7 @@ BAD_RUNS = [
     ("mcbe", "--judge gpt:4", "model gpt:4: kind 'gpt' is unknown"),
     ("mcbe", "--tasks ss,ba", "it needs a judge; give --judge MODEL"),
     ("mcbe", "--tasks sc --preset official", "MODEL, or --set context_order=context_first)"),
-    ("mcbe", "--thinking-tokens=-1", "--thinking-tokens -1: expected a whole number, or off"),
+    ("mcbe", "--thinking-tokens=-1", "--thinking-tokens: -1: expected a whole number, or off"),
     ("mcbe", "--set bos=a --set bos=b", "--set bos: is given twice; give it once"),
 ]
 BAD_CALLS = [
@@ -201,8 +200,8 @@ BROKEN = [
 
 @pytest.mark.parametrize(("name", "old", "new", "message"), BROKEN)
 def test_broken_data_is_one_line_and_never_a_number(bench, name, old, new, message) -> None:
-    shutil.copytree(SAMPLES, "data")
     path, benchmark = Path("data", name), name.partition("/")[0]
+    shutil.copytree(get(benchmark).samples, Path("data", benchmark))
     path.write_text(re.sub(old, new, path.read_text("utf-8"), count=1), "utf-8")
     status, out, err = bench(f"run {benchmark} --model simulated: --data data/{benchmark}")
     assert (status, out, err.count("\n")) == (2, "", 1)

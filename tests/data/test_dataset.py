@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data, run
+from bench.benchmarks import get
+from bench.benchmarks.cbbq.expand import expand
+from bench.benchmarks.mcbe.items import CATEGORIES
 from bench.core.errors import BadInput
-from bench.data import SAMPLES, dataset
-from bench.data.cbbq.expand import expand
+from bench.data import dataset
 from bench.data.fetch import fetch
-from bench.data.mcbe import CATEGORIES
 from bench.figures import style
 from bench.run.results import Run
 from tests.helpers.recorded import GOOD
@@ -45,7 +46,7 @@ def mcbe_folder(folder: Path, manifest: str = HEAD + SPORT, name: str = "sport")
 
 def cbbq_folder(folder: Path, manifest: str = HEAD + CITY) -> Path:
     """Write the samples' category age under another name."""
-    for path in sorted((SAMPLES / "cbbq" / "age").glob("*/*.csv")):
+    for path in sorted((get("cbbq").samples / "age").glob("*/*.csv")):
         place = folder / "city_life" / path.parent.name / path.name
         place.parent.mkdir(parents=True, exist_ok=True)
         text = path.read_text("utf-8").replace("ambiguous,age,", "ambiguous,city_life,")

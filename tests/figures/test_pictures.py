@@ -12,10 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import bench
-from bench import data, figures, run
-from bench.figures import cbbq, mcbe, nli_coal, style
+from bench import figures, run
+from bench.benchmarks import get
+from bench.benchmarks.cbbq import figures as cbbq
+from bench.benchmarks.cbbq.scores import HEADLINES, by_name_and_topic
+from bench.benchmarks.mcbe import figures as mcbe
+from bench.benchmarks.nli_coal import figures as nli_coal
+from bench.figures import style
 from bench.figures.overview import scores_beside, scores_by_bias
-from bench.metrics.cbbq import HEADLINES, by_name_and_topic
 from bench.metrics.headline import headline_rows
 from bench.metrics.table import Headline
 from tests.helpers.drawing import drawn, ticks, told
@@ -27,7 +31,7 @@ HABITS = {"cbbq": "answer=A", "mcbe": "answer=A", "nli_coal": "label=contradicti
 OPTIONS: dict[str, Any] = {
     "cbbq": {"categories": ["age", "gender"], "settings": {"option_order": "rotated"}, "limit": 6},
     "mcbe": {"categories": ["age", "race", "worldview"], "judge": "simulated:", "limit": 6},
-    "nli_coal": {"data": data.SAMPLES / "nli_coal"},
+    "nli_coal": {"data": get("nli_coal").samples},
 }
 Table = pd.DataFrame
 

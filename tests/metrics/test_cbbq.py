@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from bench import data, run
-from bench.metrics import cbbq
+from bench.benchmarks.cbbq import scores as cbbq
 from tests.helpers.recorded import cell, said, templates
 
 A, D = "ambiguous", "disambiguous"

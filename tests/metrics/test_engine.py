@@ -75,7 +75,7 @@ def test_an_unknown_column_or_task_is_named_with_those_that_there_are(asked, met
 def test_a_run_asked_in_one_context_in_a_category_has_a_table():
     run = bench.evaluate("cbbq", "simulated:refuse=0.5", data="samples", limit=4)
     rows = run.replies[lambda rows: (rows.category != "age") | (rows.task == "ambiguous")]
-    table = bench.metrics.cbbq.scoring(rows, run.items, "robust").table()
+    table = bench.benchmarks.cbbq.scores.scoring(rows, run.items, "robust").table()
     age = table[table.category == "age"].set_index(["task", "metric"])
     assert age.note["disambiguous", "s_disamb"] == "no answer could be read"
     assert age.bound_high["ambiguous", "s_amb"] > age.score["ambiguous", "s_amb"]

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import run
-from bench.metrics import mcbe
-from bench.metrics.mcbe import instances
+from bench.benchmarks.mcbe import instances
+from bench.benchmarks.mcbe import scores as mcbe
 from bench.scorers.base import Answer
 from bench.scorers.stand_ins.simulated import Simulated
 from tests.helpers.cases import cases

@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 
 from bench import data, run
-from bench.metrics import nli_coal
-from bench.metrics.nli_coal.answers import answers
+from bench.benchmarks import get
+from bench.benchmarks.nli_coal import scores as nli_coal
+from bench.benchmarks.nli_coal.outcomes import answers
 from tests.helpers.cases import table as table_of
 
 E, C, N = LABELS = ("entailment", "contradiction", "neutral")
 LANGUAGES = ("en", "zh")
-PAIRS = data.load(data.find("nli_coal", data.SAMPLES / "nli_coal"))
+PAIRS = data.load(data.find("nli_coal", get("nli_coal").samples))
 ENGLISH, CHINESE = ([pair for pair in PAIRS if pair.category == name] for name in LANGUAGES)
 ITEMS = data.frame(CHINESE)
 

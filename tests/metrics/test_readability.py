@@ -6,7 +6,7 @@ import pytest
 import bench
 from bench import run
 from bench.benchmarks import module
-from bench.metrics import cbbq
+from bench.benchmarks.cbbq import scores as cbbq
 from bench.metrics.headline import findings, top_findings
 from bench.metrics.significance import LESS_READABLE
 from bench.metrics.table import LETTERS_ALONE

@@ -3,13 +3,13 @@
 import json
 import shutil
 
-from bench.data import SAMPLES
+from bench.benchmarks import get
 from bench.report import items
 from bench.run import evaluate
 
 
 def test_items_have_every_answer_with_its_verdict(tmp_path, monkeypatch):
-    data = shutil.copytree(SAMPLES / "cbbq", tmp_path / "data")
+    data = shutil.copytree(get("cbbq").samples, tmp_path / "data")
     gloss = {"id": "age:ambiguous:neg:1", "english": "Who <b>was it?"}
     (data / "glosses.jsonl").write_text(json.dumps(gloss), "utf-8")
     options = {"categories": ["age"], "limit": 3, "data": data}

@@ -9,10 +9,10 @@ import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification, LlamaConfig, LlamaForCausalLM
 
+from bench.benchmarks.nli_coal.requests import LABELS
 from bench.run import evaluate
 from bench.scorers import load
 from bench.scorers.local.classifier import Classifier, label_columns
-from bench.tasks.nli_coal import LABELS
 from tests.helpers.cases import cases
 from tests.helpers.checkpoints import BERT, CODE, characters, codes, save
 

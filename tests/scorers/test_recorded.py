@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.data import nli_coal
+from bench.benchmarks.nli_coal import items as nli_coal
+from bench.benchmarks.nli_coal.requests import BIASED, LABELS
 from bench.run import evaluate
 from bench.scorers import load
 from bench.scorers.stand_ins.recorded import Predictions
-from bench.tasks.nli_coal import BIASED, LABELS
 from bench.tasks.request import Key, Request
 
 

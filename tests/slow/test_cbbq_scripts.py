@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from bench import run
+from bench.benchmarks.cbbq import scores as cbbq
 from bench.config import RunConfig
-from bench.metrics import cbbq
 from bench.run.plan import Plan
 
 LIMITS = {"gpt-3.5": 1000, "belle": 200, "moss": 256, "bloomz": 128, "chatglm": 2048}
@@ -29,7 +29,9 @@ def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts: str, name: s
         chosen = prompts + name if name else None
         given = {"model": "tiny:s", "preset": preset, "prompts": chosen, "limit": 1, **options}
         plan = Plan.make(RunConfig.of({"benchmark": "cbbq", "categories": ["gender"], **given}))
-        asked = plan.requests(("generate",), (), (), partial=False)
+        asked = plan.requests(
+            {"verbs": ("generate",), "reads": (), "judge_verbs": ()}, partial=False
+        )
         (limit,) = {request.max_new_tokens for stage in asked.stages for request in stage}
         return limit
 

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from bench import data
 from bench.analyses.marks import read_verdicts
 from bench.analyses.published import PATH, published
-from bench.benchmarks import module
+from bench.benchmarks import get, module
 from bench.benchmarks import names as benchmarks
-from bench.data import SAMPLES
-from bench.data.cbbq import official_wording as cbbq_prompts
-from bench.data.cbbq.expand import expand
+from bench.benchmarks.cbbq import official_wording as cbbq_prompts
+from bench.benchmarks.cbbq.expand import expand
+from bench.benchmarks.mcbe import official_wording as mcbe_prompts
+from bench.benchmarks.nli_coal import corpora
+from bench.benchmarks.nli_coal.language_pack import PACKS, read_pack, with_captions
+from bench.core.places import PACKAGE
 from bench.data.fetch import unpack
-from bench.data.mcbe import official_wording as mcbe_prompts
-from bench.data.nli_coal import corpora
-from bench.data.nli_coal.language_pack import read_pack, with_captions
 from bench.metrics import agreement
 from bench.report import study
 from bench.scorers.stand_ins.recorded import Predictions, Replay
@@ -51,13 +51,13 @@ EXAMPLES = int(os.environ.get("HOSTILE_FILES", "100"))
 
 @cache
 def mcbe_workbook() -> Files:
-    table = pd.read_csv(SAMPLES / "mcbe" / "age.csv", dtype=str)[:5]
+    table = pd.read_csv(get("mcbe").samples / "age.csv", dtype=str)[:5]
     return made(lambda folder: table.to_excel(folder / "age.xlsx", index=False), "*")
 
 
 @cache
 def cbbq_templates() -> Files:
-    return short(of(SAMPLES / "cbbq", "age/*/*.csv", "disease/*/*.csv", "dataset.toml"), 4)
+    return short(of(get("cbbq").samples, "age/*/*.csv", "disease/*/*.csv", "dataset.toml"), 4)
 
 
 @cache
@@ -144,7 +144,7 @@ READERS = {
         for name, read in READ_TEXT.items()
     },
     "McBE csv": Reader(
-        cache(lambda: short(of(SAMPLES / "mcbe", "age.csv", "worldview.csv", "dataset.toml"))),
+        cache(lambda: short(of(get("mcbe").samples, "age.csv", "worldview.csv", "dataset.toml"))),
         partial(read_data, "mcbe"),
     ),
     "McBE xlsx": Reader(mcbe_workbook, partial(read_data, "mcbe")),
@@ -152,14 +152,19 @@ READERS = {
     "CBBQ csv": Reader(partial(cbbq_questions, "csv", "compat"), partial(read_data, "cbbq")),
     "CBBQ json": Reader(partial(cbbq_questions, "json", "repair"), partial(read_data, "cbbq")),
     "NLI-CoAL": Reader(
-        cache(lambda: short(of(SAMPLES / "nli_coal", "zh_*/**/*-*stereo_*.json", "*.toml"))),
+        cache(lambda: short(of(get("nli_coal").samples, "zh_*/**/*-*stereo_*.json", "*.toml"))),
         partial(read_data, "nli_coal"),
     ),
     "language pack": Reader(
-        cache(lambda: {**of(SAMPLES / "nli_packs/en", "*"), "captions.txt": b"A man rides\n"}),
+        cache(
+            lambda: {
+                **of(PACKS / "en", "*"),
+                "captions.txt": b"A man rides\n",
+            }
+        ),
         read_language_pack,
     ),
-    "prompts": Reader(cache(lambda: of(prompts.PROMPTS, "*.toml")), read_prompts),
+    "prompts": Reader(cache(lambda: of(PACKAGE / "benchmarks", "*/prompts.toml")), read_prompts),
     "McBE scripts": Reader(partial(scripts, "mcbe"), mcbe_prompts.read),
     "CBBQ scripts": Reader(partial(scripts, "cbbq"), cbbq_prompts.read),
     "zip": Reader(partial(release, "zip"), read_archive),

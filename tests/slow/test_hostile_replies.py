@@ -16,10 +16,13 @@ from hypothesis import strategies as st
 import bench
 from bench import run, show
 from bench.analyses import explore
+from bench.benchmarks.cbbq import requests as cbbq
+from bench.benchmarks.mcbe import requests as mcbe
+from bench.benchmarks.nli_coal import requests as nli_coal
 from bench.cli import printing
 from bench.core.text import INVISIBLE, as_html, as_json, reveal_invisible, shortened, truncate
 from bench.run.human_marks import cell
-from bench.tasks import cbbq, fence, mcbe, nli_coal
+from bench.tasks import fence
 from bench.tasks.ratings import released_mark, released_rating
 from bench.tasks.replies import answered
 from tests.helpers import recorded

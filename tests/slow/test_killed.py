@@ -16,7 +16,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench import __main__, data, records, run
+from bench import __main__, records, run
+from bench.benchmarks import get
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.run import execute
@@ -28,7 +29,7 @@ from tests.helpers.recorded import columns
 pytestmark = pytest.mark.slow
 
 MODEL = "simulated:bias=0.6,refuse=0.1,seed=4"
-SAMPLES = str(data.SAMPLES / "mcbe")
+SAMPLES = str(get("mcbe").samples)
 CONTINUES = {
     130: "bench: interrupted; the same command continues from what is recorded",
     143: "bench: ended by SIGTERM; the same command continues from what is recorded",

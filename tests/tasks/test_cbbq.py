@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench import run, tasks
-from bench.data.cbbq import Question
-from bench.tasks import cbbq
+from bench.benchmarks.cbbq import requests as cbbq
+from bench.benchmarks.cbbq.items import Question
 from bench.tasks import prompts as prompt_sets
 from bench.tasks.request import Way
 from tests.helpers.recorded import cell

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from bench import tasks
-from bench.data.mcbe import WITHOUT_GROUPS, Instance
+from bench.benchmarks.mcbe import requests as mcbe
+from bench.benchmarks.mcbe.items import WITHOUT_GROUPS, Instance
 from bench.data.readers import to_toml
-from bench.tasks import mcbe
 from bench.tasks import prompts as prompt_sets
 from bench.tasks.request import Way
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from bench import data, tasks
-from bench.data.nli_coal import Pair
-from bench.data.nli_coal.build import build
-from bench.data.nli_coal.language_pack import read_pack
+from bench import tasks
+from bench.benchmarks.nli_coal import requests as nli_coal
+from bench.benchmarks.nli_coal.build import build
+from bench.benchmarks.nli_coal.items import Pair
+from bench.benchmarks.nli_coal.language_pack import PACKS, read_pack
+from bench.benchmarks.nli_coal.requests import LABELS, parse
 from bench.run import evaluate
-from bench.tasks import nli_coal
 from bench.tasks import prompts as prompt_sets
-from bench.tasks.nli_coal import LABELS, parse
 from bench.tasks.request import Way
 from tests.helpers.recorded import replay
 
@@ -59,8 +59,7 @@ def test_label_words_that_no_reply_is_read_by_are_refused(tmp_path, refusal):
 
 
 def test_neutral_terms_are_a_task_only_where_they_are(own_folder, refusal):
-    packs = data.SAMPLES / "nli_packs"
-    build([read_pack(packs / "en"), read_pack(packs / "ja")], own_folder / "sets")
+    build([read_pack(PACKS / "en"), read_pack(PACKS / "ja")], own_folder / "sets")
     given = {"data": own_folder / "sets"}
     with_terms = evaluate("nli_coal", "simulated:bias=1", out=own_folder / "a", **given)
     assert with_terms.about["asked"]["tasks"] == ["ps", "as", "ns", "nt"]

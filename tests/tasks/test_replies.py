@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.tasks import cbbq, mcbe, nli_coal
+from bench.benchmarks.cbbq import requests as cbbq
+from bench.benchmarks.mcbe import requests as mcbe
+from bench.benchmarks.nli_coal import requests as nli_coal
 from bench.tasks.choices import letter, tidy
 from bench.tasks.ratings import rating, released_mark, released_rating
 from bench.tasks.replies import (

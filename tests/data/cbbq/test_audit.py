@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.benchmarks import get
+from bench.benchmarks.cbbq import items as cbbq
+from bench.benchmarks.cbbq.audit import FAULTS, check, summary
+from bench.benchmarks.cbbq.expand import expand
+from bench.benchmarks.cbbq.templates import CATEGORIES, FILES
 from bench.core.errors import BadInput
-from bench.data import SAMPLES, cbbq, find
-from bench.data.cbbq.audit import FAULTS, check, summary
-from bench.data.cbbq.expand import expand
-from bench.data.cbbq.templates import CATEGORIES, FILES
+from bench.data import find
 from tests.helpers.cases import cases
 from tests.helpers.recorded import FACTS, TEMPLATE, templates
 
@@ -51,7 +53,7 @@ def test_a_sound_folder_has_nothing_but_its_numbers(tmp_path: Path) -> None:
     )
     assert table.what.iloc[-1].startswith("all categories: 4 templates (1 + 1 ambiguous, ")
     assert summary(table).empty
-    assert set(check(SAMPLES / "cbbq").kind) == {"count"}
+    assert set(check(get("cbbq").samples).kind) == {"count"}
 
 
 # Changes of templates, all findings (row, column, fault, questions), and what one of them says.

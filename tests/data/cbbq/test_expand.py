@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from bench import data
+from bench.benchmarks.cbbq import expand as cbbq_expand
+from bench.benchmarks.cbbq import items as cbbq
+from bench.benchmarks.cbbq.expand import expand
+from bench.benchmarks.cbbq.templates import INSTANCE_COLUMNS
 from bench.core.errors import RunFailed
-from bench.data import cbbq, fetch
-from bench.data.cbbq import expand as cbbq_expand
-from bench.data.cbbq.expand import expand
-from bench.data.cbbq.templates import INSTANCE_COLUMNS
+from bench.data import fetch
 from tests.helpers.cases import cases
 from tests.helpers.recorded import command, templates
 

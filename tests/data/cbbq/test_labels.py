@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from bench.data.cbbq import labels, templates
-from bench.data.cbbq.labels import LEFT_OUT, LabelCheck, check_labels
-from bench.data.cbbq.templates import Template
+from bench.benchmarks.cbbq import labels, templates
+from bench.benchmarks.cbbq.labels import LEFT_OUT, LabelCheck, check_labels
+from bench.benchmarks.cbbq.templates import Template
 from bench.data.readers import TableRow
 from tests.helpers.cases import cases
 

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from bench import data
-from bench.data import cbbq
-from bench.data.cbbq.expand import expand
-from bench.data.cbbq.templates import CATEGORIES, CONDITIONS, FILES
+from bench.benchmarks import get
+from bench.benchmarks.cbbq import items as cbbq
+from bench.benchmarks.cbbq.expand import expand
+from bench.benchmarks.cbbq.templates import CATEGORIES, CONDITIONS, FILES
 from tests.helpers.cases import cases, pairs
 from tests.helpers.recorded import FACTS, templates
 
@@ -23,8 +24,8 @@ def load(folder: Path, *categories: str, **settings: str) -> list[cbbq.Question]
 
 
 def test_the_samples_are_2160_sound_questions() -> None:
-    items = load(data.SAMPLES / "cbbq")
-    assert items == load(data.SAMPLES / "cbbq", labels="audited", polarity="column", dedupe="yes")
+    items = load(get("cbbq").samples)
+    assert items == load(get("cbbq").samples, labels="audited", polarity="column", dedupe="yes")
     # Two names per slot are four pairs, in two orders except for disease; ten templates each.
     assert Counter((item.category, item.condition) for item in items) == {
         (name, condition): 40 if name == "disease" else 80

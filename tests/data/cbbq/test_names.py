@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from bench.data.cbbq.templates import names
+from bench.benchmarks.cbbq.templates import names
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.data.cbbq import official_wording as module
-from bench.data.cbbq.official_wording import choices, find, read
+from bench.benchmarks.cbbq import official_wording as module
+from bench.benchmarks.cbbq.official_wording import choices, find, read
 from bench.data.official_wording import digest
 from tests.data.mcbe.test_official_wording import ANY
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bench.data import cbbq, find, frame, load
-from bench.data.cbbq import labels
-from bench.data.cbbq.audit import check, summary
-from bench.data.cbbq.labels import LabelCheck, check_labels
-from bench.data.cbbq.templates import CONDITIONS, FILES, Template
+from bench.benchmarks.cbbq import items as cbbq
+from bench.benchmarks.cbbq import labels
+from bench.benchmarks.cbbq.audit import check, summary
+from bench.benchmarks.cbbq.labels import LabelCheck, check_labels
+from bench.benchmarks.cbbq.templates import CONDITIONS, FILES, Template
+from bench.data import find, frame, load
 
 NEG, NONNEG = FILES.values()
 AMB, DIS = CONDITIONS

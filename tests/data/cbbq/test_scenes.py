@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from bench.data.cbbq.scenes import scenes
+from bench.benchmarks.cbbq.scenes import scenes
 
 WAITING, MEETING, WALKING = "老张和小李在等车。", "老张和小李在开会。", "老张和小李在散步。"
 

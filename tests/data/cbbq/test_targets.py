@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 
 from bench import data, records, run
+from bench.benchmarks import get
+from bench.benchmarks.cbbq import audit
+from bench.benchmarks.cbbq import items as cbbq
+from bench.benchmarks.cbbq.expand import expand
+from bench.benchmarks.cbbq.items import CATEGORIES
 from bench.core.errors import BadInput
-from bench.data import SAMPLES, cbbq
-from bench.data.cbbq import CATEGORIES, audit
-from bench.data.cbbq.expand import expand
 from tests.helpers.recorded import templates
 
 HEAD = 'name = "Ours"\nlanguage = "zh"\n\n[categories.ours]\nen = "Ours"\nzh = "自编"\n'
@@ -19,7 +21,7 @@ TARGETS = ('target = "NAME1"\n', 'target = "NAME2"\n')
 
 def copied(folder: Path, category: str, target: str = "", **cells: str) -> Path:
     """A category of the samples under a name that no release has, with some cells changed."""
-    for path in sorted((SAMPLES / "cbbq" / category).glob("*/*.csv")):
+    for path in sorted((get("cbbq").samples / category).glob("*/*.csv")):
         place = folder / "ours" / path.parent.name / path.name
         place.parent.mkdir(parents=True, exist_ok=True)
         rows = pd.read_csv(path, dtype=str).assign(category="ours", **cells)
@@ -53,7 +55,7 @@ def test_a_copy_has_the_same_targets_or_is_refused(tmp_path: Path, category: str
     except BadInput:
         return
     if category not in ("disease", "educational_qualification"):  # have rules of their own
-        assert found == targets(SAMPLES / "cbbq", category)
+        assert found == targets(get("cbbq").samples, category)
 
 
 def test_rows_that_do_not_tell_need_a_slot(tmp_path: Path, refusal: Callable[..., str]) -> None:

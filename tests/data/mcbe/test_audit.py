@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.benchmarks import get
+from bench.benchmarks.mcbe import items as mcbe
+from bench.benchmarks.mcbe.audit import check
 from bench.core.errors import BadInput
-from bench.data import SAMPLES, mcbe
-from bench.data.mcbe.audit import check
 from tests.data.mcbe.conftest import write
 from tests.helpers.recorded import GOOD
 
@@ -29,12 +30,12 @@ def found(folder: Path, kind: str = "odd", about: str = "", **settings: str) -> 
 
 
 def test_the_samples_are_told_from_the_release_and_have_no_refused_row() -> None:
-    assert found(SAMPLES / "mcbe", "count") == [
+    assert found(get("mcbe").samples, "count") == [
         " 0 : 96 rows found, the release has 4,077",
         " 0 : 12 categories found, the release has 12",
         " 0 : 57 subcategories found, the release has 82",
     ]
-    assert "refused" not in set(check(SAMPLES / "mcbe").kind)
+    assert "refused" not in set(check(get("mcbe").samples).kind)
 
 
 CASES = tomllib.loads(Path(__file__).with_name("audit.toml").read_text("utf-8"))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench import data
-from bench.data import mcbe
+from bench.benchmarks import get
+from bench.benchmarks.mcbe import items as mcbe
 from tests.data.mcbe.conftest import write
 from tests.helpers.recorded import GOOD
 
@@ -20,7 +21,7 @@ def load(folder: Path, *categories: str, **settings: str) -> list[mcbe.Instance]
 
 
 def test_the_samples_are_the_same_in_csv_and_xlsx(tmp_path: Path) -> None:
-    samples = load(data.SAMPLES / "mcbe")
+    samples = load(get("mcbe").samples)
     ids = [item.item_id for item in samples]
     assert ids == [f"{name}:{row}" for name in mcbe.CATEGORIES for row in range(1, 9)]
     assert len({item.sentence for item in samples}) == 96
@@ -29,7 +30,7 @@ def test_the_samples_are_the_same_in_csv_and_xlsx(tmp_path: Path) -> None:
         assert not any("PLH" in item.filled(word) for word in item.words)
         of_file = {other.subtype for other in samples if other.category == item.category}
         assert item.labels == tuple(sorted(of_file))
-    for path in (data.SAMPLES / "mcbe").glob("*.csv"):
+    for path in get("mcbe").samples.glob("*.csv"):
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = [row | {"score": float(row["score"])} for row in csv.DictReader(stream)]
         write(tmp_path / "xlsx_files" / f"{path.stem}.xlsx", *rows)

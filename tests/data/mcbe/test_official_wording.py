@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.data.mcbe import official_wording as module
-from bench.data.mcbe.official_wording import find, read
+from bench.benchmarks.mcbe import official_wording as module
+from bench.benchmarks.mcbe.official_wording import find, read
 from bench.data.official_wording import digest
 from tests.helpers.cases import cases
 

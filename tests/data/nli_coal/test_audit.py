@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 
 from bench import data
-from bench.data.nli_coal.audit import check
-from bench.data.nli_coal.build import build
-from bench.data.nli_coal.language_pack import read_pack
+from bench.benchmarks.nli_coal.audit import check
+from bench.benchmarks.nli_coal.build import build
+from bench.benchmarks.nli_coal.language_pack import PACKS, read_pack
 from tests.helpers.cases import table
 
 NURSE = {"occ_word": "nurse", "occ_type": "female-stereo"}
@@ -32,7 +32,7 @@ def test_the_release_has_the_anomalies_that_the_specification_lists(shared: Path
 
 def test_the_samples_and_built_sets_have_nothing_odd(tmp_path: Path) -> None:
     assert set(data.check(data.find("nli_coal", "samples")).kind) == {"count"}
-    build([read_pack(data.SAMPLES / "nli_packs" / "zh")], tmp_path, rates=[0.3])
+    build([read_pack(PACKS / "zh")], tmp_path, rates=[0.3])
     assert set(check(tmp_path).kind) == {"count"}
 
 

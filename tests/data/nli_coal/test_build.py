@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data
-from bench.data.nli_coal.build import (
+from bench.benchmarks.nli_coal.build import (
     ASSIGNMENTS,
     RATES,
     build,
@@ -18,10 +18,9 @@ from bench.data.nli_coal.build import (
     downsample,
     untrained,
 )
-from bench.data.nli_coal.extract import extract
-from bench.data.nli_coal.language_pack import Occupation, Pack, read_pack
+from bench.benchmarks.nli_coal.extract import extract
+from bench.benchmarks.nli_coal.language_pack import PACKS, Occupation, Pack, read_pack
 
-SAMPLES = data.SAMPLES / "nli_packs"
 WORDS = (("nurse", "female-stereo"), ("baker", "neutral"), ("smith", "male-stereo"))
 # Three words, four frames, and two terms per gender.
 SMALL = Pack(
@@ -73,7 +72,7 @@ def test_a_controlled_set_has_a_third_of_each_label_and_a_higher_rate_only_adds(
     assignment: str, design: str, k: int, seed: int
 ) -> None:
     options = {"start": 10, "frames_per_word": 20, "assignment": assignment, "design": design}
-    pack = read_pack(SAMPLES / "zh")
+    pack = read_pack(PACKS / "zh")
     rows, more, all_rows = (
         build_controlled(pack, rate / 20, seed=seed, **options) for rate in (k, k + 1, 20)
     )
@@ -93,7 +92,7 @@ def test_a_controlled_set_has_a_third_of_each_label_and_a_higher_rate_only_adds(
 
 
 def test_down_sampled_sets_take_shipped_or_trained_words() -> None:
-    pack = read_pack(SAMPLES / "en")
+    pack = read_pack(PACKS / "en")
     neutral = [word.word for word in pack.of_type("neutral")]
     pack = replace(pack, shipped=tuple(neutral[:3]), trained=tuple(neutral[2:6]))
     sets = build_eval(pack)
@@ -122,7 +121,7 @@ def test_all_shared_sets_are_rebuilt_byte_for_byte(shared: Path, tmp_path: Path)
 
 
 def test_what_was_built_is_read_and_extracted_again(tmp_path: Path) -> None:
-    pack = read_pack(SAMPLES / "zh")
+    pack = read_pack(PACKS / "zh")
     written = build([pack], tmp_path, rates=[0.3, 0.35], seed=4, rows=600)
     rows = {file.path.name: file.rows for file in written if "controlled" in str(file.path)}
     names = [f"{split}_r-{rate}.json" for split in ("train", "dev") for rate in ("3", "3.5")]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.data.nli_coal.corpora import Example, read
+from bench.benchmarks.nli_coal.corpora import Example, read
 
 PAIR = {"sentence1": "a nurse reads", "sentence2": "a woman reads"}
 HUB = {"premise": "a nurse reads", "hypothesis": "a woman reads", "label": "neutral"}

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.data.nli_coal.frames import (
+from bench.benchmarks.nli_coal.frames import (
     RELEASED_CAPTIONS,
     RELEASED_TERMS,
     SLOT,

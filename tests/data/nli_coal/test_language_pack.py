@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import data, run
-from bench.data import SAMPLES
-from bench.data.nli_coal.build import build
-from bench.data.nli_coal.frames import GENDERS, CaptionFilter
-from bench.data.nli_coal.language_pack import (
+from bench.benchmarks import get
+from bench.benchmarks.nli_coal.build import build
+from bench.benchmarks.nli_coal.frames import GENDERS, CaptionFilter
+from bench.benchmarks.nli_coal.language_pack import (
     FILES,
+    PACKS,
     TYPES,
     Occupation,
     pack_errors,
@@ -24,7 +25,7 @@ from bench.data.nli_coal.language_pack import (
     with_captions,
     write_pack,
 )
-from bench.data.nli_coal.language_pack_audit import check, sift
+from bench.benchmarks.nli_coal.language_pack_audit import check, sift
 from bench.figures import style
 from bench.tasks import prompts
 
@@ -93,7 +94,7 @@ def test_a_pack_that_is_written_is_read_again(
     tmp_path_factory, words: list[str], frames: list[str], is_full: bool
 ) -> None:
     pack = replace(
-        read_pack(SAMPLES / "nli_packs" / "ja"),
+        read_pack(PACKS / "ja"),
         occupations=tuple(Occupation(one, TYPES[k % 3]) for k, one in enumerate(words[3:])),
         frames=(*frames, "[Sub]."),
         terms={gender: (one,) for gender, one in zip(GENDERS, words, strict=False)},
@@ -111,7 +112,10 @@ def test_a_pack_that_is_written_is_read_again(
 
 
 def test_frames_come_from_captions(tmp_path: Path, refusal) -> None:
-    pack, path = read_pack(SAMPLES / "nli_packs" / "en"), tmp_path / "captions.txt"
+    pack, path = (
+        read_pack(PACKS / "en"),
+        tmp_path / "captions.txt",
+    )
     path.write_text("A man rides a horse\nA man and his dog.\nA woman runs.\n", "utf-8")
     frames = ("the [Sub] rides a horse.", "the [Sub] runs.")
     assert with_captions(pack, [path, path]).frames == frames, "repeats would be refused"
@@ -164,7 +168,7 @@ def test_a_new_language_is_made_runs_and_is_called_by_its_name(tmp_path: Path) -
     assert read_pack(folder) == pack
     sets = tmp_path / "sets"
     build([pack], sets)
-    ours = (prompts.PROMPTS / "nli_coal.toml").read_text("utf-8")
+    ours = get("nli_coal").prompts.read_text("utf-8")
     own = ours.replace('version = "bench-nli_coal-1"', 'version = "mine-1"').replace("[en]", "[ko]")
     (sets / "prompts.toml").write_text(own, "utf-8")
     assert prompts.load("nli_coal", data=sets).version == "mine-1"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from bench import data
-from bench.data import nli_coal
-from bench.data.nli_coal import Pair
+from bench.benchmarks.nli_coal import items as nli_coal
+from bench.benchmarks.nli_coal.items import Pair
 
 STEMS = ("1-prostereo", "2-antistereo", "3-nonstereo")
 BARE = {

@@ -1,0 +1,1 @@
+"""CBBQ: multiple-choice questions about social groups in Chinese."""

@@ -1,0 +1,480 @@
+"""CBBQ: multiple-choice questions about two people of different groups.
+
+Huang and Xiong, LREC-COLING 2024. The release is a set of templates, which
+`templates` expands. In an ambiguous question nothing says who did it, and the third option
+(unknown) is right. A disambiguous one adds facts against the stereotype. A folder
+without templates may hold expanded files. `audit` lists odd rows.
+"""
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.benchmarks.cbbq import labels, templates
+from bench.benchmarks.cbbq.labels import LEFT_OUT, check_labels, required_target, target_slot
+from bench.benchmarks.cbbq.templates import (
+    CATEGORIES,
+    CONDITIONS,
+    FILES,
+    INSTANCE_COLUMNS,
+    Template,
+)
+from bench.benchmarks.cbbq.templates import CATEGORY_LABELS as CATEGORY_LABELS
+from bench.core.cells import to_whole_number
+from bench.core.errors import BadInput, expected, quoted
+from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, dataset, with_defaults
+from bench.data import load as load_items
+from bench.data.dataset import composed, unknown_category
+from bench.data.readers import Row, read_table
+from bench.data.texts import FIRST, SECOND, Text, language
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TITLE = "CBBQ"
+ITEMS = "questions"
+HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"
+LICENCE = "CC-BY-SA-4.0"
+PAPER = Paper(
+    ("Yufei Huang", "Deyi Xiong"),
+    "CBBQ: A Chinese Bias Benchmark Dataset Curated with Human-AI Collaboration for Large Language "
+    "Models",
+    LREC_COLING_2024,
+    2024,
+    "https://aclanthology.org/2024.lrec-main.260",
+)
+LAYOUT = (
+    "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and "
+    "templates_generate_nonneg.csv, or all templates in rows.csv"
+)
+# Settings under which `bench fetch` takes a release that has faults, so that it can be examined.
+TOLERANT: dict[str, str] = {}
+# The language of the release, and of a data set whose manifest names none.
+LANGUAGE = "zh"
+# How a folder is read: the allowed values of each setting, the default first.
+SETTINGS: dict[str, tuple[str, ...]] = {
+    # Faults in templates: kept as released, fixed, or refused.
+    "expansion": templates.EXPANSIONS,
+    # The label of a disambiguous question: as released, or audited, which corrects a label that
+    # contradicts the text or leaves the question out.
+    "labels": ("upstream", "audited"),
+    # Whether a question is negative: by the file's name, or by the column.
+    "polarity": ("file", "column"),
+    # Whether a question that occurs twice in a file, with the same label, is left out.
+    "dedupe": ("no", "yes"),
+}
+# A table of all templates of a folder, whose columns say where each would be.
+TABLE = "rows.csv"
+# Columns that all questions of a template share, in a file that does not name their template.
+COMMON = ("question_index", "subcategory", "bias_targeted_groups", "source", "question", "ans2")
+# Columns of rows that are questions; `context_condition` and the groups make a score of answers.
+ROW_COLUMNS = INSTANCE_COLUMNS
+# Columns of our own expanded files beyond the released ones, so that nothing of a template is lost.
+KEPT = ("name1", "name2", "swapped", "template", "target_name")
+MORE = ("example_id", *KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question with its options.
+
+    Attributes:
+        template: polarity and record number of the template, the unit that was sampled.
+        polarity, label: as the settings have them; `_column` as the row says, `label_audited` as
+            the audit says (`LEFT_OUT` where it trusts none).
+        target: index of the option that names the stereotyped group, `target_name` its member.
+        name1, name2: fill the slots; empty where only expanded files are available.
+        swapped: whether the context mentions the names in the other order.
+    """
+
+    category: str
+    condition: str
+    example_id: int
+    template: str
+    polarity: str
+    polarity_column: str
+    topic: str
+    group: str
+    context: str
+    question: str
+    ans0: str
+    ans1: str
+    ans2: str
+    label: int
+    label_column: int
+    target: int
+    target_name: str
+    name1: str = ""
+    name2: str = ""
+    swapped: bool = False
+    label_audited: int = LEFT_OUT
+
+    @property
+    def item_id(self) -> str:
+        return f"{self.category}:{self.condition}:{self.example_id}"
+
+    @property
+    def cluster(self) -> str:
+        """The template, which is what was sampled."""
+        return f"{self.category}:{self.condition}:{self.template}"
+
+    @property
+    def options(self) -> tuple[str, str, str]:
+        """The answers to choose from, unknown last."""
+        return self.ans0, self.ans1, self.ans2
+
+    @property
+    def text(self) -> tuple[str, ...]:
+        """Everything that is asked."""
+        return (self.context, self.question, *self.options)
+
+    @property
+    def biased(self) -> int:
+        """The option that follows the stereotype: the target, if the question is negative."""
+        return self.target if self.polarity == "neg" else 1 - self.target
+
+
+# What is odd about a question that is asked.
+MISSPELT = (
+    "each shows a placeholder that is misspelt and was not filled (--set expansion=repair fixes it)"
+)
+ONE_NAME = (
+    "each offers one name for both people, so that only unknown can be read from a reply's words"
+)
+# A question with its audited label, and why its released label cannot be trusted, or "".
+Audited = tuple[Question, str]
+
+
+# How many questions a setting affects: by category, condition, effect, and whether it leaves out.
+Effects = Counter[tuple[str, str, str, bool]]
+
+
+def files(folder: Path) -> dict[str, list[Path]]:
+    """Map each category to its files: templates of both polarities, else an expanded csv or json.
+
+    A single table of templates, `folder` itself or its `TABLE`, is the file of each category in it.
+    An unknown category, or one polarity without the other, is refused.
+    """
+    if table := single_table(folder):
+        return {category: [table] for category in templates.categories(table)}
+    known = categories_of(folder)
+    by_category: dict[str, list[Path]] = {}
+    for place in sorted(root(folder, known).iterdir()):
+        for inside in (place / condition for condition in CONDITIONS):
+            paths = [inside / name for name in FILES.values() if os.path.lexists(inside / name)]
+            if len(paths) == 1:
+                (missing,) = set(FILES.values()) - {paths[0].name}
+                raise BadInput(
+                    f"{inside / missing}: is missing beside {paths[0].name}; both polarities are "
+                    "needed"
+                )
+            expanded = [inside / f"{inside.name}{suffix}" for suffix in (".csv", ".json")]
+            paths = paths or [path for path in expanded if os.path.lexists(path)][:1]
+            category = composed(place.name)
+            if paths and category not in known:
+                raise BadInput(unknown_category(place, category, folder, known))
+            if paths:
+                by_category.setdefault(category, []).extend(paths)
+    return by_category
+
+
+def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "pd.DataFrame"]]:
+    """Yield the file of templates, or those of expanded questions, that rows belong into.
+
+    Raises:
+        BadInput: a context that CBBQ does not have.
+    """
+    if set(templates.COLUMNS) <= set(rows):
+        yield TABLE, rows[list(templates.COLUMNS)]
+    elif set(INSTANCE_COLUMNS) <= set(rows):
+        columns = [name for name in (*INSTANCE_COLUMNS, *MORE) if name in rows]
+        for condition, part in rows.groupby("context_condition", sort=False, dropna=False):
+            if condition not in CONDITIONS:
+                problem = expected(condition, CONDITIONS, "column `context_condition`")
+                raise BadInput(f"row {part.index[0]}: {problem}")
+            yield f"{category}/{condition!s}/{condition!s}.csv", part[columns]
+
+
+def single_table(folder: Path) -> Path | None:
+    """Return the one table of templates of a folder, or the file that is given in its place."""
+    if folder.is_file() and folder.parent.name in CONDITIONS:
+        raise BadInput(f"{folder}: is a part of the data in {folder.parents[2]}; give that folder")
+    path = folder if folder.is_file() else folder / TABLE
+    return path if path.is_file() else None
+
+
+def categories_of(folder: Path) -> tuple[str, ...]:
+    """List the categories that a folder may have: the benchmark's, and those of its manifest."""
+    table = single_table(folder)
+    own = templates.categories(table) if table else dataset.read_manifest(folder).categories
+    return tuple(dict.fromkeys([*CATEGORIES, *own]))
+
+
+def root(folder: Path, known: Sequence[str]) -> Path:
+    """Find the folder of the categories: `folder`, or its `data` as in the authors' repository."""
+    inside = (folder / "data").is_dir() and not any((folder / name).is_dir() for name in known)
+    return folder / "data" if inside else folder
+
+
+def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Question]:
+    """Load all questions of `categories`.
+
+    Ambiguous ones come first, and negative templates before non-negative ones. A question keeps the
+    number (`example_id`) that it has in the released expansion, whatever is left out before it.
+    """
+    return _load(folder, categories, settings)[0]
+
+
+def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
+    """Count the questions that the settings change, leave out, or would."""
+    effects = _load(folder, categories or list(files(folder)), settings)[1]
+    return [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
+
+
+def read_templates(
+    paths: Sequence[Path], category: str, condition: str, expansion: str = "compat"
+) -> list[Template]:
+    """Read the templates of one condition among the files of a category, in the release's order."""
+    return [
+        template
+        for path in paths
+        if path.parent.name not in CONDITIONS
+        or (path.parent.name == condition and path.name in FILES.values())
+        for template in templates.read(path, category, condition, expansion)
+    ]
+
+
+def _load(
+    folder: Path, categories: Sequence[str], given: Mapping[str, str]
+) -> tuple[list[Question], Effects]:
+    settings, paths = with_defaults(SETTINGS, given), files(folder)
+    chosen = tuple((category, tuple(paths[category])) for category in categories)
+    files_read = {path for _category, own in chosen for path in own}
+    manifest = dataset.home(folder) / dataset.MANIFEST
+    states = [path.stat() for path in (*sorted(files_read), manifest) if path.exists()]
+    known = tuple((state.st_mtime_ns, state.st_size) for state in states)
+    questions, touched = _read(chosen, tuple(settings.items()), known)
+    return list(questions), touched
+
+
+# Planning a run, and a notebook, need the same questions again and again.
+@lru_cache(maxsize=1)
+def _read(
+    paths: tuple[tuple[str, tuple[Path, ...]], ...],
+    given: tuple[tuple[str, str], ...],
+    states: tuple[tuple[int, int], ...],
+) -> tuple[list[Question], Effects]:
+    """Read the questions of some categories; `states` tell edited files from those before."""
+    settings, questions = dict(given), list[Question]()
+    touched: Effects = Counter()
+    for category, own in paths:
+        for condition in CONDITIONS:
+            read = read_templates(own, category, condition, settings["expansion"])
+            audited = list(from_templates(read, settings["expansion"]))
+            if not read:
+                expanded = [path for path in own if path.parent.name == condition]
+                audited = list(from_instances(expanded, category, condition))
+            questions += _apply(settings, audited, touched)
+    return questions, touched
+
+
+def _apply(
+    settings: Mapping[str, str], audited: list[Audited], touched: Effects
+) -> Iterator[Question]:
+    """Yield the questions of one category and condition as the settings have them."""
+    labels_of: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    for question, _ in audited:
+        labels_of[question.text].add(question.label_column)
+    by_column, by_audit = settings["polarity"] == "column", settings["labels"] == "audited"
+    sources = ("column", "file's name") if by_column else ("file's name", "column")
+    polarity_effect = (
+        f"polarity as in the {sources[0]}, not as in the {sources[1]} "
+        f"(polarity={settings['polarity']})"
+    )
+    seen: set[tuple[object, ...]] = set()
+    for question, reason in audited:
+        # One of two labels of the same question has to be wrong.
+        if not reason and len(labels_of[question.text]) > 1:
+            question, reason = replace(question, label=LEFT_OUT), labels.BOTH_LABELS
+        trusted = question.label
+        polarity = question.polarity_column if by_column else question.polarity
+        label = trusted if by_audit else question.label_column
+        effects = [polarity_effect] * (question.polarity != question.polarity_column)
+        if reason or (polarity, label) != (question.polarity, question.label):
+            question = replace(question, polarity=polarity, label=label, label_audited=trusted)
+        left_out = f"each {reason} (labels=audited)" if label == LEFT_OUT else ""
+        if reason and not by_audit:
+            effects.append(f"each {reason} (--set labels=audited corrects it or leaves it out)")
+        if not left_out:
+            if reason and by_audit:
+                effects.append(f"label corrected, as each {reason} (labels=audited)")
+            if templates.BRACES.search(question.context):
+                effects.append(MISSPELT)
+            if question.ans0 == question.ans1:
+                effects.append(ONE_NAME)
+            key = (*question.text, question.label_column)
+            if settings["dedupe"] == "yes" and key in seen:
+                left_out = "each occurs before (dedupe=yes)"
+            seen.add(key)
+        place = (question.category, question.condition)
+        touched.update((*place, effect, False) for effect in effects)
+        if left_out:
+            touched[*place, left_out, True] += 1
+        else:
+            yield question
+
+
+def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited]:
+    """Expand the templates of one condition of a category."""
+    names = [template.name for template in read]
+    checks = dict(zip(names, check_labels(read, expansion), strict=True))
+    targets = {
+        template.name: (required_target(template), ("name1", "name2")[target_slot(template)])
+        for template in read
+    }
+    for template, row in templates.expand(read, expansion):
+        target, slot = targets[template.name]
+        label, reason = checks[template.name][row["swapped"] == "True"]
+        row["target_name"] = row[slot]
+        yield _question(row, template.category, template.condition, label, target), reason
+
+
+def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iterator[Audited]:
+    """Read the questions of expanded files; consecutive rows with equal `COMMON` are a template."""
+    for path in paths:
+        declared = templates.declared_option(path, category)
+        rows = read_table(path, INSTANCE_COLUMNS, MORE)
+        names = _template_names(rows)
+        options: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
+        for name, row in zip(names, rows, strict=True):
+            options[name][0].add(row["ans0"])
+            options[name][1].add(row["ans1"])
+        all_options = {name: (frozenset(a), frozenset(b)) for name, (a, b) in options.items()}
+        seen: set[int] = set()
+        for number, (name, row) in enumerate(zip(names, rows, strict=True), start=1):
+            place = f"{path}, row {row.number}"
+            label = templates.checked(place, row, condition, INSTANCE_COLUMNS, category)
+            group = row["bias_targeted_groups"].strip()
+            example_id = _example_id(place, row, seen) if row.get("template") else number
+            own = (frozenset([row["ans0"]]), frozenset([row["ans1"]]))
+            target = templates.target_option(category, group, own, declared, all_options[name])
+            if target is None:
+                raise templates.unknown_target(place, group, category)
+            row |= {"template": name, "example_id": str(example_id)}
+            row["target_name"] = row.get("target_name") or row[f"ans{target}"]
+            question = _question(row, category, condition, label, target)
+            if condition == "disambiguous" and label == question.biased:
+                yield replace(question, label=LEFT_OUT), labels.BIASED_LABEL
+            else:
+                yield question, ""
+
+
+def _question(row: Row, category: str, condition: str, label: int, target: int) -> Question:
+    return Question(
+        category=category,
+        condition=condition,
+        example_id=int(row["example_id"]),
+        template=row["template"],
+        polarity=_polarity(row),
+        polarity_column=row["question_polarity"],
+        topic=row["subcategory"].strip(),
+        group=row["bias_targeted_groups"].strip(),
+        context=row["context"],
+        question=row["question"],
+        ans0=row["ans0"],
+        ans1=row["ans1"],
+        ans2=row["ans2"],
+        label=label,
+        label_column=int(row["label"]),
+        target=target,
+        target_name=row["target_name"],
+        name1=row.get("name1", ""),
+        name2=row.get("name2", ""),
+        swapped=row.get("swapped") == "True",
+        label_audited=label,
+    )
+
+
+def _polarity(row: Row) -> str:
+    """Read the polarity from the template that a file of ours names, else from the column."""
+    return row.get("template", "").partition(":")[0] or row["question_polarity"]
+
+
+def _template_names(rows: Sequence[Row]) -> list[str]:
+    """Name the template of each row: by the column of a file of ours, else by counting runs."""
+    runs: Counter[str] = Counter()
+    names: list[str] = []
+    before: tuple[str, ...] = ()
+    for row in rows:
+        polarity = _polarity(row)
+        run = (polarity, *(row[column] for column in COMMON))
+        runs[polarity] += run != before
+        before = run
+        names.append(row.get("template") or f"{polarity}:{runs[polarity]}")
+    return names
+
+
+def _example_id(place: str, row: Row, seen: set[int]) -> int:
+    """Read a question's number in a file of ours, and check what that tells about its template."""
+    cells = {name: row.get(name, "") for name in MORE}
+    polarity, _, record = cells["template"].partition(":")
+    example_id = to_whole_number(cells["example_id"])
+    if (
+        not all(name in row for name in MORE)
+        or polarity not in FILES
+        or not to_whole_number(record)
+        or cells["swapped"] not in ("True", "False")
+        or not example_id
+        or example_id in seen
+    ):
+        raise BadInput(
+            f"{place}: {quoted(cells)} is not allowed; beside `template` all of {', '.join(MORE)} "
+            "are needed: a template such as neg:1, True or False for swapped, and an example_id "
+            "from 1 that no other row has"
+        )
+    seen.add(example_id)
+    return example_id
+
+
+def texts(source: Source) -> list[Text]:
+    """Return the templates: the context with marks for the names.
+
+    Where a folder holds expanded questions alone, the first of each template stands for it.
+    """
+    rows, code = [], language(source)
+    for category, paths in files(source.folder).items():
+        for condition in CONDITIONS:
+            read = read_templates(paths, category, condition)
+            for template in read:
+                cells = {name: cell.strip() for name, cell in template.cells.items()}
+                complete = ("context", "question", "ans0", "ans1", "NAME1", "NAME2")
+                text = Text(
+                    benchmark="cbbq",
+                    item_id=f"{category}:{condition}:{template.name}",
+                    category=category,
+                    language=code,
+                    topic=cells["subcategory"],
+                    groups=(template.group,),
+                    # Misspelt placeholders stand for names too.
+                    text=templates.fill(templates.repaired(cells["context"]), FIRST, SECOND),
+                    whole="\n".join(cells[name] for name in complete),
+                    items=template.size,
+                )
+                rows.append(text)
+            if read or not any(path.parent.name == condition for path in paths):
+                continue
+            of_template: dict[str, list[Question]] = defaultdict(list)
+            for question in load_items(source, [category]):
+                if question.condition == condition:
+                    of_template[question.cluster].append(question)
+            for cluster, (first, *more) in of_template.items():
+                context = first.context
+                for name, mark in ((first.name1, FIRST), (first.name2, SECOND)):
+                    context = context.replace(name, mark) if name else context
+                place = ("cbbq", cluster, category, code, first.topic, (first.group,))
+                rows.append(Text(*place, context, f"{context}\n{first.question}", 1 + len(more)))
+    return rows

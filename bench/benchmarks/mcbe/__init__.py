@@ -1,0 +1,1 @@
+"""McBE: five tasks on instances of bias in Chinese."""

@@ -1,0 +1,372 @@
+"""McBE: bias evaluation instances, one file per category (Lan et al., Findings of ACL 2025).
+
+A row is a context, a sentence with the slot `[PLH]`, the words that may fill it, a subcategory, an
+explanation of the bias, and its severity from 0 to 10 as people judged it. `audit` lists
+odd rows.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+from bench.core.cells import to_number
+from bench.core.errors import BadInput
+from bench.data import Paper, SettingEffect, Source, dataset, with_defaults
+from bench.data import load as load_items
+from bench.data.dataset import category_of, unknown_category
+from bench.data.readers import TableRow, table_rows
+from bench.data.texts import Text, language
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TITLE = "McBE"
+ITEMS = "instances"
+HOMEPAGE = "https://huggingface.co/datasets/Velikaya/McBE"
+LICENCE = "Apache-2.0"
+PAPER = Paper(
+    ("Tian Lan", "Xiangdong Su", "Xu Liu", "Ruirui Wang", "Ke Chang", "Jiang Li", "Guanglai Gao"),
+    "McBE: A Multi-task Chinese Bias Evaluation Benchmark for Large Language Models",
+    "Findings of the Association for Computational Linguistics: ACL 2025",
+    2025,
+    "https://aclanthology.org/2025.findings-acl.313",
+)
+LAYOUT = (
+    "gender.xlsx or gender.csv and so on, in the folder itself or in its xlsx_files/ or csv_files/"
+)
+# Settings under which `bench fetch` takes a release that has faults, so that it can be examined.
+TOLERANT: dict[str, str] = {"bad_rows": "leave_out"}
+# The language of the release, and of a data set whose manifest names none.
+LANGUAGE = "zh"
+CATEGORY_LABELS = {
+    "gender": "性别",
+    "religion": "宗教",
+    "nationality": "国籍",
+    "socioeco": "社会经济地位",
+    "age": "年龄",
+    "appearance": "外貌",
+    "health": "健康",
+    "region": "地域",
+    "lgbtq+": "性少数",
+    "worldview": "价值观",
+    "subculture": "亚文化",
+    "race": "种族",
+}
+CATEGORIES = tuple(CATEGORY_LABELS)
+COLUMNS = ("context", "sentence", "words", "subtype", "explanation", "score")
+ROW_COLUMNS = COLUMNS
+SLOT = "[PLH]"
+# Slots as people mistype them: other brackets or none, small or full-width letters, other order.
+LOOKALIKE = re.compile(
+    r"[\[［【〔「{｛(（<＜]?\s{0,9}[pｐ][lｌ][hｈ]\s{0,9}[\]］】〕」}｝)）>＞]?"
+    r"|[\[［【〔「{｛(（<＜]\s{0,9}(?:phl|lph|lhp|hpl|hlp)\s{0,9}[\]］】〕」}｝)）>＞]",
+    re.IGNORECASE,
+)
+# Worldview compares ways of living, not groups; the paper leaves it out of the tasks pc and ss.
+WITHOUT_GROUPS = ("worldview",)
+# Where the files may be, and of which kind, the preferred ones first.
+FOLDERS, SUFFIXES = ("xlsx_files", "", "csv_files"), (".xlsx", ".csv")
+# The release's demonstration file, the default of its `eval.py`; it is no category.
+DEMONSTRATION = "test"
+# The numbers of the release, from the paper's abstract and from the data card on the Hub.
+RELEASED = {"rows": 4077, "categories": 12, "subcategories": 82}
+SEPARATORS = {"comma": "，", "any": "，,、;；"}
+# How a folder is read: the allowed values of each setting, the default first.
+SETTINGS: dict[str, tuple[str, ...]] = {
+    # Of CSV files; GBK is a part of GB18030. An xlsx file has no encoding to choose.
+    "encoding": ("utf-8", "gb18030"),
+    # What separates words: the full-width comma of the release, or any of `，` `,` `、` `;` `；`.
+    "separators": ("comma", "any"),
+    # What happens to a file with a wrong row: it is refused, or is read without that row.
+    "bad_rows": ("refuse", "leave_out"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A bias evaluation instance.
+
+    Attributes:
+        words: what may fill the slot; the first one fills the default sentence.
+        score: mean severity, from people.
+        labels: the subcategories of its file, sorted.
+        content_hash: of the stripped cells, with the score as a number; it identifies an item in
+            whatever row and kind of file.
+        groups: whether its category compares groups.
+    """
+
+    category: str
+    row: int
+    context: str
+    sentence: str
+    words: tuple[str, ...]
+    subtype: str
+    explanation: str
+    score: float
+    labels: tuple[str, ...] = ()
+    content_hash: str = ""
+    groups: bool = True
+
+    @property
+    def item_id(self) -> str:
+        return f"{self.category}:{self.row}"
+
+    @property
+    def cluster(self) -> str:
+        """The instance, which is what was sampled."""
+        return self.item_id
+
+    def filled(self, word: str) -> str:
+        """Fill the slot with `word`; a sentence without a slot stays as it is."""
+        return self.sentence.replace(SLOT, word)
+
+
+class RowError(NamedTuple):
+    """Why a row cannot be used; `column` is "" if it concerns the complete row."""
+
+    row: int
+    column: str
+    what: str
+    value: str = ""
+
+
+def arrange(names: Sequence[str]) -> dict[str, str]:
+    """Map the tables of a repository to the names by which the loader knows them.
+
+    The released ones may lie deeper or be spelt in another case than the data card says. Of several
+    folders the one with the most categories is taken, xlsx before csv, as the card asks.
+
+    Args:
+        names: the paths of all files of the repository.
+    """
+
+    def letters(name: str) -> str:
+        return re.sub("[^a-z]", "", name.lower())
+
+    spelt = {letters(category): category for category in CATEGORIES}
+    tables: dict[tuple[str, PurePosixPath], dict[str, str]] = {}
+    for path in map(PurePosixPath, sorted(names)):
+        suffix, category = path.suffix.lower(), spelt.get(letters(unquote(path.stem)))
+        if suffix in SUFFIXES and category:
+            name = f"{suffix[1:]}_files/{category}{suffix}"
+            tables.setdefault((suffix, path.parent), {})[str(path)] = name
+    best = max(tables, key=lambda place: (len(tables[place]), place[0] == ".xlsx"), default=None)
+    return tables[best] if best else {}
+
+
+def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "pd.DataFrame"]]:
+    """Yield the file that rows of a category belong into, and their columns; nothing for others."""
+    if category and set(COLUMNS) <= set(rows):
+        yield f"{category}.csv", rows[list(COLUMNS)]
+
+
+def categories_of(folder: Path) -> dict[str, bool]:
+    """Tell of each category that a folder may have, by its manifest too, if it compares groups."""
+    own = dataset.read_manifest(folder).categories
+    if folder.is_file() and not dataset.category_name_error(name := category_of(folder)):
+        own = {name: dataset.Category({}), **own}
+    groups = {name: name not in WITHOUT_GROUPS for name in CATEGORIES}
+    return groups | {name: groups.get(name, True) and own[name].groups for name in own}
+
+
+def files(folder: Path) -> dict[str, list[Path]]:
+    """Map each category to its file, in the paper's order, then those of the manifest.
+
+    Raises:
+        BadInput: the manifest is wrong, or a file with McBE's columns is of an unknown category.
+    """
+    known = categories_of(folder)
+    paths, unknown = scan(folder, known)
+    for path in unknown:
+        remedy = "; or move the file out of the folder"
+        raise BadInput(unknown_category(path, category_of(path), folder, known, remedy))
+    return {name: [path] for name, path in paths.items()}
+
+
+def scan(folder: Path, known: Iterable[str]) -> tuple[dict[str, Path], list[Path]]:
+    """Find the file of each known category, and tables with McBE's columns of no known one.
+
+    A single file is of the category that it is called after.
+    They are of one place and kind: the preferred one with any known category, xlsx before CSV as
+    the data card asks; `test` is no category.
+    """
+    if folder.is_file():
+        name = category_of(folder)
+        return ({name: folder}, []) if name in known else ({}, [folder])
+    kinds = [
+        {
+            category_of(path): path
+            for path in sorted((folder / place).glob(f"*{suffix}"))
+            if not path.name.startswith((".", "~$"))
+        }
+        for place, suffix in product(FOLDERS, SUFFIXES)
+    ]
+    names = list(known)
+    for path in [path for kind in kinds for path in kind.values() if not path.is_file()]:
+        raise BadInput(f"{path}: is not a file; put the file itself there, or remove it")
+    everything = {name: path for kind in reversed(kinds) for name, path in kind.items()}
+    tables = next((kind for kind in kinds if kind.keys() & names), everything)
+    unknown = []
+    for name in tables.keys() - {*names, DEMONSTRATION}:
+        with suppress(BadInput):
+            unknown += [tables[name]] if table(tables[name]) else []
+    return {name: tables[name] for name in names if name in tables}, sorted(unknown)
+
+
+def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Instance]:
+    """Load all instances of `categories`; rows that are left out keep their numbers.
+
+    Args:
+        settings: those of `SETTINGS` that are not at their default.
+
+    Raises:
+        BadInput: a missing column, or an empty or wrong cell, with file, row and column; a file
+            without a right row; or a setting has an unknown value.
+    """
+    instances = []
+    for path, rows in _read_all(folder, categories, settings).values():
+        good = [row for row in rows if isinstance(row, Instance)]
+        wrong = [row for row in rows if isinstance(row, RowError)]
+        if wrong and (settings.get("bad_rows") != "leave_out" or not good):
+            row, column, what, _ = wrong[0]
+            place = f"{path}, row {row}{f', column `{column}`' if column else ''}"
+            remedy = ", `--set bad_rows=leave_out` runs without them" if good else ""
+            raise BadInput(
+                f"{place}: {what}; wrong rows: {len(wrong):,} of {len(rows):,}; "
+                f"`bench data mcbe --check` lists them{remedy}"
+            )
+        labels = tuple(sorted({instance.subtype for instance in good}))
+        instances += [replace(instance, labels=labels) for instance in good]
+    return instances
+
+
+def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
+    """Count the rows that `load` leaves out, by category; only those that lose any."""
+    if with_defaults(SETTINGS, settings)["bad_rows"] == "refuse":
+        return []
+    chosen = [name for name in files(folder) if not categories or name in categories]
+    what = "their rows cannot be right (`bench data --check` lists them)"
+    return [
+        SettingEffect(name, "", count, what, True)
+        for name, (_, rows) in _read_all(folder, chosen, settings).items()
+        if (count := sum(isinstance(row, RowError) for row in rows))
+    ]
+
+
+def _read_all(
+    folder: Path, categories: Sequence[str], settings: Mapping[str, str]
+) -> dict[str, tuple[Path, list[Instance | RowError]]]:
+    chosen = with_defaults(SETTINGS, settings)
+    paths, groups = files(folder), categories_of(folder)
+    how = {name: chosen[name] for name in ("encoding", "separators")}
+    rows = {name: read(paths[name][0], name, groups=groups[name], **how) for name in categories}
+    return {name: (paths[name][0], [row for _, row in rows[name]]) for name in categories}
+
+
+def read(
+    path: Path, category: str, *, encoding: str = "utf-8", separators: str = "comma", groups: bool
+) -> list[tuple[TableRow, Instance | RowError]]:
+    """Read every row of a file, and make its instance or its error.
+
+    The instances have no `labels` yet: those are known once all rows are read.
+
+    Raises:
+        BadInput: the file is no table with the columns it needs, or has no rows.
+    """
+    rows = table(path, encoding)
+    if not rows:
+        raise BadInput(f"{path}: has a header but no rows")
+    return [
+        (row, _instance(category, number, row, separators, groups))
+        for number, row in enumerate(rows, start=1)
+    ]
+
+
+def table(path: Path, encoding: str = "utf-8") -> list[TableRow]:
+    """Read the rows of a table; a row with a wrong number of cells has a `problem`."""
+    advice = "read it with `--set encoding=gb18030`, or "
+    return table_rows(path, COLUMNS, encoding=encoding, advice=advice)
+
+
+def split(cell: str, separators: str = "comma") -> list[str]:
+    """Split a list of words at the separators; blanks and empty items are kept."""
+    return re.split(f"[{SEPARATORS[separators]}]", cell)
+
+
+def lookalike(text: str) -> str:
+    """Find what looks like the slot but is written otherwise, or return ""."""
+    match = LOOKALIKE.search(text.replace(SLOT, ""))
+    return match.group().strip() if match else ""
+
+
+def _instance(
+    category: str, number: int, row: TableRow, separators: str, groups: bool
+) -> Instance | RowError:
+    """Make the instance of a row, or give the first reason why there is none.
+
+    `number` counts filled rows, so that a blank row changes no `item_id`.
+    """
+    if row.problem:
+        return RowError(row.number, "", row.problem)
+    cells = {name: row[name].strip() for name in COLUMNS}
+    sentence, listed = cells["sentence"], cells["words"]
+    has_slot = SLOT in sentence
+    words = tuple(word.strip() for word in split(listed, separators) if word.strip())
+    score = to_number(cells["score"])
+    other = "" if has_slot else lookalike(sentence)
+    instead = f" (it has {other!r} instead)" if other else ""
+    # If nothing is to be filled in, a list of words may be left out.
+    optional = "" if groups or has_slot else "words"
+    empty = next((name for name in COLUMNS if not cells[name] and name != optional), "")
+    rules = (
+        (empty, empty, "is empty"),
+        (
+            groups and not has_slot,
+            "sentence",
+            f"has no placeholder {SLOT}{instead}: {sentence[:40]!r}",
+        ),
+        (listed and not words, "words", f"holds no word: {listed[:200]!r}; separate words by `，`"),
+        (len(set(words)) < len(words), "words", f"names a word twice: {listed[:200]!r}"),
+        (not 0 <= score <= 10, "score", f"{cells['score'][:40]!r} is not a number from 0 to 10"),
+    )
+    for is_broken, column, what in rules:
+        if is_broken:
+            return RowError(row.number, column, what, cells[column])
+    # The score as a number, because 7.0 in a CSV file is 7 in a spreadsheet. No cell holds a NUL.
+    text = "\0".join((cells | {"score": repr(score)}).values())
+    return Instance(
+        category,
+        number,
+        cells["context"],
+        sentence,
+        words,
+        cells["subtype"],
+        cells["explanation"],
+        score,
+        content_hash=hashlib.sha256(text.encode()).hexdigest()[:16],
+        groups=groups,
+    )
+
+
+def texts(source: Source) -> list[Text]:
+    """Return the instances: the sentence about the first group, and all groups."""
+    return [
+        Text(
+            "mcbe",
+            instance.item_id,
+            instance.category,
+            language(source),
+            instance.subtype,
+            tuple(instance.words),
+            instance.filled(instance.words[0]) if instance.words else instance.sentence,
+            "\n".join((instance.context, instance.sentence, "，".join(instance.words))),
+            1,
+        )
+        for instance in load_items(source)
+    ]

@@ -1,0 +1,1 @@
+"""NLI-CoAL: gender bias of NLI models in English, Japanese and Chinese."""

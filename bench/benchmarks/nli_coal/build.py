@@ -1,0 +1,450 @@
+"""Build NLI-CoAL's sets from a language pack, and write them as the release has them.
+
+There are evaluation sets, down-sampled ones, and bias-controlled ones to train on. Words go
+neutral, female-stereo, male-stereo. By the release's sliding window, word k has the frames k to
+k + n - 1; in the full design every word has the same n frames. Every frame of every word is a
+premise, with each gender word a hypothesis.
+
+Source: the order of the released files (commit 4d57afe), which come out the same to the byte.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count, product, zip_longest
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
+
+from pydantic import BeforeValidator, model_validator
+
+from bench.benchmarks.nli_coal.frames import fill
+from bench.benchmarks.nli_coal.items import CATEGORIES, NEUTRAL_TERMS
+from bench.benchmarks.nli_coal.items import SETS as RELEASED_SETS
+from bench.benchmarks.nli_coal.language_pack import (
+    DESIGNS,
+    FRAMES,
+    PACK,
+    SPLITS,
+    TYPES,
+    Occupation,
+    Pack,
+    shuffled,
+    write_pack,
+)
+from bench.config import Options, option
+from bench.core.errors import BadInput, expected
+from bench.core.files import atomic_write, explain_write_errors
+from bench.data import MANIFEST
+from bench.data.dataset import cldr_name
+from bench.data.readers import to_toml
+
+if TYPE_CHECKING:
+    from bench.data.fetch import WrittenFile
+
+PRO = {"female-stereo": "feminine", "male-stereo": "masculine"}
+OTHER = {"feminine": "masculine", "masculine": "feminine"}
+# Frames per word of the sliding window, and words of each type in the small sets.
+WINDOW, WORDS = 10, 10
+# Who is against the stereotype at a rate below 1: whole words, female-stereo first (the release);
+# whole words, female-stereo and male-stereo in turn; or some frames of each word, drawn by a seed.
+ASSIGNMENTS = ("word", "balanced", "row")
+NS_WORDS = ("shipped", "trained")
+STEMS = {**RELEASED_SETS, "all": "4-all", **NEUTRAL_TERMS}
+TEST_NAMES = {1: "test_bias", 0: "test_nonbias"}
+RATES = tuple(k / 10 for k in range(11))
+
+
+class Row(NamedTuple):
+    """One pair.
+
+    Attributes:
+        id: numbers the pairs of an evaluation set; None in a controlled one.
+        occupation: the one in the sentence; `named` is the one that its file says.
+        frame: its number, from 0.
+    """
+
+    id: int | None
+    premise: str
+    hypothesis: str
+    label: str
+    occupation: Occupation
+    named: Occupation
+    frame: int
+    gender: str
+    term: str
+
+
+def build_eval(
+    pack: Pack,
+    *,
+    design: str | None = None,
+    frames_per_word: int | None = None,
+    compat: bool = False,
+) -> dict[str, list[Row]]:
+    """Build the evaluation sets of a pack: ps, as, ns, and nt if there are neutral terms.
+
+    Each frame occurs with each of several gender words; the k-th feminine and masculine words
+    belong together, so that a row of AS has the premise of the same row of PS.
+
+    Args:
+        design: `window` or `full`; default: the pack's own.
+        frames_per_word: default: the pack's own, else 10 by the window, and in the full design all
+            known frames.
+        compat: follow the release's quirks that the pack names.
+
+    Raises:
+        BadInput: an unknown design, or a frame that the pack does not have.
+    """
+    words = pack.of_type(*TYPES)
+    frames = _frames(pack, words, design, 0, frames_per_word or pack.frames_per_word)
+    stereotyped = [word for word in words if word.type in PRO]
+    neutral = [word for word in words if word.type == "neutral"]
+    genders = {
+        "ps": [(word, PRO[word.type]) for word in stereotyped],
+        "as": [(word, OTHER[PRO[word.type]]) for word in stereotyped],
+        "ns": [(word, gender) for gender in (pack.first, OTHER[pack.first]) for word in neutral],
+    }
+    if pack.terms.get("neutral"):
+        genders["nt"] = [(word, "neutral") for word in words]
+    numbers = count()
+    sets = {
+        name: [
+            _row(pack, next(numbers), "neutral", word, frame, gender, term)
+            for word, gender in of_set
+            for frame in frames[word]
+            for term in pack.terms[gender]
+        ]
+        for name, of_set in genders.items()
+    }
+    if compat and "longest-occupation" in pack.quirks:
+        # The longest occupation in the premise, the leftmost of equally long ones.
+        for rows in sets.values():
+            for k, row in enumerate(rows):
+                held = [word for word in words if word.word in row.premise]
+                rank = {word: (len(word.word), -row.premise.index(word.word)) for word in held}
+                rows[k] = row._replace(named=max(held, key=rank.__getitem__))
+    return sets
+
+
+def downsample(
+    pack: Pack, sets: Mapping[str, Sequence[Row]], ns_words: str = "shipped"
+) -> dict[str, list[Row]]:
+    """Keep the rows of the first ten occupations of each stereotype, and of neutral ones.
+
+    Args:
+        ns_words: the neutral ones of the released down-sampled set (`shipped`), or of the
+            controlled sets (`trained`). In the release these differ in English and Chinese, against
+            the paper.
+
+    Raises:
+        BadInput: an unknown `ns_words`.
+    """
+    _check("ns_words", ns_words, NS_WORDS)
+    named = pack.shipped if ns_words == "shipped" else pack.trained
+    kept = {*_stereotyped(pack), *_neutral(pack, named)}
+    return {name: [row for row in rows if row.occupation in kept] for name, rows in sets.items()}
+
+
+def untrained(pack: Pack) -> list[str]:
+    """List the neutral occupations of the shipped down-sampled NS that no controlled set has."""
+    trained = _neutral(pack, pack.trained)
+    return [word.word for word in _neutral(pack, pack.shipped) if word not in trained]
+
+
+def build_controlled(
+    pack: Pack,
+    rate: float,
+    split: str = "train",
+    *,
+    start: int | None = None,
+    frames_per_word: int | None = None,
+    design: str | None = None,
+    assignment: str = "word",
+    seed: int = 0,
+    compat: bool = False,
+) -> list[Row]:
+    """Build a set that teaches a stereotype at a known rate, a third of it with each label.
+
+    What follows the stereotype has the pro-stereotypical gender entailed and the other
+    contradicted; what does not, the reverse. Neutral occupations are neutral to both. A higher rate
+    only adds to what follows the stereotype at a lower one.
+
+    Args:
+        rate: share of the stereotyped occupations, or by `row` of their frames, that follow the
+            stereotype, 0 to 1.
+        split: train, dev or test, which says which frames; see `start`.
+        start, frames_per_word: the first frame, from 0, and frames per word; default: the pack's
+            for `split`.
+        design: `window` or `full`; default: the pack's own.
+        assignment: one of `ASSIGNMENTS`.
+        seed: draws frames, for `row`.
+        compat: follow the release's quirks that the pack names.
+
+    Raises:
+        BadInput: an unknown split, design or assignment, a rate outside 0 to 1, or a frame that the
+            pack does not have.
+    """
+    _check("split", split, SPLITS)
+    _check("assignment", assignment, ASSIGNMENTS)
+    if not 0 <= rate <= 1:
+        raise BadInput(f"rate {rate}: has to be from 0 to 1")
+    stereotyped = _stereotyped(pack)
+    if assignment == "balanced":
+        kinds = [[word for word in stereotyped if word.type == kind] for kind in PRO]
+        stereotyped = [word for turn in zip_longest(*kinds) for word in turn if word]
+    neutral = _neutral(pack, pack.trained)
+    begin, number = pack.splits[split]
+    begin = begin if start is None else start
+    frames = _frames(pack, [*stereotyped, *neutral], design, begin, frames_per_word or number)
+    if assignment == "row":
+        follow = set()
+        for word in stereotyped:
+            drawn = list(frames[word])
+            Random(f"{seed} {word.word}").shuffle(drawn)
+            follow |= {(word, frame) for frame in drawn[: int(rate * len(drawn) + 0.5)]}
+    else:
+        # Rounded, because .3 * 20 need not be 6 exactly.
+        words = stereotyped[: math.ceil(round(rate * len(stereotyped), 6))]
+        follow = {(word, frame) for word in words for frame in frames[word]}
+    is_quirky = compat and split == "dev" and "dev-feminine-first" in pack.quirks
+    rows = []
+    for word in [*stereotyped, *neutral]:
+        for frame in frames[word]:
+            follows = (word, frame) in follow
+            genders = ["masculine", "feminine"]
+            if is_quirky and word in stereotyped and not follows:
+                genders.reverse()
+            for terms in zip(*(pack.terms[gender] for gender in genders), strict=True):
+                for gender, term in zip(genders, terms, strict=True):
+                    is_pro = gender == PRO.get(word.type)
+                    label = "entailment" if is_pro == follows else "contradiction"
+                    label = label if word.type in PRO else "neutral"
+                    rows.append(_row(pack, None, label, word, frame, gender, term))
+    return rows
+
+
+def _row(
+    pack: Pack, number: int | None, label: str, word: Occupation, frame: int, gender: str, term: str
+) -> Row:
+    premise, hypothesis = (fill(pack.frames[frame], text) for text in (word.word, term))
+    return Row(number, premise, hypothesis, label, word, word, frame, gender, term)
+
+
+def _frames(
+    pack: Pack, words: Sequence[Occupation], design: str | None, start: int, number: int | None
+) -> dict[Occupation, range]:
+    """Number each word's frames, from 0."""
+    design = design or pack.design
+    _check("design", design, DESIGNS)
+    step = 1 if design == "window" else 0
+    known = [*pack.frames, ""].index("", start) if 0 <= start <= len(pack.frames) else start
+    if number is None:
+        number = WINDOW if step else known - start
+    if number < 1 or start < 0:
+        raise BadInput(f"frames from {start + 1}, {number} for each word: has to be 1 at least")
+    needed = start + number + step * (len(words) - 1)
+    if known < needed:
+        raise BadInput(
+            f"{pack.name}: {len(words)} words with {number} frames each ({design}) need lines "
+            f"{start + 1} to {needed} of {FRAMES}; line {known + 1} is missing or empty; "
+            "ask for fewer frames or another start, add captions, or leave the language out"
+        )
+    starts = {word: start + step * k for k, word in enumerate(words)}
+    return {word: range(begin, begin + number) for word, begin in starts.items()}
+
+
+def _stereotyped(pack: Pack) -> list[Occupation]:
+    return [word for kind in PRO for word in pack.of_type(kind)[:WORDS]]
+
+
+def _neutral(pack: Pack, named: Sequence[str]) -> list[Occupation]:
+    return [Occupation(word, "neutral") for word in named] or pack.of_type("neutral")[:WORDS]
+
+
+def _check(what: str, value: str, allowed: Iterable[str]) -> None:
+    if value not in allowed:
+        raise BadInput(expected(value, list(allowed), what))
+
+
+def _rates(given: Any) -> Any:
+    """Read `all` as the release's rates, and take each rate once."""
+    rates = [rate for one in given for rate in (RATES if one == "all" else [one])]
+    return list(dict.fromkeys(rates))
+
+
+class BuildOptions(Options):
+    """Which sets are built, and how; default: as the release or the pack has them."""
+
+    rates: Annotated[Sequence[float], BeforeValidator(_rates)] = option((), "--rate", "RATES")
+    """Rates of bias-controlled sets, 0 to 1, comma-separated, or all: the release's 11. Default: no
+    such sets."""
+
+    splits: Sequence[str] = option(("train", "dev"), "--split", "NAMES")
+    """Splits of controlled sets: train, dev, test; default: train and dev."""
+
+    rows: int | None = option(None, ge=1)
+    """Pairs per controlled set; default: the pack's."""
+
+    start: int | None = option(None, ge=0)
+    """First frame of a controlled set, from 0; default: the split's."""
+
+    assignment: str = option("word", "--assign", "NAME")
+    """Which pairs follow the stereotype: by word (the release), balanced, or row."""
+
+    design: str | None = option(None, metavar="NAME")
+    """How words meet frames: window or full; default: the pack's."""
+
+    ns_words: str = option("shipped", metavar="NAME")
+    """Neutral words of the down-sampled sets: shipped or trained."""
+
+    seed: int | None = option(None, metavar="SEED")
+    """Shuffle the words within their types; default: the pack's order."""
+
+    compat: bool = False
+    """The bytes of the release, oddities included; default: off."""
+
+    @model_validator(mode="after")
+    def _of_controlled_sets(self) -> Self:
+        """Refuse options of controlled sets without a rate."""
+        for name in self.changed() if not self.rates else ():
+            if name in ("splits", "rows", "start", "assignment"):
+                raise BadInput(
+                    f"{self.flag(name)}: is about bias-controlled sets; say at which "
+                    "rates, like --rate all"
+                )
+        return self
+
+
+def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[WrittenFile]":
+    """Write all sets of `packs` to `out`/LANGUAGE_vVERSION/, with a copy of each pack.
+
+    Evaluation sets, complete and down-sampled, are always written; controlled ones at each rate for
+    each split.
+
+    Args:
+        given: options, see `BuildOptions`.
+
+    Raises:
+        BadInput: an option is wrong, or a pack has too few frames for it; nothing is written.
+        RunFailed: the files cannot be written.
+    """
+    out, options = Path(out), BuildOptions.of(given)
+    seed, design, compat = options.seed, options.design, options.compat
+    packs = [pack if seed is None else shuffled(pack, seed) for pack in packs]
+    sets: list[tuple[Path, list[Row]]] = []
+    for pack in packs:
+        complete = build_eval(pack, design=design, compat=compat)
+        small = downsample(pack, complete, options.ns_words)
+        sets += _eval_files(pack, complete, "all-words", "")
+        sets += _eval_files(pack, small, "downsamp", "-downsamp")
+        for split, rate in product(options.splits, options.rates):
+            controlled = build_controlled(
+                pack,
+                rate,
+                split,
+                start=options.start,
+                frames_per_word=_frames_of_rows(pack, options.rows),
+                design=design,
+                assignment=options.assignment,
+                seed=seed or 0,
+                compat=compat,
+            )
+            sets.append((_controlled_path(pack, rate, split), controlled))
+    recorded = {
+        "design": design or "",
+        "frames_per_word": 0,
+        "ns_words": options.ns_words,
+        "rates": list(options.rates),
+        "splits": list(options.splits),
+        "rows": options.rows or 0,
+        "assignment": options.assignment,
+        "seed": "" if seed is None else seed,
+        "compat": compat,
+    }
+    with explain_write_errors(out):
+        return _write(packs, sets, out, recorded)
+
+
+def _frames_of_rows(pack: Pack, rows: int | None) -> int | None:
+    """Return the frames per word that make a controlled set of so many pairs."""
+    if rows is None:
+        return None
+    words = len(_stereotyped(pack)) + len(_neutral(pack, pack.trained))
+    each = words * 2 * len(pack.terms["feminine"])
+    if rows % each:
+        raise BadInput(
+            f"{pack.name}: a frame makes {each} pairs of a controlled set, so it cannot "
+            f"have {rows:,}; give a multiple, such as {max(rows // each, 1) * each:,}"
+        )
+    return rows // each
+
+
+def _write(
+    packs: Sequence[Pack],
+    sets: Sequence[tuple[Path, Sequence[Row]]],
+    out: Path,
+    options: Mapping[str, object],
+) -> "list[WrittenFile]":
+    from bench.data.fetch import WrittenFile, git_blob_id, released_ids
+
+    released = released_ids("nli_coal")
+    written = []
+    for name, pairs in sets:
+        path = out / name
+        lines = [json.dumps(_json(row), ensure_ascii=False) + "\n" for row in pairs]
+        atomic_write(path, "".join(lines))
+        known = released.get(name.as_posix(), "")
+        written.append(WrittenFile(path, len(lines), git_blob_id(path), known))
+    for pack in packs:
+        write_pack(pack, out / _folder(pack) / PACK)
+    equal = sum(file.as_released for file in written)
+    manifest: dict[str, object] = {
+        name: ", ".join(dict.fromkeys(getattr(pack, name) for pack in packs))
+        for name in ("name", "version", "licence", "language")
+    }
+    note = f"built from language packs; {equal} of {len(written)} files equal the release"
+    manifest |= {"note": note, "build": options}
+    # Languages that the release does not have are named, in English and in themselves.
+    named = {pack.language: cldr_name(pack.language, "en") for pack in packs}
+    labels = {
+        code: {"en": name, code: cldr_name(code, code) or name}
+        for code, name in named.items()
+        if name and code not in CATEGORIES
+    }
+    manifest |= {"categories": labels} if labels else {}
+    atomic_write(out / MANIFEST, to_toml(manifest))
+    return written
+
+
+def _folder(pack: Pack) -> Path:
+    return Path(f"{pack.language}_v{pack.version}")
+
+
+def _eval_files(
+    pack: Pack, sets: Mapping[str, list[Row]], variant: str, suffix: str
+) -> Iterator[tuple[Path, list[Row]]]:
+    """Name the files of evaluation sets as the release does; 4-all is PS, AS and NS together."""
+    if pack.language == "ja" and variant == "all-words":
+        variant = "untokenized"
+    folder = _folder(pack) / f"bias-eval-set_v{pack.version}" / variant
+    together = {**sets, "all": [row for name in RELEASED_SETS for row in sets[name]]}
+    for name, stem in STEMS.items():
+        if name in together:
+            yield folder / f"{stem}{suffix}_v{pack.version}.json", together[name]
+
+
+def _controlled_path(pack: Pack, rate: float, split: str) -> Path:
+    """Name the file of a controlled set: `train_r-3` for a rate of .3, `test_bias`."""
+    name = f"{split}_r-{round(rate * 10, 4):g}"
+    if split == "test" and rate in (0, 1):
+        name = TEST_NAMES[int(rate)]
+    folder = _folder(pack) / f"bias-controlled-set_v{pack.version}"
+    return folder / ("untokenized" if pack.language == "ja" else "") / split / f"{name}.json"
+
+
+def _json(row: Row) -> dict[str, object]:
+    pair = {"sentence1": row.premise, "sentence2": row.hypothesis, "label": row.label}
+    if row.id is None:
+        return {**pair}
+    return {"id": row.id, **pair, "occ_word": row.named.word, "occ_type": row.named.type}
