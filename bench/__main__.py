@@ -12,14 +12,14 @@ def main() -> None:
         from bench.core import process
         from bench.core.errors import CONTINUES
 
-        output = process.open_streams()
+        process.open_streams()
         ending = process.Ending(f"bench: {{}}; {CONTINUES}")
         try:
             ending.listen()
             _use_writable_folders()
             from bench import cli
 
-            status = cli.main(output)
+            status = cli.main()
             ending.ignore()
         except BaseException:  # a library may make another error of it
             if not ending.status:

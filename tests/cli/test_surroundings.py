@@ -50,7 +50,7 @@ def test_what_cannot_be_kept_says_where_it_may_lie(sealed, caplog) -> None:
 
 
 GONE = "bench: the working folder is gone; change to another one"
-FULL, CLOSED = "(No space left on device)", "(Bad file descriptor)"
+FULL, CLOSED = "(No space left on device)", "(it is closed)"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
