@@ -1,44 +1,26 @@
 """Folders and streams that cannot be written: a command works without, or ends in a sentence."""
 
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bench import __main__
 from bench.core.errors import BadInput, RunFailed
 from bench.report.build import make
 from bench.report.study import load
 from bench.scorers.local.device import placement
 from bench.scorers.stand_ins.tiny import Tiny
 
-VARIABLES = ("MPLCONFIGDIR", "IPYTHONDIR")
-
 
 @pytest.fixture
-def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A place where no folder can be made, for root either: it is a file."""
     place = tmp_path / "file"
     place.touch()
     monkeypatch.setenv("HOME", str(place / "home"))
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: place / "cache")
-    yield place
-    for name in VARIABLES:
-        os.environ.pop(name, None)
-
-
-def test_without_a_home_matplotlib_and_ipython_get_a_temporary_folder(sealed, monkeypatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setenv("HOME", str(sealed.parent))
-        __main__._use_writable_folders()
-    assert "MPLCONFIGDIR" not in os.environ
-    __main__._use_writable_folders()
-    assert all(Path(os.environ[name]).is_dir() for name in VARIABLES)
+    return place
 
 
 def test_what_cannot_be_kept_says_where_it_may_lie(sealed, caplog) -> None:
