@@ -75,5 +75,5 @@ class Ending:
 def open_streams() -> None:
     """Use UTF-8 for standard output and error, and drop messages if standard error is closed."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     sys.stderr = sys.stderr or io.StringIO()
