@@ -14,6 +14,7 @@ analyses:
   compare_models: {}                              # the first variant of each benchmark
   self_correction: {variants: [Q, Q+IF]}          # or those that are named
   prompt_robustness: {runs: [../reports/other/runs/*/*]}   # other runs next to the study's own
+  ./my_words.ipynb: {}                            # a notebook of your own, beside the study
 options: {seed: 0, preset: robust, device: cuda}  # of all models and benchmarks, as of `bench run`;
                       # `system` is the message itself here, not a file
 keys: {example.org: EXAMPLE_API_KEY}     # environment variables with the keys of endpoints, by host
@@ -41,7 +42,7 @@ from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
 from bench.config import Generation, Limits, Options, RunConfig, explain
 from bench.core.errors import BadInput, closest, expected, quoted
-from bench.core.places import DEMO
+from bench.core.places import DEMO, NOTEBOOKS
 from bench.data import readers
 from bench.data.readers import as_path
 from bench.scorers.endpoint import keys as key_names
@@ -173,11 +174,17 @@ class Variant(StudyOptions):
 
 
 class Analysis(Options):
-    """The runs and variants of an analysis; other keys are parameters of its notebook."""
+    """The runs and variants of an analysis; other keys are parameters of its `notebook`."""
 
     model_config = ConfigDict(extra="allow")
     runs: Sequence[str] | None = None
     variants: Sequence[str] | None = None
+    _notebook: Path = PrivateAttr(Path())
+
+    @property
+    def notebook(self) -> Path:
+        """The file of its notebook."""
+        return self._notebook
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -210,16 +217,29 @@ def _listed(given: Any) -> Any:
 
 
 def _notebook(name: str) -> str:
-    if not re.fullmatch(r"[a-z_]+", name):
+    """Check the name of an analysis, or the file of an own one."""
+    if not re.fullmatch(r"[a-z_]+", name.removesuffix(".ipynb").rpartition("/")[2]):
         raise ValueError("is no name of an analysis; expected letters and underscores")
     return name
 
 
+def _by_name(given: dict[str, "Analysis"], info: ValidationInfo) -> dict[str, "Analysis"]:
+    """Give each analysis its notebook, which can be a file beside the study."""
+    for name, analysis in given.items():
+        analysis._notebook = NOTEBOOKS / f"{name}.ipynb"
+        if name.endswith(".ipynb"):
+            analysis._notebook = Path(_absolute(_folder(info), name))
+    return {analysis._notebook.stem: analysis for analysis in given.values()}
+
+
 Models = Annotated[list[StudyModel], AfterValidator(_models), Field(min_length=1)]
 Variants = Annotated[list[Variant], BeforeValidator(_listed), Field(min_length=1)]
-Analyses = dict[
-    Annotated[str, AfterValidator(_notebook)],
-    Annotated[Analysis, BeforeValidator(lambda given: {} if given is None else given)],
+Analyses = Annotated[
+    dict[
+        Annotated[str, AfterValidator(_notebook)],
+        Annotated[Analysis, BeforeValidator(lambda given: {} if given is None else given)],
+    ],
+    AfterValidator(_by_name),
 ]
 
 
