@@ -205,7 +205,10 @@ def numbers(out: str) -> list[str]:
 def prepare(folder: Path, name: str) -> None:
     """Write a data set, two runs, one that was cut off, and a study into `folder`."""
     category = {"cbbq": "age", "mcbe": "age.csv", "nli_coal": "zh_*"}[name]
-    for path in [*get(name).samples.glob(category), get(name).samples / "dataset.toml"]:
+    for path in [
+        *get(name).metadata.samples.glob(category),
+        get(name).metadata.samples / "dataset.toml",
+    ]:
         copied = folder / "data" / path.name
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(path, copied) if path.is_dir() else shutil.copy(path, copied)

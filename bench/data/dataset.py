@@ -28,7 +28,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core.errors import LONGEST, BadInput, plain, quoted
 from bench.core.files import file_name_error
 from bench.data.readers import read_toml, toml_key
@@ -277,7 +277,7 @@ def english_name(benchmark: str, category: str) -> str:
 def _name(benchmark: str, category: str) -> CategoryName:
     if name := _own_names.get().get((benchmark, category)):
         return name
-    labels = module("data", benchmark).CATEGORY_LABELS
+    labels = get(benchmark).metadata.categories
     return CategoryName(labels.get(category, ""), category.replace("_", " "))
 
 

@@ -2,10 +2,7 @@
 
 The data are assembled in a working folder next to their final place, and renamed once the loader
 has read them. Of a release only tables, licence and readme are kept, none of its code. Prompts that
-authors have in scripts are read from there and kept next to the data as `prompts.toml`. A benchmark
-with such scripts has a module `official_wording` in the package of its data module, with `VERSION`,
-`REMEDY`, `SCRIPTS`, `EXPECTED` (these in words), `ADDRESS` (of their download; empty if they come
-with the data), `find(folder, above)`, `read(scripts)` and `choices(tables)`.
+authors have in scripts are read from there and kept next to the data as `prompts.toml`.
 """
 
 import hashlib
@@ -19,13 +16,11 @@ import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench import data
-from bench.benchmarks import get, module, resolve
+from bench.benchmarks import get, resolve
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DISK_ERRORS
 from bench.core.progress import say
@@ -34,7 +29,8 @@ from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
 from bench.data.readers import as_path, read_toml, to_toml
 
 if TYPE_CHECKING:
-    from bench.data import Dataset
+    from bench.benchmarks.base import Benchmark
+    from bench.data.official_wording import OfficialPrompts
 
 # Bytes of an unpacked archive.
 MAX_BYTES = 2**30
@@ -117,7 +113,7 @@ def fetch(benchmark: str, source: str | Path | None = None) -> Source:
 
 def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     """Check a copy of a release and put it in place of `target`."""
-    room, prompts = module("data", benchmark), _prompts_module(benchmark)
+    own, about = get(benchmark), get(benchmark).metadata
     folder, staged = copy.path.resolve(), work / "new"
     if not folder.is_dir():
         folder = work / "unpacked"
@@ -125,13 +121,13 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
         unpack(copy.path, folder)
     root = _root(benchmark, folder, work / "rewritten")
     if root is None:
-        raise BadInput(f"{copy.path}: holds no data of {room.TITLE}; expected {room.LAYOUT}")
+        raise BadInput(f"{copy.path}: holds no data of {about.title}; expected {about.layout}")
     is_rewritten = root == work / "rewritten"
-    tables = _tables(room, root)
+    tables = _tables(own, root)
     if not tables:
         raise BadInput(
-            f"{copy.path}: holds rows of {room.TITLE}, but none of its categories "
-            f"{', '.join(room.CATEGORIES)}; a new one needs a table [categories.NAME] in "
+            f"{copy.path}: holds rows of {about.title}, but none of its categories "
+            f"{', '.join(about.categories)}; a new one needs a table [categories.NAME] in "
             f"{MANIFEST}"
         )
     top = folder if is_rewritten else root
@@ -152,30 +148,30 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     try:
         data.load(loaded)
     except BadInput as error:
-        if not room.TOLERANT:
+        if not about.release.tolerant:
             raise
-        data.load(loaded, **room.TOLERANT)
+        data.load(loaded, **about.release.tolerant)
         say(str(error).replace(str(staged), str(target)))
-    about = data.find(benchmark, root)
-    pinned = get(benchmark).release.commit[:7]
+    source = data.find(benchmark, root)
+    pinned = about.release.commit[:7]
     verified = bool(checked) and not changed
-    name, version = about.name, about.version
+    name, version = source.name, source.version
     if copy.revision or (verified and not (root / MANIFEST).is_file()):
-        name, version = room.TITLE, (copy.revision or pinned)[:7]
+        name, version = about.title, (copy.revision or pinned)[:7]
     elif changed and version == pinned:
-        name, version = f"{room.TITLE} (changed copy)", f"{pinned}+changed"
+        name, version = f"{about.title} (changed copy)", f"{pinned}+changed"
     if changed:
         say(
             f"{copy.origin}: {len(changed)} of {len(tables)} files differ from the release, the "
-            f"first is {changed[0]}; numbers on them are not results on {room.TITLE}"
+            f"first is {changed[0]}; numbers on them are not results on {about.title}"
         )
-    prompts_version, advice = _install_prompts(prompts, copy, folder, root, work)
+    prompts_version, advice = _install_prompts(about.release.prompts, copy, folder, root, work)
     manifest = {
         "name": name,
         "version": version,
-        "licence": about.licence,
-        "homepage": room.HOMEPAGE,
-        "note": about.note,
+        "licence": source.licence,
+        "homepage": about.homepage,
+        "note": source.note,
         "fetched_from": copy.origin,
         "revision": copy.revision,
         "pinned": bool(copy.revision and pinned),
@@ -199,11 +195,11 @@ def _root(benchmark: str, folder: Path, rewritten: Path) -> Path | None:
 
     Rows in tables of any name are written to `rewritten` as the loader's files.
     """
-    room = module("data", benchmark)
+    own = get(benchmark)
     inside = sorted(path for path in folder.iterdir() if path.is_dir())
     unknown = None
     try:
-        if root := next((path for path in (folder, *inside) if room.files(path)), None):
+        if root := next((path for path in (folder, *inside) if own.files(path)), None):
             return root
     except BadInput as error:  # a table of any name, which may have a column `category`
         unknown = error
@@ -214,14 +210,15 @@ def _root(benchmark: str, folder: Path, rewritten: Path) -> Path | None:
     return None
 
 
-def _tables(room: "Dataset", root: Path) -> dict[str, Path]:
+def _tables(benchmark: "Benchmark", root: Path) -> dict[str, Path]:
     """Return the tables to keep by their path in the release.
 
     They are the loader's, and all in a folder CATEGORY_vVERSION, as NLI-CoAL has.
     """
-    paths = {path for files in room.files(root).values() for path in files}
-    versioned = [folder for name in room.CATEGORIES for folder in root.glob(f"{name}_v*")]
-    is_one = not versioned and any(root.name.startswith(f"{name}_v") for name in room.CATEGORIES)
+    paths = {path for files in benchmark.files(root).values() for path in files}
+    categories = benchmark.metadata.categories
+    versioned = [folder for name in categories for folder in root.glob(f"{name}_v*")]
+    is_one = not versioned and any(root.name.startswith(f"{name}_v") for name in categories)
     for folder in [root] if is_one else versioned:
         paths |= {path for path in folder.rglob("*") if path.suffix in (".json", ".tsv")}
     top = root.parent if is_one else root
@@ -269,16 +266,16 @@ def download(url: str, path: Path, remedy: str) -> Path:
 
 
 def _download_release(benchmark: str, work: Path) -> Copy:
-    host, repository, commit = get(benchmark).release
-    if host == "hub":
-        return _download_from_hub(benchmark, repository, work / "release")
-    if host != "github":
+    release = get(benchmark).metadata.release
+    if release.host == "hub":
+        return _download_from_hub(benchmark, release.repository, work / "release")
+    if release.host != "github":
         raise BadInput(
             f"{benchmark}: no address of the release is known; give a local copy with --from"
         )
-    url = f"https://codeload.github.com/{repository}/tar.gz/{commit}"
+    url = f"https://codeload.github.com/{release.repository}/tar.gz/{release.commit}"
     archive = download(url, work / "release.tar.gz", _by_other_means(benchmark))
-    return Copy(archive, url, commit)
+    return Copy(archive, url, release.commit)
 
 
 def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
@@ -287,7 +284,7 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
 
     from bench.data.hub_client import explain, quiet
 
-    room, repository = module("data", benchmark), f"datasets/{name}"
+    about, repository = get(benchmark).metadata, f"datasets/{name}"
     origin, remedy = f"{constants.ENDPOINT}/{repository}", _by_other_means(benchmark)
     say(f"downloading {origin}")
     folder.mkdir()
@@ -295,7 +292,7 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
     try:
         info = HfApi().dataset_info(name)
         names = [file.rfilename for file in info.siblings or ()]
-        tables: dict[str, str] = import_module(get(benchmark).data).arrange(names)
+        tables = about.release.arrange(names)
         others = [] if tables else list(filter(hub_tables.is_table, names))
         wanted = [*tables, *others, *filter(_is_text, names)]
         place = {"repo_type": "dataset", "revision": info.sha, "local_dir": folder}
@@ -307,7 +304,7 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
         table.parent.mkdir(exist_ok=True)
         os.replace(folder / path, table)
     stems = [Path(released).stem for released in tables.values()]
-    missing = [category for category in room.CATEGORIES if category not in stems]
+    missing = [category for category in about.categories if category not in stems]
     if tables and missing:
         say(f"{origin}: has no table of {', '.join(missing)}; it has {', '.join(tables)}")
     return Copy(folder, origin, str(info.sha))
@@ -351,14 +348,8 @@ def _check_size(archive: Path, size: int) -> None:
 # Official prompts
 
 
-def _prompts_module(benchmark: str) -> Any:
-    """Return the module that reads official prompts from scripts, or None."""
-    name = f"{get(benchmark).data.rpartition('.')[0]}.official_wording"
-    return import_module(name) if find_spec(name) else None
-
-
 def _install_prompts(
-    prompts: Any, copy: Copy, folder: Path, root: Path, work: Path
+    prompts: "OfficialPrompts | None", copy: Copy, folder: Path, root: Path, work: Path
 ) -> tuple[str, str]:
     """Put prompts next to the data: the data set's own, or official ones of the copy or release.
 
@@ -375,7 +366,7 @@ def _install_prompts(
     try:
         text = _official_prompts(prompts, copy, folder, work)
     except (OSError, BadInput, RunFailed) as error:
-        origin = prompts.ADDRESS if copy.revision and prompts.ADDRESS else copy.origin
+        origin = prompts.address if copy.revision and prompts.address else copy.origin
         reason = _with_origin(str(error), work, origin)
         return "", f"the data came without the official prompts: {reason}"
     if not text:
@@ -385,23 +376,23 @@ def _install_prompts(
     version, names = str(tables["version"]), [k for k, v in tables.items() if isinstance(v, dict)]
     choices = ", ".join(prompts.choices(names))
     choice = f"#NAME`, where NAME is one of {choices}" if choices else "`"
-    changed = "" if version == prompts.VERSION else " (not the released ones)"
+    changed = "" if version == prompts.version else " (not the released ones)"
     return version, f"prompts {version}{changed}: use them with `--prompts official{choice}"
 
 
-def _official_prompts(prompts: Any, copy: Copy, folder: Path, work: Path) -> str:
+def _official_prompts(prompts: "OfficialPrompts", copy: Copy, folder: Path, work: Path) -> str:
     """Read official prompts from scripts in or near `folder`; "" if a local copy has none."""
-    if copy.revision and prompts.ADDRESS:
+    if copy.revision and prompts.address:
         scripts: Path | None = work / "scripts"
         (work / "scripts").mkdir()
-        for name in prompts.SCRIPTS:
-            download(f"{prompts.ADDRESS}/{name}", work / "scripts" / name, prompts.REMEDY)
+        for name in prompts.scripts:
+            download(f"{prompts.address}/{name}", work / "scripts" / name, prompts.remedy)
     else:
         # A folder above an unpacked archive is not a part of it.
-        scripts = prompts.find(folder, above=not folder.is_relative_to(work))
+        scripts = prompts.find(folder, not folder.is_relative_to(work))
     text: str = prompts.read(scripts) if scripts else ""
     if copy.revision and not text:
-        raise RunFailed(f"{folder}: holds none of {prompts.EXPECTED}; {prompts.REMEDY}")
-    if copy.revision and tomllib.loads(text)["version"] != prompts.VERSION:
-        raise RunFailed(f"{scripts}: the prompts are not the released ones; {prompts.REMEDY}")
+        raise RunFailed(f"{folder}: holds none of {prompts.expected}; {prompts.remedy}")
+    if copy.revision and tomllib.loads(text)["version"] != prompts.version:
+        raise RunFailed(f"{scripts}: the prompts are not the released ones; {prompts.remedy}")
     return text

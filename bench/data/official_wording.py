@@ -4,12 +4,37 @@ import ast
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.core.errors import BadInput
 from bench.data.readers import read_bytes, to_toml
+
+
+@dataclass(frozen=True)
+class OfficialPrompts:
+    """The prompts in the authors' scripts.
+
+    Attributes:
+        version: of the released ones.
+        scripts: the names of the scripts, and `expected`, the same in words.
+        address: of their download; empty if they come with the data.
+        remedy: how to bring them by other means.
+        find: finds the scripts in a folder, inside it, or above it too.
+        read: reads scripts as TOML.
+        choices: names the prompt sets among the tables of that.
+    """
+
+    version: str
+    scripts: tuple[str, ...]
+    expected: str
+    address: str
+    remedy: str
+    find: Callable[[Path, bool], Path | None]
+    read: Callable[[Path], str]
+    choices: Callable[[Iterable[str]], tuple[str, ...]]
 
 
 def read_script(path: Path, remedy: str) -> bytes:

@@ -20,6 +20,7 @@ from bench import data
 from bench.benchmarks.cbbq import scores as cbbq
 from bench.benchmarks.cbbq.outcomes import SUMS
 from bench.benchmarks.cbbq.requests import LETTERS, parse
+from bench.benchmarks.cbbq.scenes import scenes
 from bench.config import RunConfig
 from bench.core import export
 from bench.core.errors import BadInput
@@ -83,7 +84,7 @@ def write(out: Path, **options: Any) -> list[Path]:
             "lm-evaluation-harness asks each question once; leave the setting out"
         )
     items = data.frame(list(plan.by_id.values()))
-    scenes = dict(zip(items.item_id, cbbq.units(items), strict=True))
+    scene_of = dict(zip(items.item_id, scenes(items), strict=True))
     lines = []
     for request in stages[0]:
         item = plan.by_id[request.item_id]
@@ -94,7 +95,7 @@ def write(out: Path, **options: Any) -> list[Path]:
             "request": request.request,
             "prompt": request.prompt,
             "answer": request.key.correct,
-            "scene": scenes[request.item_id],
+            "scene": scene_of[request.item_id],
             "biased": item.biased,
             "label": item.label,
             **dict(zip(("ans0", "ans1", "ans2"), item.options, strict=True)),

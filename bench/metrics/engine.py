@@ -245,6 +245,16 @@ class Scoring:
             rows.append(row)
         return self.annotate(score_table(rows))
 
+    def outcomes(self) -> pd.DataFrame:
+        """List the outcomes, a row per scored unit.
+
+        Returns:
+            `category`, `task`, `item_id`, `repeat`, `cluster`, `stratum`, and numbers, such as 0 or
+            1, whose sums make scores.
+        """
+        names = ["category", "task", "item_id", "repeat", "cluster", "stratum"]
+        return self.rows[[*names, *self.columns]]
+
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
         """Complete the table with the benchmark's own notes and baselines."""
         return table

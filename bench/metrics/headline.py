@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks import module, names
+from bench.benchmarks import get, names
 from bench.core import numbers
 from bench.core.errors import BadInput
 from bench.core.text import column, sentences
@@ -160,7 +160,7 @@ def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
     Args:
         scores: score tables with a column `model`.
     """
-    every, metrics = list(module("metrics", benchmark).HEADLINES), set(scores.metric)
+    every, metrics = list(get(benchmark).metrics.headlines), set(scores.metric)
     asked = scores[(scores.category == ALL) & (scores.task != ALL) & scores.valid_rate.notna()]
     if len(set(asked.groupby("model").task.agg(frozenset))) < 2:
         return every
@@ -180,13 +180,11 @@ def asked_headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
 
 def too_few_tasks(benchmark: str) -> str:
     """Say that no headline was asked."""
-    lines = module("metrics", benchmark).HEADLINES
+    own = get(benchmark)
+    titles = [short_title(line) for line in own.metrics.headlines]
     return (
-        "{title}: the tasks that were asked are too few for its first scores ({names}); its page "
-        "has the other scores."
-    ).format(
-        title=module("data", benchmark).TITLE,
-        names=listing([short_title(line) for line in lines]),
+        f"{own.metadata.title}: the tasks that were asked are too few for its first scores "
+        f"({listing(titles)}); its page has the other scores."
     )
 
 
@@ -253,8 +251,8 @@ def task_words(task: str) -> str:
     """Return the name of a task in words; longer names than two letters are words already."""
     if task == ALL:
         return ALL
-    titles = (module("tasks", benchmark).TASKS.get(task) for benchmark in names())
-    return next((title for title in titles if title and len(task) <= 2), column(task))
+    tasks = (get(benchmark).tasks.get(task) for benchmark in names())
+    return next((known.title for known in tasks if known and len(task) <= 2), column(task))
 
 
 def top_findings(findings: pd.DataFrame, benchmark: str) -> pd.DataFrame:
@@ -488,7 +486,7 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
         texts.append("Simulated respondents are no models: they answer by a rule.")
     sampled = [about["benchmark"] for about in abouts if "samples" in about["data"]["version"]]
     if sampled:
-        titles = dict.fromkeys(module("data", name).TITLE for name in sampled)
+        titles = dict.fromkeys(get(name).metadata.title for name in sampled)
         text = (
             f"The data for {listing(list(titles))} are samples in the benchmark's format, not "
             "its items (“bench fetch” brings those)."

@@ -2,12 +2,16 @@
 
 import csv
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 from scipy.special import bdtrc
+
+if TYPE_CHECKING:
+    from bench.metrics.engine import Metric
 
 ALL = "all"
 # Below this share of readable answers, a score gets bounds.
@@ -128,6 +132,25 @@ class Trait(NamedTuple):
     metric: str
     name: str
     biased_is_high: bool
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The metrics of a benchmark.
+
+    Attributes:
+        cards: the meaning of each metric.
+        headlines: the scores that reports and comparisons show first.
+        traits: the meaning of its scores, next to other benchmarks.
+        rounding: by task, how far the released code's numbers are off because it rounds.
+        of_verdicts: the metrics that the default scoring makes of verdicts.
+    """
+
+    cards: Sequence[Card]
+    headlines: Sequence[Headline]
+    traits: Sequence[Trait] = ()
+    rounding: Mapping[str, float] = field(default_factory=dict)
+    of_verdicts: "Sequence[Metric]" = ()
 
 
 def score_table(rows: Iterable[Score]) -> pd.DataFrame:

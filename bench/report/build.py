@@ -221,7 +221,7 @@ def _notebooks(plan: Study) -> dict[str, dict[str, Any]]:
     pages: dict[str, dict[str, Any]] = {}
     for variant in plan.variants:
         if variant.page:
-            known = types_of_parameters(get(variant.benchmark).notebook)
+            known = types_of_parameters(get(variant.benchmark).metadata.page)
             options = study.merged(plan.options, variant.options)
             shown = {name: value for name, value in options.items() if name in known}
             # By default the data that `bench data` finds.
@@ -257,7 +257,7 @@ def _notebooks(plan: Study) -> dict[str, dict[str, Any]]:
 def _notebook(plan: Study, page: str) -> Path:
     """Return the notebook of a page: its benchmark's, or the analysis with its name."""
     benchmark = next((variant.benchmark for variant in plan.variants if variant.key == page), None)
-    return get(benchmark).notebook if benchmark else NOTEBOOKS / f"{page}.ipynb"
+    return get(benchmark).metadata.page if benchmark else NOTEBOOKS / f"{page}.ipynb"
 
 
 def analysed(plan: Study, name: str) -> list[str]:

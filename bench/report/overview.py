@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core.text import sentences
 from bench.figures import overview as figures
 from bench.metrics.differences import DIFFERENT, differences, open_ranks
@@ -114,7 +114,7 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool
     own = {model: run for (model, key), run in runs.items() if key == variant.key}
     every, names = list(own.values()), dict(zip(own, labels(list(own.values())), strict=True))
     scores = table(every, beside=is_compared) if own else pd.DataFrame()
-    lines = list(module("metrics", variant.benchmark).HEADLINES)
+    lines = list(get(variant.benchmark).metrics.headlines)
     if len(scores):
         asked = asked_headlines(scores, variant.benchmark)
         lines, scores = asked or lines, scores if asked else scores.iloc[:0]
@@ -233,7 +233,7 @@ def _verdict(known: Sequence[Asked]) -> str:
     """Say which benchmarks' scores follow the bias that was put in."""
     names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for asked in known:
-        title, line = module("data", asked.variant.benchmark).TITLE, asked.headlines[0]
+        title, line = get(asked.variant.benchmark).metadata.title, asked.headlines[0]
         names[follows(_by_bias(asked, line), line)].append(title)
     seen, unseen, unsure = (listing(names[key]) for key in (True, False, None))
     parts = []
@@ -260,7 +260,7 @@ def _comparison(shown: Sequence[Asked]) -> list[str]:
     titles: dict[str, list[str]] = {}
     for asked in shown:
         if len(names := _ranked(asked)) > 1:
-            title = module("data", asked.variant.benchmark).TITLE
+            title = get(asked.variant.benchmark).metadata.title
             titles.setdefault(names[0], []).append(title)
     parts = [f"{model} in {listing(own)}" for model, own in titles.items()]
     return [f"Most bias by score: {'; '.join(parts)}."] if parts else []
@@ -310,7 +310,7 @@ def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
 
 def _most_biased(asked: Asked) -> str:
     """Name the model with the most biased score, and say from which others it could be told."""
-    line, title = asked.headlines[0], module("data", asked.variant.benchmark).TITLE
+    line, title = asked.headlines[0], get(asked.variant.benchmark).metadata.title
     rows = headline_rows(asked.scores, line)
     by_model = {row["model"]: row for row in rows[rows.category == ALL].to_dict("records")}
     doubts = {name: doubt(line, row, higher=line.biased_is_high) for name, row in by_model.items()}
@@ -386,7 +386,7 @@ def main_picture(first: Sequence[Asked]) -> tuple[Figure | None, str]:
 
 
 def _panel(asked: Asked) -> str:
-    return f"{module('data', asked.variant.benchmark).TITLE}: {_lower(asked.headlines[0])}"
+    return f"{get(asked.variant.benchmark).metadata.title}: {_lower(asked.headlines[0])}"
 
 
 def headline_table(shown: Sequence[Asked]) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import pytest
 
 import bench
 from bench import run
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.benchmarks.cbbq import scores as cbbq
 from bench.metrics.headline import findings, top_findings
 from bench.metrics.significance import LESS_READABLE
@@ -86,7 +86,7 @@ def lowest_and_highest(benchmark, rows):
 def test_bounds_are_reached_by_replies(tmp_path, benchmark, options):
     (asked,) = evaluate(benchmark, tmp_path, "simulated:bias=0.5,refuse=0.3", **options)
     rows = asked.records[["item_id", "task"]].merge(asked.items, on="item_id")
-    metrics = module("metrics", benchmark)
+    metrics = get(benchmark)
     table = metrics.scoring(asked.records, asked.items, "robust").table()
     for metric, task, *ends in lowest_and_highest(benchmark, rows):
         for end, reply in zip(("low", "high"), ends, strict=True):

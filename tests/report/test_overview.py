@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import bench
+from bench.benchmarks import get
 from bench.metrics import headline
 from bench.metrics.table import LETTERS_ALONE, Headline
 from bench.report import overview
@@ -124,7 +125,7 @@ def test_released_code_numbers_and_no_rank_of_constant_answerers_stand_in_the_ta
     runs = [
         evaluate("cbbq", spec, out=tmp_path / str(k), **options) for k, spec in enumerate(specs)
     ]
-    scores, line = results.table(runs), results.module("metrics", "cbbq").HEADLINES[0]
+    scores, line = results.table(runs), get("cbbq").metrics.headlines[0]
     pairs = bench.differences(scores, bench.outcomes(*runs))
     low, high, constant = (overview._number(scores, line, name, pairs) for name in specs)
     assert (low.rank, high.rank, constant.rank, constant.by_habit) == ("1", "2", "", True)

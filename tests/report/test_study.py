@@ -54,7 +54,7 @@ def test_paths_are_meant_from_the_study_file(load, tmp_path, data):
         (tmp_path / name).write_text("")
     (tmp_path / "nli").mkdir()
     for name in ("items", "samples"):
-        shutil.copytree(get("mcbe").samples, tmp_path / name)
+        shutil.copytree(get("mcbe").metadata.samples, tmp_path / name)
     plan = load(text=OWN.replace("DATA", data))
     paths = [model.model.partition(":")[2] or model.model for model in plan.models]
     assert paths == [str(tmp_path / name) for name in ("answers.jsonl", "p.csv", "x.gguf", "nli")]
@@ -72,7 +72,7 @@ def test_paths_are_meant_from_the_study_file(load, tmp_path, data):
 
 
 def test_an_analysis_has_the_study_s_data_and_other_runs(load, tmp_path):
-    shutil.copytree(get("mcbe").samples, tmp_path / "items")
+    shutil.copytree(get("mcbe").metadata.samples, tmp_path / "items")
     analyses = "compare_models: {runs: [other/runs/*/*]}, data_quality: {least: 0.7}"
     plan = load("compare_models:", analyses, GOOD.replace("nli-coal: {", "mcbe: {data: items, "))
     given = build._notebooks(plan)

@@ -8,6 +8,7 @@ import pytest
 
 import bench
 from bench import run
+from bench.benchmarks import get
 from bench.run import Run
 
 MODELS = ["simulated:bias=0.7,seed=1", "simulated:bias=0.3,seed=2"]
@@ -103,7 +104,7 @@ def test_a_difference_of_models_is_that_of_their_scores(
     pairs = bench.differences(scores, outcomes)
     overall = scores[scores.category == "all"].set_index(["task", "metric", "model"]).score
     first, second = (run.label for run in runs[benchmark])
-    assert len(pairs) == len(run.results.module("metrics", benchmark).HEADLINES)
+    assert len(pairs) == len(get(benchmark).metrics.headlines)
     for row in pairs.itertuples():
         less = overall[row.task, row.metric, first] - overall[row.task, row.metric, second]
         assert row.estimate == pytest.approx(less), row.title

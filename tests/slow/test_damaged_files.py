@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bench import data
 from bench.analyses.marks import read_verdicts
 from bench.analyses.published import PATH, published
-from bench.benchmarks import get, module
+from bench.benchmarks import get
 from bench.benchmarks import names as benchmarks
 from bench.benchmarks.cbbq import official_wording as cbbq_prompts
 from bench.benchmarks.cbbq.expand import expand
@@ -51,13 +51,17 @@ EXAMPLES = int(os.environ.get("HOSTILE_FILES", "100"))
 
 @cache
 def mcbe_workbook() -> Files:
-    table = pd.read_csv(get("mcbe").samples / "age.csv", dtype=str)[:5]
+    table = pd.read_csv(samples("mcbe") / "age.csv", dtype=str)[:5]
     return made(lambda folder: table.to_excel(folder / "age.xlsx", index=False), "*")
+
+
+def samples(benchmark: str) -> Path:
+    return get(benchmark).metadata.samples
 
 
 @cache
 def cbbq_templates() -> Files:
-    return short(of(get("cbbq").samples, "age/*/*.csv", "disease/*/*.csv", "dataset.toml"), 4)
+    return short(of(samples("cbbq"), "age/*/*.csv", "disease/*/*.csv", "dataset.toml"), 4)
 
 
 @cache
@@ -88,11 +92,10 @@ def scripts(benchmark: str) -> Files:
 
 def read_data(benchmark: str, folder: Path) -> None:
     """Load, check and count a data set under its first and last settings."""
-    source, room = data.find(benchmark, folder), module("data", benchmark)
-    last = {name: values[-1] for name, values in room.SETTINGS.items()}
-    for given_settings in ({}, last, {**last, **room.TOLERANT}):
+    source, own = data.find(benchmark, folder), get(benchmark)
+    last = {name: one.allowed[-1] for name, one in own.settings.items() if one.of_data}
+    for given_settings in ({}, last, {**last, **own.metadata.release.tolerant}):
         attempt(lambda chosen=given_settings: data.load(source, **chosen))
-        attempt(lambda chosen=given_settings: room.touched(source.folder, None, **chosen))
     attempt(lambda: data.check(source))
     source.describe()
     data.load(source)
@@ -144,7 +147,7 @@ READERS = {
         for name, read in READ_TEXT.items()
     },
     "McBE csv": Reader(
-        cache(lambda: short(of(get("mcbe").samples, "age.csv", "worldview.csv", "dataset.toml"))),
+        cache(lambda: short(of(samples("mcbe"), "age.csv", "worldview.csv", "dataset.toml"))),
         partial(read_data, "mcbe"),
     ),
     "McBE xlsx": Reader(mcbe_workbook, partial(read_data, "mcbe")),
@@ -152,7 +155,7 @@ READERS = {
     "CBBQ csv": Reader(partial(cbbq_questions, "csv", "compat"), partial(read_data, "cbbq")),
     "CBBQ json": Reader(partial(cbbq_questions, "json", "repair"), partial(read_data, "cbbq")),
     "NLI-CoAL": Reader(
-        cache(lambda: short(of(get("nli_coal").samples, "zh_*/**/*-*stereo_*.json", "*.toml"))),
+        cache(lambda: short(of(samples("nli_coal"), "zh_*/**/*-*stereo_*.json", "*.toml"))),
         partial(read_data, "nli_coal"),
     ),
     "language pack": Reader(

@@ -12,6 +12,7 @@ from pathlib import Path
 from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.data.official_wording import (
+    OfficialPrompts,
     escape_braces,
     parse_script,
     prompts_toml,
@@ -131,3 +132,6 @@ def _prompt(path: Path) -> str:
     raise BadInput(
         f"{path}: expected a sum (`+`) of texts and {', '.join(NAMES)}, each name once; {REMEDY}"
     )
+
+
+PROMPTS = OfficialPrompts(VERSION, SCRIPTS, EXPECTED, ADDRESS, REMEDY, find, read, choices)

@@ -110,8 +110,11 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     return rows
 
 
-def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
+def outcomes(rows: pd.DataFrame, preset: str) -> pd.DataFrame:
     """List the outcomes of a run, one row per question and order of options.
+
+    Args:
+        rows: of `answers`.
 
     Returns:
         `category`, `task`, `item_id`, `request`, `repeat`, `cluster` (the scene), `stratum` (the
@@ -136,7 +139,6 @@ def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.Data
         follows no stereotype, but that measures no bias. Under `official`, letters anywhere in a
         reply count, and `names_person` is 2 if both people's stand there.
     """
-    rows = answers(records, items, preset)
     numbers = pd.DataFrame({name: rows[column].astype(float) for name, column in OUTCOMES.items()})
     cells = [rows.category, rows.task]
     unread = numbers.parsed.groupby(cells).transform("sum") == 0

@@ -110,8 +110,11 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     return Values(pd.DataFrame(rows, columns=columns), printed, preset == "paper")
 
 
-def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
+def outcomes(terms: pd.DataFrame) -> pd.DataFrame:
     """List the outcomes of a run, one row per instance, task and repeat.
+
+    Args:
+        terms: of `values`.
 
     Returns:
         `category`, `task`, `item_id`, `repeat`, `cluster` (the instance), `stratum` (the category),
@@ -134,7 +137,6 @@ def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.Data
           marks, in percent of the highest.
         - `severity_shift` (`bs`): the model's severity less people's, -10 to 10.
     """
-    terms = values(records, items, preset).terms
     keys = ["category", "task", "item_id", "repeat"]
     sums = terms.astype({"top": float, "bottom": float}).set_index([*keys, "measure"])
     wide = sums.unstack(sort=False)  # noqa: PD010

@@ -12,6 +12,7 @@ from typing import Any
 
 from bench.core.errors import BadInput
 from bench.data.official_wording import (
+    OfficialPrompts,
     escape_braces,
     parse_script,
     prompts_toml,
@@ -167,3 +168,6 @@ def _judge(function: ast.FunctionDef, prompts: Sequence[str]) -> dict[str, Any]:
             for match, name in zip(matches, names, strict=True)
         ],
     }
+
+
+PROMPTS = OfficialPrompts(VERSION, SCRIPTS, EXPECTED, ADDRESS, REMEDY, find, read, choices)

@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 
 from bench.benchmarks.mcbe.averages import BOUNDED, Averages, Cell
-from bench.benchmarks.mcbe.instances import BOUNDS, DECAY, Values, decay, values
-from bench.benchmarks.mcbe.instances import outcomes as outcomes
+from bench.benchmarks.mcbe.instances import BOUNDS, DECAY, Values, decay, outcomes, values
 from bench.benchmarks.mcbe.requests import LETTERS
 from bench.core.numbers import decimals
 from bench.metrics.bootstrap import Draw, resample
@@ -28,6 +27,7 @@ from bench.metrics.table import (
     LETTERS_ALONE,
     PREFERENCE,
     Headline,
+    Metrics,
     Score,
     Trait,
     is_preferred,
@@ -91,11 +91,10 @@ TRAITS = tuple(
     Trait(task, "score", name, biased_is_high=False)
     for task, name in (("sc", GRASP), ("bs", GRASP), ("pc", PREFERENCE), ("ss", PREFERENCE))
 )
-# What is drawn again, and the column of the items that shows what a unit is.
-UNITS = "instances"
 # How far numbers of the released code may be off because it rounds, by task: scores to two
 # decimals, and in bias scoring each distance too, of which ten make a point.
 ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
+METRICS = Metrics(CARDS, HEADLINES, TRAITS, ROUNDING)
 # From this share on, answers that are all alike are taken for habit, if that is beyond chance.
 ALIKE = 0.95
 # The share of A of a coin.
@@ -128,6 +127,9 @@ def scoring(
 
 class McbeScoring(Averages):
     """Scores of McBE: the rows of the table, and their baselines and notes."""
+
+    def outcomes(self) -> pd.DataFrame:
+        return outcomes(self.terms)
 
     def __init__(
         self,
@@ -246,11 +248,6 @@ class McbeScoring(Averages):
 
 def _metric(name: str, task: str, tasks: Sequence[str] = ()) -> Metric:
     return Metric(name, task, tasks=tasks, limits=SCALES.get(name, LIMITS), unread=None)
-
-
-def units(items: pd.DataFrame) -> pd.Series:
-    """Return the unit that each item was sampled with: the item itself."""
-    return items.item_id
 
 
 def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:

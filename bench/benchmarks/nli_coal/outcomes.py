@@ -116,8 +116,11 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([rows, pd.DataFrame(sums, index=rows.index)[SUMS].astype(np.float64)], axis=1)
 
 
-def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
+def outcomes(rows: pd.DataFrame) -> pd.DataFrame:
     """List the outcomes of a run, one row per pair of sentences; all presets agree.
+
+    Args:
+        rows: of `answers`.
 
     Returns:
         `category` (the language), `task`, `item_id`, `request`, `repeat`, `set` (the task: `ps`,
@@ -135,7 +138,6 @@ def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.Data
         - `p_entailment`, `p_neutral`, `p_contradiction`: the probability of each label; empty if
           the model gives none.
     """
-    rows = answers(records, items)
     names = ["category", "task", "item_id", "request", "repeat", "gender", "occupation"]
     table = rows[[*names, "cluster", "stratum"]].assign(set=rows.task, crossed=rows.sentence)
     table["answered"] = 1.0

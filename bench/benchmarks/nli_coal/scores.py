@@ -29,9 +29,9 @@ from bench.benchmarks.nli_coal.outcomes import (
     SETS,
     SUMS,
     answers,
+    outcomes,
     tables,
 )
-from bench.benchmarks.nli_coal.outcomes import outcomes as outcomes
 from bench.benchmarks.nli_coal.paper_tables import predictors as predictors
 from bench.core.errors import BadInput
 from bench.metrics.bootstrap import Draw, resample
@@ -41,6 +41,7 @@ from bench.metrics.table import (
     PREFERENCE,
     READABLE,
     Headline,
+    Metrics,
     Trait,
     is_preferred,
     read_cards,
@@ -48,8 +49,6 @@ from bench.metrics.table import (
 from bench.tasks.nli_labels import LABELS
 
 CARDS = read_cards(__file__)
-# How far numbers of the released code may be off because it rounds, by task: it does not.
-ROUNDING: dict[str, float] = {}
 HEADLINES = (
     Headline(
         "all",
@@ -74,8 +73,7 @@ HEADLINES = (
 )
 # What the scores are taken to measure.
 TRAITS = (Trait(ALL, "directional_gap", PREFERENCE, biased_is_high=True),)
-# What is drawn again, and the column of the items that shows what a unit is.
-UNITS = "occupations"
+METRICS = Metrics(CARDS, HEADLINES, TRAITS)
 # Released tables are rounded to three digits, so a row of three may miss 1 by a little.
 TOLERANCE = 0.002 + 1e-9
 # Shares that differ by less than this in PS and AS show no direction of stereotype.
@@ -156,6 +154,9 @@ def scoring(
 class NliScoring(Scoring):
     """Scores of NLI-CoAL, with notes on labels that do not depend on the pair."""
 
+    def outcomes(self) -> pd.DataFrame:
+        return outcomes(self.rows)
+
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
         for category in [*self.categories, ALL]:
             own = table.category == category
@@ -176,11 +177,6 @@ class NliScoring(Scoring):
     def extremes(self) -> dict[str, Sums]:
         """How the labels of each language could fall if all answers were readable."""
         return {name: _extremes(self.rows[self.rows.category == name]) for name in self.categories}
-
-
-def units(items: pd.DataFrame) -> pd.Series:
-    """Return the unit that each item was sampled with: its occupation."""
-    return items.cluster
 
 
 def _extremes(rows: pd.DataFrame) -> Sums:

@@ -46,7 +46,7 @@ from bench.scorers.stand_ins import (
     parse_recipe,
     tiny_nli,
 )
-from bench.tasks.lessons import Chat, Lessons
+from bench.scorers.stand_ins.lessons import Chat, Lessons
 from bench.tasks.request import Turns
 
 # Models of the demonstration and of the notebooks, whose weights the package carries.

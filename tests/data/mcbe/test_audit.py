@@ -30,12 +30,12 @@ def found(folder: Path, kind: str = "odd", about: str = "", **settings: str) -> 
 
 
 def test_the_samples_are_told_from_the_release_and_have_no_refused_row() -> None:
-    assert found(get("mcbe").samples, "count") == [
+    assert found(get("mcbe").metadata.samples, "count") == [
         " 0 : 96 rows found, the release has 4,077",
         " 0 : 12 categories found, the release has 12",
         " 0 : 57 subcategories found, the release has 82",
     ]
-    assert "refused" not in set(check(get("mcbe").samples).kind)
+    assert "refused" not in set(check(get("mcbe").metadata.samples).kind)
 
 
 CASES = tomllib.loads(Path(__file__).with_name("audit.toml").read_text("utf-8"))
@@ -78,7 +78,7 @@ def test_an_odd_cell_is_reported_once_and_read(tmp_path: Path) -> None:
     for row, ((_, column, what), text) in enumerate(zip(cases, odd, strict=True), start=1):
         assert text.startswith(f"age.csv {row} {column}: ")
         assert what in text
-    assert len(mcbe.load(tmp_path, ["age"])) == len(rows)
+    assert len(mcbe.load(tmp_path, ["age"]).items) == len(rows)
 
 
 def test_rows_that_repeat_and_labels_that_can_be_confused_are_reported(tmp_path: Path) -> None:
@@ -141,13 +141,15 @@ def test_no_text_stops_the_list_and_no_wrong_row_is_loaded(
     refused = findings[(findings.kind == "refused") & (findings.row > 0)]
     for category in ("age", "worldview"):
         try:
-            loaded = mcbe.load(folder, [category], separators=separators, bad_rows="leave_out")
+            loaded = mcbe.load(
+                folder, [category], separators=separators, bad_rows="leave_out"
+            ).items
         except BadInput:
             assert any("\0" in "".join(row.values()) for row in rows), "the file is no text"
             continue
         left_out = set(refused[refused.file == f"{category}.csv"].row)
-        assert {item.row for item in loaded} == set(range(1, len(rows) + 2)) - left_out
-        for item in loaded:
+        assert {item.row for item in loaded.items} == set(range(1, len(rows) + 2)) - left_out
+        for item in loaded.items:
             assert 0 <= item.score <= 10
             assert "[PLH]" in item.sentence or category == "worldview"
             assert item.words or (category == "worldview" and "[PLH]" not in item.sentence)
