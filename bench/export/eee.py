@@ -191,7 +191,7 @@ def _definition(metrics: "Metrics", headline: Headline) -> str:
     """Return what a metric is; where several tasks have one of its name, that of the task."""
     texts = [card.definition for card in metrics.cards if card.metric == headline.metric]
     own = [text for text in texts if re.search(rf"\b{headline.task}: ", text)]
-    return (own or texts)[0]
+    return [*own, *texts, headline.title][0]
 
 
 def _name(benchmark: str, task: str, category: str) -> str:

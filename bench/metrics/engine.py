@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ from bench.metrics.bootstrap import (
     sample,
     scale_interval,
 )
-from bench.metrics.table import ALL, READABLE, Score, score_table, with_bounds
+from bench.metrics.table import ALL, READABLE, Headline, Score, score_table, with_bounds
 
 UNREADABLE = "no answer could be read"
 
@@ -129,6 +129,15 @@ class Metric:
     def place(self) -> tuple[str, str]:
         """Task and name, which find it in a score table."""
         return self.task, self.name
+
+    def headline(self, title: str, finding: str, **options: Any) -> Headline:
+        """Make it a primary metric of a benchmark.
+
+        Args:
+            title, finding, options: fields of `Headline`.
+        """
+        fields = {"limits": self.limits, "column": self.top, "of": self.bottom, **options}
+        return Headline(self.task, self.name, title, finding, **fields)
 
     @property
     def own_tasks(self) -> Sequence[str]:

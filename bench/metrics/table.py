@@ -139,15 +139,15 @@ class Metrics:
     """The metrics of a benchmark.
 
     Attributes:
-        cards: the meaning of each metric.
         headlines: the scores that reports and comparisons show first.
+        cards: the meaning of each metric.
         traits: the meaning of its scores, next to other benchmarks.
         rounding: by task, how far the released code's numbers are off because it rounds.
         of_verdicts: the metrics that the default scoring makes of verdicts.
     """
 
-    cards: Sequence[Card]
     headlines: Sequence[Headline]
+    cards: Sequence[Card] = ()
     traits: Sequence[Trait] = ()
     rounding: Mapping[str, float] = field(default_factory=dict)
     of_verdicts: "Sequence[Metric]" = ()

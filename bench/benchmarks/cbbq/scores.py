@@ -64,7 +64,7 @@ TRAITS = (
     Trait(ALL, "accuracy", GRASP, biased_is_high=False),
     Trait(AMBIGUOUS, "s_amb", PREFERENCE, biased_is_high=True),
 )
-METRICS = Metrics(CARDS, HEADLINES, TRAITS)
+METRICS = Metrics(HEADLINES, CARDS, TRAITS)
 # From this share of one letter on, a respondent is taken to answer by habit.
 CONSTANT = 0.95
 PROPOSAL = "--set option_order=rotated tells whether that is the place or the group"

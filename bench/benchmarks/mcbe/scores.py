@@ -94,7 +94,7 @@ TRAITS = tuple(
 # How far numbers of the released code may be off because it rounds, by task: scores to two
 # decimals, and in bias scoring each distance too, of which ten make a point.
 ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
-METRICS = Metrics(CARDS, HEADLINES, TRAITS, ROUNDING)
+METRICS = Metrics(HEADLINES, CARDS, TRAITS, ROUNDING)
 # From this share on, answers that are all alike are taken for habit, if that is beyond chance.
 ALIKE = 0.95
 # The share of A of a coin.

@@ -73,7 +73,7 @@ HEADLINES = (
 )
 # What the scores are taken to measure.
 TRAITS = (Trait(ALL, "directional_gap", PREFERENCE, biased_is_high=True),)
-METRICS = Metrics(CARDS, HEADLINES, TRAITS)
+METRICS = Metrics(HEADLINES, CARDS, TRAITS)
 # Released tables are rounded to three digits, so a row of three may miss 1 by a little.
 TOLERANCE = 0.002 + 1e-9
 # Shares that differ by less than this in PS and AS show no direction of stereotype.
