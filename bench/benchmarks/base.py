@@ -188,7 +188,7 @@ class Benchmark(ABC):
         metadata: its description.
         tasks: its tasks by name, in the order in which they are asked.
         settings: the settings of its loader (`of_data`), then the settings of its requests.
-        metrics: its metrics: cards, primary metrics, and traits.
+        metrics: its metrics: primary metrics and cards.
     """
 
     metadata: Metadata
@@ -249,16 +249,19 @@ class Benchmark(ABC):
     # Scores
 
     def scoring(
-        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str, **options: Any
+        self,
+        records: "pd.DataFrame",
+        items: "pd.DataFrame",
+        preset: str,
+        common: Sequence[str] = (),
     ) -> "Scoring":
         """Prepare the scores of a run: its outcomes, its table, and resamples.
 
         By default, an outcome is the verdict of an answer, in columns of 0 and 1.
 
         Args:
-            options: `draw`, the resampling; `common`, the tasks of a score over all tasks, for
-                benchmarks with such a score.
+            common: the tasks of a score over all tasks, for a benchmark that has one.
         """
         from bench.metrics.verdicts import scoring
 
-        return scoring(self, records, items, preset, **options)
+        return scoring(self, records, items, preset)

@@ -8,11 +8,9 @@ authors have in scripts are read from there and kept next to the data as `prompt
 import hashlib
 import os
 import shutil
-import tarfile
 import tempfile
 import tomllib
 import urllib.request
-import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
@@ -24,7 +22,7 @@ from bench.benchmarks import get, resolve
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DISK_ERRORS
 from bench.core.progress import say
-from bench.data import MANIFEST, Source, dataset, hub_tables
+from bench.data import MANIFEST, Source, dataset, hub_tables, official_wording
 from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
 from bench.data.readers import as_path, read_toml, to_toml
 
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
     from bench.benchmarks.base import Benchmark
     from bench.data.official_wording import OfficialPrompts
 
-# Bytes of an unpacked archive.
-MAX_BYTES = 2**30
 # Seconds to wait for a server.
 TIMEOUT = 60.0
 TEXTS = ("LICENSE", "LICENCE", "README")
@@ -152,19 +148,18 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
             raise
         data.load(loaded, **about.release.tolerant)
         say(str(error).replace(str(staged), str(target)))
-    source = data.find(benchmark, root)
-    pinned = about.release.commit[:7]
-    verified = bool(checked) and not changed
+    source, pinned = data.find(benchmark, root), about.release.commit[:7]
     name, version = source.name, source.version
+    verified = bool(checked) and not changed
     if copy.revision or (verified and not (root / MANIFEST).is_file()):
         name, version = about.title, (copy.revision or pinned)[:7]
-    elif changed and version == pinned:
-        name, version = f"{about.title} (changed copy)", f"{pinned}+changed"
     if changed:
         say(
             f"{copy.origin}: {len(changed)} of {len(tables)} files differ from the release, the "
             f"first is {changed[0]}; numbers on them are not results on {about.title}"
         )
+        if version == pinned:
+            name, version = f"{about.title} (changed copy)", f"{pinned}+changed"
     prompts_version, advice = _install_prompts(about.release.prompts, copy, folder, root, work)
     manifest = {
         "name": name,
@@ -311,11 +306,10 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
 
 
 def unpack(archive: Path, into: Path) -> None:
-    """Unpack a .zip or .tar.gz.
+    """Unpack a .zip or .tar.gz; no member is written outside the folder.
 
     Raises:
-        BadInput: it is not such an archive, is damaged or too large, or has a member that would be
-            written outside the folder.
+        BadInput: it is not such an archive, or is damaged.
     """
     name = archive.name.lower()
     if not archive.is_file() or not name.endswith((".zip", ".tar.gz", ".tgz")):
@@ -323,15 +317,9 @@ def unpack(archive: Path, into: Path) -> None:
         raise BadInput(f"{archive}: {problem}; --from wants a folder, a .tar.gz or a .zip")
     try:
         if name.endswith(".zip"):
-            with zipfile.ZipFile(archive) as zipped:
-                _check_size(archive, sum(member.file_size for member in zipped.infolist()))
-                zipped.extractall(into)
+            shutil.unpack_archive(archive, into, "zip")
         else:
-            with tarfile.open(archive, "r:gz") as tar:
-                _check_size(archive, sum(member.size for member in tar))
-                tar.extractall(into, filter="data")
-    except BadInput:
-        raise
+            shutil.unpack_archive(archive, into, "gztar", filter="data")
     except Exception as error:  # any error that a broken archive provokes in the standard library
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise
@@ -340,16 +328,11 @@ def unpack(archive: Path, into: Path) -> None:
         ) from None
 
 
-def _check_size(archive: Path, size: int) -> None:
-    if size > MAX_BYTES:
-        raise BadInput(f"{archive}: unpacks to more than {MAX_BYTES:,} bytes; unpack it yourself")
-
-
 # Official prompts
 
 
 def _install_prompts(
-    prompts: "OfficialPrompts | None", copy: Copy, folder: Path, root: Path, work: Path
+    official: "OfficialPrompts | None", copy: Copy, folder: Path, root: Path, work: Path
 ) -> tuple[str, str]:
     """Put prompts next to the data: the data set's own, or official ones of the copy or release.
 
@@ -361,38 +344,32 @@ def _install_prompts(
         version = read_toml(own).get("version", "")
         shutil.copyfile(own, place)
         return "", f"prompts {version}: the data set is asked with them unless --prompts is given"
-    if prompts is None:
+    if official is None:
         return "", ""
     try:
-        text = _official_prompts(prompts, copy, folder, work)
-    except (OSError, BadInput, RunFailed) as error:
-        origin = prompts.address if copy.revision and prompts.address else copy.origin
-        reason = _with_origin(str(error), work, origin)
+        scripts = _scripts(official, copy, folder, work)
+        if scripts is None and not copy.revision:
+            return "", ""
+        if scripts is None:
+            missing = f"has not all of {', '.join(official.scripts)}"
+            raise BadInput(f"{folder}: {missing}; {official.remedy}")
+        place.write_bytes(official.read(scripts).encode())
+    except (BadInput, RunFailed) as error:
+        reason = _with_origin(str(error), work, (copy.revision and official.address) or copy.origin)
         return "", f"the data came without the official prompts: {reason}"
-    if not text:
-        return "", ""
-    place.write_bytes(text.encode())
-    tables = tomllib.loads(text)
-    version, names = str(tables["version"]), [k for k, v in tables.items() if isinstance(v, dict)]
-    choices = ", ".join(prompts.choices(names))
+    choices = ", ".join(official.choices)
     choice = f"#NAME`, where NAME is one of {choices}" if choices else "`"
-    changed = "" if version == prompts.version else " (not the released ones)"
-    return version, f"prompts {version}{changed}: use them with `--prompts official{choice}"
+    return official.version, f"prompts {official.version}: use `--prompts official{choice}"
 
 
-def _official_prompts(prompts: "OfficialPrompts", copy: Copy, folder: Path, work: Path) -> str:
-    """Read official prompts from scripts in or near `folder`; "" if a local copy has none."""
-    if copy.revision and prompts.address:
-        scripts: Path | None = work / "scripts"
-        (work / "scripts").mkdir()
-        for name in prompts.scripts:
-            download(f"{prompts.address}/{name}", work / "scripts" / name, prompts.remedy)
-    else:
-        # A folder above an unpacked archive is not a part of it.
-        scripts = prompts.find(folder, not folder.is_relative_to(work))
-    text: str = prompts.read(scripts) if scripts else ""
-    if copy.revision and not text:
-        raise RunFailed(f"{folder}: holds none of {prompts.expected}; {prompts.remedy}")
-    if copy.revision and tomllib.loads(text)["version"] != prompts.version:
-        raise RunFailed(f"{scripts}: the prompts are not the released ones; {prompts.remedy}")
-    return text
+def _scripts(official: "OfficialPrompts", copy: Copy, folder: Path, work: Path) -> Path | None:
+    """Return the folder of a release's scripts, which are downloaded or in or near `folder`."""
+    if copy.revision and official.address:
+        scripts = work / "scripts"
+        scripts.mkdir()
+        for name in official.scripts:
+            download(f"{official.address}/{name}", scripts / name, official.remedy)
+        return scripts
+    # A folder above an unpacked archive is not a part of it.
+    above = not folder.is_relative_to(work)
+    return official_wording.find(folder, official.scripts, official.folders, above)

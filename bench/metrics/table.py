@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 ALL = "all"
 # Below this share of readable answers, a score gets bounds.
 READABLE = 0.98
-# What scores are taken to measure.
-GRASP, PREFERENCE = "grasp", "preference"
 # From this share of one letter on, the baseline is what the model's own letters would give.
 HABIT = 0.6
 # Level of the test that one answer is preferred.
@@ -119,21 +117,6 @@ class Headline(NamedTuple):
         return share if self.biased_is_high else 1 - share
 
 
-class Trait(NamedTuple):
-    """What a score is taken to measure, next to those of other benchmarks.
-
-    Attributes:
-        name: `grasp`, how well a model knows stereotypes or reads a text; or `preference`, how far
-            it follows them.
-        biased_is_high: whether a higher score is the worse one.
-    """
-
-    task: str
-    metric: str
-    name: str
-    biased_is_high: bool
-
-
 @dataclass(frozen=True)
 class Metrics:
     """The metrics of a benchmark.
@@ -141,14 +124,12 @@ class Metrics:
     Attributes:
         headlines: the scores that reports and comparisons show first.
         cards: the meaning of each metric.
-        traits: the meaning of its scores, next to other benchmarks.
         rounding: by task, how far the released code's numbers are off because it rounds.
         of_verdicts: the metrics that the default scoring makes of verdicts.
     """
 
     headlines: Sequence[Headline]
     cards: Sequence[Card] = ()
-    traits: Sequence[Trait] = ()
     rounding: Mapping[str, float] = field(default_factory=dict)
     of_verdicts: "Sequence[Metric]" = ()
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from bench.data import by_id
-from bench.metrics.bootstrap import Draw, resample
 from bench.metrics.engine import Scoring
 from bench.metrics.table import ALL
 
@@ -17,11 +16,7 @@ SUMS = ("answered", "parsed", "stereotyped", "correct", "says_unknown")
 
 
 def scoring(
-    benchmark: "Benchmark",
-    records: pd.DataFrame,
-    items: pd.DataFrame,
-    preset: str,
-    draw: Draw = resample,
+    benchmark: "Benchmark", records: pd.DataFrame, items: pd.DataFrame, preset: str
 ) -> "VerdictScoring":
     """Prepare the scores of a run from the verdicts on its answers.
 
@@ -50,8 +45,7 @@ def scoring(
         says_unknown=(verdict == "unknown").astype(float),
     )
     metrics = benchmark.metrics.of_verdicts
-    compared = {metric.place for metric in metrics}
-    return VerdictScoring(rows[verdict != ""], SUMS, metrics, preset, compared, draw=draw)
+    return VerdictScoring(rows[verdict != ""], SUMS, metrics, preset)
 
 
 class VerdictScoring(Scoring):

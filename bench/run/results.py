@@ -195,8 +195,7 @@ class Run:
         if answers is not None:
             rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(answers)]
         benchmark = get(self.benchmark)
-        options: dict[str, Any] = {"common": common} if common else {}
-        scoring = benchmark.scoring(rows, self.items, preset, **options)
+        scoring = benchmark.scoring(rows, self.items, preset, common)
         table = self._with_notes(scoring.table(), rows, preset)
         if metrics:
             own = engine.own_scores(scoring.outcomes(), metrics, preset, benchmark.tasks)

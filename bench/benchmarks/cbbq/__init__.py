@@ -1,8 +1,9 @@
 """CBBQ: multiple-choice questions about social groups in Chinese."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.benchmarks.base import (
     LREC_COLING_2024,
@@ -49,7 +50,7 @@ METADATA = Metadata(
         "95eaf2eeaa0b936f3e97e3424f134e9d7655da98",
         row_columns=templates.INSTANCE_COLUMNS,
         place_of_rows=items.place_of_rows,
-        prompts=official_wording.PROMPTS,
+        prompts=official_wording.OFFICIAL,
         reply_limit=questions.reply_limit,
     ),
 )
@@ -78,11 +79,15 @@ class Cbbq(Benchmark):
         return scores.METRICS
 
     def scoring(
-        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str, **options: Any
+        self,
+        records: "pd.DataFrame",
+        items: "pd.DataFrame",
+        preset: str,
+        common: Sequence[str] = (),
     ) -> "Scoring":
         from bench.benchmarks.cbbq import scores
 
-        return scores.scoring(records, items, preset, **options)
+        return scores.scoring(records, items, preset)
 
 
 BENCHMARK = Cbbq()

@@ -1,8 +1,9 @@
 """McBE: instances of bias in Chinese, asked in five tasks."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.benchmarks.base import Benchmark, Metadata, Paper, Release, loader_settings
 from bench.benchmarks.mcbe import items, official_wording
@@ -51,7 +52,7 @@ METADATA = Metadata(
         arrange=items.arrange,
         row_columns=items.COLUMNS,
         place_of_rows=items.place_of_rows,
-        prompts=official_wording.PROMPTS,
+        prompts=official_wording.OFFICIAL,
     ),
 )
 
@@ -79,11 +80,15 @@ class Mcbe(Benchmark):
         return scores.METRICS
 
     def scoring(
-        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str, **options: Any
+        self,
+        records: "pd.DataFrame",
+        items: "pd.DataFrame",
+        preset: str,
+        common: Sequence[str] = (),
     ) -> "Scoring":
         from bench.benchmarks.mcbe import scores
 
-        return scores.scoring(records, items, preset, **options)
+        return scores.scoring(records, items, preset, common or scores.COMMON)
 
 
 BENCHMARK = Mcbe()

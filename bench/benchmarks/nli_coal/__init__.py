@@ -1,8 +1,9 @@
 """NLI-CoAL: natural language inference about occupations, in English, Japanese and Chinese."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.benchmarks.base import (
     LREC_COLING_2024,
@@ -74,11 +75,15 @@ class NliCoal(Benchmark):
         return scores.METRICS
 
     def scoring(
-        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str, **options: Any
+        self,
+        records: "pd.DataFrame",
+        items: "pd.DataFrame",
+        preset: str,
+        common: Sequence[str] = (),
     ) -> "Scoring":
         from bench.benchmarks.nli_coal import scores
 
-        return scores.scoring(records, items, preset, **options)
+        return scores.scoring(records, items, preset)
 
 
 BENCHMARK = NliCoal()

@@ -34,15 +34,12 @@ from bench.benchmarks.nli_coal.outcomes import (
 )
 from bench.benchmarks.nli_coal.paper_tables import predictors as predictors
 from bench.core.errors import BadInput
-from bench.metrics.bootstrap import Draw, resample
 from bench.metrics.engine import Metric, Scoring, Sums
 from bench.metrics.table import (
     ALL,
-    PREFERENCE,
     READABLE,
     Headline,
     Metrics,
-    Trait,
     is_preferred,
     read_cards,
 )
@@ -71,9 +68,7 @@ HEADLINES = (
         pools_tasks=True,
     ),
 )
-# What the scores are taken to measure.
-TRAITS = (Trait(ALL, "directional_gap", PREFERENCE, biased_is_high=True),)
-METRICS = Metrics(HEADLINES, CARDS, TRAITS)
+METRICS = Metrics(HEADLINES, CARDS)
 # Released tables are rounded to three digits, so a row of three may miss 1 by a little.
 TOLERANCE = 0.002 + 1e-9
 # Shares that differ by less than this in PS and AS show no direction of stereotype.
@@ -132,9 +127,7 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
     )
 
 
-def scoring(
-    records: pd.DataFrame, items: pd.DataFrame, preset: str, draw: Draw = resample
-) -> "NliScoring":
+def scoring(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> "NliScoring":
     """Prepare the scores of a run; presets agree, as CoAL has no quirk."""
     rows = answers(records, items)
     return NliScoring(
@@ -142,12 +135,10 @@ def scoring(
         SUMS,
         list(score_metrics(soft=bool(rows.probable.any()))),
         preset,
-        compared={(entry.task, entry.metric) for entry in (*HEADLINES, *TRAITS)},
         part="stratum",
         counted=READ,
         crossed=CROSSED,
         over_defined=False,
-        draw=draw,
     )
 
 
