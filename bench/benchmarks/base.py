@@ -74,7 +74,6 @@ class Metadata:
         layout: the files of its data in words.
         categories: names of the release's categories in the language of the data.
         language: code of the release's language; empty if each category is a language.
-        items: the items that `load` returns, as a plural noun: questions.
         units: the units that the bootstrap resamples, as a plural noun: scenes.
         notebook: its page in reports; default: `NAME.ipynb` in the folder.
     """
@@ -88,7 +87,6 @@ class Metadata:
     layout: str
     categories: Mapping[str, str]
     language: str
-    items: str
     units: str
     notebook: Path | None = None
     release: Release = Release()

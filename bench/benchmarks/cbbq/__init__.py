@@ -41,7 +41,6 @@ METADATA = Metadata(
     "templates_generate_nonneg.csv, or all templates in rows.csv",
     categories=templates.CATEGORY_LABELS,
     language="zh",
-    items="questions",
     units="scenes",
     notebook=NOTEBOOKS / "cbbq.ipynb",
     release=Release(

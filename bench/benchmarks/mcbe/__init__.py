@@ -41,7 +41,6 @@ METADATA = Metadata(
     "csv_files/",
     categories=items.CATEGORY_LABELS,
     language="zh",
-    items="instances",
     units="instances",
     notebook=NOTEBOOKS / "mcbe.ipynb",
     # The card names its commit only as an abbreviation (ec8bd87), which the Hub does not take.

@@ -41,7 +41,6 @@ METADATA = Metadata(
     "2-antistereo and 3-nonstereo",
     categories=items.CATEGORY_LABELS,
     language="",
-    items="pairs",
     units="occupations",
     notebook=NOTEBOOKS / "nli_coal.ipynb",
     release=Release(

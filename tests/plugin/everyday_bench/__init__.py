@@ -72,7 +72,6 @@ class Everyday(Benchmark):
         layout="questions.csv",
         categories={"age": "age", "work": "work"},
         language="en",
-        items="questions",
         units="scenes",
     )
     tasks = TASKS
