@@ -1,10 +1,8 @@
 """Score tables of runs: one preset each, resampled for comparisons, over the tasks in common."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import bench
@@ -13,22 +11,7 @@ from bench.metrics.headline import headlines
 from bench.run import results
 from tests.helpers.recorded import cell
 
-OPTIONS: dict[str, dict[str, Any]] = {
-    "mcbe": {"judge": "simulated:"},
-    "cbbq": {"categories": ["gender", "age"]},
-    "nli_coal": {"categories": ["zh"]},
-}
 MODEL = "simulated:bias=0.6,refuse=0.2,seed=1"
-
-
-@pytest.mark.parametrize("benchmark", OPTIONS)
-def test_the_official_rows_come_after_the_table_which_has_a_row_per_score(
-    benchmark, tmp_path: Path
-) -> None:
-    asked = run.evaluate(benchmark, MODEL, out=tmp_path / "a", **OPTIONS[benchmark])
-    scores = asked.scores()
-    assert not scores.duplicated(["category", "task", "metric"]).any()
-    pd.testing.assert_frame_equal(asked.scores_beside().iloc[: len(scores)], scores)
 
 
 def test_models_are_compared_over_the_tasks_that_all_were_asked(tmp_path: Path) -> None:
