@@ -4,7 +4,6 @@ import json
 import math
 import os
 import re
-import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -63,8 +62,6 @@ BIAS_PALETTE, BIAS_IS_LOW_PALETTE = "RdBu_r", "RdBu"
 INK, FAINT = "#222222", "#8a8a8a"
 # A scale goes on so far beyond a middle that is the lowest or highest score.
 BEYOND = 1e-6
-# Points of the sizes that pictures name.
-POINTS = {"medium": 9.6, "small": 8.0, "x-small": 6.7}
 
 
 def fonts() -> list[str]:
@@ -117,28 +114,15 @@ def style() -> None:
 def set_title(
     fig: Figure,
     text: str,
-    size: str = "medium",
-    *,
-    letters: int = 0,
-    wrap: bool = False,
     alt: str = "",
 ) -> None:
-    """Set a picture's title at its left edge, and the text that stands for it where it is not seen.
+    """Set a picture's title at its left edge, and its text for screen readers.
 
     Args:
-        letters: break lines of more characters; 0: leave them as they are.
-        alt: what that text says after the title.
+        alt: the text after the title.
     """
-    fig.suptitle(
-        textwrap.fill(text, letters) if letters else text,
-        x=0.01,
-        ha="left",
-        fontsize=size,
-        fontweight="bold",
-        wrap=wrap,
-    )
-    heading = text.replace("\n", " ")
-    fig.set_label(f"{heading}. {alt}" if alt else f"{heading}.")
+    fig.suptitle(text, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    fig.set_label(f"{text}. {alt}" if alt else f"{text}.")
 
 
 def wrap_label(name: str, width: int = LABEL) -> str:
@@ -285,14 +269,11 @@ def heatmap_figure(
 
 def cell_texts(
     values: pd.DataFrame, rows: pd.DataFrame, index: str, digits: int, columns: str = "model"
-) -> tuple[np.ndarray, str]:
-    """Write the cells of a heatmap, with a star where fewer than 90 % of the answers could be read.
+) -> np.ndarray:
+    """Write the cells of a heatmap, with a star if fewer than 90 % of the answers could be read.
 
     Args:
         rows: the values in rows, with columns `index`, `columns` and `valid_rate`.
-
-    Returns:
-        The texts, and what the star means; "" where there is none.
     """
     rows = rows if "valid_rate" in rows else rows.assign(valid_rate=1.0)
     rates = rows.pivot_table(index=index, columns=columns, values="valid_rate", sort=False)
@@ -301,33 +282,13 @@ def cell_texts(
         values.astype(float).map(partial(decimals, digits=digits)).to_numpy(dtype=object, copy=True)
     )
     texts[low] += "*"
-    share = f"{LOW_VALIDITY:.0%}"
-    return texts, f"*: less than {share} readable" if low.any() else ""
+    return texts
 
 
-def error_bars(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:
-    """Return how far intervals reach below and above scores, [2, rows]; 0 where there is none.
-
-    Args:
-        suffix: of the columns `score`, `ci_low` and `ci_high`.
-    """
-    score = rows[f"score{suffix}"]
-    reach = [score - rows[f"ci_low{suffix}"], rows[f"ci_high{suffix}"] - score]
+def error_bars(rows: pd.DataFrame) -> np.ndarray:
+    """Return how far intervals reach below and above scores, [2, rows]; 0 without an interval."""
+    reach = [rows.score - rows.ci_low, rows.ci_high - rows.score]
     return np.nan_to_num(np.maximum(np.array(reach, dtype=float), 0))
-
-
-def forest(
-    ax: Axes, rows: pd.DataFrame, y: Sequence[float] | np.ndarray, colour: Any, **dots: Any
-) -> None:
-    """Draw scores as dots on bars from `ci_low` to `ci_high`, at heights `y`.
-
-    Args:
-        dots: of `Axes.plot`, such as `marker` and `label`.
-    """
-    bars: dict[str, Any] = {"lw": 2.5, "alpha": 0.6, "capstyle": "round"}
-    ax.hlines(y, rows.ci_low.astype(float), rows.ci_high.astype(float), color=colour, **bars)
-    look: dict[str, Any] = {"marker": "o", "ms": 6, "ls": "none", "zorder": 3, "color": colour}
-    ax.plot(rows.score, y, **look | dots)
 
 
 def forest_axis(ax: Axes, names: Sequence[str], baseline: float = math.nan) -> None:

@@ -204,43 +204,10 @@ def percent(share: float) -> str:
     return f"{numbers.decimals(100 * share)}\u00a0%"
 
 
-def points(headline: Headline, value: float, *, signed: bool = False) -> str:
-    """Write a difference of scores: of shares and scores up to 100 in points of 100.
-
-    Args:
-        signed: with a sign, unless it is zero; else its distance from zero.
-    """
-    scaled = value * (100 if headline.share else 1)
-    digits = 0 if headline.share else 1 if headline.limits[1] > 1 else 2
-    return numbers.signed(scaled, digits) if signed else numbers.decimals(abs(scaled), digits)
-
-
-def gap(headline: Headline, value: float, *, signed: bool = False) -> str:
-    """Write a difference of scores with its unit; see `points`."""
-    n = points(headline, value, signed=signed)
-    if headline.share:
-        return f"{n} percentage points"
-    return f"{n} points" if headline.limits[1] > 1 else n
-
-
-def phrase(title: str) -> str:
-    """Return a headline's title inside a sentence: the share of stereotyped answers (ambiguous)."""
-    title = without_brackets(title)
-    which, what = [*re.split("[:：] *", title, maxsplit=1), ""][:2]
-    if not what:
-        return inside_sentence(title)
-    return f"the {what} ({inside_sentence(which)})"
-
-
 def inside_sentence(text: str) -> str:
     """Write the first word of a text in lower case, unless it is an abbreviation."""
     first = re.split(r"\W", text, maxsplit=1)[0]
     return text if re.search("[A-Z]", first[1:]) else text[:1].lower() + text[1:]
-
-
-def range_text(low: str, high: str) -> str:
-    """Write a range; one number where both are the same."""
-    return low if low == high else f"{low} to {high}"
 
 
 def measure_words(metric: str) -> str:
@@ -431,13 +398,8 @@ def unread(headline: Headline, row: Row) -> str:
 
 
 def short_title(headline: Headline) -> str:
-    """Return a headline's title in the interface language, without what is in brackets."""
-    return without_brackets(headline.title)
-
-
-def without_brackets(title: str) -> str:
-    """Return a title in the interface language, without what is in brackets."""
-    return re.split(r" \(|（", title)[0]
+    """Return a headline's title without the part in brackets."""
+    return headline.title.partition(" (")[0]
 
 
 def interval(headline: Headline, row: Row) -> str:

@@ -59,6 +59,6 @@ def test_sentences_tables_pictures_latex_and_the_terminal_round_so(monkeypatch) 
     assert re.findall("<td[^>]*>([^<]+)<", pages[0]) == ["0.063", "4.8"]
     rows = pd.DataFrame({"category": ["age"], "model": ["a"], "valid_rate": [1.0]})
     values = pd.DataFrame({"a": [0.475]}, index=["age"])
-    assert cell_texts(values, rows, "category", 2)[0].tolist() == [["0.48"]]
+    assert cell_texts(values, rows, "category", 2).tolist() == [["0.48"]]
     assert "0.063" in to_latex(pd.DataFrame({"score": [0.0625]}))
     assert printing._interval(0.0625, 84.125) == "0.063 to 84.13"
