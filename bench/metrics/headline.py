@@ -116,17 +116,26 @@ def measure(scores: pd.DataFrame, task: str = "", metric: str = "") -> pd.DataFr
 
 
 def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
-    """Return the headline rows of a table of several models, with a `title` and a `sentence` each.
+    """Return for each headline the row of the most biased model, with a `title` and a `sentence`.
+
+    Scores that tell nothing of bias count only if all are of this kind.
 
     Args:
         scores: score tables with a column `model`.
     """
-    rows = [
-        {**row, "title": headline.title, "sentence": sentence(headline, row)}
-        for headline in headlines(scores, benchmark)
-        for row in headline_rows(scores, headline).to_dict("records")
-        if row["category"] == ALL
-    ]
+    rows = []
+    for headline in headlines(scores, benchmark):
+        own = headline_rows(scores, headline)
+        own = own[own.category == ALL].reset_index(drop=True)
+        ranked = contenders(own[is_informative(own, headline)]).score
+        ranked = ranked if len(ranked) else own.score.dropna()
+        row = own.iloc[:1]
+        if len(ranked):
+            row = own.loc[[ranked.idxmax() if headline.biased_is_high else ranked.idxmin()]]
+        rows += [
+            {**one, "title": headline.title, "sentence": sentence(headline, one)}
+            for one in row.to_dict("records")
+        ]
     return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
 
 
@@ -226,25 +235,6 @@ def task_words(task: str) -> str:
         return ALL
     titles = (module("tasks", benchmark).TASKS.get(task) for benchmark in names())
     return next((title for title in titles if title and len(task) <= 2), column(task))
-
-
-def top_findings(findings: pd.DataFrame, benchmark: str) -> pd.DataFrame:
-    """Keep of `findings` for each headline the one on the model that shows most bias.
-
-    Scores that tell nothing of bias count only if all are of this kind.
-    """
-    if findings.empty:
-        return findings
-    rows: list[Any] = []
-    for headline in headlines(findings, benchmark):
-        own = headline_rows(findings, headline)
-        ranked = contenders(own[is_informative(own, headline)]).score
-        ranked = ranked if len(ranked) else own.score.dropna()
-        if ranked.empty:
-            rows += list(own.index[:1])
-        else:
-            rows.append(ranked.idxmax() if headline.biased_is_high else ranked.idxmin())
-    return findings.loc[rows]
 
 
 def contenders(rows: pd.DataFrame) -> pd.DataFrame:
