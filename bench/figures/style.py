@@ -6,7 +6,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -72,20 +72,8 @@ def fonts() -> list[str]:
         (added,) = (font for font in font_manager.fontManager.ttflist if font.name == OWN_FONT)
         # The same file is the bold one, or matplotlib would warn that there is none.
         font_manager.fontManager.ttflist.append(replace(added, weight=700))
-    return [name for name in (LATIN_FONT, OWN_FONT, _system_font()) if name]
-
-
-@cache
-def _system_font() -> str | None:
-    """Return the name of an installed font with all of Chinese, or None."""
-    manager = font_manager.fontManager
-    if not {font.name for font in manager.ttflist}.intersection(SYSTEM_FONTS):
-        # matplotlib keeps its list of fonts from one day to the next: some may be newer.
-        for path in set(font_manager.findSystemFonts()) - {font.fname for font in manager.ttflist}:
-            with suppress(Exception):  # whatever a broken file provokes
-                manager.addfont(path)
-    installed = {font.name for font in manager.ttflist}
-    return next((name for name in SYSTEM_FONTS if name in installed), None)
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return [LATIN_FONT, OWN_FONT, *[name for name in SYSTEM_FONTS if name in installed][:1]]
 
 
 def style() -> None:

@@ -205,7 +205,7 @@ class Scoring:
     @cached_property
     def categories(self) -> list[str]:
         """The categories, in the order of the rows."""
-        return list(dict.fromkeys(self.rows.category))
+        return list(self.rows.category.unique())
 
     @cached_property
     def totals(self) -> Totals:
@@ -246,7 +246,7 @@ class Scoring:
 
     def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
         """Yield the category and the metric of each row, in the order of the table."""
-        asked = set(self.rows.task)
+        asked = set(self.rows.task.unique())
         for category in [*self.categories, ALL]:
             for metric in self.metrics:
                 if asked.issuperset(metric.own_tasks):

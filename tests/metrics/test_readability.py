@@ -168,14 +168,6 @@ def test_few_labels_make_no_constant_classifier(tmp_path, limit, by_habit):
     assert cell(asked.scores(), "coal", task="all").by_habit == by_habit
 
 
-def test_a_preferred_letter_is_not_the_least_bias(tmp_path):
-    """Of two models of equal bias, one answers by position in seven of ten cases."""
-    models = "simulated:bias=0.5", "simulated:bias=0.5,position=0.7,seed=3"
-    runs = evaluate("mcbe", tmp_path, *models, tasks=["ss"])
-    pairs = bench.differences(bench.score(*runs), bench.outcomes(*runs))
-    assert list(pairs.verdict) == ["by letters"]
-
-
 def test_a_preferred_letter_is_not_the_most_bias(tmp_path):
     """Of three models without any bias, one answers by position in seven of ten cases."""
     models = [f"simulated:bias=0,seed={seed}" for seed in (1, 2)]
@@ -184,11 +176,3 @@ def test_a_preferred_letter_is_not_the_most_bias(tmp_path):
     assert set(pairs.verdict[pairs.metric != "accuracy"]) == {"by letters", "no difference shown"}
     table = results.table(runs)
     assert most_biased(table, "cbbq") in models
-
-
-def test_more_bias_than_the_letters_give_is_told(tmp_path):
-    models = "simulated:bias=0.1", "simulated:bias=1,position=0.5"
-    runs = evaluate("cbbq", tmp_path, *models, limit=40)
-    pairs = bench.differences(bench.score(*runs), bench.outcomes(*runs)).set_index("metric")
-    assert cell(runs[1].scores(), "s_amb", task="ambiguous").baseline_of == LETTERS_ALONE
-    assert pairs.verdict["s_amb"] == "different"
