@@ -166,6 +166,11 @@ class McbeScoring(Averages):
         """The warnings of answers that are all alike."""
         return _by_habit(self.known.terms, self.records, self.items)
 
+    @cached_property
+    def unreadable(self) -> dict[Cell, str]:
+        """The warnings of scenarios that could not be read."""
+        return _left_out(self.known.terms)
+
     def row(self, metric: Metric, category: str) -> Score:
         row, own = super().row(metric, category), self.cells(metric, category)
         asked = {task for _, task in own}
@@ -183,9 +188,8 @@ class McbeScoring(Averages):
             baseline_of=LETTERS_ALONE if by_letters else "",
             by_habit=2 * alike >= len(asked),  # at least half of the tasks
         )
-        if (
-            metric.name not in BOUNDED or self.preset == "official"
-        ):  # it scores whatever it is given
+        # The released code scores whatever it is given.
+        if metric.name not in BOUNDED or self.preset == "official":
             return row
         # One unreadable answer leaves an instance out.
         complete = self.n(own, "score") / max(self.n(own, BOUNDS[0]), 1) if own else 0
@@ -201,9 +205,10 @@ class McbeScoring(Averages):
         if metric.task != ALL:
             own = self.asked_of(category, tasks)
             notes = [_gaps([self.of_cell(*cell) for cell in own]), *(self.stops(*c) for c in own)]
-            # The graver one if there are two.
-            warnings = _left_out(self.known.terms) | self.habits
-            warning = warnings.get((category, metric.task), "") if metric.name == "score" else ""
+            key = (category, metric.task)
+            # A habit is graver than unreadable scenarios.
+            warning = self.habits.get(key, "") or self.unreadable.get(key, "")
+            warning = warning if metric.name == "score" else ""
             return join_notes(join_notes(*dict.fromkeys(notes)), warning)
         if category != ALL or metric.name == "score_by_task":
             own_tasks = [task for task in self.tasks if self.asked_of(category, [task])]
