@@ -228,7 +228,7 @@ class McbeScoring(Averages):
         """Say if the released code prints no number: it stops at an answer that it cannot take."""
         if self.known.printed is None:
             return ""
-        printed = self.known.printed.loc[(category, task)]
+        printed = self.known.printed.xs((category, task))
         if stops := printed.stops.sum():
             return (
                 f"the released code stops with an error: {stops} of "
