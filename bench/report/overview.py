@@ -27,7 +27,6 @@ from bench.metrics.headline import (
     number,
     short_title,
     too_few_tasks,
-    top_findings,
     unread,
 )
 from bench.metrics.table import ALL, Headline
@@ -334,10 +333,7 @@ def top_sentences(
     sentences = [(texts[0], name) for name, texts in analyses.items() if texts]
     for asked in first:
         if len(asked.scores):
-            best = top_findings(
-                findings(asked.scores, asked.variant.benchmark), asked.variant.benchmark
-            )
-            best = best[best.score.notna()]
+            best = findings(asked.scores, asked.variant.benchmark).dropna(subset="score")
             sentences += [(text, asked.variant.key) for text in best.sentence[:1]]
     return sentences[:MOST]
 
