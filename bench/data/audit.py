@@ -20,7 +20,8 @@ class Finding(NamedTuple):
         file: its name.
         row: from 1; 0 for the whole file.
         column: the column, empty for the whole row.
-        kind: refused (the loader takes no such row), odd (look at it) or count.
+        kind: refused (the loader refuses the row or file), odd (read, but worth a look) or count
+            (a number next to the release's).
         what: a sentence.
         value: the cell as `show_cell` shows it.
         fault: the name of the fault, where the benchmark names them.

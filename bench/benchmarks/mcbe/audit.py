@@ -34,20 +34,11 @@ Odd = Iterator[tuple[str, str, str]]
 def check(
     folder: Path, *, encoding: str = "utf-8", separators: str = "comma", bad_rows: str = "refuse"
 ) -> pd.DataFrame:
-    """List everything found in a folder.
+    """List everything found in a folder, in the columns of `Finding`.
 
     Args:
         encoding, separators: as in `mcbe.SETTINGS`.
         bad_rows: makes no difference.
-
-    Returns:
-        One row per finding: `file`, `row`, `column`, `kind`, `what`, `value`. `kind` is `refused`
-        (a row or a file that the loader refuses), `odd` (read, but worth a look) or `count` (the
-        folder's numbers next to the release's). `row` is 0 and `column` "" for a whole file or
-        folder.
-
-    Raises:
-        BadInput: a setting has an unknown value.
     """
     settings = {"encoding": encoding, "separators": separators, "bad_rows": bad_rows}
     with_defaults(mcbe.SETTINGS, settings)

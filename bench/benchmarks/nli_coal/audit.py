@@ -33,31 +33,6 @@ from bench.data import audit
 from bench.data.audit import Finding, show_cell
 from bench.data.readers import read_json_lines
 
-# Each fault and what it means, in the order of a summary.
-FAULTS = {
-    "refused": "refused by the loader",
-    "not_one_frame": "premise and hypothesis differ in more than the occupation",
-    "wrong_occupation": "a row names another occupation than its sentences have",
-    "no_occupation": "rows name no occupation, as in the first release",
-    "wrong_gender": "the gender is not the one of the set, PS or AS",
-    "wrong_type": "the set is not the one of the occupation's type",
-    "duplicate_rows": "a pair stands twice in a file",
-    "definitional_word": "a word of NS that means a man or a woman by itself",
-    "mistranslated": "a machine's translation of the English word, of another meaning",
-    "nested_occupation": "an occupation is part of another, so that a plain search finds the "
-    "wrong one",
-    "gendered_frame": "a frame mentions another person with a gender",
-    "occupation_in_frame": "a frame mentions another occupation of the list",
-    "slot_repeated": "a frame has the occupation more than once",
-    "duplicate_frame": "a frame stands twice in the list of frames",
-    "no_full_stop": "a frame does not end with a full stop",
-    "all_differs": "4-all is not PS, AS and NS one after the other",
-    "tokenized_differs": "tokenized sentences are not the others with blanks",
-    "downsample_differs": "a down-sampled row is not a row of the whole set",
-    "untrained_words": "down-sampled neutral occupations that no controlled set has",
-    "label_balance": "the labels of a controlled set are not a third each",
-    "frames_shared": "train, dev and test sets share frames",
-}
 PS, AS, NS = SETS = tuple(nli_coal.SETS.values())
 ALL = "4-all"
 # Folders of evaluation sets, by what is in them.
@@ -116,12 +91,7 @@ class Place(NamedTuple):
 
 
 def check(folder: Path, **settings: str) -> pd.DataFrame:
-    """List everything found in a folder, whatever the settings.
-
-    Returns:
-        One row per finding: `file`, `row`, `column`, `kind`, `what`, `value`, `fault`, `pairs`.
-        `kind` is `refused` (the loader refuses the file; its first error), `odd` (read, but worth
-        a look) or `count` (the folder's numbers next to the release's).
+    """List everything found in a folder, in the columns of `Finding`, whatever the settings.
 
     Source: faults of the authors' files (their repository, commit 4d57afe).
     """

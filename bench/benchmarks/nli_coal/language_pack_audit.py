@@ -40,15 +40,10 @@ SIGN = re.compile(r"[^\w\s]")
 
 
 def check(folder: str | Path, frames: bool = True) -> pd.DataFrame:
-    """List everything found in a pack.
+    """List everything found in a pack, in the columns of `Finding`; `row` is a line.
 
     Args:
         frames: whether to audit them; without, they are still to be made of captions.
-
-    Returns:
-        One row per finding: `file`, `row`, `column`, `kind`, `what`, `value`. `kind` is `refused`
-        (no set is built before it is fixed), `odd` (worth a look) or `count`. `row` is the line of
-        the file, 0 for the whole file.
 
     Raises:
         BadInput: no such folder.
