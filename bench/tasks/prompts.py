@@ -54,11 +54,7 @@ class PromptSet:
         )
 
     def table(self, name: str) -> Mapping[str, Any]:
-        """Return a table of the file; a dot leads into a table in a table.
-
-        Raises:
-            BadInput: the file has no such table.
-        """
+        """Return a table of the file; a dot leads into a table in a table."""
         names = ", ".join(self.tables)
         if not name:
             raise BadInput(
@@ -73,11 +69,7 @@ class PromptSet:
         return value
 
     def prompt(self, name: str, fields: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
-        """Return the template `prompt` of a table; it has to use `fields`, and may use `optional`.
-
-        Raises:
-            BadInput: no prompt, broken braces, a field that is missing or unknown.
-        """
+        """Return the template `prompt` of a table; it uses all `fields`, perhaps `optional`."""
         template = self.table(name).get("prompt")
         where = f"{self.path}, table [{name}], `prompt`"
         if not isinstance(template, str):
@@ -104,9 +96,6 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
         choice: `ours`, `official`, `FILE` or `FILE#VARIANT`, or a variant of the data's own prompt
             set if that has it, else of ours.
         data: folder of the data set, which may have its own or the released prompt set.
-
-    Raises:
-        BadInput: no such file or variant, or not a file of prompts.
     """
     ours = get(benchmark).prompts
     brought = own_prompts(data) if data else None

@@ -183,11 +183,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
 
 def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "pd.DataFrame"]]:
-    """Yield the file of templates, or those of expanded questions, that rows belong into.
-
-    Raises:
-        BadInput: a context that CBBQ does not have.
-    """
+    """Yield the file of templates, or the files of expanded questions, that rows belong into."""
     if set(templates.COLUMNS) <= set(rows):
         yield TABLE, rows[list(templates.COLUMNS)]
     elif set(INSTANCE_COLUMNS) <= set(rows):

@@ -199,11 +199,7 @@ def read(
 
 
 def categories(path: Path) -> tuple[str, ...]:
-    """Return the categories in a table of all templates.
-
-    Raises:
-        BadInput: a wrong category or condition, or one polarity without the other.
-    """
+    """Return the categories in a table of all templates, each with both polarities."""
     present: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row in read_table(path, COLUMNS):
         place, category, condition = f"{path}, row {row.number}", *(row[name] for name in PLACE)
@@ -247,11 +243,7 @@ def names(cell: str) -> list[str]:
     """Read the names of a cell `[a, b, c]`, composed and without invisible characters.
 
     Chinese and Japanese set no blanks, so white space beside their characters goes, as in the
-    release's scripts; any other stays as one blank.
-
-    Raises:
-        ValueError: no brackets, an empty list, or a name of other than letters, marks, digits and
-            what stands in words.
+    release's scripts; any other stays as one blank. Anything else raises a `ValueError`.
     """
     cell = cell.strip()
     if not (cell.startswith("[") and cell.endswith("]")):

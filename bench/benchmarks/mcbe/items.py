@@ -141,9 +141,6 @@ def arrange(names: Sequence[str]) -> dict[str, str]:
 
     The released ones may lie deeper or be spelt in another case than the data card says. Of several
     folders the one with the most categories is taken, xlsx before csv, as the card asks.
-
-    Args:
-        names: the paths of all files of the repository.
     """
 
     def letters(name: str) -> str:
@@ -178,8 +175,7 @@ def categories_of(folder: Path) -> dict[str, bool]:
 def files(folder: Path) -> dict[str, list[Path]]:
     """Map each category to its file, in the paper's order, then those of the manifest.
 
-    Raises:
-        BadInput: the manifest is wrong, or a file with McBE's columns is of an unknown category.
+    A file with McBE's columns of an unknown category is refused.
     """
     known = categories_of(folder)
     paths, unknown = scan(folder, known)
@@ -220,15 +216,7 @@ def scan(folder: Path, known: Iterable[str]) -> tuple[dict[str, Path], list[Path
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Instance]:
-    """Load all instances of `categories`; rows that are left out keep their numbers.
-
-    Args:
-        settings: those of `SETTINGS` that are not at their default.
-
-    Raises:
-        BadInput: a missing column, or an empty or wrong cell, with file, row and column; a file
-            without a right row; or a setting has an unknown value.
-    """
+    """Load all instances of `categories`; the rows after an excluded one keep their numbers."""
     instances = []
     for path, rows in _read_all(folder, categories, settings).values():
         good = [row for row in rows if isinstance(row, Instance)]
@@ -272,13 +260,7 @@ def _read_all(
 def read(
     path: Path, category: str, *, encoding: str = "utf-8", separators: str = "comma", groups: bool
 ) -> list[tuple[TableRow, Instance | RowError]]:
-    """Read every row of a file, and make its instance or its error.
-
-    The instances have no `labels` yet: those are known once all rows are read.
-
-    Raises:
-        BadInput: the file is no table with the columns it needs, or has no rows.
-    """
+    """Read every row of a file, and make its instance, still without `labels`, or its error."""
     rows = table(path, encoding)
     if not rows:
         raise BadInput(f"{path}: has a header but no rows")

@@ -67,11 +67,7 @@ def read(paths: Sequence[str | Path], labels: Mapping[str, str] | None = None) -
     """Read the labelled pairs of some files.
 
     Args:
-        labels: what other spellings mean, such as {"0": "entailment", "1": "neutral"}.
-
-    Raises:
-        BadInput: a file is missing, of another kind or without pairs, a field is missing or empty,
-            or a label is unknown; with file and line.
+        labels: meanings of other spellings, such as {"0": "entailment", "1": "neutral"}.
     """
     for value in (labels or {}).values():
         if value not in LABELS:

@@ -42,10 +42,6 @@ def extract(folder: str | Path, languages: Sequence[str] | None = None) -> list[
     The frames of the release are 0 to 279 (Chinese 274) from the evaluation sets, and 330 to 438
     from the dev and test sets, by the offsets of `SPLITS`. Sets of `bench build` have their pack
     beside them, which is read.
-
-    Raises:
-        BadInput: an unknown language, a row that is no frame filled twice, or sets of neither
-            design.
     """
     files = nli_coal.files(Path(folder))
     for name in languages or ():

@@ -44,9 +44,6 @@ def check(folder: str | Path, frames: bool = True) -> pd.DataFrame:
 
     Args:
         frames: whether to audit them; without, they are still to be made of captions.
-
-    Raises:
-        BadInput: no such folder.
     """
     folder = as_path(folder)
     if not folder.is_dir():
@@ -64,11 +61,8 @@ def sift(pack: Pack, paths: Sequence[str | Path]) -> pd.DataFrame:
     """Apply the pack's filter to captions.
 
     Returns:
-        One row per line: `file`, `line`, `caption`, `frame` ("" if it is left out) and `why` it is
-        left out. A frame that an earlier caption made is left out too.
-
-    Raises:
-        BadInput: a file is missing or not UTF-8.
+        One row per line: `file`, `line`, `caption`, `frame` ("" if it is excluded) and `why` it is
+        excluded. A frame that an earlier caption made is excluded too.
     """
     words = gender_words(pack.terms)
     seen: set[str] = set()
