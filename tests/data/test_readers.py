@@ -217,15 +217,6 @@ def test_written_toml_is_read_back(table: dict[str, object]) -> None:
     assert tomllib.loads(to_toml(table)) == table
 
 
-def test_yaml_has_dates_aliases_and_merges(tmp_path: Path) -> None:
-    path = tmp_path / "a.yml"
-    path.write_text("a: &x {b: 2024-01-02, c: 1}\nd: *x\ne: {<<: [*x, {f: 2}], c: 3}", "utf-8")
-    value = {"b": datetime.date(2024, 1, 2), "c": 1}
-    assert read_yaml(path) == {"a": value, "d": value, "e": value | {"c": 3, "f": 2}}
-    path.write_text("# nothing", "utf-8")
-    assert read_yaml(path) is None
-
-
 @pytest.mark.parametrize("text", ["a\0b", "x" * 300, "a/" * 3000, "\ud800", "~nobody-here/x"])
 def test_what_no_path_can_be_is_refused(refusal: Refusal, text: str) -> None:
     assert "is not a path" in refusal(as_path, text)
