@@ -20,7 +20,7 @@ from bench.core.errors import BadInput
 from bench.data import Paper, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import category_of, unknown_category
-from bench.data.readers import TableRow, table_rows
+from bench.data.readers import TableRow, read_table
 from bench.data.texts import Text, language
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def read(
 def table(path: Path, encoding: str = "utf-8") -> list[TableRow]:
     """Read the rows of a table; a row with a wrong number of cells has a `problem`."""
     advice = "read it with `--set encoding=gb18030`, or "
-    return table_rows(path, COLUMNS, encoding=encoding, advice=advice)
+    return read_table(path, COLUMNS, encoding=encoding, advice=advice, wrong_rows=True)
 
 
 def split(cell: str, separators: str = "comma") -> list[str]:
