@@ -1,7 +1,7 @@
 """How a process ends by a signal, and what it does without a terminal or a working folder.
 
 `Ending` turns a signal into one line and a KeyboardInterrupt, so that blocks are left in order, and
-ends the process soon after in any case. The streams of `open_streams` never raise.
+ends the process soon after in any case.
 """
 
 import io
@@ -9,10 +9,8 @@ import os
 import signal
 import sys
 import threading
-import time
 from contextlib import suppress
 from types import FrameType
-from typing import Any
 
 # SIGTERM is how batch systems and containers end a process, SIGHUP a terminal that is closed.
 SIGNALS = {
@@ -20,8 +18,8 @@ SIGNALS = {
     for name in ("SIGINT", "SIGTERM", "SIGHUP")
     if name in signal.Signals.__members__
 }
-# Seconds that a command, and a process that it started, have to end in order.
-OF_COMMAND, OF_WORKER = 5.0, 2.0
+# Seconds that a command has to end in order.
+END_WITHIN = 5.0
 CLEAR_LINE = "\r\x1b[K"
 
 
@@ -33,7 +31,6 @@ class Ending:
     """What a signal does to this process; further ones do nothing.
 
     Args:
-        seconds: after which the process ends, whatever it is doing then.
         line: to print on standard error, where `{}` stands for the signal; nothing that the
             process prints there afterwards is shown.
 
@@ -41,9 +38,9 @@ class Ending:
         status: 128 and the number of the signal; 0 before one came.
     """
 
-    def __init__(self, seconds: float, line: str = "") -> None:
+    def __init__(self, line: str) -> None:
         self.status = 0
-        self._seconds, self._line = seconds, line
+        self._line = line
 
     def listen(self) -> None:
         """Raise KeyboardInterrupt in the main thread when a signal comes."""
@@ -51,8 +48,6 @@ class Ending:
             # One that is ignored from the start stays so: `nohup`, a script's background.
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._end)
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def ignore(self) -> None:
         """Ignore signals: what is left to do ends by itself."""
@@ -67,51 +62,18 @@ class Ending:
         with suppress(OSError):
             stderr = os.dup(2)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            if self._line:
-                what = "interrupted"
-                if number != signal.SIGINT:
-                    what = f"ended by {signal.Signals(number).name}"
-                clear = CLEAR_LINE if os.isatty(stderr) else ""
-                os.write(stderr, f"{clear}{self._line.format(what)}\n".encode())
-        threading.Thread(target=self._end_late, daemon=True).start()
+            is_interrupt = number == signal.SIGINT
+            how = "interrupted" if is_interrupt else f"ended by {signal.Signals(number).name}"
+            clear = CLEAR_LINE if os.isatty(stderr) else ""
+            os.write(stderr, f"{clear}{self._line.format(how)}\n".encode())
+        late = threading.Timer(END_WITHIN, os._exit, [self.status])
+        late.daemon = True
+        late.start()
         raise Ended
 
-    def _end_late(self) -> None:
-        time.sleep(self._seconds)
-        os._exit(self.status)
 
-
-class Stream(io.FileIO):
-    """Standard output or error: drops what cannot be written, and keeps the first error."""
-
-    error: OSError | None = None
-
-    def write(self, data: Any) -> int:
-        if self.error is None:
-            try:
-                return super().write(data)
-            except OSError as error:
-                self.error = error
-        return len(data)
-
-
-def open_streams() -> Stream:
-    """Use UTF-8 for standard output and error, and return the first; neither raises."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            # It is closed, and the next file would get its number. Results may not get lost
-            # without a word, so that writing them is an error.
-            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
-            os.set_inheritable(number, True)
-    opened = []
-    for number, before in ((1, sys.stdout), (2, sys.stderr)):
-        stream = Stream(number, "w", closefd=False)
-        by_line = any(getattr(before, name, False) for name in ("line_buffering", "write_through"))
-        text = io.TextIOWrapper(
-            io.BufferedWriter(stream), "utf-8", "backslashreplace", line_buffering=by_line
-        )
-        opened.append((stream, text))
-    (output, sys.stdout), (_, sys.stderr) = opened
-    return output
+def open_streams() -> None:
+    """Use UTF-8 for standard output and error, and drop messages if standard error is closed."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.stderr = sys.stderr or io.StringIO()

@@ -8,10 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.core.errors import BadInput
@@ -67,18 +69,12 @@ class Tally:
 
 
 class Decoding(NamedTuple):
-    """How replies are generated.
-
-    Attributes:
-        seeds: of each prompt.
-        greedy: take the likeliest tokens; else as the model's configuration says.
-        until: ends a reply of which it is true.
-    """
+    """How replies are generated."""
 
     max_new_tokens: int
-    seeds: Sequence[int]
-    greedy: bool
-    until: Until
+    seeds: Sequence[int]  # of each prompt
+    greedy: bool  # take the likeliest tokens; else as the model's configuration says
+    until: Until  # ends a reply of which it is true
 
 
 class Unanswerable(BadInput):
@@ -116,7 +112,10 @@ class Backend:
     @classmethod
     def content(cls, rest: str) -> str | None:
         """Hash the files or the recipe that decide the answers; None if they are not here."""
-        return None
+        from bench.scorers.local.file_hash import fingerprint
+
+        path = os.path.expanduser(rest)
+        return fingerprint(Path(path)) if os.path.exists(path) else None
 
     @classmethod
     def writes_replies(cls, rest: str) -> bool:
@@ -243,6 +242,11 @@ class Model(Backend):
                 )
         return [answers[i] for i in range(len(requests))]
 
+    def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
+        """Yield the requests of some blocks with their answers, in any order, as they come."""
+        for block in blocks:
+            yield list(zip(block, self.answer(block), strict=True))
+
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
         """Answer requests of one kind."""
         if not requests:
@@ -278,12 +282,11 @@ def checked(answer: Answer, verb: str, remedy: str = "") -> Answer:
     An option or label can be impossible, with minus infinity, but not all of them; a token of a
     text cannot.
     """
-    values = answer.logprobs
-    if answer.error or not values:
-        return answer
-    impossible = values.count(-math.inf)
-    if all(value < math.inf for value in values) and (
-        impossible == 0 or (verb != "nll" and impossible < len(values))
+    values = answer.logprobs or ()
+    possible = [value for value in values if value != -math.inf]
+    too_few = verb == "nll" or not possible
+    if answer.error or (
+        all(map(math.isfinite, possible)) and not (too_few and len(possible) < len(values))
     ):
         return answer
     return replace(answer, response="", logprobs=None, error=not_finite(values, remedy))
