@@ -61,8 +61,8 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
             continue
         if "category" in rows:
             for row in read:
-                if error := category_name_error(row["category"]):
-                    problem = f"{quoted(row['category'])} cannot be a category's name: {error}"
+                if reason := category_name_error(row["category"]):
+                    problem = f"{quoted(row['category'])} cannot be a category's name: {reason}"
                     raise BadInput(f"{path}, row {row.number}, column `category`: {problem}")
         else:
             of_file = next((name for name in reversed(names) if name in known), "")
