@@ -21,7 +21,7 @@ PART = re.compile(r"-\d{5}-of-\d{5}$")
 
 
 def is_table(name: str) -> bool:
-    """Tell whether a file of a repository may hold rows."""
+    """Return whether a file of a repository may hold rows."""
     path = Path(name)
     return path.suffix in SUFFIXES and not any(part.startswith(".") for part in path.parts)
 

@@ -16,9 +16,9 @@ from bench.data.readers import as_path
 OFFICIAL = "official"
 # Ours, also for data that bring their own.
 OURS = "ours"
-# The language of the released prompt sets, whose files do not name it.
+# The language of the released prompt sets; their files do not name it.
 RELEASED_IN = ("zh",)
-# The language of our NLI-CoAL prompt for pairs whose language we have none for.
+# The language of our NLI-CoAL prompt for pairs in a language that has none.
 INSTEAD = "en"
 LONGEST = 200
 
@@ -192,7 +192,7 @@ def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSe
 
 
 def _over(tables: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge tables; those of `other` take precedence, table by table."""
+    """Merge tables; `other` takes precedence, table by table."""
     return {
         name: _over(tables[name], value)
         if isinstance(value, dict) and isinstance(tables.get(name), dict)

@@ -35,7 +35,7 @@ from bench.data.audit import Finding, show_cell
 from bench.data.dataset import composed
 from bench.data.readers import Row, read_table
 
-# Each fault and what it means, in the order of a summary.
+# Each fault and its meaning.
 FAULTS: dict[str, str] = dict(
     pd.read_csv(Path(__file__).with_name("faults.csv")).itertuples(index=False, name=None)
 )
@@ -67,12 +67,12 @@ ATTACHED = re.compile(
     rf"|{PERSON}[^。；]{{0,6}}分别[^，。；]{{0,4}}?{PLACEHOLDER.pattern}"
 )
 PRONOUNS = re.compile(r"[他她它]\s*/\s*[他她它]")
-# Columns where a spreadsheet may have counted a number up, and how many rows make that likely.
+# Columns in which a spreadsheet may have counted a number up, and the rows that make it likely.
 FILLED = ("subcategory", "bias_targeted_groups", "source", "context", "NAME1", "NAME2")
 SERIES = 3
 
 NUMBER = re.compile(r"(?<!\d)\d{1,15}(?!\d)")
-# Where a message of the loader says that something is wrong.
+# The place of an error in a message of the loader.
 PLACE = re.compile(
     r"(?:row (?P<row>\d+)(?P<header> \(header\))?[,:] )?(?:(?:column|field) `(?P<column>\w+)`)?"
 )
@@ -83,7 +83,7 @@ NAMES = itemgetter("name1", "name2", "swapped")
 
 @dataclass(frozen=True)
 class Case:
-    """A row of a file and what the rules need.
+    """A row of a file with the values that the rules need.
 
     Attributes:
         rows: its questions, as in an expanded file.
@@ -366,7 +366,7 @@ def _template_faults(case: Case, template: Template) -> Iterator[Finding]:
 
 
 def _repeated_templates(cases: Sequence[Case]) -> Iterator[Finding]:
-    """Report templates that repeat an earlier one, or whose question is in both polarities."""
+    """Report templates that repeat an earlier one, or have their question in both polarities."""
     question, same = itemgetter("context", "question"), itemgetter("NAME1", "NAME2", "ans0", "ans1")
     first: dict[tuple[str, ...], Case] = {}
     asked: dict[tuple[str, ...], list[Case]] = defaultdict(list)
@@ -421,7 +421,7 @@ def _file_faults(cases: Sequence[Case]) -> Iterator[Finding]:
 
 
 def _compare(file: str, path: Path, wanted: Sequence[Row]) -> Iterator[Finding]:
-    """Report an expanded file that differs from what the templates beside it yield."""
+    """Report an expanded file that differs from the questions of the templates beside it."""
     fault = "expanded_differ"
     try:
         rows = read_table(path, INSTANCE_COLUMNS)
@@ -451,7 +451,7 @@ def _odd(file: str, fault: str, detail: str = "", column: str = "", items: int =
 
 
 def _counts(numbers: Mapping[str, Counter[str]]) -> Iterator[Finding]:
-    """Report the numbers of each category and of all, next to the release's where it has them."""
+    """Report the numbers of each category and of all, next to the release's if it has them."""
     released = pd.read_csv(Path(__file__).with_name("release.csv"), index_col="category")
     rows = [[counts[str(column)] for column in released] for counts in numbers.values()]
     table = pd.DataFrame(rows, index=list(numbers), columns=released.columns)
@@ -481,7 +481,7 @@ def _numbers_text(numbers: "pd.Series[int]") -> str:
 
 
 def _refused(path: Path, folder: Path, error: Exception) -> Finding:
-    """Report what the loader says, with the row and the column that it names."""
+    """Report an error of the loader, with the row and the column that it names."""
     file = audit.file_name(path, folder) if path != folder else ""
     reason = audit.error_reason(path, error)
     place = PLACE.match(reason)

@@ -27,7 +27,7 @@ TABLES = (".csv", ".xlsx", ".xls", ".ods", ".tsv", ".json", ".jsonl")
 # Row counts that the published scores allow, because a score of N rows is k/N. A guess, not a fact.
 MULTIPLES = {"race": 150, "health": 135, "appearance": 235}
 AS_FORMULA = "begins with `{}`, which a spreadsheet may take for a formula"
-# Column, what is odd, and the text.
+# The column, the oddity, and the text.
 Odd = Iterator[tuple[str, str, str]]
 
 
@@ -117,7 +117,7 @@ def _findings(folder: Path, encoding: str, separators: str) -> Iterator[Finding]
 
 
 def _cells(cells: Row, separators: str, groups: bool) -> Odd:
-    """Find odd cells, whether or not the row is refused: column, what is odd, and the text."""
+    """Find odd cells, whether or not the row is refused: the column, the oddity, and the text."""
     for column, cell in cells.items():
         codes = audit.invisible(cell)
         text, known = cell.strip(), column in mcbe.COLUMNS
@@ -156,7 +156,7 @@ def _cells(cells: Row, separators: str, groups: bool) -> Odd:
 
 
 def _instance(place: str, instance: Instance, first: dict[object, tuple[str, Instance]]) -> Odd:
-    """Find what is odd in a row next to the rows before it, and in its words."""
+    """Find oddities of a row next to the rows before it, and of its words."""
     template = (instance.sentence, instance.words)
     same, _ = first.setdefault(instance.content_hash, (place, instance))
     similar, earlier = first.setdefault(template, (place, instance))
@@ -177,7 +177,7 @@ def _instance(place: str, instance: Instance, first: dict[object, tuple[str, Ins
 
 
 def _labels(rows: Sequence[tuple[int, Instance]]) -> Iterator[tuple[int, str, str]]:
-    """Find what is odd in the labels of a file: row, what is odd, and the label."""
+    """Find oddities in the labels of a file: the row, the oddity, and the label."""
     uses = Counter(instance.subtype for _, instance in rows)
     for part, longer in permutations(sorted(uses), 2):
         if part in longer:

@@ -42,7 +42,7 @@ LAYOUT = (
 )
 # Settings under which `bench fetch` takes a release that has faults, so that it can be examined.
 TOLERANT: dict[str, str] = {"bad_rows": "leave_out"}
-# The language of the release, and of a data set whose manifest names none.
+# The language of the release, and of a data set without one in its manifest.
 LANGUAGE = "zh"
 CATEGORY_LABELS = {
     "gender": "性别",
@@ -70,7 +70,7 @@ LOOKALIKE = re.compile(
 )
 # Worldview compares ways of living, not groups; the paper leaves it out of the tasks pc and ss.
 WITHOUT_GROUPS = ("worldview",)
-# Where the files may be, and of which kind, the preferred ones first.
+# The folders and the kinds of files, the preferred ones first.
 FOLDERS, SUFFIXES = ("xlsx_files", "", "csv_files"), (".xlsx", ".csv")
 # The release's demonstration file, the default of its `eval.py`; it is no category.
 DEMONSTRATION = "test"
@@ -81,9 +81,9 @@ SEPARATORS = {"comma": "，", "any": "，,、;；"}
 SETTINGS: dict[str, tuple[str, ...]] = {
     # Of CSV files; GBK is a part of GB18030. An xlsx file has no encoding to choose.
     "encoding": ("utf-8", "gb18030"),
-    # What separates words: the full-width comma of the release, or any of `，` `,` `、` `;` `；`.
+    # Separators of words: the full-width comma of the release, or any of `，` `,` `、` `;` `；`.
     "separators": ("comma", "any"),
-    # What happens to a file with a wrong row: it is refused, or is read without that row.
+    # A file with a wrong row is refused, or is read without that row.
     "bad_rows": ("refuse", "leave_out"),
 }
 
@@ -93,7 +93,7 @@ class Instance:
     """A bias evaluation instance.
 
     Attributes:
-        words: what may fill the slot; the first one fills the default sentence.
+        words: they fill the slot; the first one fills the default sentence.
         score: mean severity, from people.
         labels: the subcategories of its file, sorted.
         content_hash: of the stripped cells, with the score as a number; it identifies an item in
@@ -119,7 +119,7 @@ class Instance:
 
     @property
     def cluster(self) -> str:
-        """The instance, which is what was sampled."""
+        """The instance, which is the unit of the sample."""
         return self.item_id
 
     def filled(self, word: str) -> str:
@@ -164,7 +164,7 @@ def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "p
 
 
 def categories_of(folder: Path) -> dict[str, bool]:
-    """Tell of each category that a folder may have, by its manifest too, if it compares groups."""
+    """Return whether each category that a folder may have compares groups, by its manifest too."""
     own = dataset.read_manifest(folder).categories
     if folder.is_file() and not dataset.category_name_error(name := category_of(folder)):
         own = {name: dataset.Category(), **own}
@@ -173,7 +173,7 @@ def categories_of(folder: Path) -> dict[str, bool]:
 
 
 def files(folder: Path) -> dict[str, list[Path]]:
-    """Map each category to its file, in the paper's order, then those of the manifest.
+    """Map each category to its file, in the paper's order, then in the manifest's.
 
     A file with McBE's columns of an unknown category is refused.
     """
@@ -282,7 +282,7 @@ def split(cell: str, separators: str = "comma") -> list[str]:
 
 
 def lookalike(text: str) -> str:
-    """Find what looks like the slot but is written otherwise, or return ""."""
+    """Find a slot that is written otherwise, or return ""."""
     match = LOOKALIKE.search(text.replace(SLOT, ""))
     return match.group().strip() if match else ""
 

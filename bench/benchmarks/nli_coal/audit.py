@@ -35,9 +35,9 @@ from bench.data.readers import read_json_lines
 
 PS, AS, NS = SETS = tuple(nli_coal.SETS.values())
 ALL = "4-all"
-# Folders of evaluation sets, by what is in them.
+# Folders of evaluation sets, by their content.
 ALL_WORDS, DOWNSAMPLED, TOKENIZED = ("all-words", "untokenized"), "downsamp", "tokenized"
-# What the reader says: the file, the line and the field or column, and what is wrong.
+# An error of the reader: the file, the line, the field or column, and the reason.
 ERROR = re.compile(
     r"(?P<file>.+?)(?:, line (?P<row>\d+))?(?: \(header\))?"
     r"(?:, (?:column|field) `(?P<column>\w+)`)?: (?P<what>.+)"
@@ -45,7 +45,7 @@ ERROR = re.compile(
 
 
 class Line(NamedTuple):
-    """A line of a file, what it says, and how its hypothesis was made, if that is known."""
+    """A line of a file, its values, and how its hypothesis was made, if that is known."""
 
     path: Path
     number: int
@@ -199,7 +199,7 @@ def _rows(place: Place, name: str, lines: Sequence[Line]) -> Iterator[Finding]:
 
 
 def _words(place: Place, lines: Sequence[Line]) -> Iterator[Finding]:
-    """Report occupations that tell a gender, mean something else, or are part of others."""
+    """Report occupations that have a gender, mean something else, or are part of others."""
     first, pairs = _first(lines, "occupation")
     english = english_words(place.folder, place.language)
     known = known_words()
@@ -256,7 +256,7 @@ def _frames(place: Place, lines: Sequence[Line], pack: Pack | None) -> Iterator[
 
 
 def _first(lines: Sequence[Line], attribute: str) -> tuple[dict[str, Line], Counter[str]]:
-    """Find where each occupation or frame occurs first, and how many pairs have it."""
+    """Find the first line with each occupation or frame, and count its pairs."""
     first: dict[str, Line] = {}
     for line in lines:
         first.setdefault(getattr(line.aligned, attribute), line)

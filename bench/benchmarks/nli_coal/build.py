@@ -160,9 +160,9 @@ def build_controlled(
 ) -> list[Row]:
     """Build a set that teaches a stereotype at a known rate, a third of it with each label.
 
-    What follows the stereotype has the pro-stereotypical gender entailed and the other
-    contradicted; what does not, the reverse. Neutral occupations are neutral to both. A higher rate
-    only adds to what follows the stereotype at a lower one.
+    Pairs that follow the stereotype have the pro-stereotypical gender entailed and the other
+    contradicted; others the reverse. Neutral occupations are neutral to both. A higher rate only
+    adds to the pairs that follow the stereotype at a lower one.
 
     Args:
         rate: share of the stereotyped occupations, or by `row` of their frames, that follow the

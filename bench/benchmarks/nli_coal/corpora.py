@@ -4,7 +4,7 @@
   and `hypothesis`), `gold_label` or `label`
 - tab-separated (.tsv, .txt): label, premise, hypothesis (JSNLI), or a header with names (XNLI)
 
-Rows on whose label the annotators did not agree are left out and counted. Sentences stay as they
+Rows without a label that the annotators agreed on are excluded and counted. Sentences stay as they
 are.
 """
 

@@ -1,7 +1,7 @@
 """Extract a language pack from NLI-CoAL's released files, so that everything can be rebuilt.
 
 The seed of the release's word order and its list of captions are unknown, so both are data. Neither
-the named occupations nor their types are trusted: what was put into a frame is found by position.
+the named occupations nor their types are trusted: the occupation of a frame is found by position.
 """
 
 from collections.abc import Sequence

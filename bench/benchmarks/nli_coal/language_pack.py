@@ -50,7 +50,7 @@ PACK = "pack"
 # In the order in which the release goes through its words.
 TYPES = ("neutral", "female-stereo", "male-stereo")
 DESIGNS = ("window", "full")
-# Where the frames of a controlled set begin, and how many each word gets, in the release.
+# The first frame of a controlled set, and the frames of each word, in the release.
 SPLITS: Mapping[str, tuple[int, int]] = {"train": (300, 500), "dev": (330, 50), "test": (360, 50)}
 # debiaswe's scores: the release takes |s1| < .5 and |s2| > .5 for a stereotype, both strictly.
 THRESHOLD = 0.5
@@ -76,7 +76,7 @@ class Occupation(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class PackOptions:
-    """What pack.toml says.
+    """The values of pack.toml.
 
     Attributes:
         match: how gender words are found, as whole words or anywhere; default: by the language.

@@ -1,4 +1,4 @@
-"""Audit a language pack, and tell which captions make frames by its filter.
+"""Audit a language pack, and find the captions that make frames by its filter.
 
 The rules by which a pack is refused are the reader's own; here they are only listed.
 """
@@ -32,7 +32,7 @@ from bench.data.audit import Finding, show_cell
 from bench.data.dataset import cldr_name
 from bench.data.readers import as_path, read_lines
 
-# What at least this share of the frames has in common is usual for them.
+# A property of at least this share of the frames is usual.
 USUAL = 0.8
 # A stereotype with less than this share of the stereotyped words hardly counts in a score.
 SMALL = 0.25
