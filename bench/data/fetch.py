@@ -168,11 +168,8 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
         "note": about.note,
         "fetched_from": copy.origin,
         "revision": copy.revision,
-        "pinned": bool(copy.revision and pinned),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "files": len(tables),
         "verified": verified,
-        "verified_files": len(checked) - len(changed),
         "sha256": loaded.sha256,
         FETCHED: prompts_version,
     }
