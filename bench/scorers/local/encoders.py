@@ -96,7 +96,7 @@ class Masked(LocalModel):
         Texts that differ in the masked token only are computed once.
         """
         self.tally.asked += sum(map(len, encoded))
-        # For each masked text and position: the tokens to read, and where their values go.
+        # For each masked text and position: the tokens to read, and the places of their values.
         masked: dict[tuple[tuple[int, ...], int], list[tuple[int, int]]] = {}
         n = 0
         for text, places in zip(encoded, positions, strict=True):

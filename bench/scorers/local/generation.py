@@ -45,7 +45,7 @@ SAMPLING: dict[str, float] = {
     "epsilon_cutoff": 0.0,
     "eta_cutoff": 0.0,
 }
-# Those of SAMPLING that are always recorded.
+# Entries of SAMPLING that are always recorded.
 USUAL = ("temperature", "top_k", "top_p", "min_p")
 # Entries of a generation configuration that change the logits by the tokens before.
 PENALTIES = (
@@ -101,7 +101,7 @@ class StopRule:
     def judge(self, reply: Reply) -> tuple[bool, bool]:
         """Tell whether a reply says enough, and whether its thought or answer is at its limit.
 
-        Notes in `reply` where its last token opened or closed a thought.
+        Notes in `reply` if its last token opened or closed a thought.
         """
         ids = reply.ids[reply.start :]
         # A token has one byte at least, so these hold a tag that was just completed.
@@ -222,7 +222,7 @@ class Generator:
 
     @torch.inference_mode()
     def _measure_token_bytes(self) -> float:
-        """Measure keys and values of a token in all layers; 1 where the model hides them."""
+        """Measure keys and values of a token in all layers; 1 if the model hides them."""
         ids = torch.ones(1, 2, dtype=torch.long, device=self.where.device)
         cache = self.network(input_ids=ids, use_cache=True).get("past_key_values")
         layers = getattr(cache, "layers", [])

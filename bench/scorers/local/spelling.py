@@ -1,6 +1,6 @@
 """Find the token ids of options as a model would write them after a text.
 
-An option is encoded together with its text, because tokenizers join what meets at the boundary: a
+An option is encoded together with its text, because tokenizers join text across the boundary: a
 SentencePiece model continues `ASSISTANT: ` by `▁A`, which begins with the blank, and not by `A`
 after a `▁`. The option then begins before the blank.
 

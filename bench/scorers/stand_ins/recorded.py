@@ -208,7 +208,7 @@ class Replay(_Recorded):
 
 
 class HarnessSamples(_Recorded):
-    """Returns what `lm_eval --log_samples` logged for a task of `bench export`."""
+    """Returns the samples of `lm_eval --log_samples` for a task of `bench export`."""
 
     kind, prefix = "answers logged by lm-evaluation-harness", "lm-eval"
     holds = "samples of lm-evaluation-harness"
