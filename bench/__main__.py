@@ -13,7 +13,7 @@ def main() -> None:
         from bench.core.errors import CONTINUES
 
         output = process.open_streams()
-        ending = process.Ending(process.OF_COMMAND, f"bench: {{}}; {CONTINUES}")
+        ending = process.Ending(f"bench: {{}}; {CONTINUES}")
         try:
             ending.listen()
             _use_writable_folders()

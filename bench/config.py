@@ -130,8 +130,12 @@ def explain(error: Mapping[str, Any], name: str = "") -> str:
 
 
 def _off(value: Any) -> Any:
-    """Read `off`, which YAML takes for false, as 0."""
-    return 0 if value is False or value == "off" else value
+    """Read `off`, which YAML takes for false, as 0, and a number of the command line."""
+    if value is False or value == "off":
+        return 0
+    if isinstance(value, str) and not value.isdecimal():
+        raise ValueError(f"{value}: expected a whole number, or off")
+    return int(value) if isinstance(value, str) else value
 
 
 def _prices(given: Sequence[float]) -> Sequence[float]:

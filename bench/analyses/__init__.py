@@ -19,10 +19,7 @@ from bench.metrics.frames import read_scores
 from bench.metrics.headline import explain
 from bench.run import evaluate_all
 from bench.run.models import models as model_facts
-from bench.run.results import Run, run_folders, score
-
-# Analyses that compare a study's variants of one benchmark, or show all of them.
-OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
+from bench.run.results import Run, find_runs, score
 
 
 def opened(
@@ -51,10 +48,7 @@ def opened(
     if not runs:
         given = {name: {"data": OWN_SAMPLES, **(options or {}).get(name, {})} for name in wanted}
         return [run for name in wanted for run in evaluate_all(name, demo, **given[name])]
-    named: list[Run] = []
-    for one in runs:
-        folders = [] if isinstance(one, Run) else run_folders(str(one))
-        named += [one] if isinstance(one, Run) else map(Run.open, folders)
+    named = [run for one in runs for run in find_runs(one)]
     kept = [
         run
         for run in named
@@ -159,17 +153,3 @@ def parameters(**given: Any) -> list[Any]:
                 ) from None
         values.append(value)
     return values
-
-
-def same_data(runs: Sequence[Run], whose: str) -> None:
-    """Refuse to compare answers to items of different data, whose names can be alike.
-
-    Raises:
-        BadInput: the runs, which `whose` names, rest on two data sets or versions.
-    """
-    for run in runs[1:]:
-        if run.about["data"]["sha256"] != runs[0].about["data"]["sha256"]:
-            raise BadInput(
-                f"{whose}: {runs[0].folder} and {run.folder} are of different data, so their "
-                "answers cannot be paired; name runs of one data set"
-            )

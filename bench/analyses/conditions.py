@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.analyses import opened, parameters, same_data
+from bench.analyses import opened, parameters
 from bench.core.errors import BadInput, NoRuns
 from bench.data import OWN_SAMPLES
 from bench.metrics.frames import read_scores
@@ -19,7 +19,7 @@ from bench.metrics.statistics import KEYS
 from bench.metrics.table import ALL
 from bench.run import evaluate
 from bench.run.outcomes import outcomes
-from bench.run.results import Run, labels
+from bench.run.results import Run, data_conflict, labels
 
 
 def prompt_set(run: Run) -> str:
@@ -104,10 +104,11 @@ def _by_condition(
     for model, run in zip(labels(runs), runs, strict=True):
         models.setdefault(model, {}).setdefault(condition(run), []).append(run)
     sides: dict[str, list[Run]] = {condition(run): [] for run in runs}
-    for model, conditions in models.items():
+    for conditions in models.values():
         if len(conditions) > 1:
             chosen = dict(zip(conditions, _most_alike(list(conditions.values())), strict=True))
-            same_data(list(chosen.values()), model)
+            if conflict := data_conflict(list(chosen.values())):
+                raise BadInput(conflict)
             for value, run in chosen.items():
                 sides[value].append(run)
     if not any(sides.values()):

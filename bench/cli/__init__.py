@@ -124,7 +124,6 @@ def run(
     """Ask a model, write the records, print what was found. An interrupted run continues."""
     from bench.cli import printing
     from bench.run import estimate, evaluate, repeat
-    from bench.run.results import UnchangingRun
 
     _check_format(format)
     options = read_options(RunConfig, values)
@@ -139,9 +138,8 @@ def run(
         printing.estimates([estimate(**options)], format)
         return
     done = repeat(source, **options) if source else evaluate(**options)
-    scored = UnchangingRun(done.folder, done.about)
-    scored.write_scores()
-    printing.scores([scored], None, format, full)
+    done.write_scores()
+    printing.scores([done], None, format, full)
 
 
 @command(

@@ -97,25 +97,23 @@ def with_options(
 
 def read_options(model: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
     """Read and check options from the values that typer has parsed; others are left out."""
-    options = _values(model, given)
-    model.of(options, command=True)
-    return options
-
-
-def _values(model: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
-    options = {}
-    for name, field in model.model_fields.items():
-        group = group_of(field)
-        value: Any = _values(group, given) if group else given.get(name)
-        if value is not None and value is not False and value not in ("", [], {}):
-            options[name] = value if group else _value(model, name, value)
-    return options
+    options: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is None or value is False or value in ("", [], {}):
+            continue
+        for group, field in model.model_fields.items():
+            if name == group:
+                options[name] = _value(model, name, value)
+            elif (part := group_of(field)) and name in part.model_fields:
+                options.setdefault(group, {})[name] = _value(part, name, value)
+    config = model.of(options, command=True)
+    return config.model_dump(include=set(options), exclude_unset=True)
 
 
 def _parameter(model: type[Options], name: str, heading: str | None) -> inspect.Parameter:
     """Return an option as a parameter for typer; one that is not given is None, a flag False."""
     field = model.described()[name]
-    kind, help = _kind(name, field), field.description or ""
+    kind, help = _kind(field), field.description or ""
     default: Any = False if kind is bool else None
     if field.is_required():
         default = inspect.Parameter.empty
@@ -137,32 +135,34 @@ def _parameter(model: type[Options], name: str, heading: str | None) -> inspect.
     )
 
 
-def _kind(name: str, field: FieldInfo) -> Any:
+def _kind(field: FieldInfo) -> Any:
     """Return the type that typer parses: a number, a flag, a text, or several texts."""
     kind, _ = _type(field)
     if kind in (Mapping, Sequence):
         return list[str]
-    return kind if kind in (bool, int, float) and name not in READERS else str
+    is_text = "|" in of_command(field).get("metavar", "")  # N|off
+    return kind if kind in (bool, int, float) and not is_text else str
 
 
-def _type(field: FieldInfo) -> tuple[Any, tuple[Any, ...]]:
-    """Return the first type of a field, and its parameters."""
-    kind = field.annotation
+def _type(field: FieldInfo) -> tuple[Any, list[Any]]:
+    """Return the first type of a field and its parameters, without limits of values."""
+    kind: Any = field.annotation
     while get_origin(kind) in (Union, UnionType, Annotated):
         kind = get_args(kind)[0]
-    # Without the limits of values.
-    parameters = (
+    parameters = [
         get_args(one)[0] if get_origin(one) is Annotated else one for one in get_args(kind)
-    )
-    return get_origin(kind) or kind, tuple(parameters)
+    ]
+    return get_origin(kind) or kind, parameters
 
 
 def _value(model: type[Options], name: str, given: Any) -> Any:
     """Read the value of an option by its type."""
     field = model.model_fields[name]
     kind, parameters = _type(field)
-    if name in READERS:
-        return READERS[name](given)
+    if name == "system":
+        return _system_text(given)
+    if name == "keys":
+        return _keys(given)
     if kind is Mapping:
         texts = ",".join(given).split(",") if parameters[1] is float else given
         read: Any = {str: str, float: _number}.get(parameters[1], _json)
@@ -201,12 +201,6 @@ def _number(text: str) -> float | str:
         return text
 
 
-def _thinking_tokens(text: str) -> int:
-    if text != "off" and not text.isdecimal():
-        raise BadInput(f"--thinking-tokens {text}: expected a whole number, or off")
-    return 0 if text == "off" else int(text)
-
-
 def _system_text(file: str) -> str:
     try:
         text = Path(file).expanduser().read_text("utf-8").strip()
@@ -225,11 +219,3 @@ def _keys(given: Sequence[str]) -> dict[str, str]:
         return pairs(given, "--key")
     except BadInput:
         raise BadInput(EXPECTED) from None
-
-
-# Options whose values are not read by their type.
-READERS: Mapping[str, Callable[[Any], Any]] = {
-    "thinking_tokens": _thinking_tokens,
-    "system": _system_text,
-    "keys": _keys,
-}

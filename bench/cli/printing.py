@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bench.data.fetch import WrittenFile
-    from bench.run import Estimate
+    from bench.run import Estimate, Run
 
 
 def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
@@ -51,21 +51,21 @@ def data(sources: list[dict[str, Any]], format: str) -> None:
     from bench.tasks import prompts
 
     for source in sources:
-        folder, counts = Path(source["folder"]), source["categories"]
-        file = own_prompts(folder)
+        counts, benchmark = source["categories"], source["benchmark"]
         categories = "category" if len(counts) == 1 else "categories"
-        title = module("data", source["benchmark"]).TITLE
+        title = module("data", benchmark).TITLE
         print(f"{title}: {source['items']:,} items in {len(counts)} {categories}")
+        wording = ""
+        if file := own_prompts(Path(source["folder"])):
+            wording = f"{prompts.load(benchmark, None, Path(source['folder'])).label}: {file}"
         rows = [
-            ("found", f"{source['found']}: {folder}"),
+            ("found", f"{source['found']}: {source['folder']}"),
             ("version", f"{source['name']}, {source['version']}, sha256 {source['sha256'][:12]}"),
             ("licence", source["licence"]),
+            ("wording", wording),
             ("items", ", ".join(f"{name} {count:,}" for name, count in counts.items())),
             ("note", source["note"]),
         ]
-        if file:
-            label = prompts.load(source["benchmark"], None, folder).label
-            rows.insert(3, ("wording", f"{label}: {file}"))
         for effect in source["touched"]:
             text = f"{effect['where']}: {effect['rows']:,} rows, {effect['what']}"
             rows.append((effect["state"], text))
@@ -74,11 +74,13 @@ def data(sources: list[dict[str, Any]], format: str) -> None:
                 _show(f"  {key:8} {value}")
 
 
-def scores(runs: list[Any], preset: str | None, format: str, full: bool) -> None:
-    """Print what runs found, warnings to standard error.
+def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -> None:
+    """Print the results of runs, and warnings to standard error.
 
-    As a table for a person it is the sentences that matter most, or, with `full`, all scores.
+    A table for a person has the sentences that matter most, or, with `full`, all scores.
     """
+    from rich.padding import Padding
+
     from bench.metrics.headline import warnings
     from bench.run import table
 
@@ -87,86 +89,35 @@ def scores(runs: list[Any], preset: str | None, format: str, full: bool) -> None
     if format == "json":
         results = [run.as_dict(preset) for run in runs]
         _print_json(results[0] if len(results) == 1 else results)
-    elif format != "table":
+        return
+    if format != "table":
         _print_as(table(runs, preset), format)
-    else:
-        tables = [run.scores_beside(preset) for run in runs]
-        for run, scores in zip(runs, tables, strict=True):
-            _print_title(run, preset)
-            if full:
-                _print_scores(run, scores)
-            else:
-                _print_summary(run, scores, 3 if len(runs) == 1 else 1)
-        if not full:
-            _print_more(runs, any((table.preset != table.preset.iloc[0]).any() for table in tables))
-
-
-def _print_title(run: Any, preset: str | None) -> None:
-    about = run.about
-    parts = [
-        f"{about['data']['name']}, {about['data']['version']}",
-        f"wording {about['asked']['prompts']}",
-        *([f"preset {preset}"] if preset else []),
-    ]
-    title = f"[bold]{_safe(run.label)}[/] on {about['benchmark']}: {_safe('; '.join(parts))}"
-    _console().print(title)
-
-
-def _print_summary(run: Any, scores: "pd.DataFrame", n: int) -> None:
-    """Print `n` sentences on a run; of what could not be read, one reply and what to try."""
-    from rich.padding import Padding
-
-    from bench.metrics.headline import summary
-
-    rows = run.records
-    rows = rows.assign(readable=run.readable().to_numpy())
-    lines = []
-    if rows.readable.any():
-        lines += summary(scores.assign(model=run.label), run.benchmark, n)
-    lines += _unreadable(run, rows)
-    for line in lines:
-        _console().print(Padding(_safe(line), (0, 0, 0, 2), expand=False))
-
-
-def _unreadable(run: Any, rows: "pd.DataFrame") -> list[str]:
-    """Show a reply where few could be read, and say what to try; nothing where most could."""
-    from bench.metrics.headline import LOW_VALIDITY
-    from bench.tasks import way
-    from bench.tasks.request import of_judge
-
-    rows = rows[~rows.request.map(of_judge)]
-    lost, came = rows[rows.error != ""], rows[rows.error == ""]
-    if came.empty and len(lost):
-        reason = lost.error.value_counts().index[0]
-        return [f"None of {len(lost):,} answers came: {reason}."]
-    share = came.groupby("task", sort=False).readable.mean()
-    came = came[came.task.isin(share.index[share < LOW_VALIDITY])]
-    if came.empty:
-        return []
-    unread, about = came[~came.readable], run.about
-    reply = truncate(unread.response.iloc[0], REPLY)
-    line = (
-        f"{', '.join(dict.fromkeys(came.task))}: {came.readable.sum():,} of {len(came):,} answers "
-        f"could be read. One that could not: {f'“{reply}”' if reply else 'an empty reply'}."
-    )
-    verbs, reads, asked = about["verbs"], about["reads"], about["read"]
-    if "letters" in reads and any(
-        asked.get(task) == "text" and way(run.benchmark, task, "letters", verbs, reads)
-        for task in came.task.unique()
-    ):
-        line += " Try: --read letters takes the likeliest letter instead of a reply."
-    return [line]
-
-
-def _print_more(runs: list[Any], others: bool) -> None:
-    """Say where the rest is; with `others` also that the released code has other numbers."""
-    console = _console()
-    if others:
+        return
+    console, has_others = _console(), False
+    for run in runs:
+        scores, about = run.scores_beside(preset), run.about
+        has_others |= bool((scores.preset != scores.preset.iloc[0]).any())
+        parts = [f"{about['data']['name']}, {about['data']['version']}"]
+        parts += [f"wording {about['asked']['prompts']}", *([f"preset {preset}"] if preset else [])]
+        title = _safe("; ".join(parts))
+        console.print(f"[bold]{_safe(run.label)}[/] on {run.benchmark}: {title}")
+        if full:
+            _print_scores(run, scores)
+            continue
+        for line in _summary(run, scores, 3 if len(runs) == 1 else 1):
+            console.print(Padding(_safe(line), (0, 0, 0, 2), expand=False))
+    if full:
+        return
+    if has_others:
         console.print(
             "The released code gets other numbers from the same answers; --preset official shows "
             "them, --full both."
         )
-    folders = [_nearby(run.folder) for run in runs]
+    here = Path.cwd()
+    folders = [
+        str(run.folder.relative_to(here) if run.folder.is_relative_to(here) else run.folder)
+        for run in runs
+    ]
     pages = ", ".join(dict.fromkeys(f"{run.benchmark}.ipynb" for run in runs))
     named = shlex.quote(folders[0]) if len(folders) == 1 else "..."
     line = (
@@ -176,29 +127,56 @@ def _print_more(runs: list[Any], others: bool) -> None:
     console.print(_safe(line), soft_wrap=True)
 
 
-def _nearby(folder: Path) -> str:
-    """Return a folder as seen from the working folder, if it is in it."""
-    working = Path.cwd()
-    return str(folder.relative_to(working) if folder.is_relative_to(working) else folder)
+def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
+    """Write `n` sentences on a run, and one on replies that could not be read, if there are many.
+
+    The latter has one of these replies, and says what to try.
+    """
+    from bench.metrics.headline import LOW_VALIDITY, summary
+    from bench.tasks import way
+    from bench.tasks.request import of_judge
+
+    rows = run.replies.assign(readable=run.readable().to_numpy())
+    lines = summary(scores.assign(model=run.label), run.benchmark, n) if rows.readable.any() else []
+    rows = rows[~rows.request.map(of_judge)]
+    lost, came = rows[rows.error != ""], rows[rows.error == ""]
+    if came.empty and len(lost):
+        reason = lost.error.value_counts().index[0]
+        return [*lines, f"None of {len(lost):,} answers came: {reason}."]
+    share = came.groupby("task", sort=False).readable.mean()
+    came = came[came.task.isin(share.index[share < LOW_VALIDITY])]
+    if came.empty:
+        return lines
+    reply = truncate(came.response[~came.readable].iloc[0], REPLY)
+    line = (
+        f"{', '.join(dict.fromkeys(came.task))}: {came.readable.sum():,} of {len(came):,} answers "
+        f"could be read. One that could not: {f'“{reply}”' if reply else 'an empty reply'}."
+    )
+    verbs, reads, read = (run.about[name] for name in ("verbs", "reads", "read"))
+    if "letters" in reads and any(
+        read.get(task) == "text" and way(run.benchmark, task, "letters", verbs, reads)
+        for task in came.task.unique()
+    ):
+        line += " Try: --read letters takes the likeliest letter instead of a reply."
+    return [*lines, line]
 
 
-def _print_scores(run: Any, scores: "pd.DataFrame") -> None:
+def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
     # Other numbers of a category are in the other formats.
     headlines = {headline.metric for headline in module("metrics", run.benchmark).HEADLINES}
     scores = scores[(scores.category == "all") | scores.metric.isin(headlines)]
     for preset, part in scores.groupby("preset", sort=False):
         is_first = preset == scores.preset.iloc[0]
         suffix = "" if is_first else ": where the released code's number differs"
+        # A fault of a model as a whole is a note of many rows in sequence.
+        is_same = (part.note != "") & (part.note == part.note.shift())
         columns = {
             "95 % interval": part.ci_low.combine(part.ci_high, _interval),
             "n": part.n,
             "valid": part.valid_rate,
             "if all were": part.bound_low.combine(part.bound_high, _interval),
             "baseline": part.baseline,
-            # A fault of a model as a whole is a note of many rows in sequence.
-            "note": part.note.mask(
-                (part.note != "") & (part.note == part.note.shift()), "as above"
-            ),
+            "note": part.note.mask(is_same, "as above"),
         }
         table = part[["category", "task", "metric", "score"]].assign(**columns)
         _print_table(table, f"preset {preset}{suffix}")

@@ -43,7 +43,12 @@ def lock(path: Path, waiting: str = "") -> Iterator[None]:
             say(f"{path.parent}: its disk has no locks ({error.strerror}); uses {held.lock_file}")
             held.acquire(timeout=STALE_WITHIN)
     except Timeout:
-        holder = _holder(held)
+        holder = "another process"
+        with suppress(OSError, ValueError):
+            process, host, *_ = Path(held.lock_file).read_text("utf-8").split("\n")
+            holder += f" ({process} on {host})"
+        if isinstance(held, SoftFileLock):
+            holder += f", which holds {held.lock_file} (remove that file if it has ended),"
         if not waiting:
             raise Held(holder) from None
         say(f"{holder} is {waiting}; waiting for it")
@@ -55,15 +60,3 @@ def lock(path: Path, waiting: str = "") -> Iterator[None]:
         yield
     finally:
         held.release()
-
-
-def _holder(held: BaseFileLock) -> str:
-    """Name the process that holds a lock, by what the file says."""
-    try:
-        process, host, *_ = Path(held.lock_file).read_text("utf-8").split("\n")
-        holder = f"another process ({process} on {host})"
-    except (OSError, ValueError):
-        holder = "another process"
-    if isinstance(held, SoftFileLock):
-        holder += f", which holds {held.lock_file} (remove that file if it has ended),"
-    return holder

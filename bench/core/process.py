@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -20,8 +19,8 @@ SIGNALS = {
     for name in ("SIGINT", "SIGTERM", "SIGHUP")
     if name in signal.Signals.__members__
 }
-# Seconds that a command, and a process that it started, have to end in order.
-OF_COMMAND, OF_WORKER = 5.0, 2.0
+# Seconds that a command has to end in order.
+END_WITHIN = 5.0
 CLEAR_LINE = "\r\x1b[K"
 
 
@@ -33,7 +32,6 @@ class Ending:
     """What a signal does to this process; further ones do nothing.
 
     Args:
-        seconds: after which the process ends, whatever it is doing then.
         line: to print on standard error, where `{}` stands for the signal; nothing that the
             process prints there afterwards is shown.
 
@@ -41,9 +39,9 @@ class Ending:
         status: 128 and the number of the signal; 0 before one came.
     """
 
-    def __init__(self, seconds: float, line: str = "") -> None:
+    def __init__(self, line: str) -> None:
         self.status = 0
-        self._seconds, self._line = seconds, line
+        self._line = line
 
     def listen(self) -> None:
         """Raise KeyboardInterrupt in the main thread when a signal comes."""
@@ -51,8 +49,6 @@ class Ending:
             # One that is ignored from the start stays so: `nohup`, a script's background.
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._end)
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def ignore(self) -> None:
         """Ignore signals: what is left to do ends by itself."""
@@ -67,18 +63,14 @@ class Ending:
         with suppress(OSError):
             stderr = os.dup(2)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            if self._line:
-                what = "interrupted"
-                if number != signal.SIGINT:
-                    what = f"ended by {signal.Signals(number).name}"
-                clear = CLEAR_LINE if os.isatty(stderr) else ""
-                os.write(stderr, f"{clear}{self._line.format(what)}\n".encode())
-        threading.Thread(target=self._end_late, daemon=True).start()
+            is_interrupt = number == signal.SIGINT
+            how = "interrupted" if is_interrupt else f"ended by {signal.Signals(number).name}"
+            clear = CLEAR_LINE if os.isatty(stderr) else ""
+            os.write(stderr, f"{clear}{self._line.format(how)}\n".encode())
+        late = threading.Timer(END_WITHIN, os._exit, [self.status])
+        late.daemon = True
+        late.start()
         raise Ended
-
-    def _end_late(self) -> None:
-        time.sleep(self._seconds)
-        os._exit(self.status)
 
 
 class Stream(io.FileIO):

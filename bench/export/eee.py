@@ -12,7 +12,6 @@ import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from bench import __version__
 from bench.benchmarks import module
 from bench.core.cells import to_number
-from bench.core.files import atomic_path, explain_write_errors
+from bench.core.files import atomic_write, explain_write_errors
 from bench.export import headline_scores, model_id, release
 from bench.metrics.table import ALL, Headline
 from bench.run.results import Run, by_id
@@ -44,11 +43,8 @@ def write(run: Run, out: Path) -> list[Path]:
     place = Path("data", run.benchmark, organisation, "_".join(names))
     aggregate, samples = place / f"{name}.json", place / f"{name}_samples.jsonl"
     shared = {"schema_version": SCHEMA, "evaluation_id": key}
-    lines = 0
-    with _file(out / samples) as draft, draft.open("w", encoding="utf-8", newline="\n") as stream:
-        for sample in _samples(run):
-            stream.write(f"{_json({**shared, 'model_id': model, **sample})}\n")
-            lines += 1
+    lines = [_json({**shared, "model_id": model, **sample}) + "\n" for sample in _samples(run)]
+    text = "".join(lines)
     content = {
         **shared,
         "evaluation_timestamp": about["when"],
@@ -75,27 +71,26 @@ def write(run: Run, out: Path) -> list[Path]:
             "format": "jsonl",
             "file_path": samples.as_posix(),
             "hash_algorithm": "sha256",
-            "checksum": hashlib.sha256((out / samples).read_bytes()).hexdigest(),
-            "total_rows": lines,
+            "checksum": hashlib.sha256(text.encode()).hexdigest(),
+            "total_rows": len(lines),
         },
     }
-    with _file(out / aggregate) as draft:
-        draft.write_text(_json(content, indent=2) + "\n", "utf-8", newline="\n")
+    for path, written in ((samples, text), (aggregate, _json(content, indent=2) + "\n")):
+        with explain_write_errors(out / path):
+            atomic_write(out / path, written)
     return [out / aggregate, out / samples]
 
 
 def _results(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the headline scores as the schema has them."""
     about, metrics = run.about, module("metrics", run.benchmark)
-    source, judges = _source(run), _judges(run)
-    asked = about["asked"]
+    source, judges, asked = _source(run), _judges(run), run.about["asked"]
     generation = {
         "temperature": asked.get("generation", {}).get("temperature"),
         "top_p": asked.get("generation", {}).get("top_p"),
         "max_tokens": asked["max_new_tokens"],
     }
     for headline, row in headline_scores(run):
-        place = f"{headline.task}:{headline.metric}:{row['category']}"
         uncertainty: dict[str, Any] = {"num_samples": int(row["n"])}
         if not math.isnan(row["ci_low"]):
             uncertainty["confidence_interval"] = {
@@ -122,7 +117,7 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
             details["baseline_of"] = row["baseline_of"] or headline.baseline
         own = [read for task, read in about["read"].items() if headline.task in (task, ALL)]
         yield {
-            "evaluation_result_id": place,
+            "evaluation_result_id": f"{headline.task}:{headline.metric}:{row['category']}",
             "evaluation_name": _name(run.benchmark, headline.task, row["category"]),
             "source_data": source,
             "evaluation_timestamp": about["when"],
@@ -146,25 +141,25 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
     room: Any = module("tasks", run.benchmark)
     rows: Any = run.answers()
     items = by_id(run.items)
-    judged = rows[rows.request.map(of_judge)]
-    verdicts = {
+    is_judged = rows.request.map(of_judge).astype(bool)
+    grades = {
         (row.task, row.item_id, row.request.partition(":")[2], row.repeat): row.response
-        for row in judged.itertuples()
+        for row in rows[is_judged].itertuples()
     }
-    for row in rows.drop(judged.index).itertuples():
+    for row in rows[~is_judged].itertuples():
         item = items[row.item_id]
         values = room.readable_values(row.task, row.request, item)
         values = values if isinstance(values, Mapping) else {}
-        verdicts = {
-            text: room.verdict_of(row.task, row.request, values[text], item) for text in values
-        }
-        right = [text for text, verdict in verdicts.items() if verdict == "right"]
-        number = to_number(row.parsed) if not right else math.nan
+        right = [
+            text
+            for text, value in values.items()
+            if room.verdict_of(row.task, row.request, value, item) == "right"
+        ]
         score, means = (float(row.verdict == "right"), "1 if right") if right else (0.0, "none")
+        number = math.nan if right else to_number(row.parsed)
         if math.isfinite(number):
             score, means = number, "the number read"
         order = row.request.partition(":")[2]
-        judge = verdicts.get((row.task, row.item_id, order, row.repeat))
         yield {
             "evaluation_name": _name(run.benchmark, row.task, row.category),
             "sample_id": f"{row.item_id}|{row.request}|{row.repeat}",
@@ -190,7 +185,7 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
                 repeat=row.repeat,
                 verdict=row.verdict,
                 score_means=means,
-                judge_reply=judge,
+                judge_reply=grades.get((row.task, row.item_id, order, row.repeat)),
             ),
         }
 
@@ -263,12 +258,6 @@ def _texts(**values: Any) -> dict[str, str]:
     return {
         name: str(value) for name, value in values.items() if str(value) not in ("", "None", "nan")
     }
-
-
-@contextmanager
-def _file(path: Path) -> Iterator[Path]:
-    with explain_write_errors(path), atomic_path(path) as draft:
-        yield draft
 
 
 def _json(content: Any, indent: int | None = None) -> str:

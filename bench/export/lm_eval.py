@@ -76,7 +76,8 @@ def write(out: Path, **options: Any) -> list[Path]:
     given = {"benchmark": "cbbq", "model": "simulated:", "read": "letters", **options}
     config = RunConfig.of(given)
     plan = Plan.make(config)
-    stages = plan.requests(("choose", "generate"), ("letters",), (), partial=False).stages
+    can = {"verbs": ("choose", "generate"), "reads": ("letters",), "judge_verbs": ()}
+    stages = plan.requests(can, partial=False).stages
     if len(stages) > 1:
         raise BadInput(
             f"--set prompting={plan.asked['settings']['prompting']}: asks in two turns, and "

@@ -101,15 +101,11 @@ def note_opened(folder: Path) -> None:
 
 def write_run_json(folder: Path, about: dict[str, Any]) -> None:
     """Write `run.json`."""
-    _write_json(folder / RUN_JSON, about)
+    write_json(folder / RUN_JSON, about)
 
 
-def write_scores(folder: Path, scores: dict[str, Any]) -> None:
-    """Write `scores.json`."""
-    _write_json(folder / SCORES, scores)
-
-
-def _write_json(path: Path, content: Any) -> None:
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file of a run."""
     with explain_write_errors(path):
         atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
 
@@ -148,11 +144,10 @@ def write_items(folder: Path, about: dict[str, Any], items: pd.DataFrame) -> Non
 
 def has_items(folder: Path, items: pd.DataFrame) -> bool:
     """Return whether exactly these items are stored, undamaged."""
-    try:
+    with suppress(BadInput):
         stored = _read_table(folder, ITEMS)
         return bool(stored.equals(pa.Table.from_pandas(items, preserve_index=False)))
-    except BadInput:
-        return False
+    return False
 
 
 def read_items(folder: Path) -> pd.DataFrame:
@@ -179,19 +174,17 @@ def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
 
 def count(folder: Path) -> int:
     """Count the answers of a run; 0 if they are damaged."""
-    try:
+    with suppress(BadInput):
         return len(_read_answers(folder, KEYS))
-    except BadInput:
-        return 0
+    return 0
 
 
 def is_complete(folder: Path) -> bool:
     """Return whether every request of the run is answered; False if there is no run."""
-    try:
-        requests = read_run_json(folder)["requests"]
-    except BadInput:
-        return False
-    return not (folder / ANSWERS).exists() and count(folder) == requests
+    with suppress(BadInput):
+        requests: int = read_run_json(folder)["requests"]
+        return not (folder / ANSWERS).exists() and count(folder) == requests
+    return False
 
 
 def files(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ reports/STUDY/runs/MODEL/BENCHMARK  the records, which a later call reads instea
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import as_completed
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +17,6 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from bench import records
-from bench.analyses import OVER_VARIANTS
 from bench.benchmarks import get
 from bench.core import places
 from bench.core.errors import BadInput, NoRuns
@@ -32,7 +31,7 @@ from bench.report.site import Page
 from bench.report.study import Study
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
 from bench.run import Estimate, processes, summed
-from bench.run.results import UnchangingRun, run_folders
+from bench.run.results import Run, run_folders
 from bench.scorers.endpoint import keys
 
 # Options of where a model runs; notebooks read records, so they do not need them.
@@ -44,6 +43,22 @@ class Made(NamedTuple):
 
     page: Path
     failed: list[str]
+
+
+class Job(NamedTuple):
+    """A page to make.
+
+    Attributes:
+        name, shown_as: of the page, as a file and in the navigation.
+        variants: keys of the study's variants that the notebook reads the runs of; None if it reads
+            no runs.
+    """
+
+    name: str
+    shown_as: str
+    source: Path
+    parameters: dict[str, Any]
+    variants: list[str] | None
 
 
 def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) -> Made:
@@ -59,9 +74,8 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
         jobs: number of concurrent models; by default one per core, which is too many if they
             share an accelerator.
     """
-    # Absolute, because kernels have another working folder.
-    folder = Path(out).resolve() if out else places.reports() / plan.name
-    given = _notebooks(plan)
+    folder = _folder(plan, out)
+    pages_to_make = page_jobs(plan)
     at_a_time = study_runs.jobs(plan, jobs)
     say(f"the report and its runs go to {folder}")
     with ExitStack() as stack:
@@ -71,239 +85,165 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
         except OSError as error:
             why = f"cannot be written ({error.strerror or error})"
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
-        index = folder / "index.html"
-        is_new = not index.exists() or index.stat().st_mtime < plan.path.stat().st_mtime
-        for line in _planned(plan, folder, is_new):
-            say(line)
+        _say_what_is_left(plan, folder)
         with use_models([model.label for model in plan.models]):
             cells = study_runs.ask_models(plan, folder, at_a_time)
-            runs = {
-                cell.place: UnchangingRun.open(run_folder(folder, cell))
-                for cell in cells
-                if cell.state == DONE
-            }
-            pages, left_out = _make_pages(plan, folder, given, cells)
+            done = [cell for cell in cells if cell.state == DONE]
+            runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in done}
+            pages, left_out = _make_pages(folder, pages_to_make, done)
             index = site.Site(plan, folder).write(cells, pages, runs, left_out)
     failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
     failed += [f"notebook {page.name}" for page in pages if page.trouble]
     return Made(index, failed)
 
 
+def _folder(plan: Study, out: str | Path | None) -> Path:
+    """Return the folder of a report, absolute, because kernels have another working folder."""
+    return Path(out).resolve() if out else places.reports() / plan.name
+
+
 def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
-    """Say what `make` would ask, run by run; nothing is written, and no endpoint is asked.
+    """Estimate the requests of `make`, run by run; nothing is written, and no endpoint is asked.
 
     Args:
         plan, out: as for `make`.
     """
-    folder = Path(out).resolve() if out else places.reports() / plan.name
-    return list(study_runs.estimates(plan, folder).values())
+    return list(study_runs.estimates(plan, _folder(plan, out)).values())
 
 
-def _planned(plan: Study, folder: Path, is_new: bool) -> list[str]:
-    """Say of each variant, and of all, what is left to ask; nothing if that is nothing.
-
-    Args:
-        is_new: the study is new or was changed, so that complete runs may be of other options.
+def _say_what_is_left(plan: Study, folder: Path) -> None:
+    """Print how much is left to ask, of each variant and in all; nothing if that is nothing.
 
     Raises:
         BadInput: the key of a run with something left to ask is not set.
     """
-    cells = study_runs.cells(plan)
-    if not is_new and all(records.is_complete(run_folder(folder, cell)) for cell in cells):
-        return []
-    estimates = study_runs.estimates(plan, folder)
-    by_title: dict[str, list[Estimate]] = {}
-    for estimate in estimates.values():
-        by_title.setdefault(estimate.benchmark, []).append(estimate)
-    left = [
-        cell
-        for cell in cells
-        if cell.place not in estimates or not estimates[cell.place].is_complete
-    ]
+    cells, index = study_runs.cells(plan), folder / "index.html"
+    # Complete runs of a study that is new or was changed may have other options.
+    is_old = index.exists() and index.stat().st_mtime >= plan.path.stat().st_mtime
+    if is_old and all(records.is_complete(run_folder(folder, cell)) for cell in cells):
+        return
+    by_place = study_runs.estimates(plan, folder)
+    left = [c for c in cells if c.place not in by_place or not by_place[c.place].is_complete]
     for cell in left:
         keys.check_set(plan.run_options(cell.model, cell.variant).get("keys", {}))
-    if not left or not estimates:
-        return []
-    lines = [f"{title}, {_count(runs)}: {summed(runs)}" for title, runs in by_title.items()]
-    if len(lines) > 1:
-        lines.append(f"in all: {summed(list(estimates.values()))}")
-    return lines
+    by_title: dict[str, list[Estimate]] = {}
+    for estimate in by_place.values() if left else ():
+        by_title.setdefault(estimate.benchmark, []).append(estimate)
+    for title, runs in by_title.items():
+        models = "1 model" if len(runs) == 1 else f"{len(runs)} models"
+        say(f"{title}, {models}: {summed(runs)}")
+    if len(by_title) > 1:
+        say(f"in all: {summed(list(by_place.values()))}")
 
 
-def _count(runs: Sequence[Estimate]) -> str:
-    return "1 model" if len(runs) == 1 else f"{len(runs)} models"
+def page_jobs(plan: Study) -> list[Job]:
+    """List the pages of a study, benchmarks first, with the parameters of their notebooks."""
+    jobs: list[Job] = []
+    own = {v.benchmark: study.merged(plan.options, v.options) for v in plan.variants}
+    for variant in (variant for variant in plan.variants if variant.page):
+        source = get(variant.benchmark).notebook
+        known, options = types_of_parameters(source), study.merged(plan.options, variant.options)
+        shown = {name: value for name, value in options.items() if name in known}
+        # By default the data that `bench data` finds.
+        given = {"data": "", **shown, "models": [], "recorded": []}
+        jobs.append(Job(variant.key, variant.title, source, given, [variant.key]))
+    for name, analysis in plan.analyses.items():
+        # An analysis uses the study's runs or data, or its own models.
+        source = NOTEBOOKS / f"{name}.ipynb"
+        known = types_of_parameters(source)
+        # Models that a notebook asks by itself are asked within the study's limits.
+        shared = {option: value for option, value in plan.options.items() if option in WHERE}
+        defaults = {**shared, "runs": [], "keys": dict(plan.keys)}
+        given = {option: value for option, value in defaults.items() if option in known}
+        given |= analysis.parameters
+        if "others" in known:
+            given.setdefault("benchmarks", plan.benchmarks)
+            data = {key: own.get(key, {}).get("data") for key in given["benchmarks"]}
+            given.setdefault("data", {key: folder for key, folder in data.items() if folder})
+        variants = plan.analysed(name) if "runs" in given else None
+        jobs.append(Job(name, notebook_title(name), source, given, variants))
+    for job in jobs:
+        job.parameters["tables"] = f"../tables/{job.name}"
+        check_parameters(job.source, job.parameters)
+    return jobs
 
 
 def _make_pages(
-    plan: Study, folder: Path, given: Mapping[str, dict[str, Any]], cells: Sequence[Cell]
+    folder: Path, jobs: Sequence[Job], done: Sequence[Cell]
 ) -> tuple[list[Page], dict[str, str]]:
-    """Make the page of each notebook, and return them with the reasons of those left out.
+    """Make pages, and return them with the reasons of those left out.
 
     Args:
-        given: parameters of each page's notebook, by name of the page.
-        cells: what became of each model on each variant.
+        done: the models and variants that have a run.
     """
-    pages, left_out = [], {}
     # Kernels are processes, so threads are enough.
     at_a_time = os.cpu_count() or 1
     kernels: SimpleQueue[OwnKernel] = SimpleQueue()
     for _ in range(at_a_time):
         kernels.put(OwnKernel())
+    made: dict[str, Page] = {}
     with (
         processes.waiting(at_a_time, execute.end_kernels) as pool,
-        progress(len(given), "making", "pages") as bar,
+        progress(len(jobs), "making", "pages") as bar,
     ):
-        futures = {
-            pool.submit(_make_page, plan, folder, name, parameters, cells, kernels): name
-            for name, parameters in given.items()
-        }
-        made = {}
+        futures = [pool.submit(_make_page, folder, job, done, kernels) for job in jobs]
         for future in as_completed(futures):
-            name, page = futures[future], future.result()
-            made[name] = page
+            page = future.result()
+            made[page.name] = page
             became = "done"
             if page.trouble:
-                became = f"notebook {name}: {page.trouble.kind}: {page.trouble.why}"
+                became = f"notebook {page.name}: {page.trouble.kind}: {page.trouble.why}"
             if page.is_left_out and page.trouble:
                 became = f"left out: {page.trouble.why}"
-            say(f"page {len(made)} of {len(given)}: {page.shown_as}, {became}")
+            say(f"page {len(made)} of {len(jobs)}: {page.shown_as}, {became}")
             bar.update()
         execute.end_kernels()
-    for name in given:
-        page = made[name]
+    pages, left_out = [], {}
+    for page in (made[job.name] for job in jobs):
         if page.is_left_out and page.trouble:
-            left_out[name] = page.trouble.why
-            for file in (name, f"{site.ANSWERS}{name}"):
+            left_out[page.name] = page.trouble.why
+            for file in (page.name, f"{site.ANSWERS}{page.name}"):
                 (folder / f"{file}.html").unlink(missing_ok=True)
-            shutil.rmtree(folder / "tables" / name, ignore_errors=True)
+            shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
         else:
             pages.append(page)
     return pages, left_out
 
 
 def _make_page(
-    plan: Study,
-    folder: Path,
-    name: str,
-    given: Mapping[str, Any],
-    cells: Sequence[Cell],
-    kernels: "SimpleQueue[OwnKernel]",
+    folder: Path, job: Job, done: Sequence[Cell], kernels: "SimpleQueue[OwnKernel]"
 ) -> Page:
-    """Make the page of a notebook, with one of the kernels."""
-    parameters, is_analysis = dict(given), name in plan.analyses
-    variants = [name]
-    if is_analysis:
-        variants = analysed(plan, name) if "runs" in given else []
-    shown = [
-        cell for key in variants for cell in cells if cell.variant.key == key and cell.state == DONE
-    ]
-    folders = [run_folder(folder, cell) for cell in shown]
+    """Run a notebook with one of the kernels, unless nothing that it rests on has changed."""
+    name, shown_as, source, parameters, variants = job
+    shown = [cell for key in variants or () for cell in done if cell.variant.key == key]
+    runs = [run_folder(folder, cell) for cell in shown]
     # As seen from the notebook's folder: a report can be moved, and names nobody's home.
-    seen = [f"../{run.relative_to(folder).as_posix()}" for run in folders]
-    if not is_analysis:
-        parameters |= {"models": [cell.model.model for cell in shown], "recorded": seen}
-    elif "runs" in parameters:
+    seen = [f"../{run.relative_to(folder).as_posix()}" for run in runs]
+    if "recorded" in parameters:
+        models = [cell.model.model for cell in shown]
+        parameters = {**parameters, "models": models, "recorded": seen}
+    if "runs" in parameters:
         patterns = parameters["runs"]
-        parameters["runs"] = [*seen, *patterns]
-        folders += [path for pattern in patterns for path in run_folders(pattern)]
-    if not folders and (not is_analysis or "runs" in parameters):
-        trouble = Trouble(NoRuns.__name__, "it has no runs")
-        return Page(name, _shown_as(plan, name), "", "", [], [], trouble)
-    kernel = kernels.get()
-    try:
-        return _page(plan, folder, name, parameters, folders, kernel)
-    finally:
-        kernels.put(kernel)
-
-
-def _notebooks(plan: Study) -> dict[str, dict[str, Any]]:
-    """Return the parameters of each page's notebook, benchmarks first."""
-    pages: dict[str, dict[str, Any]] = {}
-    for variant in plan.variants:
-        if variant.page:
-            known = types_of_parameters(get(variant.benchmark).notebook)
-            options = study.merged(plan.options, variant.options)
-            shown = {name: value for name, value in options.items() if name in known}
-            # By default the data that `bench data` finds.
-            pages[variant.key] = {"data": "", **shown, "models": [], "recorded": []}
-    for name, analysis in plan.analyses.items():
-        # An analysis uses the study's runs or data, or its own models.
-        known = types_of_parameters(NOTEBOOKS / f"{name}.ipynb")
-        # Models that a notebook asks by itself are asked within the study's limits.
-        shared = {
-            option: plan.options[option]
-            for option in WHERE
-            if option in known and option in plan.options
-        }
-        pages[name] = {**shared, **analysis.parameters}
-        if "runs" in known:
-            pages[name].setdefault("runs", [])
-        if "keys" in known:
-            pages[name].setdefault("keys", dict(plan.keys))
-        if "others" in known:
-            own = {
-                variant.benchmark: study.merged(plan.options, variant.options)
-                for variant in plan.variants
-            }
-            benchmarks = pages[name].setdefault("benchmarks", plan.benchmarks)
-            data = {key: own[key]["data"] for key in benchmarks if own.get(key, {}).get("data")}
-            pages[name].setdefault("data", data)
-    for name, parameters in pages.items():
-        parameters["tables"] = f"../tables/{name}"
-        check_parameters(_notebook(plan, name), parameters)
-    return pages
-
-
-def _notebook(plan: Study, page: str) -> Path:
-    """Return the notebook of a page: its benchmark's, or the analysis with its name."""
-    benchmark = next((variant.benchmark for variant in plan.variants if variant.key == page), None)
-    return get(benchmark).notebook if benchmark else NOTEBOOKS / f"{page}.ipynb"
-
-
-def analysed(plan: Study, name: str) -> list[str]:
-    """Return the keys of the variants that an analysis is about.
-
-    Those that the study names; else all if it compares variants of one benchmark; else the first of
-    each benchmark, so that no model is there twice.
-    """
-    named = plan.analyses[name].variants
-    if named is not None:
-        return [
-            variant.key for variant in plan.variants if (variant.name or variant.benchmark) in named
-        ]
-    if name in OVER_VARIANTS:
-        return [variant.key for variant in plan.variants]
-    return plan.first_variants
-
-
-def _page(
-    plan: Study,
-    folder: Path,
-    name: str,
-    parameters: dict[str, Any],
-    runs: Sequence[Path],
-    kernel: OwnKernel,
-) -> Page:
-    source, shown_as = _notebook(plan, name), _shown_as(plan, name)
-    target = folder / "notebooks" / f"{name}.ipynb"
+        parameters = {**parameters, "runs": [*seen, *patterns]}
+        runs += [path for pattern in patterns for path in run_folders(pattern)]
+    if variants is not None and not runs:
+        return Page(name, shown_as, "", "", [], [], Trouble(NoRuns.__name__, "it has no runs"))
+    target, tables = folder / "notebooks" / f"{name}.ipynb", folder / "tables" / name
     now = execute.fingerprint(source, parameters, runs)
-    changed = execute.changed(target, now)
-    kept = folder / "tables" / name
-    if not changed and (folder / f"{name}.html").is_file() and kept.is_dir():
+    is_there = (folder / f"{name}.html").is_file() and tables.is_dir()
+    if is_there and not execute.changed(target, now):
         return site.page(name, shown_as, target)
     execute.forget(target)
     # Files of an earlier run may be of models that are no longer in the study.
-    shutil.rmtree(kept, ignore_errors=True)
-    kept.mkdir(parents=True)
-    trouble = execute.run_notebook(source, target, parameters, kernel)
+    shutil.rmtree(tables, ignore_errors=True)
+    tables.mkdir(parents=True)
+    kernel = kernels.get()
+    try:
+        trouble = execute.run_notebook(source, target, parameters, kernel)
+    finally:
+        kernels.put(kernel)
     if trouble:
         execute.forget(target)
     else:
         execute.remember(target, now)
     return site.page(name, shown_as, target, trouble)
-
-
-def _shown_as(plan: Study, name: str) -> str:
-    """Return the name of a page in the navigation."""
-    titles = {variant.key: variant.title for variant in plan.variants}
-    return titles.get(name) or notebook_title(name)

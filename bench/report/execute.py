@@ -31,6 +31,7 @@ from bench.core.errors import (
     quoted,
 )
 from bench.core.files import atomic_path, explain_write_errors
+from bench.scorers.base import digest
 
 # Seconds that a cell may take.
 CELL_TIMEOUT = 3600
@@ -225,8 +226,8 @@ def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path
     """Describe what an executed notebook rests on: while it stays the same, so does the page."""
     cells = [cell.source for cell in nbformat.read(source, as_version=4).cells]
     return {
-        "notebook": _digest(json.dumps(cells).encode()),
-        "parameters": _digest(json.dumps(parameters, sort_keys=True, default=str).encode()),
+        "notebook": digest(cells),
+        "parameters": digest(parameters),
         "runs": {str(folder): _of_run(folder) for folder in runs},
         "package": f"{__version__} {_code()}",
     }
@@ -241,7 +242,7 @@ def changed(target: Path, now: Mapping[str, Any]) -> list[str]:
     try:
         before = json.loads(_beside(target).read_text("utf-8")) if target.is_file() else {}
         opened = {folder: _of_run(Path(folder)) for folder in before.get("runs", ())}
-    except (OSError, ValueError, AttributeError, TypeError):
+    except (OSError, ValueError):
         before, opened = {}, {}
     now = {**now, "runs": {**opened, **now["runs"]}}
     return [name for name, value in now.items() if before.get(name) != value]
@@ -286,15 +287,8 @@ def _code() -> str:
 
 
 def _hash_files(folder: Path, files: Iterable[Path]) -> str:
-    parts: list[bytes] = []
-    for file in files:
-        parts += [file.relative_to(folder).as_posix().encode(), file.read_bytes()]
-    return _digest(*parts)
-
-
-def _digest(*parts: bytes) -> str:
-    """Hash parts and their lengths."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "big") + part)
-    return digest.hexdigest()[:16]
+    hashes = {
+        file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in files
+    }
+    return digest(hashes)

@@ -13,9 +13,7 @@ from matplotlib.figure import Figure
 from bench.benchmarks import module
 from bench.core.text import sentences
 from bench.figures import overview as figures
-from bench.metrics.differences import DIFFERENT, differences, open_ranks
 from bench.metrics.headline import (
-    Row,
     asked_headlines,
     contenders,
     doubt,
@@ -27,7 +25,6 @@ from bench.metrics.headline import (
     left_out,
     listing,
     number,
-    range_text,
     short_title,
     too_few_tasks,
     top_findings,
@@ -36,7 +33,6 @@ from bench.metrics.headline import (
 from bench.metrics.table import ALL, Headline
 from bench.report.study import StudyModel, Variant
 from bench.report.study_runs import DONE, FAILED, Cell
-from bench.run.outcomes import outcomes
 from bench.run.results import Run, data_conflict, labels, table
 from bench.scorers import split_kind
 
@@ -51,7 +47,6 @@ class Number(NamedTuple):
     Attributes:
         share: how far it is from the best to the worst possible value, 0 to 1; NaN if undefined.
         baseline: the same of the baseline.
-        rank: the ranks that tests leave open, such as "1 to 2"; "" if there is none.
         low: how many answers could be read, if too few could.
         by_habit: whether all answers are alike, so that the score tells nothing of groups.
         official: the released code's number, where it is another one.
@@ -61,7 +56,6 @@ class Number(NamedTuple):
     interval: str = ""
     share: float = math.nan
     baseline: float = math.nan
-    rank: str = ""
     low: str = ""
     note: str = ""
     by_habit: bool = False
@@ -84,8 +78,6 @@ class Asked(NamedTuple):
     Attributes:
         scores: empty if no headline was asked.
         headlines: those that were asked, the first one first; all of them if none was.
-        pairs: of `differences`; None for fewer than two models, or if they were asked different
-            data.
         bias: by model, the bias that was put in, where that is known.
         conflict: which models were asked different data; "" if none.
     """
@@ -94,48 +86,32 @@ class Asked(NamedTuple):
     scores: pd.DataFrame
     headlines: list[Headline]
     lines: list[Line]
-    pairs: pd.DataFrame | None
     bias: Mapping[str, float]
     conflict: str = ""
 
 
-def read(
-    variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs, *, compare: Sequence[str] = ()
-) -> list[Asked]:
-    """Score the runs of each variant.
-
-    Args:
-        compare: keys of the variants whose models are compared with each other, which takes longer.
-    """
-    return [_read(variant, cells, runs, variant.key in compare) for variant in variants]
+def read(variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs) -> list[Asked]:
+    """Score the runs of each variant."""
+    return [_read(variant, cells, runs) for variant in variants]
 
 
-def _read(variant: Variant, cells: Sequence[Cell], runs: Runs, is_compared: bool) -> Asked:
+def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> Asked:
     own = {model: run for (model, key), run in runs.items() if key == variant.key}
     every, names = list(own.values()), dict(zip(own, labels(list(own.values())), strict=True))
-    scores = table(every, beside=is_compared) if own else pd.DataFrame()
-    lines = list(module("metrics", variant.benchmark).HEADLINES)
+    scores = table(every) if own else pd.DataFrame()
+    headlines = list(module("metrics", variant.benchmark).HEADLINES)
     if len(scores):
         asked = asked_headlines(scores, variant.benchmark)
-        lines, scores = asked or lines, scores if asked else scores.iloc[:0]
-    conflict = data_conflict(every)
-    is_compared = is_compared and len(every) > 1 and not conflict
-    pairs = differences(scores, outcomes(*every)) if is_compared and len(scores) else None
-    rows = []
+        headlines, scores = asked or headlines, scores if asked else scores.iloc[:0]
+    lines = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
-        name = names.get(cell.model.folder, cell.model.label)
-        numbers = []
-        if cell.state == DONE:
-            numbers = [_number(scores, line, name, pairs) for line in lines]
-        rows.append(Line(cell.model.folder, name, cell.state == DONE, _reason(cell), numbers))
+        name, is_done = names.get(cell.model.folder, cell.model.label), cell.state == DONE
+        numbers = [_number(scores, headline, name) for headline in headlines if is_done]
+        why = f"{'failed' if cell.state == FAILED else 'not applicable'}: {cell.why}"
+        lines.append(Line(cell.model.folder, name, is_done, why, numbers))
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
-    return Asked(variant, scores, lines, rows, pairs, bias, conflict)
-
-
-def _reason(cell: Cell) -> str:
-    text = "failed: {why}" if cell.state == FAILED else "not applicable: {why}"
-    return text.format(why=cell.why)
+    return Asked(variant, scores, headlines, lines, bias, data_conflict(every))
 
 
 def _bias(run: Run) -> float | None:
@@ -147,18 +123,13 @@ def _bias(run: Run) -> float | None:
     return float(given["bias"]) if "bias" in given else None
 
 
-def _number(scores: pd.DataFrame, line: Headline, model: str, pairs: pd.DataFrame | None) -> Number:
+def _number(scores: pd.DataFrame, line: Headline, model: str) -> Number:
     rows = headline_rows(scores, line) if len(scores) else scores
     if len(rows):
         rows = rows[(rows.category == ALL) & (rows.model == model)]
     if rows.empty:
         return Number("", note="not asked")
     row = rows.iloc[0].to_dict()
-    rank, among = "", informed(scores, line)
-    if pairs is not None and model in among and len(among) > 1:
-        ranks = open_ranks(_of(pairs, line, among))
-        for own in ranks[ranks.model == model].dropna(subset="ranks_from").itertuples():
-            rank = range_text(f"{own.ranks_from:.0f}", f"{own.ranks_to:.0f}")
     official = scores[(scores.preset == "official") & (scores.category == ALL)]
     official = official[(official.task == line.task) & (official.metric == line.metric)]
     official = official[official.model == model] if row["preset"] != "official" else rows.iloc[:0]
@@ -167,18 +138,11 @@ def _number(scores: pd.DataFrame, line: Headline, model: str, pairs: pd.DataFram
         interval(line, row),
         line.badness(row["score"]),
         line.badness(row["baseline"]),
-        rank,
         unread(line, row),
         row["note"],
         bool(row["by_habit"]),
         *(number(line, other) for other in official.to_dict("records")),
     )
-
-
-def _of(pairs: pd.DataFrame, line: Headline, models: Sequence[str]) -> pd.DataFrame:
-    """Keep the pairs of some models in one score."""
-    own = (pairs.task == line.task) & (pairs.metric == line.metric)
-    return pairs[own & pairs["first"].isin(models) & pairs.second.isin(models)]
 
 
 def informed(scores: pd.DataFrame, line: Headline) -> list[str]:
@@ -199,15 +163,11 @@ def answer(first: Sequence[Asked]) -> list[str]:
     """Answer the study's question from the first headline of each benchmark, one sentence each.
 
     If the bias of two or more models is known, the first sentence says whether the scores follow
-    it, and the next which model is the most biased where. The others say it of each benchmark.
+    it.
     """
     with_scores, known = _with_scores(first)
     texts = [_verdict(known)] if known else []
-    if known and len(with_scores) > 1:
-        texts += _comparison(with_scores)
-    for asked in with_scores:
-        evidence = _evidence(asked) if any(asked is other for other in known) else ""
-        texts.append(sentences([_most_biased(asked), evidence]))
+    texts += map(_most_biased, with_scores)
     for asked in first:
         if asked.scores.empty and any(line.is_done for line in asked.lines):
             texts.append(too_few_tasks(asked.variant.benchmark))
@@ -236,51 +196,20 @@ def _verdict(known: Sequence[Asked]) -> str:
         title, line = module("data", asked.variant.benchmark).TITLE, asked.headlines[0]
         names[follows(_by_bias(asked, line), line)].append(title)
     seen, unseen, unsure = (listing(names[key]) for key in (True, False, None))
-    parts = []
-    if seen and (unseen or unsure):
-        text = f"In part: the scores of {seen} follow the bias that was put in."
-        parts.append(text)
-    elif seen:
-        parts.append(f"Yes: the scores of {seen} follow the bias that was put in.")
-    if unseen and seen:
-        parts.append(f"This is not so for {unseen}.")
+    if seen:
+        start = "In part" if unseen or unsure else "Yes"
+        text = f"{start}: the scores of {seen} follow the bias that was put in."
     elif unseen:
         text = f"No: no score follows the bias that was put in ({unseen})."
-        parts.append(text)
-    if unsure and (seen or unseen):
-        parts.append(f"For {unsure} it cannot be told.")
-    elif unsure:
-        text = f"It cannot be told whether the scores of {unsure} follow the bias that was put in."
-        parts.append(text)
-    return sentences(parts)
-
-
-def _comparison(shown: Sequence[Asked]) -> list[str]:
-    """Name the most biased model of each benchmark, in one sentence."""
-    titles: dict[str, list[str]] = {}
-    for asked in shown:
-        if len(names := _ranked(asked)) > 1:
-            title = module("data", asked.variant.benchmark).TITLE
-            titles.setdefault(names[0], []).append(title)
-    parts = [f"{model} in {listing(own)}" for model, own in titles.items()]
-    return [f"Most bias by score: {'; '.join(parts)}."] if parts else []
-
-
-def _ranked(asked: Asked) -> list[str]:
-    """List the models that can be the most biased, the most biased first."""
-    names = informed(asked.scores, asked.headlines[0])
-    candidates = set(contenders(asked.scores[asked.scores.model.isin(names)]).model)
-    return [name for name in names if name in candidates]
-
-
-def _evidence(asked: Asked) -> str:
-    """List the scores of a benchmark with the bias that was put in."""
-    line = asked.headlines[0]
-    values = [
-        f"{number(line, row)} at {row['bias']:g}"
-        for row in _by_bias(asked, line).to_dict("records")
-    ]
-    return f"Scores at the bias that was put in: {listing(values)}."
+    else:
+        return f"It cannot be told whether the scores of {unsure} follow the bias that was put in."
+    return sentences(
+        [
+            text,
+            f"This is not so for {unseen}." if seen and unseen else "",
+            f"For {unsure} it cannot be told." if unsure else "",
+        ]
+    )
 
 
 def _by_bias(asked: Asked, line: Headline) -> pd.DataFrame:
@@ -309,48 +238,22 @@ def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
 
 
 def _most_biased(asked: Asked) -> str:
-    """Name the model with the most biased score, and say from which others it could be told."""
+    """Name the model with the most biased score of those that can be the most biased."""
     line, title = asked.headlines[0], module("data", asked.variant.benchmark).TITLE
     rows = headline_rows(asked.scores, line)
     by_model = {row["model"]: row for row in rows[rows.category == ALL].to_dict("records")}
     doubts = {name: doubt(line, row, higher=line.biased_is_high) for name, row in by_model.items()}
     without = left_out({name: why for name, why in doubts.items() if why})
-    names = _ranked(asked)
+    names = informed(asked.scores, line)
+    candidates = set(contenders(asked.scores[asked.scores.model.isin(names)]).model)
+    names = [name for name in names if name in candidates]
     if not names:
         why = "no model has a score that could differ by group."
         return sentences([f"{title}: {why}", without])
-    model, score = names[0], f"{_lower(line)} {_value(line, by_model[names[0]])}"
-    is_sure, certainty = _certainty(asked, line, names)
-    text = f"most bias by score: {model}, {score}" if len(names) > 1 else f"{model}, {score}"
-    if is_sure:
-        text = f"{model} is the most biased, {score}"
-    return sentences([f"{title}: {text}.", certainty, without])
-
-
-def _value(line: Headline, row: Row) -> str:
-    return f"{number(line, row)} ({interval(line, row)})".removesuffix(" ()")
-
-
-def _certainty(asked: Asked, line: Headline, names: Sequence[str]) -> tuple[bool, str]:
-    """Tell whether the first model shows more bias than all others, and say which are open."""
-    if asked.pairs is None or len(names) < 2:
-        return False, ""
-    own = _of(asked.pairs, line, names)
-    own = own[(own["first"] == names[0]) | (own.second == names[0])]
-    others = own.second.where(own["first"] == names[0], own["first"])
-    is_higher = (own.estimate > 0) == (own["first"] == names[0])
-    different = (own.verdict == DIFFERENT) & (is_higher == line.biased_is_high)
-    if len(own) == len(names) - 1 and different.all():
-        adjusted = "adjusted " if asked.pairs.p.notna().sum() > 1 else ""
-        return True, f"It differs from every other model (paired tests, {adjusted}p < 0.05)."
-    untested = list(others[own.p.isna()])
-    same = list(others[own.p.notna() & ~different])
-    return False, sentences(
-        [
-            f"No difference from {listing(same)} could be shown." if same else "",
-            f"No paired test with {listing(untested)} was possible." if untested else "",
-        ]
-    )
+    row = by_model[names[0]]
+    value = f"{number(line, row)} ({interval(line, row)})".removesuffix(" ()")
+    start = "most bias by score: " if len(names) > 1 else ""
+    return sentences([f"{title}: {start}{names[0]}, {_lower(line)} {value}.", without])
 
 
 def _lower(line: Headline) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
@@ -29,8 +29,9 @@ from bench.show import answer_output
 
 # How the names of pages of answers begin.
 ANSWERS = "answers-"
+TITLE = "questions and answers"
 # Sections of a benchmark's notebook that the index links to, by the ids of their cells.
-CATEGORIES, OFFICIAL = "categories", "official"
+SECTIONS = {"categories": "by category", "official": "the released code's numbers"}
 TEMPLATES = Path(__file__).parent / "templates"
 # A category in a table, which links to its items.
 CATEGORY = re.compile(r"""(<span data-category=["']([^"']*)["']>)([^<]*)""")
@@ -86,7 +87,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     )
     book = nbformat.read(notebook, as_version=4)
     drop_blank_outputs(book)
-    book.cells = [cell for cell in book.cells if not MARKERS & set(cell.metadata.get("tags", []))]
+    book.cells = [cell for cell in book.cells if not MARKERS & _tags(cell)]
     if trouble:
         ran = [k for k, cell in enumerate(book.cells) if cell.get("execution_count")]
         stopped = [k for k in ran if any(map(_is_error, book.cells[k].outputs))]
@@ -94,22 +95,37 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         # A message for the reader needs no traceback.
         for cell in (book.cells[k] for k in stopped if trouble.is_sentence):
             cell.outputs = [output for output in cell.outputs if not _is_error(output)]
-    book.cells = _finding_first(_sections_that_show_something(book.cells))
-    title, contents = name, []
-    for cell in (cell for cell in book.cells if cell.cell_type == "markdown"):
-        marks, _space, heading = cell.source.partition("\n")[0].partition(" ")
-        if marks == "#":
-            title = heading
-        elif marks == "##":
-            contents.append((f"cell-id={cell.id}", heading))
-    outputs = [output for cell in book.cells for output in cell.get("outputs", [])]
-    findings = [
-        sentence
-        for output in outputs
-        for sentence in output.get("metadata", {}).get("findings", [])
-    ]
+    # Leave out sections whose code shows nothing, such as those on tasks that were not asked.
+    sections: list[list[nbformat.NotebookNode]] = [[]]
     for cell in book.cells:
-        if FOLD in cell.metadata.get("tags", []):
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
+            sections.append([])
+        sections[-1].append(cell)
+    cells = sections[0]
+    for section in sections[1:]:
+        code = [cell for cell in section if cell.cell_type == "code"]
+        if not code or any(cell.outputs for cell in code):
+            cells += section
+    # The answer stands below the first text.
+    others = [cell for cell in cells if FINDING not in _tags(cell)]
+    answers = [cell for cell in cells if FINDING in _tags(cell)]
+    book.cells = [*others[:1], *answers, *others[1:]]
+    findings: list[str] = []
+    for cell in answers:
+        texts = [output.text for output in cell.outputs if output.get("name") == "stdout"]
+        sentences = [line for text in texts for line in text.splitlines() if line.strip()]
+        findings += sentences
+        if sentences:
+            errors = [output for output in cell.outputs if _is_error(output)]
+            cell.outputs = [answer_output(sentences), *errors]
+    title, contents = name, []
+    for cell in book.cells:
+        marks, _space, heading = cell.source.partition("\n")[0].partition(" ")
+        if cell.cell_type == "markdown" and marks == "#":
+            title = heading
+        elif cell.cell_type == "markdown" and marks == "##":
+            contents.append((f"cell-id={cell.id}", heading))
+        if FOLD in _tags(cell):
             captions = [output.get("metadata", {}).get("caption", "") for output in cell.outputs]
             short = list(dict.fromkeys(re.split("[.;。；]", text)[0] for text in captions if text))
             rest = [f"{len(short) - NAMED} more"] if len(short) > NAMED else []
@@ -120,46 +136,12 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
     return Page(name, shown_as, title, body, contents, findings, trouble)
 
 
-def _finding_first(cells: Sequence[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    """Move the cell `finding` below the first text, and show its sentences as the page's answer."""
-    rest = [cell for cell in cells if FINDING not in cell.metadata.get("tags", [])]
-    findings = [cell for cell in cells if FINDING in cell.metadata.get("tags", [])]
-    for cell in findings:
-        texts = [output.text for output in cell.outputs if output.get("name") == "stdout"]
-        sentences = [line for text in texts for line in text.splitlines() if line.strip()]
-        errors = [output for output in cell.outputs if _is_error(output)]
-        cell.outputs = [answer_output(sentences), *errors] if sentences else cell.outputs
-    return [*rest[:1], *findings, *rest[1:]]
-
-
-def _sections_that_show_something(
-    cells: Sequence[nbformat.NotebookNode],
-) -> list[nbformat.NotebookNode]:
-    """Leave out sections whose code shows nothing, such as those on tasks that were not asked."""
-    sections: list[list[nbformat.NotebookNode]] = [[]]
-    for cell in cells:
-        if cell.cell_type == "markdown" and cell.source.startswith("## "):
-            sections.append([])
-        sections[-1].append(cell)
-    head, *rest = sections
-    for section in rest:
-        code = [cell for cell in section if cell.cell_type == "code"]
-        if not code or any(cell.outputs for cell in code):
-            head += section
-    return head
+def _tags(cell: nbformat.NotebookNode) -> set[str]:
+    return set(cell.metadata.get("tags", []))
 
 
 def _is_error(output: nbformat.NotebookNode) -> bool:
     return bool(output.output_type == "error")
-
-
-class Picture(NamedTuple):
-    """A picture of the index: its PNG as a data URI, its texts, its width in pixels."""
-
-    source: str
-    alt: str
-    caption: str
-    width: int
 
 
 class Site:
@@ -187,13 +169,11 @@ class Site:
             script_hash=f"sha256-{digest}",
         )
 
-    def _text(self, template: str, pages: Sequence[Page], **values: Any) -> str:
-        return self._environment.get_template(template).render(
-            plan=self._plan,
-            pages=pages,
-            version=__version__,
-            **values,
-        )
+    def _write(self, file: str, template: str, pages: Sequence[Page], **values: Any) -> Path:
+        values |= {"plan": self._plan, "pages": pages, "version": __version__}
+        path = self._folder / file
+        export.write_text(path, self._environment.get_template(template).render(**values))
+        return path
 
     def write_page(self, page: Page, pages: Sequence[Page]) -> None:
         """Write a page, with `pages` in its navigation."""
@@ -202,57 +182,36 @@ class Site:
         if answers:
             links = rf"\1<a href='{answers.file}#\2'>\3</a>"
             page = replace(page, body=CATEGORY.sub(links, page.body))
-        text = self._text("page.html.j2", pages, page=page, answers=answers)
-        export.write_text(self._folder / page.file, text)
+        self._write(page.file, "page.html.j2", pages, page=page, answers=answers)
 
-    def _answer_pages(self, runs: Runs) -> dict[str, Page]:
-        """Return a page for the answers to each benchmark that has a page, by its variant's key."""
-        pages = {}
-        for variant in self._plan.variants:
-            if variant.page and any(key == variant.key for _model, key in runs):
-                title = f"{variant.title}: questions and answers"
-                shown_as = f"{variant.title} answers"
-                name = f"{ANSWERS}{variant.key}"
-                pages[variant.key] = Page(name, shown_as, title, "", [], [])
-        return pages
+    def _links(self, asked: Asked, pages: Sequence[Page], runs: Runs) -> list[tuple[str, str]]:
+        """Write the answers to a benchmark, and return texts and addresses of the index.
 
-    def _links(self, asked: Asked, pages: Sequence[Page]) -> list[tuple[str, str]]:
-        """Return the sections of a benchmark's page that the index links to, and their places."""
-        sections = {CATEGORIES: "by category", OFFICIAL: "the released code's numbers"}
-        return [
-            (sections[section], f"{page.file}#{mark}")
-            for page in pages
-            if page.name == asked.variant.key
-            for mark, _heading in page.contents
-            if (section := mark.removeprefix("cell-id=")) in sections
-        ]
-
-    def _write_answers(
-        self, asked: Asked, page: Page, pages: Sequence[Page], runs: Runs
-    ) -> list[tuple[str, str]]:
-        """Write the answers to a benchmark, and return a link to some on which two models differ.
-
-        These are the most and the least biased model.
+        These are sections of the benchmark's page, and questions on which the most and the least
+        biased model differ.
         """
-        own = [run for (_model, variant), run in runs.items() if variant == asked.variant.key]
+        key = asked.variant.key
+        links = [
+            (SECTIONS[section], f"{page.file}#{mark}")
+            for page in pages
+            if page.name == key
+            for mark, _heading in page.contents
+            if (section := mark.removeprefix("cell-id=")) in SECTIONS
+        ]
+        page = next((page for page in pages if page.name == f"{ANSWERS}{key}"), None)
+        if page is None:
+            return links
+        own = [run for (_model, variant), run in runs.items() if variant == key]
         codes = own[0].about["data"]["language"].split(",")
-        language = codes[0].strip() if len(codes) == 1 else ""
+        language = codes[0].strip() if len(codes) == 1 else "en"
         shown = items.read(own)
-        text = self._text(
-            "items.html.j2",
-            pages,
-            page=page,
-            shown=shown,
-            data_language=language or "en",
-        )
-        export.write_text(self._folder / page.file, text)
+        texts = {"page": page, "shown": shown, "data_language": language or "en"}
+        self._write(page.file, "items.html.j2", pages, **texts)
         names = overview.informed(asked.scores, asked.headlines[0]) if len(asked.scores) else []
         names = [name for name in names if name in shown.models]
-        if len(names) < 2:
-            return []
-        place = items.differing(shown, names[0], names[-1])
-        text = f"where {names[0]} and {names[-1]} differ"
-        return [(text, f"{page.file}#{place}")] if place else []
+        if len(names) > 1 and (place := items.differing(shown, names[0], names[-1])):
+            links.append((f"where {names[0]} and {names[-1]} differ", f"{page.file}#{place}"))
+        return links
 
     def write(
         self,
@@ -267,15 +226,18 @@ class Site:
             left_out: reasons of analyses without a page.
         """
         plan, folder = self._plan, self._folder
-        answers = self._answer_pages(runs)
-        pages = [*notebooks, *answers.values()]
+        # A page of answers for each benchmark that has a page.
+        pages = [
+            *notebooks,
+            *(
+                Page(f"{ANSWERS}{v.key}", f"{v.title} answers", f"{v.title}: {TITLE}", "", [], [])
+                for v in plan.variants
+                if v.page and any(key == v.key for _model, key in runs)
+            ),
+        ]
         for page in notebooks:
             self.write_page(page, pages)
-        shown = overview.read(plan.variants, cells, runs, compare=plan.first_variants)
-        links = {asked.variant.key: self._links(asked, pages) for asked in shown}
-        for asked in shown:
-            if own := answers.get(asked.variant.key):
-                links[asked.variant.key] += self._write_answers(asked, own, pages, runs)
+        shown = overview.read(plan.variants, cells, runs)
         every_run = list(runs.values())
         by_name = {page.name: page for page in pages}
         first = [asked for asked in shown if asked.variant.key in plan.first_variants]
@@ -284,12 +246,13 @@ class Site:
             run.write_scores()
         of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
         titles = {variant.key: variant.title for variant in plan.variants}
-        text = self._text(
+        return self._write(
+            "index.html",
             "index.html.j2",
             pages,
             benchmarks=shown,
             first=first,
-            links=links,
+            links={asked.variant.key: self._links(asked, pages, runs) for asked in shown},
             rows=overview.rows_by_model(plan.models, first),
             notes=overview.notes(first),
             answer=overview.answer(first),
@@ -310,16 +273,14 @@ class Site:
             bibtex=downloads.bibtex(plan.benchmarks),
             references=[downloads.in_words(module("data", name).PAPER) for name in plan.benchmarks],
         )
-        index = folder / "index.html"
-        export.write_text(index, text)
-        return index
 
 
-def _draw(first: Sequence[Asked]) -> Picture | None:
-    """Draw the main picture."""
+def _draw(first: Sequence[Asked]) -> dict[str, Any] | None:
+    """Draw the main picture of the index: its PNG as a data URI, texts, and width in pixels."""
     figure, caption = overview.main_picture(first)
     if figure is None:
         return None
     png = base64.b64encode(export.to_png(figure, transparent=True)).decode()
     width = round(figure.get_size_inches()[0] * 96)
-    return Picture(f"data:image/png;base64,{png}", str(figure.get_label()), caption, width)
+    source, alt = f"data:image/png;base64,{png}", str(figure.get_label())
+    return {"source": source, "alt": alt, "caption": caption, "width": width}

@@ -51,6 +51,8 @@ from bench.tasks.nli_labels import label_order
 # Options of a run that a study sets by itself, or leaves to the command.
 NOT_IN_A_STUDY = ("benchmark", "model", "name", "out", "trust_remote_code", "keys")
 IN_A_STUDY = [name for name in RunConfig.model_fields if name not in NOT_IN_A_STUDY]
+# Analyses that compare the variants of one benchmark, or show all of them.
+OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
 # Options that are merged name by name if they are given in several places.
 MERGED = ("settings", "template_arguments", "request_fields", "limits")
 
@@ -267,6 +269,21 @@ class Study(Options):
         """The key of each benchmark's first variant."""
         first = {variant.benchmark: variant.key for variant in reversed(self.variants)}
         return [first[benchmark] for benchmark in self.benchmarks]
+
+    def analysed(self, name: str) -> list[str]:
+        """Return the keys of the variants that an analysis is about.
+
+        Those that the study names; else all if it compares variants of one benchmark; else the
+        first of each benchmark, so that no model is there twice.
+        """
+        named = self.analyses[name].variants
+        if named is None and name not in OVER_VARIANTS:
+            return self.first_variants
+        return [
+            variant.key
+            for variant in self.variants
+            if named is None or (variant.name or variant.benchmark) in named
+        ]
 
     def run_options(self, model: StudyModel, variant: Variant) -> dict[str, Any]:
         """Return the options of one run; a model's take precedence, then the variant's."""

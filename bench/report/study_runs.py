@@ -139,18 +139,13 @@ def _ask_beside(
         while True:
             settled.append(receiving.recv())
     worker.join()
+    how = f"ended early (exit status {worker.exitcode})"
+    if worker.exitcode == -9:  # SIGKILL, which not every system has
+        how = "was killed, as the system does where memory runs out"
+    why = f"the process that asked the model {how}; {CONTINUES}"
     known = {cell.variant.key for cell in settled}
     missing = [variant for variant in plan.variants if variant.key not in known]
-    why = _why_ended(worker.exitcode)
     return settled + [Cell(model, variant, FAILED, why) for variant in missing]
-
-
-def _why_ended(status: int | None) -> str:
-    """Explain the end of a worker by its exit status, which is negative after a signal."""
-    how = f"ended early (exit status {status})"
-    if status == -9:  # SIGKILL, which not every system has
-        how = "was killed, as the system does where memory runs out"
-    return f"the process that asked the model {how}; {CONTINUES}"
 
 
 def _work(

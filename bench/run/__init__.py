@@ -99,47 +99,42 @@ def evaluate(
     if like:
         repeating.check_plan(like.about, plan)
     cluster = Cluster(config.scheduler, config.resources) if config.scheduler else None
-    asked, judge = respondents(plan.config, cluster, loaded)
+    scorers = respondents(plan.config, cluster, loaded)
     with records.run_lock(plan.folder) as refusal, cluster or nullcontext():
+        # Open the run: a new one, or one that continues, perhaps with a judge that is new.
         about = run_json.existing_run(plan, refusal)
-        is_new, new_judge = not about, None if about.get("judge") else judge
-        if refusal and (is_new or new_judge):
+        is_new, new = not about, [role for role in scorers if not about.get(role)]
+        if refusal and new:
             raise BadInput(refusal)
-        if is_new:
-            about = _describe("model", asked, like)
-        if new_judge:
-            about |= _describe("judge", new_judge, like)
-        verbs, reads, judge_verbs = (about[name] for name in ("verbs", "reads", "judge_verbs"))
-        lacks = about["model"].get("lacks")
-        requests = plan.requests(verbs, reads, judge_verbs, partial, lacks)
+        for role in new:
+            about |= _describe(role, scorers[role], like)
+        requests = plan.requests(about, partial)
         notes = [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
-        if is_new or new_judge:
-            known = [one.load() if one and one.loaded else None for one in (asked, judge)]
-            batch.check(requests, *known)
+        if new:
+            batch.check(requests, {role: lazy.loaded for role, lazy in scorers.items()})
         if is_new:
-            about = run_json.begin_run(plan, about, asked.load(), requests)
+            about = run_json.begin_run(plan, about, scorers["model"].load(), requests)
             notes += [probe_failed(about), prompt_language_warning(about)]
-            if like:
-                notes += repeating.other_conditions(like, about)
+            notes += repeating.other_conditions(like, about) if like else []
         elif not refusal:
             run_json.continue_run(plan, about, requests)
         if not config.out and not in_notebook():  # a page does not depend on where it was made
             notes.append(f"{requests.total:,} requests; records go to {plan.folder}")
         for note in filter(None, notes):
             say(f"{plan.title}: {note}")
+        # Ask what is missing.
         try:
-            execute_requests(plan.folder, plan, about, requests, asked, judge or asked, refusal)
+            execute_requests(plan, about, requests, scorers, refusal)
         except BudgetSpent as spent:
             left = estimate(benchmark, partial=partial, **options)
             raise BudgetSpent(f"{spent}; {plan.title} needs {left}") from spent
         finally:
-            workers = cluster.workers if cluster else []
-            run_json.add_conditions(plan, about, {"model": asked, "judge": judge}, workers)
+            run_json.add_conditions(plan, about, scorers, cluster.workers if cluster else [])
     return Run(plan.folder, about)
 
 
 def _describe(role: str, lazy: Lazy, like: Run | None) -> dict[str, Any]:
-    """Load a model or a judge, that of the run `like` if there is one; return its description."""
+    """Load a model or a judge, the same as of the run `like`; return its entries of `run.json`."""
     scorer = lazy.load()
     if like:
         repeating.check_scorer(like.about, role, scorer)

@@ -2,7 +2,9 @@
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +13,7 @@ from bench.core.errors import BadInput
 from bench.core.files import atomic_write, explain_write_errors
 from bench.core.progress import say
 from bench.data.readers import as_path
-from bench.run.execute import Replies, before_of, key_of
+from bench.run.execute import Replies, before_of, key_of, role_of
 from bench.run.plan import Plan, Requests
 from bench.scorers.base import Answer, Model
 from bench.scorers.endpoint.batch import Batch
@@ -31,7 +33,7 @@ class Written(NamedTuple):
 
 
 def compare(
-    requests: Requests, model: Model | None, judge: Model | None, again: bool
+    requests: Requests, scorers: Mapping[str, Model | None], again: bool
 ) -> tuple[list[tuple[Batch, Request]], int]:
     """Compare results with the requests of a run.
 
@@ -40,6 +42,7 @@ def compare(
         of requests that need replies which are not there yet.
 
     Args:
+        scorers: by role; None if it was not loaded.
         again: count failures of the service as missing.
 
     Raises:
@@ -47,28 +50,27 @@ def compare(
     """
     replies: Replies = {}
     missing, waiting = [], 0
-    batches = [one for one in (model, judge) if isinstance(one, Batch)]
+    batches = [one for one in scorers.values() if isinstance(one, Batch)]
     unknown = {key for batch in batches for key in batch.ids}
-    for planned in (request for stage in requests.stages for request in stage):
-        before = before_of(planned)
+    for planned in chain(*requests.stages):
+        before, key = before_of(planned), key_of(planned)
         if planned.then and before not in replies:
             waiting += 1
             continue
         request = planned.then(planned, replies[before]) if planned.then else planned
-        scorer = judge if planned.of_judge else model
+        scorer = scorers.get(role_of(planned))
         if request is None:  # the reply that it is about did not come
-            replies[key_of(planned)] = None
+            replies[key] = None
         elif isinstance(scorer, Batch):
             unknown.discard(scorer.id_of(request))
             found = scorer.find(request)
             if found is None or (again and not isinstance(found, Answer)):
                 missing.append((scorer, request))
-            elif isinstance(found, Answer) and not found.error:
-                replies[key_of(planned)] = found.response
             else:
-                replies[key_of(planned)] = None
+                came = isinstance(found, Answer) and not found.error
+                replies[key] = found.response if came else None
     # If another model judges, the requests that follow its verdict are not known yet.
-    if unknown and (len(batches) == 2 or not judge):
+    if unknown and len(batches) == len(scorers):
         raise BadInput(
             f"{batches[0].source}: {len(unknown):,} results, such as {min(unknown)}, answer no "
             "request of this run; give the options that `bench requests` had at first, and its "
@@ -77,9 +79,9 @@ def compare(
     return missing, waiting
 
 
-def check(requests: Requests, model: Model | None, judge: Model | None) -> None:
+def check(requests: Requests, scorers: Mapping[str, Model | None]) -> None:
     """Refuse results that lack answers, or that answer something else."""
-    missing, _ = compare(requests, model, judge, again=False)
+    missing, _ = compare(requests, scorers, again=False)
     if missing:
         batch, request = missing[0]
         raise BadInput(
@@ -109,26 +111,26 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
     names = {"model": config.as_model or "", "judge": config.as_judge}
     nobody = {role: ANYBODY for role, name in names.items() if name}
     plan = Plan.make(config.model_copy(update={**nobody, "as_model": None, "as_judge": None}))
-    batches = [Batch(source, config.as_model or "", config.generation)]
+    batches = {"model": Batch(source, config.as_model or "", config.generation)}
     if config.as_judge and plan.asked["judge"]:
         thinking = Generation(thinking_tokens=config.thinking_tokens)
-        batches.append(Batch(source, config.as_judge, thinking))
+        batches["judge"] = Batch(source, config.as_judge, thinking)
     plan = replace(plan, asked={**plan.asked, **names})
     spelt = "--judge MODEL", "--as-judge NAME"
     try:
         judge_verbs = Batch.verbs if len(batches) > 1 else ()
-        lacks = batches[0].lacks
-        requests = plan.requests(Batch.verbs, Batch.reads, judge_verbs, False, lacks)
+        can = {"verbs": Batch.verbs, "reads": Batch.reads, "judge_verbs": judge_verbs}
+        requests = plan.requests({**can, "model": {"lacks": batches["model"].lacks}}, False)
     except BadInput as error:
         raise type(error)(str(error).replace(*spelt)) from None
     for task, reason in requests.left_out.items():
         say(f"task {task} is left out: {reason.replace(*spelt)}")
-    missing, waiting = compare(requests, batches[0], batches[-1], again=True)
+    missing, waiting = compare(requests, batches, again=True)
     written = []
-    for batch in batches:
+    for role, batch in batches.items():
         todo = [request for scorer, request in missing if scorer is batch]
         if todo:
-            suffix = "" if batch is batches[0] else "-judge"
+            suffix = "" if role == "model" else "-judge"
             path = out.with_name(f"{out.stem}{suffix}{out.suffix or '.jsonl'}")
             lines = (json.dumps(batch.line(request, url), ensure_ascii=False) for request in todo)
             with explain_write_errors(path):

@@ -275,18 +275,15 @@ class RemoteScorer(Model):
         return result.probe
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        return next(answers for _, answers in self.answer_blocks([requests]))
+        return [answer for _request, answer in next(self.stream([requests]))]
 
-    def answer_blocks(
-        self, blocks: Sequence[Sequence[Request]]
-    ) -> Iterator[tuple[int, list[Answer]]]:
-        """Answer blocks in any order; yield the number of each with its answers."""
+    def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
         # `then` is done with, and holds more than has to travel.
         requests = [[replace(request, then=None) for request in block] for block in blocks]
         for number, result in self._run([{"requests": block} for block in requests]):
             self.tally.asked += result.asked_tokens
             self.tally.computed += result.computed_tokens
-            yield number, result.answers
+            yield list(zip(blocks[number], result.answers, strict=True))
 
     def _run(self, parts: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Result]]:
         task = {**self._task, "described": self._described}

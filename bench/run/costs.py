@@ -1,32 +1,27 @@
 """Count requests, tokens and money of a run before it is asked. No model is loaded or asked.
 
-Tokens are counted by the model's own tokenizer if it is on this machine. Otherwise we estimate them
-from characters, with the bounds of the tokenizers of DeepSeek, Qwen, GPT-4o, Mistral, Claude 2 and
-GPT-4 on this package's own Chinese and English prompts.
+Tokens are estimated from characters, with the bounds of the tokenizers of DeepSeek, Qwen, GPT-4o,
+Mistral, Claude 2 and GPT-4 on this package's own Chinese and English prompts.
 """
 
 import json
 import math
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from bench import records, scorers
 from bench.config import RunConfig
 from bench.core.errors import BadInput
-from bench.data import spread_evenly
 from bench.run import run_json
-from bench.run.execute import ROLES, Replies, before_of, key_of, replies_of, role_of
-from bench.run.plan import Plan, Requests
+from bench.run.execute import Replies, before_of, key_of, replies_of, role_of
+from bench.run.plan import Plan
 from bench.run.respondents import respondents
 from bench.scorers.base import Backend, Model
-from bench.scorers.local import hub
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
@@ -36,17 +31,14 @@ WIDE = re.compile(r"[\u2e80-\uffef]|[^\u0000-\uffff]")
 WIDE_TOKENS = (0.6, 1.2)
 OTHER_TOKENS = (0.2, 0.5)
 AROUND = (4, 30)
-# Texts that a tokenizer splits, from which its tokens per character are taken.
-SAMPLE = 500
 # Stands for a reply that is not there yet.
 REPLY = "。"
 TOKENS = ["tokens_in_low", "tokens_in_high", "tokens_out_low", "tokens_out_high"]
 COUNTS = ["requests", "recorded", *TOKENS]
 HOW = (
-    f"tokens read: by the model's own tokenizer if it is on this machine, else {WIDE_TOKENS[0]} to "
-    f"{WIDE_TOKENS[1]} per Chinese or Japanese character and {OTHER_TOKENS[0]} to "
-    f"{OTHER_TOKENS[1]} per other one; {AROUND[0]} to {AROUND[1]} more around a conversation; a "
-    "reply has one token at least, and its limit of tokens at most"
+    f"tokens read: {WIDE_TOKENS[0]} to {WIDE_TOKENS[1]} per Chinese or Japanese character and "
+    f"{OTHER_TOKENS[0]} to {OTHER_TOKENS[1]} per other one; {AROUND[0]} to {AROUND[1]} more around "
+    "a conversation; a reply has one token at least, and its limit of tokens at most"
 )
 
 
@@ -123,20 +115,17 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     specs = {"model": config.model, "judge": config.judge or ""}
     # Formulas and files read no tokens, so they are loaded; of other models the kind is known.
     kinds: dict[str, type[Backend] | Model] = {}
-    for role, lazy in zip(ROLES, respondents(config), strict=True):
-        if lazy:
-            kind = scorers.backend_of(specs[role])
-            kinds[role] = lazy.load() if kind.is_free else kind
-    requests = _requests(plan, about, kinds, partial)
+    for role, lazy in respondents(config).items():
+        kind = scorers.backend_of(specs[role])
+        kinds[role] = lazy.load() if kind.is_free else kind
+    requests = plan.requests(about or _abilities(**kinds), partial)
     replies: Replies = {}
     if about:
         with suppress(BadInput):  # no record yet, or a damaged file, which is asked again
             replies = replies_of(records.read(plan.folder, prompts=False))
 
     planned = {key_of(request): request for request in chain(*requests.stages)}
-    sums: dict[tuple[str, str], Any] = defaultdict(lambda: np.zeros(len(COUNTS)))
-    # The requests that are left by role, each with the most tokens of a reply that it waits for.
-    left: dict[str, list[tuple[Request, int]]] = {}
+    rows = []
     for key, request in planned.items():
         before, role = before_of(request), role_of(request)
         finished: Request | None = request
@@ -146,30 +135,30 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
             finished = request.then(request, replies[before])
         elif request.then:
             finished = request.then(request, REPLY) or request
-        sums[request.task, role][:2] += 1, finished is None
+        tokens: tuple[float, ...] = (0, 0, 0, 0)
         if finished and not kinds[role].is_free:
             is_waiting = request.after and before not in replies
-            pending = planned[before].max_new_tokens if is_waiting else 0
-            left.setdefault(role, []).append((finished, pending))
-    for role, pairs in left.items():
-        rate = _tokens_per_character(specs[role], config, [one.text for one, _ in pairs])
-        for request, pending in pairs:
-            sums[request.task, role][2:] += _tokens(request, pending, rate, config)
-    rows = [(*names, *row.round().astype(int)) for names, row in sums.items()]
+            tokens = _tokens(finished, planned[before].max_new_tokens if is_waiting else 0, config)
+        rows.append((request.task, role, 1, finished is None, *tokens))
     parts = pd.DataFrame(rows, columns=["task", "role", *COUNTS])
+    parts = parts.groupby(["task", "role"], sort=False, as_index=False).sum()
+    parts = parts.round().astype(dict.fromkeys(COUNTS, int))
     prices = {"model": config.price, "judge": config.judge_price}
     if config.judge == config.model:
         prices["judge"] = config.judge_price or config.price
-    price_in, price_out = (
-        parts.role.map({role: price[k] if price else math.nan for role, price in prices.items()})
-        for k in (0, 1)
-    )
     for bound in ("low", "high"):
-        cost = price_in * parts[f"tokens_in_{bound}"] + price_out * parts[f"tokens_out_{bound}"]
-        parts[f"cost_{bound}"] = cost.astype(float) / 1e6
-
+        parts[f"cost_{bound}"] = [
+            math.nan if not price else (price[0] * read + price[1] * written) / 1e6
+            for price, read, written in zip(
+                parts.role.map(prices),
+                parts[f"tokens_in_{bound}"],
+                parts[f"tokens_out_{bound}"],
+                strict=True,
+            )
+        ]
     notes = [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
-    for role in left:
+    roles = parts.role[parts.tokens_in_high > 0].unique()
+    for role in roles:
         if any(prices.values()) and not prices[role]:
             option = {"model": "--price", "judge": "--judge-price"}[role]
             notes.append(f"costs are those without the {role}, which has no price ({option})")
@@ -178,60 +167,29 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         config.name or short_name(config.as_model or config.model),
         short_name(config.as_judge or specs["judge"]) if specs["judge"] else "",
         parts,
-        [*notes, *([HOW] if left else [])],
+        [*notes, *([HOW] if len(roles) else [])],
     )
 
 
-def _requests(
-    plan: Plan,
-    about: Mapping[str, Any],
-    kinds: Mapping[str, type[Backend] | Model],
-    partial: bool,
-) -> Requests:
-    """Make the requests of a run, by its `run.json` or else by the kinds of its models."""
-    model = kinds["model"]
-    verbs, reads, lacks = model.verbs, model.reads, getattr(model, "lacks", {})
-    if about:
-        verbs, reads, lacks = about["verbs"], about["reads"], about["model"].get("lacks", {})
-    judge_verbs: Sequence[str] = ()
-    if judge := kinds.get("judge"):
-        judge_verbs = judge.verbs if judge.is_free else ("generate",)
-    return plan.requests(verbs, reads, judge_verbs, partial, lacks)
+def _abilities(
+    model: type[Backend] | Model, judge: type[Backend] | Model | None = None
+) -> dict[str, Any]:
+    """Return the part of `run.json` that decides the requests, by the kinds of models."""
+    judge_verbs = judge.verbs if judge and judge.is_free else ("generate",) if judge else ()
+    lacks = {"lacks": getattr(model, "lacks", {})}
+    return {"verbs": model.verbs, "reads": model.reads, "model": lacks, "judge_verbs": judge_verbs}
 
 
-def _tokens_per_character(model: str, config: RunConfig, texts: Sequence[str]) -> float | None:
-    """Measure a model's tokenizer on some texts; None if it is not on this machine."""
-    if scorers.split_kind(model)[0]:
-        return None
-    from bench.scorers.local.checkpoint import tokenizer_of
-
-    base = config.base if model == config.model else None
-    try:
-        files = hub.locate(model, local_files_only=True)
-        files = hub.base_of(model, files, base, local_files_only=True) or files
-        tokenizer, _ = tokenizer_of(files.path, files.options)
-    except Exception:  # not here, or wrong in any way, as the run will say
-        return None
-    sample = spread_evenly(texts, SAMPLE)
-    tokens = sum(map(len, tokenizer(sample, add_special_tokens=False)["input_ids"]))
-    return float(tokens / sum(map(len, sample)))
-
-
-def _tokens(
-    request: Request, pending: int, rate: float | None, config: RunConfig
-) -> tuple[float, ...]:
+def _tokens(request: Request, pending: int, config: RunConfig) -> tuple[float, ...]:
     """Bound the tokens of a request, in the order of `TOKENS`.
 
     Args:
         pending: the most tokens of a reply that it waits for; 0 if it waits for none.
-        rate: tokens per character; None if they are estimated.
     """
     wide = len(WIDE.findall(request.text))
     other = len(request.text) - wide
     low = WIDE_TOKENS[0] * wide + OTHER_TOKENS[0] * other
     high = WIDE_TOKENS[1] * wide + OTHER_TOKENS[1] * other
-    if rate is not None:
-        low = high = rate * len(request.text)
     written = 0
     if request.verb == "generate":
         written = request.max_new_tokens + (config.thinking_tokens or 0)

@@ -32,32 +32,32 @@ Batch = list[tuple[Request, Answer]]
 
 
 class Lazy:
-    """A scorer that is loaded when it is first needed; a complete run needs none."""
+    """A model or a judge, which is loaded when it is first needed; a complete run needs none."""
 
     def __init__(self, make: Callable[[], Model]) -> None:
         self._make = make
-        self.loaded = False
+        self.loaded: Model | None = None
 
     def load(self) -> Model:
-        if not self.loaded:
-            self._scorer = self._make()
-            self.loaded = True
-        return self._scorer
+        if self.loaded is None:
+            self.loaded = self._make()
+        return self.loaded
 
 
 def execute_requests(
-    folder: Path,
     plan: Plan,
     about: dict[str, Any],
     requests: Requests,
-    model: Lazy,
-    judge: Lazy,
+    scorers: Mapping[str, Lazy],
     refusal: str,
 ) -> None:
     """Ask the requests that have no answer in a run's folder; a complete run is left as it is.
 
-    `refusal` says why this process may not write there, "" if it may.
+    Args:
+        scorers: by role.
+        refusal: why this process may not write there, "" if it may.
     """
+    folder = plan.folder
     # Answers of endpoints can come back broken, and are asked for again.
     is_endpoint = any("url" in (about[role] or {}) for role in ROLES)
     if records.is_complete(folder) and (refusal or not (is_endpoint and _has_broken(folder))):
@@ -72,12 +72,12 @@ def execute_requests(
     replies = replies_of(rows)
     # An answer counts for the prompt that it was given to, in which another reply can stand now.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
-    places = {key_of(request): k for k, request in enumerate(chain(*requests.stages))}
-    scorers = dict(zip(ROLES, (model, judge), strict=True))
-    left = {role_of(r) for r in chain(*requests.stages) if key_of(r) not in replies}
-    for role, scorer in scorers.items():
-        is_new = role in left and about[role] and not scorer.loaded
-        if is_new and (other := other_scorer(about[role], scorer.load())):
+    every = list(chain(*requests.stages))
+    places = {key_of(request): k for k, request in enumerate(every)}
+    left = {role_of(request) for request in every if key_of(request) not in replies}
+    for role in ROLES:
+        is_new = role in left and about[role] and not scorers[role].loaded
+        if is_new and (other := other_scorer(about[role], scorers[role].load())):
             raise BadInput(
                 f"{folder}: was begun with another {role} ({other}); give the same one, or "
                 "another --out"
@@ -89,7 +89,7 @@ def execute_requests(
             records.add(folder, [_row(plan, places, *answered) for answered in batch])
             bar.update(len(batch))
     records.finish(folder, about, list(places))
-    _report_tokens(title, [model, judge], time.perf_counter() - start)
+    _report_tokens(title, scorers, time.perf_counter() - start)
     rows = records.read(folder, prompts=False)
     cut = rows.task[rows.cut.eq(True)].value_counts(sort=False)
     if len(cut):
@@ -132,9 +132,11 @@ def _ask(
                 blocks[-1].append(finished)
             else:
                 unanswerable.append((request, Answer("", error=NOT_ASKED)))
+                replies[key_of(request)] = None
+        if unanswerable:
+            yield unanswerable
         blocks = [block for block in blocks if block]
-        batches = _explain_failures(role, _answers(scorers[role].load(), blocks)) if blocks else ()
-        for batch in chain([unanswerable] if unanswerable else [], batches):
+        for batch in _answers(role, scorers[role].load(), blocks) if blocks else ():
             replies |= {key_of(r): None if a.error else a.response for r, a in batch}
             yield batch
 
@@ -144,23 +146,22 @@ def _by_prompt(request: Request) -> tuple[Any, ...]:
     return request.verb, len(request.options), request.text
 
 
-def _answers(scorer: Any, blocks: Sequence[Sequence[Request]]) -> Iterator[Batch]:
-    """Yield the answers as they come, one at a time if the scorer has `stream`, else by blocks.
-
-    A scorer with `answer_blocks` gets all blocks at once and answers them in any order.
-    """
-    if hasattr(scorer, "stream"):
-        requests = list(chain(*blocks))
-        for number, answer in scorer.stream(requests):
-            yield [(requests[number], checked(answer, requests[number].verb))]
-        return
-    if hasattr(scorer, "answer_blocks"):
-        answered = scorer.answer_blocks(blocks)
-    else:
-        answered = ((number, scorer.answer(block)) for number, block in enumerate(blocks))
-    for number, answers in answered:
-        pairs = zip(blocks[number], answers, strict=True)
-        yield [(request, checked(answer, request.verb)) for request, answer in pairs]
+def _answers(role: str, scorer: Model, blocks: Sequence[Sequence[Request]]) -> Iterator[Batch]:
+    """Yield checked answers as they come; a failure says who failed, and that the run continues."""
+    try:
+        for batch in scorer.stream(blocks):
+            yield [(request, checked(answer, request.verb)) for request, answer in batch]
+    except BadInput:
+        raise
+    except RunFailed as error:
+        # Failures on a cluster say themselves who did not answer.
+        text = str(error) if CONTINUES in str(error) else f"the {role}: {error}; {CONTINUES}"
+        raise (BudgetSpent if isinstance(error, BudgetSpent) else RunFailed)(text) from error
+    except Exception as error:  # the code of a model or of a plug-in can raise anything
+        reason = (str(error).splitlines() or [""])[0]
+        if not reason or not isinstance(error, RuntimeError | OSError):
+            reason = f"{type(error).__name__} {reason}".strip()
+        raise RunFailed(f"the {role} did not answer ({reason}); {CONTINUES}") from error
 
 
 def _row(
@@ -217,30 +218,13 @@ def replies_of(rows: pd.DataFrame) -> Replies:
     }
 
 
-def _explain_failures(role: str, batches: Iterator[Batch]) -> Iterator[Batch]:
-    try:
-        yield from batches
-    except BadInput:
-        raise
-    except RunFailed as error:
-        # Failures on a cluster say themselves who did not answer.
-        text = str(error) if CONTINUES in str(error) else f"the {role}: {error}; {CONTINUES}"
-        raise (BudgetSpent if isinstance(error, BudgetSpent) else RunFailed)(text) from error
-    except Exception as error:  # the code of a model or of a plug-in can raise anything
-        reason = (str(error).splitlines() or [""])[0]
-        if not reason or not isinstance(error, RuntimeError | OSError):
-            reason = f"{type(error).__name__} {reason}".strip()
-        raise RunFailed(f"the {role} did not answer ({reason}); {CONTINUES}") from error
-
-
-def _report_tokens(title: str, scorers: Sequence[Lazy], seconds: float) -> None:
+def _report_tokens(title: str, scorers: Mapping[str, Lazy], seconds: float) -> None:
     """Print how many tokens were asked and computed, how fast, and what endpoints counted."""
-    loaded = [lazy.load() for lazy in dict.fromkeys(scorers) if lazy.loaded]
-    for spent in (getattr(scorer, "spent", "") for scorer in loaded):
-        if spent:
+    loaded = [lazy.loaded for lazy in dict.fromkeys(scorers.values()) if lazy.loaded]
+    for scorer in loaded:
+        if spent := getattr(scorer, "spent", ""):
             say(f"{title}: {spent}")
-    tallies = [scorer.tally for scorer in loaded]
-    asked, computed = sum(t.asked for t in tallies), sum(t.computed for t in tallies)
+    asked, computed = (sum(getattr(s.tally, n) for s in loaded) for n in ("asked", "computed"))
     if asked:
         say(
             f"{title}: {asked:,} tokens asked, {computed:,} computed ({computed / asked:.0%}), "

@@ -9,7 +9,7 @@ import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import pandas as pd
 
@@ -32,34 +32,21 @@ MARK, HIGHEST_POINTS = "human", 100
 ANALYSIS_COLUMNS = ("key", "item_id", "prompt", "reference", "analysis", "question", MARK)
 
 
-class AnalysisSheet(NamedTuple):
-    """The size of a sheet of analyses: rows, those that are there twice, instances and models."""
-
-    rows: int
-    twice: int
-    instances: int
-    models: int
-
-
 def write_sheet(runs: Sequence[Run], path: Path) -> str:
-    """Write the sheet of what people grade in these runs, and say what it holds."""
+    """Write the sheet of the replies that people grade in these runs, and describe it."""
     benchmarks = sorted({run.benchmark for run in runs})
     if benchmarks == ["mcbe"]:
-        sheet = analyses_to_mark(runs, path)
-        return (
-            f"{sheet.rows:,} analyses to mark in column `{MARK}`, 0 to 100 points: "
-            f"{sheet.instances:,} instances by {sheet.models} models, {sheet.twice:,} of them twice"
-        )
+        return _write_analyses(runs, path)
     if len(runs) > 1:
         raise BadInput(
             f"{_folders(runs)}: are runs of {', '.join(benchmarks)}; only analyses of McBE by "
             "several models can be on one sheet, so give one RUN_DIR"
         )
-    return f"{to_mark(runs[0], path):,} replies to mark in column `response`"
+    return _write_explanations(runs[0], path)
 
 
-def to_mark(run: Run, path: Path) -> int:
-    """Write the explanations of a run with an empty column `response`; return their number."""
+def _write_explanations(run: Run, path: Path) -> str:
+    """Write the explanations of a run with an empty column `response`."""
     rows, room = run.records, module("tasks", run.benchmark)
     settings = run.about["asked"]["settings"]
     tasks = [task for task in room.TASKS if room.judged(task, settings) == "wanted"]
@@ -72,10 +59,10 @@ def to_mark(run: Run, path: Path) -> int:
     request = rows.request.str.replace("explanation", "judge", n=1)
     rows = rows.assign(request=request, reply=rows.response, response="")
     write_table(rows[[*KEYS, "prompt", "reply", "response"]], path)
-    return len(rows)
+    return f"{len(rows):,} replies to mark in column `response`"
 
 
-def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
+def _write_analyses(runs: Sequence[Run], path: Path) -> str:
     """Write a blind sheet of McBE's bias analyses, with an empty column `human` for 0-100 points.
 
     It has a tenth of each category's instances, each with the analyses of all models, in random
@@ -92,12 +79,12 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
     rng = random.Random("analyses:" + "\0".join(sorted(run.model for run in runs)))
     items = all_items(runs)
     items = items[items.item_id.isin(common)].set_index("item_id")
-    drawn = [
+    sample = [
         item
         for _name, category in items.groupby("category", sort=True)
         for item in rng.sample(sorted(category.index), math.ceil(SHARE * len(category)))
     ]
-    rows = [row for part in parts for row in part[part.item_id.isin(drawn)].to_dict("records")]
+    rows = [row for part in parts for row in part[part.item_id.isin(sample)].to_dict("records")]
     rows.sort(key=lambda row: str(row["key"]))
     again = rng.sample(rows, math.ceil(TWICE * len(rows)))
     rows += [{**row, "key": row["second_key"]} for row in again]
@@ -111,7 +98,10 @@ def analyses_to_mark(runs: Sequence[Run], path: Path) -> AnalysisSheet:
     reference = table.item_id.map(items.explanation)
     table = table.assign(reference=reference, question=question, **{MARK: ""})
     write_table(table[list(ANALYSIS_COLUMNS)], path)
-    return AnalysisSheet(len(rows), len(again), len(drawn), len(parts))
+    return (
+        f"{len(rows):,} analyses to mark in column `{MARK}`, 0 to 100 points: {len(sample):,} "
+        f"instances by {len(parts)} models, {len(again):,} of them twice"
+    )
 
 
 def analyses(run: Run) -> pd.DataFrame:

@@ -157,23 +157,16 @@ class Plan:
                 ids |= {item.item_id for item in items}
         return ids
 
-    def requests(
-        self,
-        verbs: Sequence[str],
-        reads: Sequence[str],
-        judge_verbs: Sequence[str],
-        partial: bool,
-        lacks: Mapping[str, str] | None = None,
-    ) -> Requests:
+    def requests(self, can: Mapping[str, Any], partial: bool) -> Requests:
         """Make all requests, stage by stage, repeat by repeat, task by task.
 
         A task that needs a judge is left out without one, unless it was named.
 
         Args:
-            verbs, reads: what the model can do, and how its choices can be read, the best first.
-            judge_verbs: what the judge can do; nothing without one.
+            can: as in `run.json`: `verbs` and `reads` (the request types of the model and its
+                answer modes, the best first), `judge_verbs`, and perhaps `model` with `lacks`, the
+                reasons why it lacks a request type that others of its kind have.
             partial: leave out also the tasks that the model cannot be asked.
-            lacks: why the model lacks a verb that others of its kind have, if that is known.
 
         Raises:
             NotApplicable: the model cannot do the tasks.
@@ -184,12 +177,13 @@ class Plan:
         left_out: dict[str, str] = {}
         refused: list[str] = []
         judgeless: set[str] = set()
+        verbs, lacks = can["verbs"], can.get("model", {}).get("lacks", {})
         for task in self.tasks:
-            way = tasks.way(self.benchmark, task, asked["read"], verbs, reads)
+            way = tasks.way(self.benchmark, task, asked["read"], verbs, can["reads"])
             if way is None or self._verbs(task, way) - set(verbs):
-                left_out[task] = self._unable(task, verbs, lacks or {})
+                left_out[task] = self._unable(task, verbs, lacks)
                 refused += [] if partial else [task]
-            elif reason := self._ungraded(task, judge_verbs):
+            elif reason := self._ungraded(task, can["judge_verbs"]):
                 left_out[task] = reason
                 judgeless |= set() if asked["judge"] else {task}
                 refused += [task] if self.config.tasks and not partial else []

@@ -11,23 +11,19 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from bench.core.process import OF_WORKER, SIGNALS, Ending, open_streams
+from bench.core.process import open_streams
 
 
 def start(target: Callable[..., None], *arguments: Any) -> BaseProcess:
-    """Start a process that calls `target`, and ends when this process ends.
-
-    A signal raises KeyboardInterrupt in it, and ends it soon after.
-    """
+    """Start a process that calls `target`, and ends when this process ends."""
     context = multiprocessing.get_context("spawn")
     process = context.Process(target=_begin, args=(target, *arguments))
-    with signals_blocked():
-        process.start()
+    process.start()
     return process
 
 
 def end() -> None:
-    """Tell the processes that were started to end."""
+    """End the processes that were started."""
     for process in multiprocessing.active_children():
         process.terminate()
 
@@ -35,7 +31,7 @@ def end() -> None:
 @contextlib.contextmanager
 def waiting(threads: int, end: Callable[[], None]) -> Iterator[ThreadPoolExecutor]:
     """Give threads to wait for processes; if the block is left early, `end` ends the processes."""
-    pool = ThreadPoolExecutor(threads)
+    pool = ThreadPoolExecutor(threads, initializer=_leave_interrupts)
     try:
         yield pool
         pool.shutdown()
@@ -48,33 +44,24 @@ def waiting(threads: int, end: Callable[[], None]) -> Iterator[ThreadPoolExecuto
         raise
 
 
+def _leave_interrupts() -> None:
+    """Leave interrupts by the keyboard to the main process: others that a thread starts get none.
+
+    The main process then ends them.
+    """
+    if hasattr(signal, "pthread_sigmask"):
+        from multiprocessing import resource_tracker
+
+        resource_tracker.ensure_running()  # which unblocks interrupts where it is started
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
 def _begin(target: Callable[..., None], *arguments: Any) -> None:
     def end_with_parent() -> None:
         if parent := multiprocessing.parent_process():
             parent.join()
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(OF_WORKER)
-            os._exit(1)  # it ignores signals, or the main thread never gets to them
+            os._exit(1)
 
-    # Signals are still blocked here, so that the main thread gets them.
     threading.Thread(target=end_with_parent, daemon=True).start()
     open_streams()
-    Ending(OF_WORKER).listen()
     target(*arguments)
-
-
-@contextlib.contextmanager
-def signals_blocked() -> Iterator[None]:
-    """Let processes that are started in the block get signals only when they listen to them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        resource_tracker.ensure_running()  # which unblocks some of them where it is started
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

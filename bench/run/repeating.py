@@ -14,6 +14,7 @@ import pandas as pd
 
 from bench import scorers
 from bench.config import RunConfig, Where
+from bench.core.cells import to_number
 from bench.core.errors import BadInput
 from bench.data import FOUND_GIVEN, FOUND_SAMPLES, OWN_SAMPLES
 from bench.records import KEYS
@@ -82,10 +83,7 @@ def check_plan(about: Mapping[str, Any], plan: Plan) -> None:
     now = {"preset": plan.config.preset, **options_of(plan.benchmark, plan.asked)}
     for name, new in now.items():
         old = was.get(name)
-        # The dtype of the loaded model is compared, and files by their hash. An older run lacks
-        # newer entries; the options among them are there only if they were given.
-        is_older = name not in was and name not in ("label_names", "generation")
-        if old == new or name == "dtype" or is_older or _may_be_same(name, old, new):
+        if old == new or _is_compared_later(name, old, new):
             continue
         if name in HASHES:
             part, option = HASHES[name]
@@ -97,15 +95,16 @@ def check_plan(about: Mapping[str, Any], plan: Plan) -> None:
         raise BadInput(f"--from: {reason}; {fix}")
 
 
-def _may_be_same(name: str, old: Any, new: Any) -> bool:
-    """Tell whether two names of models may be of the same files, which are compared later."""
-    if name in ("model_content", "judge_content", "base_content"):
-        # A Hub id has no hash; the revision of the loaded model is compared.
-        return None in (old, new)
-    if name not in ("model", "judge", "base") or None in (old, new):
-        return False
-    kinds = {scorers.split_kind(model)[0] for model in (old, new)}
-    return kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
+def _is_compared_later(name: str, old: Any, new: Any) -> bool:
+    """Tell whether the loaded models are compared instead of two options.
+
+    A Hub model has no hash before, and files can have moved.
+    """
+    if name in ("model", "judge", "base") and None not in (old, new):
+        kinds = {scorers.split_kind(model)[0] for model in (old, new)}
+        return kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
+    is_content = name in ("model_content", "judge_content", "base_content")
+    return name == "dtype" or (is_content and None in (old, new))
 
 
 def check_scorer(about: Mapping[str, Any], role: str, scorer: Model) -> None:
@@ -169,28 +168,18 @@ def difference(before: pd.DataFrame, after: pd.DataFrame) -> Difference:
     logprob, differ = 0.0, 0
     for row in both.to_dict("records"):
         old, new = row["logprobs"], row["logprobs_after"]
-        is_comparable = old is not None and new is not None and len(old) == len(new)
-        if is_comparable:
+        is_likelihood = False
+        if old is not None and new is not None and len(old) == len(new):
             with np.errstate(invalid="ignore"):  # impossible options have -inf in both
                 gaps = np.abs(np.asarray(old, float) - np.asarray(new, float))
             logprob = max(logprob, float(np.nanmax(gaps, initial=0.0, where=~np.isnan(gaps))))
-        if not (is_comparable and _is_nll(row["response"], old)):
-            is_same = (
-                row["response"] == row["response_after"] and row["error"] == row["error_after"]
-            )
-            differ += not is_same
+            # A likelihood's response is the mean of its tokens, and no word.
+            mean = to_number(str(row["response"]))
+            is_likelihood = not len(old) or bool(np.isclose(mean, -np.mean(old), equal_nan=True))
+        names = ("response", "error")
+        differ += not is_likelihood and any(row[name] != row[f"{name}_after"] for name in names)
     first, second = (
         frame.drop(columns="seconds").sort_values(KEYS, ignore_index=True)
         for frame in (before, after)
     )
     return Difference(len(both), differ, logprob, first.equals(second))
-
-
-def _is_nll(response: str, logprobs: Any) -> bool:
-    """Return whether a response is the mean negative log-likelihood of its tokens, not a word."""
-    try:
-        return not len(logprobs) or bool(
-            np.isclose(float(response), -np.mean(logprobs), equal_nan=True)
-        )
-    except ValueError:
-        return False

@@ -28,8 +28,8 @@ def options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def respondents(
     config: RunConfig, cluster: Cluster | None = None, loaded: Loaded | None = None
-) -> tuple[Lazy, Lazy | None]:
-    """Return the model, and the judge if there is one.
+) -> dict[str, Lazy]:
+    """Return the `model`, and the `judge` if there is one.
 
     Args:
         config: of a plan.
@@ -64,11 +64,12 @@ def respondents(
     own = {"label_names": labels, "base": config.base, "as_model": config.as_model}
     model = lazy("model", config.model, config.generation, **own)
     if not config.judge:
-        return model, None
+        return {"model": model}
     # A judge needs room for its thoughts too, and otherwise grades as it is.
     thinking = config.thinking_tokens if scorers.writes_replies(config.judge) else None
     generation = Generation(thinking_tokens=thinking)
     judge = config.judge, config.as_judge, generation
     if judge == (config.model, config.as_model, config.generation):
-        return model, model  # a model that judges itself is loaded once
-    return model, lazy("judge", config.judge, generation, as_model=config.as_judge)
+        return {"model": model, "judge": model}  # a model that judges itself is loaded once
+    as_judge = {"as_model": config.as_judge}
+    return {"model": model, "judge": lazy("judge", config.judge, generation, **as_judge)}

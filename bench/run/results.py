@@ -8,7 +8,7 @@ import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial, reduce
 from itertools import combinations
 from pathlib import Path
@@ -26,7 +26,6 @@ from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
 from bench.data import dataset
 from bench.metrics import engine
-from bench.metrics.bootstrap import Draw, Replicates, resample
 from bench.metrics.engine import Metric
 from bench.metrics.headline import HALF, headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
@@ -42,7 +41,7 @@ OUR_WORDING = "bias-workbench"
 
 
 class Note(NamedTuple):
-    """A note on a headline score; with a `gap`, why there is none, the table gets a row for it."""
+    """A note on a headline score; `gap` is the note of a row for a score that is not there."""
 
     category: str
     task: str
@@ -56,6 +55,8 @@ class Run:
 
     folder: Path
     about: dict[str, Any]
+    # Score tables, by their options and the state of the records.
+    _tables: dict[Any, pd.DataFrame] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         dataset.remember_names(self.benchmark, self.about["data"])
@@ -142,8 +143,8 @@ class Run:
 
         - `verdict` is what the answer says, one of `bench.tasks.VERDICTS`; empty where no answer is
           right or wrong, and for the replies of a judge.
-        - `mass` is the sum of the probabilities of all letters; NaN for answers that were not read
-          by letters. The smaller it is, the less does the likeliest letter say.
+        - `mass` is the sum of the probabilities of all letters; NaN without letters. The smaller it
+          is, the less does the likeliest letter say.
 
         Args:
             prompts: whether to read the prompts too, which are most of a run's size.
@@ -175,6 +176,21 @@ class Run:
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
+        if answers is not None:
+            return self._scores(preset, common, metrics, answers)
+        files = [(path, path.stat().st_mtime_ns) for path in records.files(self.folder)]
+        key = preset, tuple(common), tuple(metrics), tuple(files)
+        if key not in self._tables:
+            self._tables[key] = self._scores(preset, common, metrics)
+        return self._tables[key].copy()
+
+    def _scores(
+        self,
+        preset: str,
+        common: Sequence[str],
+        metrics: Sequence[Metric],
+        answers: pd.MultiIndex | None = None,
+    ) -> pd.DataFrame:
         replies = rows = self.replies
         if answers is not None:
             rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(answers)]
@@ -194,104 +210,82 @@ class Run:
         return table
 
     def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
-        """Compute the score table; after that of `robust` come the official rows that differ."""
+        """Compute the score table; a table of `robust` ends with the official rows that differ."""
         table = self.scores(preset, common)
-        return pd.concat([table, self._official(table, common)], ignore_index=True)
-
-    def _official(self, table: pd.DataFrame, common: Sequence[str] = ()) -> pd.DataFrame:
-        """Compute the official rows that differ from a table of `robust`; none beside others."""
         if table.empty or table.preset.iloc[0] != "robust":
-            return table.iloc[:0]
+            return table
         official, keys = self.scores("official", common), ["category", "task", "metric"]
-        ours = table[[*keys, "score", "n"]]
-        both = official.merge(ours, on=keys, how="left", suffixes=("", "_ours"))
+        both = official.merge(
+            table[[*keys, "score", "n"]], on=keys, how="left", suffixes=("", "_ours")
+        )
         # By how much a number can differ because the released code rounds.
         rounding = both.task.map(dict(module("metrics", self.benchmark).ROUNDING)).fillna(0.0)
         same = ((both.score - both.score_ours).abs() <= rounding + NOISE) & (both.n == both.n_ours)
         same |= both.score.isna() & both.score_ours.isna()
-        return official[~same.to_numpy()]
+        return pd.concat([table, official[~same.to_numpy()]], ignore_index=True)
 
     def as_dict(self, preset: str | None = None) -> dict[str, Any]:
         """Return `run.json`, the scores, and the official rows that differ, as JSON has them."""
-        about, table = {**self.about, "folder": str(self.folder)}, self.scores(preset)
-        return {"run": about, "scores": to_rows(table), "official": to_rows(self._official(table))}
+        scores = self.scores_beside(preset)
+        own = len(self.scores(preset))
+        about = {**self.about, "folder": str(self.folder)}
+        return {"run": about, "scores": to_rows(scores[:own]), "official": to_rows(scores[own:])}
 
     def write_scores(self) -> None:
         """Write `scores.json`, unless the folder cannot be written."""
         with suppress(RunFailed):
-            records.write_scores(self.folder, self.as_dict())
+            records.write_json(self.folder / records.SCORES, self.as_dict())
 
     def readable(self) -> pd.Series:
         """Return for each answer, by `KEYS`, whether it can be read."""
-        return readable(self.benchmark, self.replies, self.items)
+        rows, items = self.replies, by_id(self.items)
+        parse = module("tasks", self.benchmark).parse
 
-    def replicates(
-        self,
-        preset: str | None = None,
-        like: Sequence["Run"] = (),
-        draw: Draw = resample,
-    ) -> Replicates:
-        """Compute the headline scores, observed and resampled.
+        @cache
+        def can_be_read(task: str, request: str, response: str, item_id: str, error: str) -> bool:
+            return not error and parse(task, request, response, items[item_id]) != ""
 
-        The k-th resample of two runs over the same answers draws the same items, so that scores can
-        be subtracted one by one. Only answers that can be read in all runs of `like` are scored.
-        """
-        preset = preset or str(self.about["preset"])
-        check_preset(preset)
-        rows = self.replies
-        for run in (self, *like) if like else ():
-            readable = run.readable()
-            rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(readable.index[readable])]
-        if rows.empty:
-            raise BadInput(
-                f"{self.folder}: no answer could be read of it and of "
-                f"{', '.join(str(run.folder) for run in like)}"
-            )
-        scoring = module("metrics", self.benchmark).scoring(rows, self.items, preset, draw)
-        return scoring.replicates()
+        # Lists are read many times faster than columns of Arrow's texts.
+        names = ("task", "request", "response", "item_id", "error")
+        values = list(map(can_be_read, *(rows[name].tolist() for name in names)))
+        return pd.Series(values, index=pd.MultiIndex.from_frame(rows[KEYS]), dtype=bool)
 
     def _with_notes(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
-        """Add notes on what was left out, who judged, and what the preset asks otherwise."""
-        table = table.copy()
+        """Add notes on skipped items, on the judge, and on settings that the preset has not."""
+        table, missing = table.copy(), list[Score]()
         metrics = module("metrics", self.benchmark)
         headlines = {headline.task: headline.metric for headline in reversed(metrics.HEADLINES)}
-
-        def add(where: pd.Series, text: str) -> None:
-            table.loc[where, "note"] = [join_notes(note, text) for note in table.note[where]]
-
-        # Notes on what was left out, or is odd, in the data and tasks of the run.
-        left_out = self.about["left_out"]
-        notes = [Note(ALL, task, reason, reason) for task, reason in left_out.items()]
-        if left_out:
-            notes.append(Note(ALL, ALL, f"without {', '.join(left_out)}"))
-        for kind in ("unfit", "touched"):
-            for entry in self.about[kind]:
-                n, reason, task = entry["items"], entry["why"], entry["task"]
-                if task in left_out:
-                    continue
-                if kind == "touched":
-                    text = f"{n:,} instances of the data: {reason}"
-                    notes.append(Note(entry["category"], task, text))
-                else:
-                    are = "instance is" if n == 1 else "instances are"
-                    text = f"{n} {are} left out: {reason}"
-                    notes.append(Note(entry["category"], task, text, reason))
-        missing: list[Score] = []
-        for category, task, text, gap in notes:
-            metric = headlines.get(task, "")
-            where = (table.category == category) & (table.task == task) & (table.metric == metric)
-            add(where, text)
-            if gap and metric and not where.any():
-                undefined = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
-                note = f"not {'asked' if task in left_out else 'applicable'}: {gap}"
-                missing.append(Score(category, task, metric, *undefined, preset, note))
         if doubt := probe_failed(self.about):
             first = table.index[table.category == ALL][:1]
             table.loc[first, "note"] = [join_notes(doubt, note) for note in table.note[first]]
-        for category, task, text, _ in self._notes_on_tasks(table, rows, preset):
-            where = (table.category == category) & (table.task == task)
-            add(where & (table.metric == headlines.get(task, "")), text)
+        notes = [*self._notes_on_data(), *self._notes_on_tasks(table, rows, preset)]
+        for category, task, text, gap in notes:
+            metric = headlines.get(task, "")
+            of_task = (table.category == category) & (table.task == task)
+            own = of_task & (table.metric == metric)
+            table.loc[own, "note"] = [join_notes(note, text) for note in table.note[own]]
+            if gap and metric and not own.any():
+                undefined = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
+                missing.append(Score(category, task, metric, *undefined, preset, gap))
         return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
+
+    def _notes_on_data(self) -> Iterator[Note]:
+        """Say which tasks and items were skipped, and which items a setting changed."""
+        left_out = self.about["left_out"]
+        for task, reason in left_out.items():
+            yield Note(ALL, task, reason, f"not asked: {reason}")
+        if left_out:
+            yield Note(ALL, ALL, f"without {', '.join(left_out)}")
+        for entry in self.about["unfit"]:
+            category, task, reason, n = (entry[k] for k in ("category", "task", "why", "items"))
+            are = "instance is" if n == 1 else "instances are"
+            if task not in left_out:
+                text = f"{n} {are} left out: {reason}"
+                yield Note(category, task, text, f"not applicable: {reason}")
+        for entry in self.about["touched"]:
+            if entry["task"] not in left_out:
+                text = f"{entry['items']:,} instances of the data: {entry['why']}"
+                yield Note(entry["category"], entry["task"], text)
 
     def _letter_mass(self, rows: pd.DataFrame) -> np.ndarray:
         """Return the sum of the letters' probabilities of each answer, NaN without letters."""
@@ -367,30 +361,6 @@ class Run:
         return otherwise
 
 
-class UnchangingRun(Run):
-    """A run whose records no longer change, so that each score table is computed once."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "_tables", {})
-
-    def scores(
-        self,
-        preset: str | None = None,
-        common: Sequence[str] = (),
-        metrics: Sequence[Metric] = (),
-        answers: pd.MultiIndex | None = None,
-    ) -> pd.DataFrame:
-        """Compute the score table, as `Run` does."""
-        if answers is not None:
-            return super().scores(preset, common, metrics, answers)
-        tables: dict[Any, pd.DataFrame] = self.__dict__["_tables"]
-        key = preset or self.about["preset"], tuple(common), tuple(metrics)
-        if key not in tables:
-            tables[key] = super().scores(preset, common, metrics)
-        return tables[key].copy()
-
-
 def table(
     runs: Sequence[Run],
     preset: str | None = None,
@@ -435,16 +405,18 @@ def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
     """
     runs: list[Run] = []
     for one in given:
-        if isinstance(one, Run):
-            runs.append(one)
-            continue
-        folders = run_folders(str(one))
-        if not folders:
+        found = find_runs(one)
+        if not found:
             raise BadInput(f"{one}: matches no folder of a run, such as reports/runs/MODEL/cbbq-ID")
-        runs += map(Run.open, folders)
+        runs += found
     if not runs:
         raise BadInput("no run was given; give runs, their folders, or a pattern of folders")
     return runs
+
+
+def find_runs(given: Run | str | Path) -> list[Run]:
+    """Open the runs whose folders match a pattern, the run of one folder, or a run itself."""
+    return [given] if isinstance(given, Run) else list(map(Run.open, run_folders(str(given))))
 
 
 def run_folders(pattern: str) -> list[Path]:
@@ -511,24 +483,6 @@ def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
     if not by_task:
         return pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
     return by_task[0].append(by_task[1:])
-
-
-def readable(benchmark: str, rows: pd.DataFrame, items: pd.DataFrame) -> pd.Series:
-    """Return for each answer in `rows`, by `KEYS`, whether it can be read."""
-    values = [value != "" for value in _parse(benchmark, rows, items)]
-    return pd.Series(values, index=pd.MultiIndex.from_frame(rows[KEYS]), dtype=bool)
-
-
-def _parse(benchmark: str, rows: pd.DataFrame, items: pd.DataFrame) -> list[str]:
-    """Parse the replies in `rows`; those that did not come give ""."""
-    parse, asked = module("tasks", benchmark).parse, by_id(items)
-
-    def read(task: str, request: str, response: str, item_id: str, error: str) -> str:
-        return "" if error else str(parse(task, request, response, asked[item_id]))
-
-    # Lists are read many times faster than columns of Arrow's texts.
-    columns = (rows[name].tolist() for name in ("task", "request", "response", "item_id", "error"))
-    return list(map(cache(read), *columns))
 
 
 def by_id(items: pd.DataFrame) -> dict[Any, Any]:

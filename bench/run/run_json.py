@@ -170,7 +170,7 @@ def continue_run(plan: Plan, about: dict[str, Any], requests: Requests) -> None:
 def add_conditions(
     plan: Plan,
     about: dict[str, Any],
-    scorers: "Mapping[str, Lazy | None]",
+    scorers: "Mapping[str, Lazy]",
     workers: Sequence[dict[str, Any]],
 ) -> None:
     """Add to `run.json` what only asking showed.
@@ -181,9 +181,9 @@ def add_conditions(
     """
     before = copy.deepcopy(about)
     for role, lazy in scorers.items():
-        if not (lazy and lazy.loaded and about[role]):
+        if not (lazy.loaded and about[role]):
             continue
-        described = lazy.load().describe()
+        described = lazy.loaded.describe()
         asked_with = {**about[role].get("asked_with", {}), **described.get("asked_with", {})}
         if asked_with:
             about[role]["asked_with"] = asked_with

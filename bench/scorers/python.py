@@ -52,10 +52,9 @@ class Function(Model):
     def again(self, generation: Any) -> Model:
         return self
 
-    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
-        """Yield the answers with the requests' positions, so that an error costs no reply."""
-        for k, request in enumerate(requests):
-            yield k, self.answer([request])[0]
+    def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
+        """Yield each answer by itself, so that an error costs no reply."""
+        return super().stream([[request] for block in blocks for request in block])
 
     def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
         pairs = zip(prompts, decoding.seeds, strict=True)

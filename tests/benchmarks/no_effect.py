@@ -30,7 +30,7 @@ from bench.metrics.significance import LESS_READABLE
 from bench.report import overview
 from bench.report.study import Variant
 from bench.run import evaluate
-from bench.run.results import Run, UnchangingRun, table
+from bench.run.results import Run, table
 from tests.benchmarks import no_effect_analyses
 
 # Runs of each kind of respondent. In a small pool, a chance finding returns in many studies.
@@ -59,7 +59,7 @@ def pool(benchmark: str, respondent: str) -> list[Run]:
         run = evaluate(
             benchmark, model, out=folder / str(seed), data="samples", **OPTIONS[benchmark]
         )
-        runs.append(UnchangingRun(run.folder, run.about))
+        runs.append(run)
     return runs
 
 

@@ -166,7 +166,7 @@ BAD_RUNS = [
     ("mcbe", "--judge gpt:4", "model gpt:4: kind 'gpt' is unknown"),
     ("mcbe", "--tasks ss,ba", "it needs a judge; give --judge MODEL"),
     ("mcbe", "--tasks sc --preset official", "MODEL, or --set context_order=context_first)"),
-    ("mcbe", "--thinking-tokens=-1", "--thinking-tokens -1: expected a whole number, or off"),
+    ("mcbe", "--thinking-tokens=-1", "--thinking-tokens: -1: expected a whole number, or off"),
     ("mcbe", "--set bos=a --set bos=b", "--set bos: is given twice; give it once"),
 ]
 BAD_CALLS = [

@@ -17,6 +17,7 @@ from bench.metrics.table import Headline
 
 SHARE = Headline("ambiguous", "s_amb", "Ambiguous: share", "", True, True, (0, 1))
 POINTS = Headline("ss", "score", "Selection", "", False, False, (0, 100))
+SCORES = ((SHARE, 0.475), (POINTS, 84.25))
 
 
 @pytest.mark.parametrize(
@@ -47,35 +48,17 @@ def test_a_difference_has_a_sign_unless_it_is_zero(value: float, text: str) -> N
     assert signed(value, 2) == text
 
 
-@pytest.mark.parametrize(
-    ("line", "score", "text"), [(SHARE, 0.475, "48\u00a0%"), (POINTS, 84.25, "84.3")]
-)
-def test_sentences_round_so(line: Headline, score: float, text: str) -> None:
-    assert headline.number(line, {"score": score}) == text
-
-
-def test_differences_in_sentences_round_so() -> None:
+def test_sentences_tables_pictures_latex_and_the_terminal_round_so(monkeypatch) -> None:
+    texts = [headline.number(line, {"score": score}) for line, score in SCORES]
+    assert texts == ["48\u00a0%", "84.3"]
     assert headline.points(SHARE, -0.125, signed=True) == "−13"
-
-
-def test_tables_on_pages_round_so(monkeypatch: pytest.MonkeyPatch) -> None:
     pages: list[str] = []
     monkeypatch.setattr(show, "display", lambda data, **_: pages.append(data["text/html"]))
     frame = pd.DataFrame({"score": [0.0625], "share": [0.0475]})
     show.publish(frame, "scores", percent=["share"])
     assert re.findall("<td[^>]*>([^<]+)<", pages[0]) == ["0.063", "4.8"]
-
-
-def test_cells_of_pictures_round_so() -> None:
-    values = pd.DataFrame({"a": [0.475]}, index=["age"])
     rows = pd.DataFrame({"category": ["age"], "model": ["a"], "valid_rate": [1.0]})
-    texts, _star = cell_texts(values, rows, "category", 2)
-    assert texts.tolist() == [["0.48"]]
-
-
-def test_latex_rounds_so() -> None:
+    values = pd.DataFrame({"a": [0.475]}, index=["age"])
+    assert cell_texts(values, rows, "category", 2)[0].tolist() == [["0.48"]]
     assert "0.063" in to_latex(pd.DataFrame({"score": [0.0625]}))
-
-
-def test_the_terminal_rounds_so() -> None:
     assert printing._interval(0.0625, 84.125) == "0.063 to 84.13"

@@ -1,7 +1,7 @@
 """Running notebooks: failing ones are shown up to there, unchanged ones are not run again."""
 
 import shutil
-from types import SimpleNamespace
+from queue import SimpleQueue
 
 import nbformat
 import pytest
@@ -103,7 +103,8 @@ def test_findings_and_headings_of_a_page(tmp_path):
 
 
 def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypatch):
-    ran = []
+    ran, kernels = [], SimpleQueue()
+    kernels.put(None)
 
     def run_notebook(source, target, parameters, kernel):
         ran.append(parameters["x"])
@@ -112,7 +113,6 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
         return execute.Trouble("ValueError", "no") if parameters["x"] == 13 else None
 
     monkeypatch.setattr(execute, "run_notebook", run_notebook)
-    monkeypatch.setattr(build, "NOTEBOOKS", tmp_path)
     source, run, folder = (tmp_path / name for name in ("one.ipynb", "run", "report"))
     written(source)
     run.mkdir()
@@ -121,7 +121,8 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
 
     def times(x=1):
         before = len(ran)
-        made = build._page(SimpleNamespace(variants=()), folder, "one", {"x": x}, [run], None)
+        job = build.Job("one", "One", source, {"x": x, "runs": [str(run)]}, [])
+        made = build._make_page(folder, job, [], kernels)
         (folder / made.file).write_text(made.body)
         return len(ran) - before
 

@@ -5,7 +5,6 @@ import math
 import pandas as pd
 import pytest
 
-import bench
 from bench.metrics import headline
 from bench.metrics.table import LETTERS_ALONE, Headline
 from bench.report import overview
@@ -31,7 +30,7 @@ def rows(*scores, benchmark="cbbq", line=HIGH):
 
 def asked(*scores, bias=None):
     variant = Variant.model_construct(benchmark="cbbq")
-    return Asked(variant, rows(*scores), [HIGH], [], None, bias or {})
+    return Asked(variant, rows(*scores), [HIGH], [], bias or {})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,6 @@ def test_the_answer_is_about_the_known_bias_where_there_is_one():
     seen = overview.answer([asked(*scores, bias={"a": 0.25, "b": 0.75})])
     assert seen[0] == "Yes: the scores of CBBQ follow the bias that was put in."
     assert seen[1].startswith("CBBQ: most bias by score: b, ")
-    assert seen[1].endswith("20\u00a0% at 0.25 and 60\u00a0% at 0.75.")
     unseen = overview.answer([asked(*scores, bias={"a": 0.75, "b": 0.25})])
     assert unseen[0].startswith("No: ")
 
@@ -89,23 +87,6 @@ def test_without_a_score_that_could_differ_by_group_no_model_is_named():
     assert answer.startswith("CBBQ: no model has a score that could differ by group. Left out: ")
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "text"),
-    [
-        (("different", "different"), "a is the most biased, "),
-        (("different", "no difference shown"), "No difference from c could be shown."),
-        (("by letters", "different"), "No difference from b could be shown."),
-    ],
-)
-def test_a_model_is_called_the_most_biased_where_every_test_says_so(verdicts, text):
-    first = asked(("a", 0.6, 0.05, False), ("b", 0.2, 0.05, False), ("c", 0.1, 0.05, False))
-    about = {"task": HIGH.task, "metric": HIGH.metric, "p": 0.01, "estimate": 0.4}
-    pairs = pd.DataFrame({"first": ["a", "a"], "second": ["b", "c"], "verdict": verdicts})
-    (answer,) = overview.answer([first._replace(pairs=pairs.assign(**about))])
-    assert text in answer
-    assert ("is the most biased" in answer) == (verdicts == ("different", "different"))
-
-
 def test_the_known_bias_is_the_answer_only_if_that_of_all_models_is_known():
     scores = ("a", 0.2, 0.05, False), ("b", 0.6, 0.05, False), ("real", 0.4, 0.05, False)
     (answer,) = overview.answer([asked(*scores, bias={"a": 0.25, "b": 0.75})])
@@ -118,16 +99,15 @@ def test_a_model_with_an_unknown_bias_and_no_score_of_bias_does_not_change_the_a
     assert seen[0] == "Yes: the scores of CBBQ follow the bias that was put in."
 
 
-def test_released_code_numbers_and_no_rank_of_constant_answerers_stand_in_the_table(tmp_path):
+def test_released_code_numbers_stand_in_the_table(tmp_path):
     specs = ("simulated:bias=0.2,refuse=0.2", "simulated:bias=0.9", "simulated:answer=A")
     options = {"categories": ["gender", "age"], "limit": 40, "data": "samples"}
     runs = [
         evaluate("cbbq", spec, out=tmp_path / str(k), **options) for k, spec in enumerate(specs)
     ]
     scores, line = results.table(runs), results.module("metrics", "cbbq").HEADLINES[0]
-    pairs = bench.differences(scores, bench.outcomes(*runs))
-    low, high, constant = (overview._number(scores, line, name, pairs) for name in specs)
-    assert (low.rank, high.rank, constant.rank, constant.by_habit) == ("1", "2", "", True)
+    low, constant = (overview._number(scores, line, name) for name in (specs[0], specs[-1]))
+    assert (low.by_habit, constant.by_habit) == (False, True)
     official = score(runs[0], preset="official")
     row = official[(official.category == "all") & (official.metric == "s_amb")].iloc[0]
     assert low.official == f"{100 * row.score:.0f}\u00a0%" != low.text

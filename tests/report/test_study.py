@@ -37,6 +37,11 @@ def load(tmp_path):
     return read
 
 
+def parameters_of(plan):
+    """The parameters of each page's notebook, by the name of the page."""
+    return {job.name: job.parameters for job in build.page_jobs(plan)}
+
+
 OWN = """
 title: Paths
 models: ["replay:answers.jsonl", "predictions:p.csv", x.gguf, ./nli]
@@ -67,7 +72,7 @@ def test_paths_are_meant_from_the_study_file(load, tmp_path, data):
     assert (mcbe["prompts"], mcbe["data"]) == (f"{tmp_path / 'own.toml'}#x", meant)
     assert cbbq == shared
     assert nli == {**shared, "label_names": {str(tmp_path / "nli"): names}}
-    shown = build._notebooks(plan)
+    shown = parameters_of(plan)
     assert (shown["mcbe"]["data"], shown["cbbq"]["data"]) == (meant, "")
 
 
@@ -75,7 +80,7 @@ def test_an_analysis_has_the_study_s_data_and_other_runs(load, tmp_path):
     shutil.copytree(get("mcbe").samples, tmp_path / "items")
     analyses = "compare_models: {runs: [other/runs/*/*]}, data_quality: {least: 0.7}"
     plan = load("compare_models:", analyses, GOOD.replace("nli-coal: {", "mcbe: {data: items, "))
-    given = build._notebooks(plan)
+    given = parameters_of(plan)
     other = str(tmp_path / "other/runs/*/*")
     assert (given["compare_models"]["runs"], given["explore"]["runs"]) == ([other], [])
     quality = given["data_quality"]
@@ -95,11 +100,11 @@ def test_variants_and_models_have_options_of_their_own(load, tmp_path):
     assert plan.run_options(small, nli) == {**shared, "template_arguments": {"a": 1, "b": 2}}
     # Options of sampling that all share are for those that write replies.
     assert plan.run_options(simulated, q) == {"limit": 3, "categories": ["gender"]}
-    pages = build._notebooks(plan)
+    pages = parameters_of(plan)
     assert list(pages) == ["cbbq-Q", "nli_coal", "compare_models", "self_correction", "explore"]
-    assert build.analysed(plan, "compare_models") == ["cbbq-Q", "nli_coal"]
-    assert build.analysed(plan, "self_correction") == ["cbbq-Q", "cbbq-Q+IF", "nli_coal"]
-    assert build.analysed(plan, "explore") == ["cbbq-Q+IF"]
+    assert plan.analysed("compare_models") == ["cbbq-Q", "nli_coal"]
+    assert plan.analysed("self_correction") == ["cbbq-Q", "cbbq-Q+IF", "nli_coal"]
+    assert plan.analysed("explore") == ["cbbq-Q+IF"]
 
 
 CODE = '!!python/object/apply:os.system ["touch ran"]'

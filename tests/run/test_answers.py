@@ -24,12 +24,6 @@ def test_verdicts_by_hand(case):
         assert verdict_of(case["task"], case["request"], parsed, item) == verdict
 
 
-def test_answers_of_a_run_have_verdicts(tmp_path):
-    run = evaluate("cbbq", "simulated:bias=1", categories=["age"], limit=2, out=tmp_path)
-    assert set(run.answers().verdict) == {"stereotyped"}
-    assert len(run.answers()) == len(run.records)
-
-
 def test_a_run_is_shown_by_its_headline_scores_and_scored_with_others(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     asked = {"categories": ["gender"], "limit": 4, "name": "<b>\x1b"}
@@ -93,11 +87,3 @@ def test_answers_that_are_not_read_by_letters_have_no_mass(tmp_path):
     for number, (model, read) in enumerate([("simulated:", None), ("tiny:s", "options")]):
         run = evaluate("cbbq", model, read=read, out=tmp_path / str(number), **given)
         assert run.answers().mass.isna().all()
-
-
-def test_a_local_model_has_a_mass_of_letters_too(tmp_path):
-    given = {"categories": ["gender"], "limit": 2, "tasks": ["ss"]}
-    run = evaluate("mcbe", "tiny:s", read="letters", out=tmp_path, **given)
-    rows = run.answers()
-    sums = [sum(map(math.exp, row)) for row in rows.logprobs]
-    assert rows.mass.to_numpy() == pytest.approx(sums)

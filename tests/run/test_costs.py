@@ -11,8 +11,6 @@ import pytest
 from bench.core.errors import BudgetSpent, RunFailed
 from bench.run import estimate, evaluate
 from tests.helpers.answering import Server, said
-from tests.helpers.checkpoints import characters as one_per_character
-from tests.helpers.checkpoints import save
 from tests.helpers.recorded import command
 
 CBBQ: dict[str, Any] = {"categories": ["gender"], "limit": 8}
@@ -108,27 +106,6 @@ def test_a_judge_and_a_thought_are_counted_with_the_replies_that_they_read() -> 
     thoughts = estimate("cbbq", model, **CBBQ, **COT)
     assert thoughts.total.requests == 32
     assert tokens(thoughts.total)[2:] == [32, 16 * 256 + 16 * 32]
-
-
-def test_a_model_that_judges_itself_has_one_price() -> None:
-    model = "openai:a@http://x.org/v1"
-    options = {**CBBQ, "settings": {"explanation": "yes"}, "judge": model}
-    assert estimate("cbbq", model, price=[1, 1], **options).parts.cost_low.notna().all()
-
-
-def test_tokens_of_a_model_that_is_here_are_counted_by_its_tokenizer(tmp_path: Path) -> None:
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    save(
-        tmp_path / "model",
-        Qwen2ForCausalLM,
-        Qwen2Config,
-        one_per_character(),
-        num_key_value_heads=4,
-    )
-    found = estimate("cbbq", str(tmp_path / "model"), max_new_tokens=3, **CBBQ)
-    n = sum(map(len, prompts()))
-    assert tokens(found.total) == pytest.approx([n + 4 * 16, n + 30 * 16, 16, 16 * 3])
 
 
 def test_the_command_prints_all_numbers_of_a_run_or_a_study(monkeypatch: Any, capsys: Any) -> None:

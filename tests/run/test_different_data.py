@@ -9,7 +9,7 @@ import bench
 from bench.core.errors import BadInput
 from bench.report import items
 from bench.run import Run, all_items, evaluate
-from bench.run.human_marks import analyses_to_mark
+from bench.run.human_marks import write_sheet
 from bench.run.results import common_answers, data_conflict
 from tests.helpers.recorded import table, templates
 
@@ -63,7 +63,7 @@ def test_a_sheet_of_analyses_has_one_reference_for_each_item(tmp_path: Path) -> 
         options = {"data": folder, "tasks": ["ba"], "judge": "simulated:"}
         runs.append(evaluate("mcbe", f"simulated:bias=0.{k}", out=tmp_path / f"run{k}", **options))
     with pytest.raises(BadInput, match="different data"):
-        analyses_to_mark(runs, tmp_path / "sheet.csv")
+        write_sheet(runs, tmp_path / "sheet.csv")
 
 
 def test_runs_on_two_data_sets_are_compared_on_the_items_that_both_have(tmp_path: Path) -> None:

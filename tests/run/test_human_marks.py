@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bench import run, scorers
-from bench.run.human_marks import to_mark
+from bench.run.human_marks import write_sheet
 from tests.helpers.recorded import cell, columns, command, replay, templates
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -68,18 +68,18 @@ def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch,
 
 def test_a_sheet_is_safe_in_a_spreadsheet_and_is_not_overwritten(refusal) -> None:
     done = ask()
-    assert to_mark(done, MARKS) == 4
+    write_sheet([done], MARKS)
     assert MARKS.read_bytes().startswith(b"\xef\xbb\xbf"), "spreadsheet programs want the mark"
     rows = sheet()
     assert list(rows) == ["task", "item_id", "request", "repeat", "prompt", "reply", "response"]
     assert "情景：甲和丙来了。\n问题：谁忘了伞？" in rows.prompt[0]
     assert rows.reply.tolist() == [*REPLIES[:2], "'=B+1", REPLIES[3]], "no formula"
     assert columns("out").response.tolist() == REPLIES, "the records are as they came"
-    assert "marks.csv: is there already" in refusal(to_mark, done, MARKS)
+    assert "marks.csv: is there already" in refusal(write_sheet, [done], MARKS)
 
 
 def test_another_judge_or_model_is_not_let_into_the_folder(refusal) -> None:
-    to_mark(ask(), MARKS)
+    write_sheet([ask()], MARKS)
     assert "model_content was" in refusal(ask, judge="simulated:", first="B")
     fill(["有"] * 4)
     ask(judge=JUDGE)

@@ -93,22 +93,6 @@ def test_a_mean_over_tasks_and_categories_is_the_score(
     assert list(shares.estimate) == pytest.approx(list(scores.score))
 
 
-@pytest.mark.parametrize("benchmark", ["cbbq", "nli_coal", "mcbe"])
-def test_a_difference_of_models_is_that_of_their_scores(
-    runs: dict[str, list[Run]],
-    tables: dict[str, tuple[pd.DataFrame, pd.DataFrame]],
-    benchmark: str,
-) -> None:
-    outcomes, scores = tables[benchmark]
-    pairs = bench.differences(scores, outcomes)
-    overall = scores[scores.category == "all"].set_index(["task", "metric", "model"]).score
-    first, second = (run.label for run in runs[benchmark])
-    assert len(pairs) == len(run.results.module("metrics", benchmark).HEADLINES)
-    for row in pairs.itertuples():
-        less = overall[row.task, row.metric, first] - overall[row.task, row.metric, second]
-        assert row.estimate == pytest.approx(less), row.title
-
-
 def test_a_model_that_cannot_be_read_has_no_share_of_stereotyped_answers(tmp_path: Path) -> None:
     silent = run.evaluate("cbbq", "simulated:refuse=1", out=tmp_path, limit=4)
     outcomes = bench.outcomes(silent)
@@ -138,13 +122,10 @@ def test_runs_are_given_as_runs_folders_or_patterns(
     assert "no run was given" in refusal(bench.answers)
 
 
-def test_outcomes_of_several_benchmarks_are_one_frame(runs: dict[str, list[Run]]) -> None:
+def test_frames_of_several_benchmarks_are_one(runs: dict[str, list[Run]]) -> None:
     outcomes = bench.outcomes(*(asked[0] for asked in runs.values()))
     assert list(outcomes.benchmark.unique()) == [*runs]
     assert outcomes[["model", "category", "item_id", "cluster", "stratum"]].notna().all(axis=None)
-
-
-def test_items_of_several_benchmarks_are_one_frame(runs: dict[str, list[Run]]) -> None:
     items = bench.items(*(run for asked in runs.values() for run in asked))
     assert list(items.benchmark.unique()) == [*runs]
     assert items.item_id.is_unique

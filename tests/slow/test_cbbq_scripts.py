@@ -29,7 +29,9 @@ def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts: str, name: s
         chosen = prompts + name if name else None
         given = {"model": "tiny:s", "preset": preset, "prompts": chosen, "limit": 1, **options}
         plan = Plan.make(RunConfig.of({"benchmark": "cbbq", "categories": ["gender"], **given}))
-        asked = plan.requests(("generate",), (), (), partial=False)
+        asked = plan.requests(
+            {"verbs": ("generate",), "reads": (), "judge_verbs": ()}, partial=False
+        )
         (limit,) = {request.max_new_tokens for stage in asked.stages for request in stage}
         return limit
 

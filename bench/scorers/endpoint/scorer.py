@@ -116,8 +116,9 @@ class Endpoint(Model):
         }
         return ", ".join(f"{n:,} {name}" for name, n in counts.items() if n)
 
-    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
-        """Yield the answers with the requests' positions, as they come."""
+    def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
+        """Yield each request with its answer, as they come."""
+        requests = [request for block in blocks for request in block]
         for request in requests:
             self._check(request)
 
@@ -130,12 +131,12 @@ class Endpoint(Model):
             if isinstance(answer, Unanswered):
                 answer = Answer("", error=str(answer))
             self._refused += answer.error == responses.REFUSED
-            yield k, answer
+            yield [(requests[k], answer)]
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         """Answer `requests`, several at once; the answers keep their order."""
-        answers = dict(self.stream(requests))
-        return [answers[k] for k in range(len(requests))]
+        answers = {id(request): answer for ((request, answer),) in self.stream([requests])}
+        return [answers[id(request)] for request in requests]
 
     def _check(self, request: Request) -> None:
         """Refuse a request that this endpoint cannot answer."""

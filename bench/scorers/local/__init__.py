@@ -6,7 +6,6 @@ from bench.core.errors import BadInput
 from bench.data.readers import as_path
 from bench.scorers.base import VERBS, Backend, Model
 from bench.scorers.local import hub
-from bench.scorers.local.file_hash import fingerprint
 from bench.tasks import READ
 
 
@@ -32,11 +31,6 @@ class Checkpoint(Backend):
                 f"{rest or 'the empty name'}: no such model folder or file; a Hub id has the form "
                 "NAME or ORGANISATION/NAME, and may end in @REVISION"
             )
-
-    @classmethod
-    def content(cls, rest: str) -> str | None:
-        path = as_path(rest)
-        return fingerprint(path) if path.exists() else None
 
     @classmethod
     def load(

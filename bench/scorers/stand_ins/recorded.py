@@ -41,7 +41,6 @@ from bench.core.errors import BadInput, explained, plain, quoted
 from bench.data.readers import as_path, open_file, read_json_lines, read_table, read_text
 from bench.scorers.base import VERBS, Answer, Model
 from bench.scorers.endpoint import batch
-from bench.scorers.local.file_hash import fingerprint
 from bench.tasks import READ
 from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Request
@@ -116,11 +115,6 @@ class _Recorded(Model):
     def check(cls, rest: str) -> None:
         if not as_path(rest).is_file():
             raise BadInput(f"{rest}: no such file of {cls.holds} (model {cls.prefix}:{rest})")
-
-    @classmethod
-    def content(cls, rest: str) -> str | None:
-        path = as_path(rest)
-        return fingerprint(path) if path.exists() else None
 
     def describe(self) -> dict[str, Any]:
         with open_file(self.path) as stream:
