@@ -156,22 +156,15 @@ class Causal(LocalModel):
             spell(self.id, self.tokenizer, self.chat.encode, texts, each(options, len(prompts)))
             for options in groups
         ]
-        items = [
-            [
-                [[_row(before, ids) for ids in spellings] for spellings in row]
-                for before, row in part
-            ]
-            for part in spelled
-        ]
-        longest = [
-            max((len(row.ids) for item in of_text for row in chain(*item)), default=0)
-            for of_text in zip(*items, strict=True)
-        ]
+        # Nothing is read after the last token of an option.
+        longest = [max(item.longest for item in row) - 1 for row in zip(*spelled, strict=True)]
         self.check_lengths(longest, "the text with its reply")
         # Options that differ in their last token only are read from the same row.
         reads: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
-        for row in chain(*chain(*chain(*items))):
-            reads.setdefault(row.ids, {}).update(dict.fromkeys(row.reads))
+        for item in chain(*spelled):
+            for ids in chain(*item.options):
+                row = _row(item.before, ids)
+                reads.setdefault(row.ids, {}).update(dict.fromkeys(row.reads))
         rows = [Row(ids, tuple(unique)) for ids, unique in reads.items()]
         values = {
             (row.ids, read): value
@@ -179,14 +172,19 @@ class Causal(LocalModel):
             for read, value in zip(row.reads, row_values, strict=True)
         }
 
-        def logprob(spellings: Sequence[Row]) -> float:
-            sums = [sum(values[row.ids, read] for read in row.reads) for row in spellings]
+        def logprob(before: tuple[int, ...], spellings: Sequence[tuple[int, ...]]) -> float:
+            rows = [_row(before, ids) for ids in spellings]
+            sums = [sum(values[row.ids, read] for read in row.reads) for row in rows]
             with np.errstate(invalid="ignore"):  # NaN stays NaN
                 return float(np.logaddexp.reduce(sums))
 
         return [
-            option_matrix([[logprob(row) for row in item] for item in part], prompts, options)
-            for part, options in zip(items, groups, strict=True)
+            option_matrix(
+                [[logprob(item.before, ids) for ids in item.options] for item in part],
+                prompts,
+                options,
+            )
+            for part, options in zip(spelled, groups, strict=True)
         ]
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:

@@ -11,7 +11,7 @@ letter is the sum over those spellings that are a single token.
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from bench.scorers.base import Unanswerable
@@ -29,7 +29,12 @@ class Spelled(NamedTuple):
     """A text and its options as tokens."""
 
     before: Ids  # of the text, without a last blank that belongs to the options
-    options: list[list[Ids]]  # the spellings of each option, whose probabilities are summed
+    options: list[list[Ids]]  # the spellings of each option, to sum their probabilities
+
+    @property
+    def longest(self) -> int:
+        """The tokens of the text with its longest option."""
+        return len(self.before) + max(map(len, chain(*self.options)), default=0)
 
 
 def spell(
