@@ -274,6 +274,8 @@ def report(
 
     if dry_run:
         printing.estimates(build.estimates(plan, out or None), format)
+        for step in plan.steps:
+            say(f"run this first: {step}")
         return
     made = build.make(plan, out or None, jobs)
     print(made.page)

@@ -31,6 +31,9 @@ DOT_HEIGHT = 0.12
 SPREAD = 0.7
 # Characters in a line of a panel's title.
 TITLE_CHARACTERS = 30
+# A score with its interval, and how seaborn draws the rows of `interval_ends`.
+ENDS = ["ci_low", "score", "ci_high"]
+GIVEN = {"estimator": "median", "errorbar": ("pi", 100)}
 # The columns of score tables that other frames, such as those of `bench.share`, may not have.
 DEFAULTS: dict[str, Any] = {
     "valid_rate": 1.0,
@@ -47,7 +50,6 @@ def forest(
     y: str = "model",
     hue: str = "",
     col: str = "",
-    row: str = "",
     *,
     limits: tuple[float, float] = (0, 1),
     percent: bool = False,
@@ -64,7 +66,7 @@ def forest(
             of `bench.share`. If it says what is `worse`, the worst lines stand first.
         y: the column that names the lines.
         hue: the column that names several dots in a line.
-        col, row: the columns that name the panels.
+        col: the column that names the panels.
         limits: the ends of the scale.
         percent: whether the scores are shares, which are written in per cent.
     """
@@ -84,8 +86,7 @@ def forest(
     grid = sns.FacetGrid(
         rows,
         col=col or None,
-        row=row or None,
-        col_wrap=columns if col and not row else None,
+        col_wrap=columns if col else None,
         height=height,
         aspect=width / height,
         sharex=False,
@@ -102,13 +103,33 @@ def forest(
             _draw(ax, one, at, common, {"color": colour, "marker": marks[dots[k]]})
         forest_axis(ax, _names(rows, y, lines), common)
         _scale(ax, panel, limits, percent)
-        titles = [str(panel[name].iloc[0]) for name in (row, col) if name and len(panel)]
-        ax.set_title(wrap_label(": ".join(titles), TITLE_CHARACTERS), fontsize="small")
+        title = str(panel[col].iloc[0]) if col and len(panel) else ""
+        ax.set_title(wrap_label(title, TITLE_CHARACTERS), fontsize="small")
     if hue:
         handles = [Line2D([], [], color=palette[dot], marker=marks[dot], ls="") for dot in dots]
         place: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False}
         grid.figure.legend(handles, _names(rows, hue, dots), fontsize="small", **place)
     return grid
+
+
+def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return three rows per score for seaborn: the `value` of the score and of its interval's ends.
+
+    Seaborn computes intervals by itself; it draws given ones as the range (`errorbar`) around the
+    median of these rows:
+
+        seaborn.pointplot(interval_ends(scores), x="value", y="model", **GIVEN)
+
+    Args:
+        frame: `score` (or `estimate`), `ci_low` and `ci_high`, such as rows of `bench.explain`. If
+            its `unit` is `%`, values are in per cent.
+    """
+    rows = frame.rename(columns={"estimate": "score"})
+    others = rows.columns.difference(ENDS, sort=False)
+    long = rows.reindex(columns=[*others, *ENDS]).melt([*others]).dropna(subset="value")
+    if "unit" in long:
+        long["value"] *= np.where(long.unit == "%", 100, 1)
+    return long
 
 
 def _lines(rows: pd.DataFrame, y: str, col: str) -> list[Any]:
