@@ -97,6 +97,7 @@ def locate(model: str, local_files_only: bool = False) -> Location:
     if model.endswith(".gguf"):
         return Location(model, str(path.parent), {"gguf_file": path.name})
     if not path.is_dir():
+        _refuse_pickles(model, [path.name] if path.is_file() else [])
         raise BadInput(f"{model}: is no model; give a folder, a .gguf file, or a Hub id")
     names = sorted(file.name for file in path.iterdir())
     if not {"config.json", ADAPTER_CONFIG} & set(names):
