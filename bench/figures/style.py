@@ -63,8 +63,6 @@ BIAS_PALETTE, BIAS_IS_LOW_PALETTE = "RdBu_r", "RdBu"
 INK, FAINT = "#222222", "#8a8a8a"
 # A scale goes on so far beyond a middle that is the lowest or highest score.
 BEYOND = 1e-6
-# Points of the sizes that pictures name.
-POINTS = {"medium": 9.6, "small": 8.0, "x-small": 6.7}
 
 
 def fonts() -> list[str]:

@@ -200,25 +200,6 @@ def percent(share: float) -> str:
     return f"{numbers.decimals(100 * share)}\u00a0%"
 
 
-def points(headline: Headline, value: float, *, signed: bool = False) -> str:
-    """Write a difference of scores: of shares and scores up to 100 in points of 100.
-
-    Args:
-        signed: with a sign, unless it is zero; else its distance from zero.
-    """
-    scaled = value * (100 if headline.share else 1)
-    digits = 0 if headline.share else 1 if headline.limits[1] > 1 else 2
-    return numbers.signed(scaled, digits) if signed else numbers.decimals(abs(scaled), digits)
-
-
-def gap(headline: Headline, value: float, *, signed: bool = False) -> str:
-    """Write a difference of scores with its unit; see `points`."""
-    n = points(headline, value, signed=signed)
-    if headline.share:
-        return f"{n} percentage points"
-    return f"{n} points" if headline.limits[1] > 1 else n
-
-
 def phrase(title: str) -> str:
     """Return a headline's title inside a sentence: the share of stereotyped answers (ambiguous)."""
     title = without_brackets(title)
@@ -232,11 +213,6 @@ def inside_sentence(text: str) -> str:
     """Write the first word of a text in lower case, unless it is an abbreviation."""
     first = re.split(r"\W", text, maxsplit=1)[0]
     return text if re.search("[A-Z]", first[1:]) else text[:1].lower() + text[1:]
-
-
-def range_text(low: str, high: str) -> str:
-    """Write a range; one number where both are the same."""
-    return low if low == high else f"{low} to {high}"
 
 
 def measure_words(metric: str) -> str:
