@@ -19,7 +19,7 @@ from bench.figures.style import (
     names_or_numbers,
     wrap_label,
 )
-from bench.metrics.headline import LOW_VALIDITY, measure_words
+from bench.metrics.headline import LOW_VALIDITY, contenders, measure_words
 from bench.metrics.table import ALL
 
 # Panels that stand next to each other.
@@ -31,6 +31,9 @@ DOT_HEIGHT = 0.12
 SPREAD = 0.7
 # Characters in a line of a panel's title.
 TITLE_CHARACTERS = 30
+# A score with its interval, and how seaborn draws the rows of `interval_ends`.
+ENDS = ["ci_low", "score", "ci_high"]
+GIVEN = {"estimator": "median", "errorbar": ("pi", 100)}
 # The columns of score tables that other frames, such as those of `bench.share`, may not have.
 DEFAULTS: dict[str, Any] = {
     "valid_rate": 1.0,
@@ -76,6 +79,8 @@ def forest(
     coloured = hue or ("model" if y == "model" else "")
     palette = {"": sns.color_palette("colorblind")[0]}
     palette |= colours(list(dict.fromkeys(rows[coloured]))) if coloured else {}
+    if coloured == "model":
+        palette |= dict.fromkeys(_references(rows), FAINT)
     marks = markers(dots) if hue else {"": "o"}
     height = 0.9 + (LINE_HEIGHT + DOT_HEIGHT * (len(dots) - 1)) * len(lines)
     columns = min(rows[col].nunique(), MOST_COLUMNS) if col else 1
@@ -109,6 +114,26 @@ def forest(
     return grid
 
 
+def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return three rows per score for seaborn: the `value` of the score and of its interval's ends.
+
+    Seaborn computes intervals by itself; it draws given ones as the range (`errorbar`) around the
+    median of these rows:
+
+        seaborn.pointplot(interval_ends(scores), x="value", y="model", **GIVEN)
+
+    Args:
+        frame: `score` (or `estimate`), `ci_low` and `ci_high`, such as rows of `bench.explain`. If
+            its `unit` is `%`, values are in per cent.
+    """
+    rows = frame.rename(columns={"estimate": "score"})
+    others = rows.columns.difference(ENDS, sort=False)
+    long = rows.reindex(columns=[*others, *ENDS]).melt([*others]).dropna(subset="value")
+    if "unit" in long:
+        long["value"] *= np.where(long.unit == "%", 100, 1)
+    return long
+
+
 def _lines(rows: pd.DataFrame, y: str, col: str) -> list[Any]:
     """Return the values of `y` in the order of their lines: the worst in the first panel first."""
     first = rows[rows[col] == rows[col].iloc[0]] if col else rows
@@ -116,7 +141,13 @@ def _lines(rows: pd.DataFrame, y: str, col: str) -> list[Any]:
     if first.worse.iloc[0]:
         is_low = first.worse.iloc[0] == "lower"
         means = means.sort_values(ascending=is_low, kind="stable")
-    return list(dict.fromkeys([*means.index, *rows[y]]))
+    names = list(dict.fromkeys([*means.index, *rows[y]]))
+    return sorted(names, key=_references(rows).__contains__) if y == "model" else names
+
+
+def _references(rows: pd.DataFrame) -> set[str]:
+    """Return the models that are references for real ones, such as simulated respondents."""
+    return set(rows.model) - set(contenders(rows).model) if "kind" in rows else set()
 
 
 def _names(rows: pd.DataFrame, variable: str, values: list[Any]) -> list[str]:

@@ -26,7 +26,7 @@ BY_LETTERS = "by letters"
 LESS_READABLE = "less readable"
 UNDEFINED = "undefined"
 
-SCORE = ["benchmark", "task", "metric", "title", "worse"]
+SCORE = ["benchmark", "task", "metric", "title", "worse", "unit"]
 TEST = ["estimate", "ci_low", "ci_high", "p", "p_adjusted", "detectable", "n", "clusters"]
 READABLE = ["asked", "readable_first", "readable_second", "p_readable"]
 COLUMNS = [*SCORE, "first", "second", "verdict", *TEST, *READABLE, "note"]
@@ -46,10 +46,11 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
             and knows nothing of letters and unreadable replies.
 
     Returns:
-        One row per score (`benchmark`, `task`, `metric`, `title`, and `worse`, the side of more
-        bias: `higher` or `lower`) and pair (`first`, `second`): the columns of `bench.compare`, of
-        which `p_adjusted` is for all rows of a benchmark; `asked` (items that both were asked),
-        the readable shares of both, `p_readable` (for no difference of these), and `verdict`:
+        One row per score (`benchmark`, `task`, `metric`, `title`, `worse`, the side of more bias:
+        `higher` or `lower`, and `unit`) and pair (`first`, `second`): the columns of
+        `bench.compare`, of which `p_adjusted` is for all rows of a benchmark; `asked` (items that
+        both were asked), the readable shares of both, `p_readable` (for no difference of these),
+        and `verdict`:
 
         - `different`, or `no difference shown` (`p_adjusted` is 0.05 or more);
         - `by letters`: a preferred letter may be why the scores differ;
@@ -140,6 +141,7 @@ def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) 
         about |= {
             "title": short_title(shown),
             "worse": "higher" if line.biased_is_high else "lower",
+            "unit": "%" if line.share else "points",
         }
         units = _units(outcomes[outcomes.model.isin(by_model)], line)
         rows += ({**about, **row, "line": line, "own": by_model} for row in _tested(units, line))
