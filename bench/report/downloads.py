@@ -80,7 +80,7 @@ def write(
     latex = "% needs \\usepackage{booktabs}\n" + export.to_latex(glance, caption=caption)
     export.write_text(tables / "at_a_glance.tex", latex)
     lines: list[list[str]] = [
-        list(glance),
+        list(map(str, glance)),
         ["---"] * len(glance.columns),
         *glance.to_numpy().tolist(),
     ]
