@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.fields import FieldInfo
 
 from bench.core.errors import BadInput, expected, explained, quoted
+from bench.core.text import read_list
 
 Preset = Literal["robust", "official", "paper"]
 PRESETS: tuple[str, ...] = get_args(Preset)
@@ -144,6 +145,9 @@ def _prices(given: Sequence[float]) -> Sequence[float]:
     return given
 
 
+# Also as a text, as the command and papermill's `-p` give it.
+Names = Annotated[Sequence[str], BeforeValidator(read_list)]
+Settings = Annotated[Mapping[str, str], BeforeValidator(read_list)]
 Price = Annotated[Sequence[float], AfterValidator(_prices)]
 
 
@@ -283,10 +287,10 @@ class RunConfig(Generation, Where):
     as_judge: str | None = option(None, metavar="NAME")
     """The same for a judge that is replay:FILE; default: the file's name."""
 
-    categories: Sequence[str] | None = option(None, metavar="NAMES")
+    categories: Names | None = option(None, metavar="NAMES")
     """Only these categories, comma-separated; default: all."""
 
-    tasks: Sequence[str] | None = option(None, metavar="NAMES")
+    tasks: Names | None = option(None, metavar="NAMES")
     """Only these tasks, comma-separated; default: all that the model can do."""
 
     limit: int | None = option(None, ge=1)
@@ -305,7 +309,7 @@ class RunConfig(Generation, Where):
     max_new_tokens: int | None = option(None, ge=1)
     """Limit of tokens per reply; default: set by each task."""
 
-    settings: Mapping[str, str] | None = option(None, flag="--set", metavar="NAME=VALUE")
+    settings: Settings | None = option(None, flag="--set", metavar="NAME=VALUE")
     """Setting of the benchmark; repeat for several. mcbe: context_order, label_order, bos, replies,
     separators, encoding, bad_rows; cbbq: prompting, explanation, option_order, labels, polarity,
     dedupe, expansion; nli_coal: set, tokens, anomalies, definitional."""

@@ -41,14 +41,16 @@ SLOW_NOTEBOOKS = re.findall(
 
 
 def pytest_configure() -> None:
-    """Let nbval start a kernel again that dies before it replies.
+    """Let nbval start a kernel again that dies before it replies, without the runs of the user.
 
     jupyter_client picks free ports and lets go of them until the kernel is up; what other workers
     serve or connect to in the meantime may take one.
     """
     start = nbval.kernel.start_new_kernel
+    runs = str(Path(__file__).parents[1] / "reports/notebooks")
 
     def start_again(*args: Any, **kwargs: Any) -> Any:
+        kwargs["env"] = {**os.environ, "BENCH_REPORTS": runs}
         try:
             return start(*args, **kwargs)
         except RuntimeError:

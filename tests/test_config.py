@@ -13,7 +13,7 @@ WRONG = [
     ({"limits": {"jobs": 1}}, "option 'jobs' is unknown; allowed: concurrency, timeout, budget_"),
     ({"read": "minds"}, "read 'minds' is unknown; allowed: text, letters, options"),
     ({"presets": "paper"}, "did you mean preset?"),
-    ({"tasks": "pc"}, "tasks: 'pc' is not a list; expected a list, like ['pc']"),
+    ({"tasks": 3}, "tasks: 3 is not a list"),
     ({"settings": {"bos": 1}}, "settings: 1 is not a text; put quotes around it"),
 ]
 WRONG_IN_A_COMMAND = [

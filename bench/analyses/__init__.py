@@ -5,28 +5,31 @@ runs = opened([], benchmarks=["cbbq"], demo=["simulated:bias=0.2", "simulated:bi
 own, common, runs = open_scores(["reports/mine/runs/*/cbbq"])  # their scores, or those of a CSV
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from bench import records
 from bench.benchmarks import names, resolve
-from bench.core.errors import BadInput, NoRuns, quoted
+from bench.core import places
+from bench.core.errors import BadInput, NoRuns
+from bench.core.progress import say
+from bench.core.text import read_list
 from bench.data import OWN_SAMPLES
 from bench.metrics.frames import read_scores
-from bench.metrics.headline import explain
+from bench.metrics.headline import REFERENCES, explain
 from bench.run import evaluate_all
 from bench.run.models import models as model_facts
-from bench.run.results import Run, find_runs, score
+from bench.run.results import Run, find_runs, run_folders, score
 
 
 def opened(
-    runs: Sequence[str | Path | Run],
+    runs: Sequence[str | Path | Run] | str,
     *,
-    benchmarks: Sequence[str] = (),
-    models: Sequence[str] = (),
+    benchmarks: Sequence[str] | str = (),
+    models: Sequence[str] | str = (),
     demo: Sequence[str] = (),
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Run]:
@@ -34,17 +37,20 @@ def opened(
 
     Args:
         runs: runs, their folders, or patterns of them; folders without a run that match are
-            ignored.
+            ignored. Default: the runs of real models in `reports/runs`.
         benchmarks: only these; all if empty.
-        models: only these, as they were asked for or as tables name them; all if empty.
-        demo: who is asked about the package's samples in place of that, where no `runs` are given.
-        options: by benchmark, how (see `bench.run.evaluate`).
+        models: only these, as they were asked for or as tables name them; all if empty. Lists may
+            be texts, as papermill's `-p` gives them.
+        demo: models that are asked about the package's samples if there are no runs.
+        options: their options by benchmark (see `bench.evaluate`).
 
     Raises:
         BadInput: a folder without a run.
         NoRuns: nothing is left.
     """
+    runs, benchmarks, models = parameters(runs=runs, benchmarks=benchmarks, models=models)
     wanted = [resolve(name) for name in benchmarks] or list(names())
+    runs = runs or _runs_there(wanted)
     if not runs:
         given = {name: {"data": OWN_SAMPLES, **(options or {}).get(name, {})} for name in wanted}
         return [run for name in wanted for run in evaluate_all(name, demo, **given[name])]
@@ -61,6 +67,17 @@ def opened(
             f"{have or 'none in ' + ', '.join(map(str, runs))}"
         )
     return kept
+
+
+def _runs_there(benchmarks: Sequence[str]) -> list[Run]:
+    """Open the runs of real models in the default folder; they tell more than a demonstration."""
+    folder = places.reports() / "runs"
+    folders = filter(records.is_complete, run_folders(f"{folder}/*/*"))
+    runs = [run for run in map(Run.open, folders) if run.kind not in REFERENCES]
+    found = [run for run in runs if run.benchmark in benchmarks]
+    if found:
+        say(f"runs of {folder}: {len(found)}; name others in `runs`")
+    return found
 
 
 class Scores(NamedTuple):
@@ -91,8 +108,7 @@ def open_scores(
     """Open the scores of runs, or those that were measured elsewhere.
 
     Args:
-        runs, benchmarks, models, demo, options: as in `opened`; lists may be JSON texts, as
-            papermill's `-p` gives them.
+        runs, benchmarks, models, demo, options: as in `opened`.
         csv: a file of scores, in place of runs; see `bench.read_scores`.
         preset: how answers are scored; default: as the runs were.
         columns: values of models, by the name of a column: `{"billions": {"gpt-x": 175}}`. Models
@@ -109,7 +125,6 @@ def open_scores(
     if csv:
         frame = _with_columns(read_scores(csv), columns or {})
         return Scores(frame, frame, [])
-    runs, benchmarks, models = parameters(runs=runs, benchmarks=benchmarks, models=models)
     found = opened(runs, benchmarks=benchmarks, models=models, demo=demo, options=options)
     facts = model_facts(*found)[["model", "benchmark", "asked_as", "family", "billions"]]
     tables = [
@@ -136,20 +151,11 @@ def _with_columns(
 def parameters(**given: Any) -> list[Any]:
     """Read lists and mappings among a notebook's parameters that papermill's `-p` gave as texts.
 
+    They are JSON, or names with commas between them, as the command takes them.
+
     Examples:
-        >>> runs, sizes = parameters(runs='["reports/runs/*/cbbq-*"]', sizes={})
-        >>> runs
-        ['reports/runs/*/cbbq-*']
+        >>> benchmarks, sizes = parameters(benchmarks="mcbe,cbbq", sizes='{"gpt-x": 175}')
+        >>> benchmarks, sizes
+        (['mcbe', 'cbbq'], {'gpt-x': 175})
     """
-    values = []
-    for name, value in given.items():
-        if isinstance(value, str):
-            try:
-                value = json.loads(value)
-            except ValueError:
-                raise BadInput(
-                    f"{name} {quoted(value)}: expected a list or a mapping as JSON, like "
-                    f"""-p {name} '["first", "second"]' or '{{"name": "value"}}'"""
-                ) from None
-        values.append(value)
-    return values
+    return [read_list(value, name=name) for name, value in given.items()]

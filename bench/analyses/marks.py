@@ -17,8 +17,10 @@ from bench.benchmarks.cbbq.requests import BIASED, LETTERS, verdict
 from bench.benchmarks.mcbe import scores as mcbe
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, NoRuns, quoted
+from bench.data import OWN_SAMPLES
 from bench.data.readers import read_table
 from bench.metrics.agreement import read_human
+from bench.run import evaluate_all
 from bench.run.human_marks import cell, read_analyses
 from bench.run.results import Run, labels
 from bench.scorers.names import short_name
@@ -63,11 +65,10 @@ def judged(
         run
         for benchmark, names in (judges or {}).items()
         for judge in names
-        for run in opened(
-            [],
-            benchmarks=[benchmark],
-            demo=demo,
-            options={benchmark: {**(options or {}).get(benchmark, {}), "judge": judge}},
+        for run in evaluate_all(
+            benchmark,
+            demo,
+            **{"data": OWN_SAMPLES, **(options or {}).get(benchmark, {}), "judge": judge},
         )
     ]
 

@@ -1,5 +1,6 @@
 """Where the notebooks and the demo study are, and where runs and reports go by default."""
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -17,7 +18,9 @@ DEMO = _HOME / "reports" / "demo.yml"
 
 
 def reports() -> Path:
-    """Return the default folder of reports and runs: `./reports`, or that of the checkout."""
+    """Return the folder of reports and runs: $BENCH_REPORTS, or `reports` here or in a checkout."""
+    if given := os.environ.get("BENCH_REPORTS"):
+        return Path(given)
     folder = Path.cwd()
     return next(filter(_is_checkout, (folder, *folder.parents)), folder) / "reports"
 

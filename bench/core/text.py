@@ -7,6 +7,9 @@ import html
 import json
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bench.core.errors import BadInput, quoted
 
 # Control characters, escapes of terminals, changes of direction, halves of characters, and tags
 # that spell words invisibly; not line breaks and tabs.
@@ -28,6 +31,26 @@ HEADINGS = {
 def reveal_invisible(text: object) -> str:
     """Name what is invisible in a text: \\x1b for an escape, \\u202e for a changed direction."""
     return INVISIBLE.sub(lambda m: m[0].encode("unicode_escape").decode("ascii"), str(text))
+
+
+def read_list(given: object, *, name: str = "value") -> Any:
+    """Read a list or a mapping that is written as a text: JSON, or names with commas between them.
+
+    Args:
+        given: the text; anything else is returned as it is.
+        name: of the option, for the error message.
+    """
+    if not isinstance(given, str):
+        return given
+    if not given.lstrip().startswith(("[", "{")) and "=" not in given:
+        return [part.strip() for part in given.split(",") if part.strip()]
+    try:
+        return json.loads(given)
+    except ValueError:
+        raise BadInput(
+            f"{name} {quoted(given)}: expected names with commas between them, or JSON like "
+            """'["first", "second"]' or '{"name": "value"}'"""
+        ) from None
 
 
 def shortened(text: object, limit: int) -> str:

@@ -5,8 +5,8 @@ colour in all pictures. The pictures that the papers print are in
 `bench.benchmarks.NAME.figures`.
 """
 
-from bench.figures.forest import forest
+from bench.figures.forest import GIVEN, forest, interval_ends
 from bench.figures.style import colours, label
 from bench.figures.style import style as theme
 
-__all__ = ["colours", "forest", "label", "theme"]
+__all__ = ["GIVEN", "colours", "forest", "interval_ends", "label", "theme"]

@@ -31,6 +31,9 @@ DOT_HEIGHT = 0.12
 SPREAD = 0.7
 # Characters in a line of a panel's title.
 TITLE_CHARACTERS = 30
+# A score with its interval, and how seaborn draws the rows of `interval_ends`.
+ENDS = ["ci_low", "score", "ci_high"]
+GIVEN = {"estimator": "median", "errorbar": ("pi", 100)}
 # The columns of score tables that other frames, such as those of `bench.share`, may not have.
 DEFAULTS: dict[str, Any] = {
     "valid_rate": 1.0,
@@ -107,6 +110,26 @@ def forest(
         place: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False}
         grid.figure.legend(handles, _names(rows, hue, dots), fontsize="small", **place)
     return grid
+
+
+def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return three rows per score for seaborn: the `value` of the score and of its interval's ends.
+
+    Seaborn computes intervals by itself; it draws given ones as the range (`errorbar`) around the
+    median of these rows:
+
+        seaborn.pointplot(interval_ends(scores), x="value", y="model", **GIVEN)
+
+    Args:
+        frame: `score` (or `estimate`), `ci_low` and `ci_high`, such as rows of `bench.explain`. If
+            its `unit` is `%`, values are in per cent.
+    """
+    rows = frame.rename(columns={"estimate": "score"})
+    others = rows.columns.difference(ENDS, sort=False)
+    long = rows.reindex(columns=[*others, *ENDS]).melt([*others]).dropna(subset="value")
+    if "unit" in long:
+        long["value"] *= np.where(long.unit == "%", 100, 1)
+    return long
 
 
 def _lines(rows: pd.DataFrame, y: str, col: str) -> list[Any]:

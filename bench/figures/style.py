@@ -153,8 +153,7 @@ def wrap_label(name: str, width: int = LABEL) -> str:
 
 def label(benchmark: str, category: str) -> str:
     """Name a category in the language of its data, with English in brackets; else in English."""
-    native = dataset.native_name(benchmark, category)
-    english = dataset.english_name(benchmark, category)
+    native, english = dataset.category_name(benchmark, category)
     return f"{native} ({english})" if native and can_show(native) else english
 
 

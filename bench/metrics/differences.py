@@ -15,23 +15,18 @@ from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.headline import Row, by_letters, headline_rows, headlines, short_title
-from bench.metrics.significance import (
-    LESS_READABLE,
-    apart,
-    differs,
-    favours_less_readable,
-    holm,
-)
+from bench.metrics.significance import holm
 from bench.metrics.statistics import compare
 from bench.metrics.table import ALL, Headline
 
-# The verdicts on a pair; the fifth is `bench.metrics.significance.LESS_READABLE`.
+# The verdicts on a pair.
 DIFFERENT = "different"
 NOT_SHOWN = "no difference shown"
 BY_LETTERS = "by letters"
+LESS_READABLE = "less readable"
 UNDEFINED = "undefined"
 
-SCORE = ["benchmark", "task", "metric", "title", "worse"]
+SCORE = ["benchmark", "task", "metric", "title", "worse", "unit"]
 TEST = ["estimate", "ci_low", "ci_high", "p", "p_adjusted", "detectable", "n", "clusters"]
 READABLE = ["asked", "readable_first", "readable_second", "p_readable"]
 COLUMNS = [*SCORE, "first", "second", "verdict", *TEST, *READABLE, "note"]
@@ -51,10 +46,11 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
             and knows nothing of letters and unreadable replies.
 
     Returns:
-        One row per score (`benchmark`, `task`, `metric`, `title`, and `worse`, the side of more
-        bias: `higher` or `lower`) and pair (`first`, `second`): the columns of `bench.compare`, of
-        which `p_adjusted` is for all rows of a benchmark; `asked` (items that both were asked),
-        the readable shares of both, `p_readable` (for no difference of these), and `verdict`:
+        One row per score (`benchmark`, `task`, `metric`, `title`, `worse`, the side of more bias:
+        `higher` or `lower`, and `unit`) and pair (`first`, `second`): the columns of
+        `bench.compare`, of which `p_adjusted` is for all rows of a benchmark; `asked` (items that
+        both were asked), the readable shares of both, `p_readable` (for no difference of these),
+        and `verdict`:
 
         - `different`, or `no difference shown` (`p_adjusted` is 0.05 or more);
         - `by letters`: a preferred letter may be why the scores differ;
@@ -145,6 +141,7 @@ def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) 
         about |= {
             "title": short_title(shown),
             "worse": "higher" if line.biased_is_high else "lower",
+            "unit": "%" if line.share else "points",
         }
         units = _units(outcomes[outcomes.model.isin(by_model)], line)
         rows += ({**about, **row, "line": line, "own": by_model} for row in _tested(units, line))
@@ -231,13 +228,16 @@ def _verdict(row: Row, p_readable: float) -> str:
     line: Headline = row["line"]
     difference, readable = row["estimate"], row["readable_first"] - row["readable_second"]
     if not row["p_adjusted"] < 1 - LEVEL:
-        if differs(readable, p_readable):
+        if readable != 0 and p_readable < 1 - LEVEL:
             return LESS_READABLE
         return UNDEFINED if math.isnan(row["p_adjusted"]) else NOT_SHOWN
     for side, is_higher in (("first", difference > 0), ("second", difference < 0)):
         if by_letters(line, row["own"][row[side]], higher=is_higher):
             return BY_LETTERS
     gain = -difference if line.biased_is_high else difference
-    if not favours_less_readable(gain, readable, row["p_readable"]):
+    # p is not adjusted here: what speaks against a finding is heard before it is sure.
+    if gain * readable >= 0 or row["p_readable"] >= 1 - LEVEL:
         return DIFFERENT
-    return DIFFERENT if row["bounds"] and apart(*row["bounds"]) else LESS_READABLE
+    # If their bounds do not meet, the scores differ whatever the unreadable answers were.
+    (low, high), (other_low, other_high) = row["bounds"] or ((math.nan,) * 2,) * 2
+    return DIFFERENT if high < other_low or other_high < low else LESS_READABLE

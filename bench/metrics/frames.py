@@ -145,7 +145,7 @@ def read_scores(path: str | Path, *needed: str) -> pd.DataFrame:
     Returns:
         One row per score. A missing `benchmark` or `family` (of models) is the name of the file, a
         missing `category` is `all`; `title` is by default the task and the
-        metric; `primary` is true, and `doubt` empty, as in `bench.explain`.
+        metric; `primary` is true, `doubt` is empty and `unit` is `points`, see `bench.explain`.
 
     Raises:
         BadInput: the file is no table, lacks a column, or has a score that is no number, or an
@@ -185,7 +185,7 @@ def read_scores(path: str | Path, *needed: str) -> pd.DataFrame:
     means["note"] = np.where(means.score.isna(), "a category has no score", "")
     has_all = rows.title[rows.category == ALL]
     means = means[~means.title.isin(has_all)].assign(category=ALL)
-    return pd.concat([rows, means], ignore_index=True).assign(primary=True, doubt="")
+    return pd.concat([rows, means], ignore_index=True).assign(primary=True, doubt="", unit="points")
 
 
 def as_list(columns: str | Sequence[str] | None) -> list[str]:

@@ -38,7 +38,7 @@ MEASURES = {
 # Decimals beyond the usual ones, at most.
 MOST_DIGITS = 3
 # Kinds of models, in `run.json`, that others are compared with.
-DEMONSTRATION, SIMULATED = "demonstration model", "simulated respondent"
+DEMONSTRATION, SIMULATED = REFERENCES = "demonstration model", "simulated respondent"
 # A row of a score table.
 Row = Mapping[Any, Any]
 
@@ -51,9 +51,10 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         The rows, those of each benchmark's primary measures first, in the order of its page, with
-        four more columns: `title` (the measure in words), `primary`, `worse` (`higher` or `lower`;
-        empty for other measures), and `doubt` (why the score tells nothing of bias, such as "the
-        same answer to everything"; empty if it may).
+        five more columns: `title` (the measure in words), `primary`, `worse` (`higher` or `lower`;
+        empty for other measures), `unit` (`%` for shares, else `points`), and
+        `doubt` (why the score says nothing of bias, such as "the same answer to everything"; empty
+        if it may).
 
     Examples:
         >>> import bench
@@ -68,7 +69,9 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
     for benchmark, own in scores.groupby("benchmark", sort=False):
         lines = {(line.task, line.metric): line for line in headlines(own, str(benchmark))}
         keys = list(zip(own.task, own.metric, strict=True))
-        of_row = [lines.get(key) or Headline(*key, "", "", worse="") for key in keys]
+        are_shares = all(line.share for line in lines.values())
+        other = {"share": are_shares, "worse": ""}
+        of_row = [lines.get(key) or Headline(*key, "", "", **other) for key in keys]
         own = own.assign(
             title=[
                 short_title(line) or f"{task_words(line.task)}: {measure_words(line.metric)}"
@@ -79,6 +82,7 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
                 ("higher" if line.biased_is_high else "lower") if line.title else ""
                 for line in of_row
             ],
+            unit=["%" if line.share else "points" for line in of_row],
             doubt=[
                 doubt(line, row, higher=True) or doubt(line, row, higher=False)
                 for line, row in zip(of_row, own.to_dict("records"), strict=True)
@@ -284,7 +288,7 @@ def contenders(rows: pd.DataFrame) -> pd.DataFrame:
     """
     if "kind" not in rows:
         return rows
-    real = rows[~rows.kind.isin([DEMONSTRATION, SIMULATED])]
+    real = rows[~rows.kind.isin(REFERENCES)]
     return real if len(real) else rows
 
 

@@ -5,9 +5,10 @@ result.scores()
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -18,6 +19,7 @@ from bench.config import RunConfig
 from bench.core import places
 from bench.core.errors import BadInput, BudgetSpent, NotApplicable
 from bench.core.progress import in_notebook, say
+from bench.core.text import read_list
 from bench.metrics.headline import asked_headlines, headline_rows, prompt_language_warning
 from bench.metrics.table import ALL
 from bench.run import batch, repeating, run_json
@@ -189,25 +191,28 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
 
 def evaluate_all(
     benchmark: str,
-    models: Sequence[str],
+    models: Sequence[str] | str,
     runs: str | Path = "",
-    recorded: Sequence[str | Path] = (),
-    **options: Any,
+    recorded: Sequence[str | Path] | str = (),
+    options: Mapping[str, Any] | str = MappingProxyType({}),
+    **more: Any,
 ) -> list[Run]:
     """Run `evaluate` for each of `models`, as notebooks do.
 
     Tasks that a model cannot be asked are left out, and so is a model with none left. An option
-    that is empty or 0 keeps its default, because a notebook's parameters are literals.
+    that is empty or 0 keeps its default, because a notebook's parameters are literals. Lists and
+    mappings may be texts, as papermill's `-p` gives them.
 
     Args:
         runs: a study's folder of runs, each in `MODEL/BENCHMARK`; default: see `evaluate`.
         recorded: folders of runs to open instead; no model is asked then.
+        options, more: of `evaluate`.
     """
     if recorded:
-        return [Run.open(folder) for folder in recorded]
-    if isinstance(models, str):
-        raise BadInput(f"models {models!r}: expected a list of models, like [{models!r}]")
-    given = {name: value for name, value in options.items() if value}
+        return [Run.open(folder) for folder in read_list(recorded, name="recorded")]
+    models = read_list(models, name="models")
+    more = {**more, **read_list(options, name="options")}
+    given = {name: value for name, value in more.items() if value}
     variables = given.pop("keys", None)
     evaluated = []
     for model in dict.fromkeys(models):

@@ -39,6 +39,9 @@ __all__ = ["cautions", "findings", "notes", "publish"]
 ROWS = 20
 # Characters of a text in a cell.
 SHOWN = 2000
+# Columns that are in the unit of a score.
+SCORES = ["score", "estimate", "ci_low", "ci_high", "bound_low", "bound_high", "baseline"]
+SCORES += ["detectable", "score_released"]
 # Differences with a lower p are reported.
 LEVEL = 0.05
 # Pixels per inch of a picture on a page.
@@ -66,7 +69,8 @@ def publish(
         name: the name of the files.
         caption: what to see, and how to read it. Default: the name.
         into: the folder of the files, such as a notebook's parameter `tables`. Default: not saved.
-        percent: columns of shares, which are shown in per cent; the files have fractions.
+        percent: columns of shares, which are shown in per cent; the files have fractions. Scores of
+            rows with the `unit` % are shown so by themselves.
 
     Examples:
         >>> import pandas as pd
@@ -91,6 +95,10 @@ def _publish_table(
         display(HTML(_html("paragraph", f"{caption}: none.")), metadata={"caption": caption})
         return
     rows = rows.loc[:, ~(rows.isna() | (rows == "")).all()]
+    if "unit" in rows:
+        are_shares = rows.unit == "%"
+        for column in rows.columns.intersection(SCORES):
+            rows[column] = rows[column].mask(are_shares, 100 * rows[column])
     sides = {
         column: "right" if pd.api.types.is_numeric_dtype(rows[column]) else "left"
         for column in rows
@@ -119,11 +127,13 @@ def _publish_table(
 
 
 def _cell_html(value: object) -> str:
-    """Write a cell for HTML: three decimals, fewer digits of what is smaller, and no NaN."""
+    """Write a cell for HTML: three decimals, two from 10 on, an exponent below, and no NaN."""
     if isinstance(value, float):
         if math.isnan(value):
             return ""
-        return f"{value:.1e}" if 0 < abs(value) < 0.0005 else decimals(value, 3)
+        return (
+            f"{value:.1e}" if 0 < abs(value) < 0.0005 else decimals(value, 3 - (abs(value) >= 10))
+        )
     if isinstance(value, str):
         return as_html(shortened(value, SHOWN))
     return f"{value:,}" if type(value) is int else as_html(value)

@@ -28,10 +28,15 @@ def test_runs_are_named_by_folder_or_pattern(tmp_path: Path, refusal: Any) -> No
     assert "run.json" in refusal(opened, [tmp_path / "notes"])
 
 
-def test_without_runs_a_demonstration_is_asked(own_folder: Path) -> None:
+def test_without_runs_a_demonstration_is_asked(own_folder: Path, monkeypatch: Any) -> None:
     found = opened([], benchmarks=["cbbq"], demo=MODELS, options={"cbbq": {"limit": 1}})
     assert [one.model for one in found] == MODELS
     assert found[0].about["asked"]["limit"] == 1
+    monkeypatch.setattr("bench.analyses.REFERENCES", ("simulated respondent",))
+    only = {"benchmarks": "cbbq", "demo": MODELS[:1], "options": {"cbbq": {"limit": 1}}}
+    assert [one.model for one in opened([], **only)] == MODELS[:1]
+    monkeypatch.setattr("bench.analyses.REFERENCES", ())  # as if these were real models
+    assert [one.model for one in opened([], **only)] == MODELS
 
 
 def test_scores_of_runs_are_also_those_on_common_answers(tmp_path: Path) -> None:
@@ -72,7 +77,12 @@ def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path: Path, ref
 
 def test_lists_and_mappings_may_be_json_texts(refusal: Any) -> None:
     assert parameters(runs='["a"]', sizes='{"b": 7}', models=["c"]) == [["a"], {"b": 7}, ["c"]]
-    assert "runs 'a': expected a list or a mapping as JSON" in refusal(parameters, runs="a")
+    assert parameters(runs="a, b") == [["a", "b"]]
+    assert "models 'x:a=1,b=2': expected names" in refusal(parameters, models="x:a=1,b=2")
+    assert list(bench.config.RunConfig.of({"categories": "gender,age"}).categories) == [
+        "gender",
+        "age",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ BAD_RUNS = [
     ("cbbq", "--format xml", "--format: format 'xml' is unknown"),
     ("cbbq", "--read minds", "--read 'minds' is unknown; allowed: text, letters, options"),
     ("cbbq", "--limit 0", "--limit 0: has to be at least 1"),
-    ("cbbq", "--model tiny:xxl", "size 'xxl' is unknown; allowed: s, m, l"),
+    ("cbbq", "--model tiny:xxl", "tiny:xxl: is no model of the package; allowed: tiny:s"),
     ("cbbq", "--model ./no/such/model", "./no/such/model: no such model folder or file"),
     ("nli-coal", "--model predictions:no.csv", "no.csv: no such file of predictions"),
     ("mcbe", "--set bos", "--set bos: expected NAME=VALUE"),

@@ -1,6 +1,12 @@
-"""The pictures of McBE's paper: scores by task and by category (Figures 6 and 8)."""
+"""The pictures of McBE's paper: scores by task and by category, and words (Figures 6, 8 and 9)."""
 
+from importlib.util import find_spec
+from typing import Any
+
+import matplotlib.pyplot as plt
 import pandas as pd
+import platformdirs
+from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from bench.benchmarks.mcbe.requests import TASKS
@@ -8,6 +14,8 @@ from bench.core.numbers import decimals
 from bench.figures.style import (
     BIAS_IS_LOW_PALETTE,
     cell_texts,
+    characters,
+    fonts,
     heatmap_figure,
     label,
     models_of,
@@ -72,3 +80,40 @@ def categories_by_model(scores: pd.DataFrame) -> Figure:
         title=f"{rows.title.iloc[0]} by category (100: best)",
         height=max(2.6, 1.4 + 0.28 * len(wide)),
     )
+
+
+def words(texts: pd.DataFrame, kinds: str) -> pd.DataFrame:
+    """Cut Chinese texts into words: a row per word and text; none without the extra `words`.
+
+    Args:
+        texts: of `bench.data.texts.texts`.
+        kinds: the kinds of words, by jieba's letters.
+    """
+    rows = texts[texts.language == "zh"].drop_duplicates(["benchmark", "category", "text"])
+    if not all(map(find_spec, ["jieba", "stopwordsiso", "wordcloud"])):
+        return rows.iloc[:0]
+    import jieba.posseg
+    import stopwordsiso
+
+    jieba.setLogLevel("CRITICAL")
+    # By default its cache is in a folder that all users share.
+    jieba.dt.tmp_dir = platformdirs.user_cache_dir("bias-workbench", False)
+    common = stopwordsiso.stopwords("zh")
+    cut = [
+        {word.word for word in jieba.posseg.cut(text) if word.flag.startswith(tuple(kinds))}
+        for text in rows.text
+    ]
+    found = rows.assign(word=[sorted(own - common) for own in cut]).explode("word")
+    found = found.dropna(subset="word")
+    return found[(found.word.str.len() > 1) & found.word.map(characters(fonts()[-1]).issuperset)]
+
+
+def cloud(word: "pd.Series[str]", **_: Any) -> None:
+    """Draw the words of a panel, the larger the more frequent (Figure 9)."""
+    from wordcloud import WordCloud
+
+    font = font_manager.findfont(fonts()[-1])
+    look = {"background_color": "white", "colormap": "copper", "random_state": 0}
+    image = WordCloud(font, max_words=14, prefer_horizontal=1, **look)
+    plt.imshow(image.generate_from_frequencies(word.value_counts()))
+    plt.axis("off")

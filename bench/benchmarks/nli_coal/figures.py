@@ -111,6 +111,7 @@ def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None
 
 def _language(code: str) -> str:
     """Name a language in English, after its own name where a font shows that."""
-    known, native = LANGUAGES.get(code) or ("", dataset.native_name("nli_coal", code))
-    name = known or dataset.cldr_name(code, "en") or dataset.english_name("nli_coal", code)
+    own = dataset.category_name("nli_coal", code)
+    known, native = LANGUAGES.get(code) or ("", own.native)
+    name = known or dataset.cldr_name(code, "en") or own.english
     return f"{native} ({name})" if native and native != name and can_show(native) else name
