@@ -84,8 +84,8 @@ def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
     """Estimate the runs of a study that can be asked, by place.
 
     The `benchmark` of an estimate is the title of the variant. New runs that ask the same of models
-    of one kind share an estimate. A run that cannot be asked is left out, and the reason printed. A model that is still
-    to be made is counted by its name, as a model of the Hub would be.
+    of one kind share an estimate. A run that cannot be asked is left out, and the reason printed. A
+    model that is still to be made is counted by its name, as a model of the Hub would be.
     """
     known: dict[str, Estimate] = {}
     by_place = {}
