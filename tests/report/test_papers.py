@@ -82,7 +82,7 @@ def with_stand_ins(name: str, folder: Path) -> study.Study:
     content: dict[str, Any] = yaml.safe_load((REPORTS / f"{name}.yml").read_text("utf-8"))
     kept = ("name", "categories", "settings")
     content["models"] = [
-        {"model": f"simulated:bias={k / 20},seed={k}"}
+        {"model": f"simulated:bias={(k + 1) / 20},seed={k}"}
         | {key: value for key, value in model.items() if key in kept}
         for k, model in enumerate(content["models"])
     ]
