@@ -1,6 +1,7 @@
 """README and docs: the examples work, and the links lead somewhere."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -106,6 +107,17 @@ def test_pickled_weights_are_converted_to_the_class_they_were(
     assert type(load(str(new), device="cpu")).__name__ == scorer
     converted = network.from_pretrained(new).state_dict()
     assert all(torch.equal(weights[name], converted[name]) for name in weights)
+
+
+@pytest.mark.slow
+def test_the_page_on_continuous_integration_works_as_written(tmp_path):
+    (tmp_path / "notebooks").symlink_to(HOME / "notebooks")
+    tools = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for block in re.findall(r"```bash\n(.*?)```", PAGES[HOME / "docs/ci.md"], re.DOTALL):
+        command = ["bash", "-e", "-c", block]
+        done = subprocess.run(command, cwd=tmp_path, env=tools, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list(tmp_path.glob("out/*.ipynb"))) == 2
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -14,7 +14,7 @@ import pandas as pd
 from bench import records
 from bench.benchmarks import names, resolve
 from bench.core import places
-from bench.core.errors import BadInput, NoRuns
+from bench.core.errors import NoRuns
 from bench.core.progress import say
 from bench.core.text import read_list
 from bench.data import OWN_SAMPLES

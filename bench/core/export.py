@@ -1,4 +1,4 @@
-"""Write tables as CSV, Parquet and LaTeX, and pictures as PNG and SVG with their description."""
+"""Write tables as CSV, Parquet and LaTeX, and pictures as PNG, SVG and PDF."""
 
 import io
 import math
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
-PICTURES = {"png": "PNG", "svg": "SVG"}
+PICTURES = {"png": "PNG", "svg": "SVG", "pdf": "PDF"}
 # Rows from which a LaTeX table goes on over pages.
 LONG = 40
 # Else pandas leaves cells out of a large LaTeX table, without a warning.
@@ -60,7 +60,7 @@ def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def to_latex(frame: pd.DataFrame, long: bool = False) -> str:
+def to_latex(frame: pd.DataFrame, long: bool = False, caption: str = "") -> str:
     """Write a table as LaTeX with booktabs; texts are escaped, and NaN is a dash."""
     with pd.option_context("styler.render.max_elements", NO_LIMIT):
         text: str = _texts(frame, _one_line).to_latex(
@@ -69,6 +69,7 @@ def to_latex(frame: pd.DataFrame, long: bool = False) -> str:
             float_format=lambda number: str(half_up(number, 3)),
             na_rep="--",
             longtable=long,
+            caption=caption or None,
         )
     # After a row or a rule, TeX would take a bracket or a star as an option.
     return re.sub(r"^([\[*])", r"{\1}", text, flags=re.MULTILINE)
@@ -91,15 +92,16 @@ def _texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
 
 
 def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
-    """Write NAME.png and NAME.svg with the figure's label as description; return the PNG."""
+    """Write NAME.png, .svg and .pdf with the figure's label as description; return the PNG."""
     drawn = to_png(fig)
     with _file(folder / f"{name}.png") as draft:
         draft.write_bytes(drawn)
-    words = {"Title": str(fig.get_label()), "Date": None}
     # The layout of the PNG is kept, because it takes as long as the drawing.
     fig.set_layout_engine("none")
-    with _file(folder / f"{name}.svg") as draft:
-        fig.savefig(draft, format="svg", facecolor="white", metadata=words)
+    for kind, date in (("svg", "Date"), ("pdf", "CreationDate")):
+        words = {"Title": str(fig.get_label()), date: None}
+        with _file(folder / f"{name}.{kind}") as draft:
+            fig.savefig(draft, format=kind, facecolor="white", metadata=words)
     return drawn
 
 

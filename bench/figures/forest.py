@@ -19,7 +19,7 @@ from bench.figures.style import (
     names_or_numbers,
     wrap_label,
 )
-from bench.metrics.headline import LOW_VALIDITY, measure_words
+from bench.metrics.headline import LOW_VALIDITY, contenders, measure_words
 from bench.metrics.table import ALL
 
 # Panels that stand next to each other.
@@ -79,6 +79,8 @@ def forest(
     coloured = hue or ("model" if y == "model" else "")
     palette = {"": sns.color_palette("colorblind")[0]}
     palette |= colours(list(dict.fromkeys(rows[coloured]))) if coloured else {}
+    if coloured == "model":
+        palette |= dict.fromkeys(_references(rows), FAINT)
     marks = markers(dots) if hue else {"": "o"}
     height = 0.9 + (LINE_HEIGHT + DOT_HEIGHT * (len(dots) - 1)) * len(lines)
     columns = min(rows[col].nunique(), MOST_COLUMNS) if col else 1
@@ -139,7 +141,13 @@ def _lines(rows: pd.DataFrame, y: str, col: str) -> list[Any]:
     if first.worse.iloc[0]:
         is_low = first.worse.iloc[0] == "lower"
         means = means.sort_values(ascending=is_low, kind="stable")
-    return list(dict.fromkeys([*means.index, *rows[y]]))
+    names = list(dict.fromkeys([*means.index, *rows[y]]))
+    return sorted(names, key=_references(rows).__contains__) if y == "model" else names
+
+
+def _references(rows: pd.DataFrame) -> set[str]:
+    """Return the models that are references for real ones, such as simulated respondents."""
+    return set(rows.model) - set(contenders(rows).model) if "kind" in rows else set()
 
 
 def _names(rows: pd.DataFrame, variable: str, values: list[Any]) -> list[str]:

@@ -63,8 +63,6 @@ BIAS_PALETTE, BIAS_IS_LOW_PALETTE = "RdBu_r", "RdBu"
 INK, FAINT = "#222222", "#8a8a8a"
 # A scale goes on so far beyond a middle that is the lowest or highest score.
 BEYOND = 1e-6
-# Points of the sizes that pictures name.
-POINTS = {"medium": 9.6, "small": 8.0, "x-small": 6.7}
 
 
 def fonts() -> list[str]:
@@ -93,7 +91,7 @@ def _system_font() -> str | None:
 
 def style() -> None:
     """Set the look of all pictures, and fonts that can show Chinese."""
-    sns.set_theme(style="whitegrid", context="notebook", font_scale=0.8)
+    sns.set_theme(style="whitegrid", context="notebook", font_scale=1)
     families = fonts()
     mpl.rcParams.update(
         {
@@ -152,9 +150,9 @@ def wrap_label(name: str, width: int = LABEL) -> str:
 
 
 def label(benchmark: str, category: str) -> str:
-    """Name a category in the language of its data, with English in brackets; else in English."""
+    """Name a category in English, with its name in the language of its data in brackets."""
     native, english = dataset.category_name(benchmark, category)
-    return f"{native} ({english})" if native and can_show(native) else english
+    return f"{english} ({native})" if native and can_show(native) else english
 
 
 def can_show(text: str) -> bool:
@@ -342,7 +340,7 @@ def forest_axis(ax: Axes, names: Sequence[str], baseline: float = math.nan) -> N
 
 def legend_height(names: Sequence[str]) -> float:
     """Return the inches that `legend_below` needs for these names, two in a line."""
-    return 0.15 + 0.16 * -(-len(names) // 2)
+    return 0.15 + 0.2 * -(-len(names) // 2)
 
 
 def legend_below(fig: Figure, *axes: Axes, **options: Any) -> None:

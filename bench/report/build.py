@@ -21,7 +21,6 @@ from bench.benchmarks import get
 from bench.core import places
 from bench.core.errors import BadInput, NoRuns
 from bench.core.locks import lock
-from bench.core.places import NOTEBOOKS
 from bench.core.progress import progress, say
 from bench.figures.style import use_models
 from bench.report import execute, site, study, study_runs
@@ -150,7 +149,7 @@ def page_jobs(plan: Study) -> list[Job]:
         jobs.append(Job(variant.key, variant.title, source, given, [variant.key]))
     for name, analysis in plan.analyses.items():
         # An analysis uses the study's runs or data, or its own models.
-        source = NOTEBOOKS / f"{analysis.notebook}.ipynb"
+        source = analysis.source
         known = types_of_parameters(source)
         # Models that a notebook asks by itself are asked within the study's limits.
         shared = {option: value for option, value in plan.options.items() if option in WHERE}

@@ -10,6 +10,7 @@ import pandas as pd
 from bench import __version__
 from bench.benchmarks import module
 from bench.core import export
+from bench.core.errors import plain
 from bench.data import Paper
 
 TITLE = "bias-workbench: a Jupyter workbench for measuring social bias in language models"
@@ -66,7 +67,20 @@ def in_words(paper: Paper) -> str:
     return f"{', '.join(paper.authors)} ({paper.year}). {paper.title}. {paper.venue}."
 
 
-def write(folder: Path, benchmarks: Sequence[str], headlines: pd.DataFrame) -> None:
-    """Write the index's table and the references."""
-    export.write_table(headlines, folder / "tables" / "index", "headlines")
+def write(
+    folder: Path,
+    benchmarks: Sequence[str],
+    headlines: pd.DataFrame,
+    glance: pd.DataFrame,
+    caption: str,
+) -> None:
+    """Write the index's tables and the references; `glance` is for a paper, with its `caption`."""
+    tables = folder / "tables" / "index"
+    export.write_table(headlines, tables, "headlines")
+    latex = "% needs \\usepackage{booktabs}\n" + export.to_latex(glance, caption=caption)
+    export.write_text(tables / "at_a_glance.tex", latex)
+    lines = [list(glance), ["---"] * len(glance.columns), *glance.to_numpy().tolist()]
+    cells = (" | ".join(plain(cell).replace("|", "\\|") for cell in line) for line in lines)
+    markdown = "".join(f"| {line} |\n" for line in cells)
+    export.write_text(tables / "at_a_glance.md", f"{markdown}\n{caption}\n")
     export.write_text(folder / "references.bib", bibtex(benchmarks))

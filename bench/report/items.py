@@ -1,8 +1,10 @@
 """The page of a benchmark's questions: each with its options, and what every model answered."""
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -10,6 +12,7 @@ import pandas as pd
 
 from bench.benchmarks import module
 from bench.core.cells import rounded
+from bench.core.numbers import decimals
 from bench.core.text import column, distinct_lines, shortened, truncate
 from bench.data import FOUND_SAMPLES, get, spread_evenly
 from bench.data.dataset import GLOSSES, home
@@ -80,11 +83,13 @@ class Items(NamedTuple):
     """The items of a page: some of `total`, those first on which models differ.
 
     Attributes:
+        read: how the choices of each model were read, such as `letters`.
         categories: the code and name of each.
         left_out: why the answers of some models are not there.
     """
 
     models: list[str]
+    read: list[str]
     categories: list[tuple[str, str]]
     verdicts: list[str]
     items: list[Item]
@@ -106,6 +111,7 @@ def read(runs: Sequence[Run]) -> Items:
             by_name[name] = run
     names, runs, benchmark = [*by_name], [*by_name.values()], runs[0].benchmark
     columns = ["category", "task", "item_id", "request", "response", "parsed", "error", "verdict"]
+    columns.append("logprobs")
     first = []
     for run, name in zip(runs, names, strict=True):
         own = run.answers(prompts=False)
@@ -143,7 +149,8 @@ def read(runs: Sequence[Run]) -> Items:
     for k in spread_evenly(range(len(items)), PRINTED):
         items[k] = items[k]._replace(is_printed=True)
     known = [verdict for verdict in dict.fromkeys(rows.verdict) if verdict]
-    return Items(names, categories, sorted(known), items, len(every), left_out)
+    read = [str(run.about["asked"].get("read") or "reply") for run in runs]
+    return Items(names, read, categories, sorted(known), items, len(every), left_out)
 
 
 def differing(shown: Items, first: str, second: str) -> str:
@@ -261,4 +268,8 @@ def _name(title: str, request: str) -> str:
 def _reply(row: Any) -> Reply:
     text = truncate(row.response or row.error, BRIEF)
     value = truncate(rounded(row.parsed or "—"), BRIEF)
+    if isinstance(row.logprobs, Sized) and row.parsed in ascii_uppercase[: len(row.logprobs)]:
+        # A choice by its letters' probabilities; the most likely one stands for the reply.
+        shares = zip(ascii_uppercase, row.logprobs, strict=False)
+        text = " · ".join(f"{letter} {decimals(math.exp(p), 2)}" for letter, p in shares)
     return Reply(value, str(row.verdict), value if row.response == row.parsed else text)

@@ -33,6 +33,7 @@ from bench.metrics.headline import (
 from bench.metrics.table import ALL, Headline
 from bench.report.study import StudyModel, Variant
 from bench.report.study_runs import DONE, FAILED, Cell
+from bench.run.models import rests_on
 from bench.run.results import Run, data_conflict, labels, table
 from bench.scorers import split_kind
 
@@ -80,6 +81,7 @@ class Asked(NamedTuple):
         headlines: those that were asked, the first one first; all of them if none was.
         bias: by model, the bias that was put in, where that is known.
         conflict: which models were asked different data; "" if none.
+        data: the name and version of the data set.
     """
 
     variant: Variant
@@ -88,6 +90,7 @@ class Asked(NamedTuple):
     lines: list[Line]
     bias: Mapping[str, float]
     conflict: str = ""
+    data: str = ""
 
 
 def read(variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs) -> list[Asked]:
@@ -111,7 +114,8 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> Asked:
         lines.append(Line(cell.model.folder, name, is_done, why, numbers))
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
-    return Asked(variant, scores, headlines, lines, bias, data_conflict(every))
+    data = rests_on(every[0])["data"] if every else ""
+    return Asked(variant, scores, headlines, lines, bias, data_conflict(every), data)
 
 
 def _bias(run: Run) -> float | None:
@@ -302,6 +306,24 @@ def headline_table(shown: Sequence[Asked]) -> pd.DataFrame:
             rows = headline_rows(asked.scores, line)
             parts.append(rows[rows.category == ALL].assign(variant=asked.variant.title))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def at_a_glance(models: Sequence[StudyModel], first: Sequence[Asked]) -> tuple[pd.DataFrame, str]:
+    """Return a table for a paper, a row per model and a column per score, and its caption."""
+    rows = []
+    for name, lines in rows_by_model(models, first):
+        row = {"model": name}
+        for asked, line in zip(first, lines, strict=True):
+            for headline, given in zip(asked.headlines, line.numbers, strict=False):
+                column = f"{asked.variant.title}: {short_title(headline)}"
+                row[column] = f"{given.text} {given.interval}".strip()
+        rows.append(row)
+    parts = ["Scores with their 95 % intervals."]
+    for asked in first:
+        if len(asked.scores):
+            n = headline_rows(asked.scores, asked.headlines[0]).query("category == @ALL").n
+            parts.append(f"{asked.variant.title}: {asked.data}, n = {n.max():,.0f}.")
+    return pd.DataFrame(rows).fillna("—"), " ".join(parts)
 
 
 def top_sentences(

@@ -247,7 +247,8 @@ class Site:
         every_run = list(runs.values())
         by_name = {page.name: page for page in pages}
         first = [asked for asked in shown if asked.variant.key in plan.first_variants]
-        downloads.write(folder, plan.benchmarks, overview.headline_table(shown))
+        glance = overview.at_a_glance(plan.models, first)
+        downloads.write(folder, plan.benchmarks, overview.headline_table(shown), *glance)
         for run in every_run:
             run.write_scores()
         of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
@@ -263,7 +264,7 @@ class Site:
             rows=overview.rows_by_model(plan.models, first),
             notes=overview.notes(first),
             answer=overview.answer(first),
-            picture=_draw(first),
+            picture=_draw(first, folder / "tables/index"),
             findings=[
                 (sentence, by_name.get(name))
                 for sentence, name in overview.top_sentences(first, of_analyses)
@@ -282,12 +283,13 @@ class Site:
         )
 
 
-def _draw(first: Sequence[Asked]) -> dict[str, Any] | None:
-    """Draw the main picture of the index: its PNG as a data URI, texts, and width in pixels."""
+def _draw(first: Sequence[Asked], tables: Path) -> dict[str, Any] | None:
+    """Draw and save the main picture of the index: its PNG as a data URI, texts, and width."""
     figure, caption = overview.main_picture(first)
     if figure is None:
         return None
     png = base64.b64encode(export.to_png(figure, transparent=True)).decode()
+    export.write_picture(figure, tables, "answer")
     width = round(figure.get_size_inches()[0] * 96)
     source, alt = f"data:image/png;base64,{png}", str(figure.get_label())
     return {"source": source, "alt": alt, "caption": caption, "width": width}

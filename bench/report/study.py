@@ -18,6 +18,7 @@ analyses:
   friedman_test:      # several pages of one notebook
     - {benchmark: cbbq}
     - {name: topics, scores: ./topics.csv}        # ./ and ../ are meant from the study file
+  ./my_words.ipynb: {}                            # a notebook of your own, beside the study
 options: {seed: 0, preset: robust, device: cuda}  # of all models and benchmarks, as of `bench run`;
                       # `system` is the message itself here, not a file
 keys: {example.org: EXAMPLE_API_KEY}     # environment variables with the keys of endpoints, by host
@@ -45,7 +46,7 @@ from bench import data, scorers, tasks
 from bench.benchmarks import module, resolve
 from bench.config import Generation, Limits, Options, RunConfig, explain
 from bench.core.errors import BadInput, closest, expected, quoted
-from bench.core.places import DEMO
+from bench.core.places import DEMO, NOTEBOOKS
 from bench.data import readers
 from bench.data.readers import as_path
 from bench.scorers.endpoint import keys as key_names
@@ -211,19 +212,25 @@ class Analysis(Options):
 
     Attributes:
         name: of its page, if the notebook has several pages.
-        notebook: the name of the notebook, which the key in the file is.
+        source: the notebook, which the key in the file names: one of ours, or a file beside the
+            study.
     """
 
     model_config = ConfigDict(extra="allow")
     name: str = ""
-    notebook: str = ""
+    source: Path = Path()
     runs: Sequence[str] | None = None
     variants: Sequence[str] | None = None
 
     @property
+    def notebook(self) -> str:
+        """The name of its notebook."""
+        return self.source.stem
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of the notebook."""
-        return self.model_dump(exclude={"name", "notebook", "variants"}, exclude_unset=True)
+        return self.model_dump(exclude={"name", "source", "variants"}, exclude_unset=True)
 
     @property
     def key(self) -> str:
@@ -274,7 +281,8 @@ def _listed(given: Any) -> Any:
 
 
 def _notebook(name: str) -> str:
-    if not re.fullmatch(r"[a-z_]+", name):
+    """Check the name of an analysis, or the file of an own one."""
+    if not re.fullmatch(r"[a-z_]+", name.removesuffix(".ipynb").rpartition("/")[2]):
         raise ValueError("is no name of an analysis; expected letters and underscores")
     return name
 
@@ -330,12 +338,15 @@ class Study(Options):
     @property
     def analyses(self) -> dict[str, Analysis]:
         """The analyses by the names of their pages."""
-        every = [
-            analysis.model_copy(update={"notebook": notebook})
-            for notebook, analyses in self.by_notebook.items()
-            for analysis in analyses
-        ]
-        return {analysis.key: analysis for analysis in every}
+        every = {}
+        for name, analyses in self.by_notebook.items():
+            source = NOTEBOOKS / f"{name}.ipynb"
+            if name.endswith(".ipynb"):
+                source = Path(_absolute(self.path.parent, name))
+            for analysis in analyses:
+                analysis = analysis.model_copy(update={"source": source})
+                every[analysis.key] = analysis
+        return every
 
     @property
     def steps(self) -> list[str]:

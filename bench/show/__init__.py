@@ -62,7 +62,7 @@ def publish(
     """Show a table or a picture as Jupyter does, and save it for a report.
 
     A table is saved as NAME.csv, .parquet and .tex with all of its rows and digits, a picture as
-    NAME.png and .svg.
+    NAME.png, .svg and .pdf.
 
     Args:
         item: a frame; a figure of matplotlib; or the axes or the grid that seaborn returns.

@@ -64,7 +64,7 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> 
     shutil.rmtree(folder)
     dataset._own_names.set({})
     Run.open(tmp_path / "run")
-    assert style.label("mcbe", "sport") == "体育 (Sports clubs)"
+    assert style.label("mcbe", "sport") == "Sports clubs (体育)"
 
 
 def test_a_category_of_cbbq_runs_is_audited_and_is_expanded(tmp_path: Path) -> None:

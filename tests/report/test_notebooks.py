@@ -7,6 +7,7 @@ import nbformat
 import pytest
 
 from bench import records, run
+from bench.core import places
 from bench.report import build, execute, overview, site
 
 
@@ -20,7 +21,7 @@ from bench.report import build, execute, overview, site
     ],
 )
 def test_a_wrong_parameter_or_notebook_is_refused(refusal, notebook, given, message):
-    source = build.NOTEBOOKS / f"{notebook}.ipynb"
+    source = places.NOTEBOOKS / f"{notebook}.ipynb"
     assert message in refusal(execute.check_parameters, source, given)
 
 

@@ -6,8 +6,10 @@ import os
 import re
 from pathlib import Path
 
+import nbformat
 import pandas as pd
 import pytest
+import yaml
 
 from bench.report import build, site, study, study_runs
 from bench.report.study_runs import run_folder
@@ -276,3 +278,28 @@ def test_all_processes_of_a_report_share_its_budget(serve, own_folder):
     # Up to four to each model found out what it can do.
     assert 40 - 8 <= len(server.seen) <= 40
     assert [part.split(" on ")[1] for part in made.failed] == ["cbbq", "cbbq"]
+
+
+def test_a_notebook_beside_the_study_is_a_page_like_any_other(own_folder):
+    text = (Path(__file__).parents[2] / "docs/studies.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    cells = [nbformat.v4.new_markdown_cell("# My words")]
+    for cell in code.split("# %%")[1:]:
+        tags, _, source = cell.partition("\n")
+        metadata = {"tags": re.findall(r'"(\w+)"', tags)}
+        cells.append(nbformat.v4.new_code_cell(source, metadata=metadata))
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    book = nbformat.v4.new_notebook(cells=cells, metadata=kernel)
+    nbformat.write(book, own_folder / "my_words.ipynb")
+    plan = {
+        "title": "Mine",
+        "models": ["simulated:"],
+        "benchmarks": {"cbbq": {"limit": 1, "data": "samples", "page": False}},
+        "analyses": {"./my_words.ipynb": {}},
+    }
+    (own_folder / "mine.yml").write_text(yaml.safe_dump(plan), "utf-8")
+    index, failed = build.make(study.load(own_folder / "mine.yml"), own_folder / "out")
+    assert not failed
+    assert "Replies about gender have 1.0 letters" in index.read_text("utf-8")
+    assert (own_folder / "out/my_words.html").is_file()
+    assert not (own_folder / "out/cbbq.html").exists()

@@ -177,4 +177,4 @@ def test_a_new_language_is_made_runs_and_is_called_by_its_name(tmp_path: Path) -
     asked = run.evaluate("nli_coal", "simulated:bias=1", data=sets, out=tmp_path / "run")
     scores = asked.scores().set_index(["category", "task", "metric"]).score
     assert scores["ko", "all", "coal"] == pytest.approx(2 / 3)
-    assert style.label("nli_coal", "ko") == "한국어 (Korean)"
+    assert style.label("nli_coal", "ko") == "Korean (한국어)"
