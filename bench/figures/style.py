@@ -91,7 +91,7 @@ def _system_font() -> str | None:
 
 def style() -> None:
     """Set the look of all pictures, and fonts that can show Chinese."""
-    sns.set_theme(style="whitegrid", context="notebook", font_scale=1)
+    sns.set_theme(style="whitegrid", context="notebook", font_scale=0.92)
     families = fonts()
     mpl.rcParams.update(
         {
@@ -103,7 +103,7 @@ def style() -> None:
             "svg.fonttype": "none",
             "axes.titlelocation": "left",
             "axes.titleweight": "bold",
-            "axes.titlesize": "medium",
+            "axes.titlesize": "small",
             "text.color": INK,
             "axes.labelcolor": INK,
             "axes.edgecolor": FAINT,
