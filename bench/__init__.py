@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from bench.metrics.differences import differences, open_ranks
     from bench.metrics.engine import Metric
     from bench.metrics.frames import read_scores
+    from bench.metrics.friedman import friedman
     from bench.metrics.headline import explain, measure
-    from bench.metrics.statistics import agreement, compare, correlate, friedman, share, trend
+    from bench.metrics.statistics import agreement, compare, correlate, share, trend
     from bench.run import Run, evaluate, score
     from bench.run.models import models
     from bench.run.outcomes import answers, items, outcomes
@@ -77,7 +78,7 @@ _DEFINED_IN = {
     "differences": "bench.metrics.differences:differences",
     "evaluate": "bench.run:evaluate",
     "explain": "bench.metrics.headline:explain",
-    "friedman": "bench.metrics.statistics:friedman",
+    "friedman": "bench.metrics.friedman:friedman",
     "items": "bench.run.outcomes:items",
     "load": "bench.scorers:load",
     "measure": "bench.metrics.headline:measure",

@@ -244,6 +244,10 @@ class Where(Options):
     judge_price: Price | None = option(None, metavar="IN,OUT")
     """The same of the judge; default: --price where model and judge are one."""
 
+    speed: Price | None = option(None, metavar="IN,OUT")
+    """Tokens per second that the model reads, and writes, here, like 20000,1500; for --dry-run.
+    Default: no hours are given."""
+
     out: str | Path | None = option(None, metavar="DIR")
     """Folder of the run; default: ./reports/runs/MODEL/BENCHMARK-ID."""
 
@@ -318,8 +322,8 @@ class RunConfig(Generation, Where):
     data's own, else ours."""
 
     data: str | Path | None = option(None, metavar="DIR")
-    """Folder or file of the data set, or samples for the package's own; default: $BENCH_DATA, else
-    the user's data folder, else the samples."""
+    """Folder or file of the data set, samples for the package's own, or released for what `bench
+    fetch` brought; default: $BENCH_DATA, else the user's data folder, else the samples."""
 
     @property
     def generation(self) -> Generation:

@@ -36,8 +36,6 @@ ABOUT = "training.json"
 EPOCHS, EPOCHS_ON = 5, 3
 # Train accuracy is measured on so many pairs, spread evenly: all of SNLI would take an hour.
 MEASURED = 20_000
-# Pairs that are tokenized at once.
-CHUNK = 1000
 PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors")
 CARD = Path(__file__).with_name("train_card.md.j2")
 # Options that a run has too.
@@ -108,12 +106,7 @@ class Trained(NamedTuple):
 
 
 class Network(NamedTuple):
-    """A model to train.
-
-    Attributes:
-        fresh: whether its head is.
-        commit: of a Hub model.
-    """
+    """A model to train, whether its head is fresh, and the commit of a Hub model."""
 
     network: Any
     tokenizer: Any
@@ -122,16 +115,9 @@ class Network(NamedTuple):
 
 
 def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) -> Trained:
-    """Train `model` on NLI `files`, into the folder `out`.
+    """Train `model` on NLI `files`, into the folder `out`, with options of `TrainOptions`.
 
     A training that was killed is continued; one that is complete is read.
-
-    Args:
-        given: options, see `TrainOptions`.
-
-    Raises:
-        BadInput: a file, an option or the model is wrong, or `out` holds something else.
-        RunFailed: the training broke off, as for want of memory.
     """
     import torch
     import transformers
@@ -234,11 +220,7 @@ def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) 
 
 
 def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool = False) -> Network:
-    """Load a model to train; a fresh head is drawn by `seed`, a classifier keeps its own.
-
-    Raises:
-        BadInput: it cannot be loaded, or lacks weights.
-    """
+    """Load a model to train; a fresh head is drawn by `seed`, a classifier keeps its own."""
     import transformers
 
     from bench.scorers.local.checkpoint import explain_load_error, tokenizer_of
@@ -261,9 +243,8 @@ def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool 
             name.endswith("ForSequenceClassification") for name in architectures
         )
         if fresh:
-            options["id2label"] = dict(enumerate(LABELS))
+            options |= {"id2label": dict(enumerate(LABELS)), "ignore_mismatched_sizes": True}
             options["label2id"] = {label: k for k, label in enumerate(LABELS)}
-            options |= {"num_labels": len(LABELS), "ignore_mismatched_sizes": True}
         network, loading = transformers.AutoModelForSequenceClassification.from_pretrained(
             path, dtype="float32", output_loading_info=True, use_safetensors=True, **options
         )
@@ -297,15 +278,13 @@ def encode(
     """Return the pairs as Trainer takes them, and how many were cut to `max_length` tokens."""
     rows: list[dict[str, Any]] = []
     cut = 0
-    for start in range(0, len(examples), CHUNK):
-        chunk = examples[start : start + CHUNK]
-        texts = [example.premise for example in chunk], [example.hypothesis for example in chunk]
-        # A tokenizer warns of long texts, which are counted here.
-        cut += sum(len(ids) > max_length for ids in tokenizer(*texts, verbose=False)["input_ids"])
-        coded = tokenizer(*texts, truncation=True, max_length=max_length)
-        for k, example in enumerate(chunk):
-            columns = {name: column[k] for name, column in coded.items()}
-            rows.append({**columns, "labels": label_ids[example.label]})
+    for example in examples:
+        texts = example.premise, example.hypothesis
+        row = tokenizer(*texts, verbose=False)  # it would warn of long texts, which are cut
+        if len(row["input_ids"]) > max_length:
+            cut += 1
+            row = tokenizer(*texts, truncation=True, max_length=max_length)
+        rows.append({**row, "labels": label_ids[example.label]})
     return rows, cut
 
 
@@ -319,9 +298,8 @@ def _fit(
 ) -> dict[str, Any]:
     """Train the network in place, from the last complete state if there is one.
 
-    Returns:
-        `accuracy`, the share of right labels, and `accuracy_pairs`, the number of pairs, by `train`
-        and `dev`; and `history`, Trainer's losses and accuracies by epoch.
+    Returns the share of right labels and the number of pairs, by `train` and `dev`, and Trainer's
+    losses and accuracies by epoch.
     """
     import torch
     import transformers
@@ -330,7 +308,7 @@ def _fit(
 
     start = get_last_checkpoint(arguments.output_dir)
     step = int(start.rpartition("-")[2]) if start else 0
-    if start:
+    if step:
         say(f"continuing from step {step:,} of {steps:,}")
     with progress(steps, f"training {name}", "steps", step) as bar:
 
@@ -387,11 +365,7 @@ def _precision(device: str | None, dtype: str | None) -> str:
 
 
 def _begin(work: Path, out: Path, about: Mapping[str, Any]) -> None:
-    """Make the folder of a training under way, and remove states that are half-written.
-
-    Raises:
-        BadInput: a training with other options was begun there.
-    """
+    """Make the folder of a training under way, and remove states that are half-written."""
     from transformers.trainer_utils import get_last_checkpoint
 
     with explain_write_errors(work):

@@ -103,7 +103,7 @@ import signal
 from bench import __main__, cli
 signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as of `nohup`
 signal.signal(signal.SIGINT, signal.default_int_handler)
-cli.main = lambda output: signal.raise_signal({number}) or 0
+cli.main = lambda: signal.raise_signal({number}) or 0
 __main__.main()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -156,11 +156,18 @@ def points(people: str, runs: Sequence[Run]) -> pd.DataFrame:
 
     Raises:
         BadInput: a file is wrong.
+        NoRuns: there is no file yet.
     """
     place = str(Path(people).expanduser())
+    files = [place] if Path(place).is_file() else sorted(glob.glob(place))
+    if not files:
+        raise NoRuns(
+            f"{'/'.join(Path(place).parts[-2:])}: no such sheet; run this first, and let people "
+            "fill it in: bench mark RUN_DIR RUN_DIR --out FILE.csv"
+        )
     analysed = [run for run in runs if run.benchmark == "mcbe"]
     parts = []
-    for path in map(Path, sorted(glob.glob(place)) or [place]):
+    for path in map(Path, files):
         first: dict[str, str] = next(iter(read_table(path, ["human"], replies=True)), {})
         table = read_analyses(analysed, path) if "key" in first else read_human(path)
         parts.append(table.assign(person=path.name))

@@ -40,7 +40,7 @@ from bench.core.files import atomic_path, atomic_write
 from bench.core.locks import lock
 from bench.core.numbers import decimals
 from bench.core.progress import progress, say
-from bench.data import frame
+from bench.data import RELEASED, find, frame
 from bench.metrics.engine import Sums
 from bench.scorers.base import digest
 from bench.tasks.nli_labels import LABELS
@@ -147,7 +147,8 @@ def evaluate(
         ns_words: the neutral occupations of NS: those of the released down-sampled set (`shipped`),
             or those that the controlled sets have (`trained`).
         learner: makes the models; default: the tiny transformer.
-        data: a language pack, or a folder of released or built sets; default: the package's packs.
+        data: a language pack, a folder of released or built sets, or `released` for what `bench
+            fetch` brought; default: the package's packs.
         cache: the folder that keeps answers; default: in the user's cache.
         assignment: who is against the stereotype at a rate below 1; see
             `bench.benchmarks.nli_coal.build`.
@@ -208,7 +209,7 @@ def evaluate(
 
 
 def packs(languages: Sequence[str], data: str | Path | None = None) -> list[Pack]:
-    """Read the language packs of `data`: a pack, or a folder of sets; default: our own.
+    """Read the language packs of `data`: a pack, a folder of sets, `released`; default: our own.
 
     Raises:
         BadInput: a language that is not there, or a folder that holds neither.
@@ -218,7 +219,7 @@ def packs(languages: Sequence[str], data: str | Path | None = None) -> list[Pack
             if not (PACKS / name / MANIFEST).is_file():
                 raise BadInput(expected(name, CATEGORIES, "language"))
         return [read_pack(PACKS / name) for name in languages]
-    folder = Path(data).expanduser()
+    folder = find("nli_coal", data).folder if data == RELEASED else Path(data).expanduser()
     if not (folder / MANIFEST).is_file():
         return extract(folder, languages)
     pack = read_pack(folder)

@@ -3,6 +3,7 @@
 Exit status: 0 done; 1 the run failed; 2 the call or the data is wrong, which one line explains.
 """
 
+import errno
 import os
 import re
 import shlex
@@ -31,7 +32,6 @@ from bench.cli.options import (
     with_options,
 )
 from bench.config import Options, RunConfig
-from bench.core import process
 from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
 from bench.core.progress import say
 from bench.train import TrainOptions
@@ -44,6 +44,8 @@ app = typer.Typer(
     epilog=examples("run cbbq --model simulated:bias=0.7 --limit 20", "report"),
 )
 INTERRUPTED = 130
+# Errors of standard output, such as that of `bench ... | head`.
+OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO)
 FORMATS = ("table", "csv", "json", "latex")
 # Groups of commands in the help, after the most used ones.
 PLAN, MAKE = "Plan and check", "Make items and models"
@@ -274,6 +276,8 @@ def report(
 
     if dry_run:
         printing.estimates(build.estimates(plan, out or None), format)
+        for step in plan.steps:
+            say(f"run this first: {step}")
         return
     made = build.make(plan, out or None, jobs)
     print(made.page)
@@ -394,19 +398,21 @@ command(
 )(make.train)
 
 
-def main(output: process.Stream) -> int:
-    """Run the command, turn an error into one line, and return the exit status.
-
-    Args:
-        output: standard output, whose error is the command's, once all else is done.
-    """
-    status = _status(_call)
-    sys.stdout.flush()
-    if isinstance(output.error, BrokenPipeError):  # `bench ... | head`
-        return status or 128 + signal.SIGPIPE
-    if output.error:
-        say(f"bench: standard output: cannot be written ({output.error.strerror})")
-    return status or int(output.error is not None)
+def main() -> int:
+    """Run the command, turn an error into one line, and return the exit status."""
+    if sys.stdout is None:
+        say("bench: standard output: cannot be written (it is closed)")
+        return 1
+    try:
+        status = _status(_call)
+        sys.stdout.flush()
+        return status
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes it once more
+        if isinstance(error, BrokenPipeError):
+            return 128 + signal.SIGPIPE
+        say(f"bench: standard output: cannot be written ({error.strerror})")
+        return 1
 
 
 def _call() -> Any:
@@ -414,7 +420,10 @@ def _call() -> Any:
         os.getcwd()
     except OSError as error:
         raise BadInput("the working folder is gone; change to another one") from error
-    return app(standalone_mode=False)
+    try:
+        return app(standalone_mode=False)
+    except SystemExit as error:  # of typer, for a pipe that nobody reads
+        raise BrokenPipeError(errno.EPIPE, "nobody reads it") from error
 
 
 def _status(command: Callable[[], Any]) -> int:
@@ -427,6 +436,8 @@ def _status(command: Callable[[], Any]) -> int:
     except (KeyboardInterrupt, typer.Abort):  # explained by who listens to signals
         return INTERRUPTED
     except OSError as error:  # the disk is full, a folder is gone
+        if not error.filename and error.errno in OUTPUT_ERRORS:
+            raise
         say(f"bench: {f'{error.filename}: ' * bool(error.filename)}{error.strerror or error}")
         return 1
     except Exception as error:

@@ -23,7 +23,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         *("model", "as_model", "limit", "categories", "tasks", "read", "judge", "as_judge", "data"),
         *("preset", "settings", "full", "format", "name", "out", "source"),
     ),
-    "Before it is asked": ("dry_run", "price", "judge_price"),
+    "Before it is asked": ("dry_run", "price", "judge_price", "speed"),
     "What is asked": ("prompts", "system", "template_arguments", "repeats", "seed", "label_names"),
     "How replies are written": ("max_new_tokens", "thinking_tokens", "temperature", "top_p"),
     "Where the model comes from and runs": (

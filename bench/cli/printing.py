@@ -18,6 +18,8 @@ from bench.data.dataset import own_prompts
 
 # Characters of a reply that is shown because it could not be read.
 REPLY = 100
+# Stands for costs without a price, and hours without a speed.
+UNKNOWN = "—"
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,7 +201,7 @@ def _print_table(frame: "pd.DataFrame", title: str = "") -> None:
 
 
 def estimates(given: "Sequence[Estimate]", format: str) -> None:
-    """Print the requests, tokens and costs of runs: of one by task, of several by run."""
+    """Print the requests, tokens, costs and hours of runs: of one by task, of several by run."""
     if format == "json":
         runs = [run.as_dict() for run in given]
         _print_json(runs[0] if len(runs) == 1 else runs)
@@ -220,7 +222,6 @@ def estimates(given: "Sequence[Estimate]", format: str) -> None:
         lines = [(run.benchmark, run.model, run.judge, run.total) for run in given]
     if len(lines) > 1:
         lines.append(("all", *[""] * (len(names) - 1), every.total))
-    has_costs = bool(every.parts.cost_low.notna().any())
     rows = [
         {
             **dict(zip(names, texts, strict=True)),
@@ -228,14 +229,17 @@ def estimates(given: "Sequence[Estimate]", format: str) -> None:
             "recorded": f"{part.recorded:,.0f}",
             "tokens read": _between(part.tokens_in_low, part.tokens_in_high),
             "tokens written": _between(part.tokens_out_low, part.tokens_out_high),
-            "costs": _between(part.cost_low, part.cost_high, money) if has_costs else "",
+            "costs": _between(part.cost_low, part.cost_high, money),
+            "hours": _between(part.hours_low, part.hours_high, money),
         }
         for *texts, part in lines
     ]
     if len(given) == 1:
         judged = f", judged by {first.judge}" if first.judge else ""
         _console().print(f"[bold]{_safe(first.model)}[/] on {first.benchmark}{_safe(judged)}")
-    _print_table(pd.DataFrame(rows))
+    table = pd.DataFrame(rows)
+    unknown = [name for name in ("costs", "hours") if (table[name] == UNKNOWN).all()]
+    _print_table(table.drop(columns=unknown))
     for note in every.notes:
         _console().print(_safe(note))
 
@@ -243,7 +247,7 @@ def estimates(given: "Sequence[Estimate]", format: str) -> None:
 def _between(low: float, high: float, form: Callable[[float], str] = "{:,.0f}".format) -> str:
     """Return a range, one number if both are the same, and a dash for none."""
     if math.isnan(low):
-        return "—"
+        return UNKNOWN
     return form(low) if form(low) == form(high) else f"{form(low)} to {form(high)}"
 
 

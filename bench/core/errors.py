@@ -11,7 +11,9 @@ SHOWN = 100
 TYPES = {
     "string_type": "a text",
     "int_type": "a whole number",
+    "int_parsing": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
     "bool_type": "true or false",
     "sequence_str": "a list",
     "is_instance_of": "a list",

@@ -1,7 +1,7 @@
 """How a process ends by a signal, and what it does without a terminal or a working folder.
 
 `Ending` turns a signal into one line and a KeyboardInterrupt, so that blocks are left in order, and
-ends the process soon after in any case. The streams of `open_streams` never raise.
+ends the process soon after in any case.
 """
 
 import io
@@ -11,7 +11,6 @@ import sys
 import threading
 from contextlib import suppress
 from types import FrameType
-from typing import Any
 
 # SIGTERM is how batch systems and containers end a process, SIGHUP a terminal that is closed.
 SIGNALS = {
@@ -73,37 +72,8 @@ class Ending:
         raise Ended
 
 
-class Stream(io.FileIO):
-    """Standard output or error: drops what cannot be written, and keeps the first error."""
-
-    error: OSError | None = None
-
-    def write(self, data: Any) -> int:
-        if self.error is None:
-            try:
-                return super().write(data)
-            except OSError as error:
-                self.error = error
-        return len(data)
-
-
-def open_streams() -> Stream:
-    """Use UTF-8 for standard output and error, and return the first; neither raises."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            # It is closed, and the next file would get its number. Results may not get lost
-            # without a word, so that writing them is an error.
-            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
-            os.set_inheritable(number, True)
-    opened = []
-    for number, before in ((1, sys.stdout), (2, sys.stderr)):
-        stream = Stream(number, "w", closefd=False)
-        by_line = any(getattr(before, name, False) for name in ("line_buffering", "write_through"))
-        text = io.TextIOWrapper(
-            io.BufferedWriter(stream), "utf-8", "backslashreplace", line_buffering=by_line
-        )
-        opened.append((stream, text))
-    (output, sys.stdout), (_, sys.stderr) = opened
-    return output
+def open_streams() -> None:
+    """Use UTF-8 for standard output and error, and drop messages if standard error is closed."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.stderr = sys.stderr or io.StringIO()

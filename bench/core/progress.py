@@ -73,7 +73,10 @@ def say(message: str) -> None:
     else:
         # On a line of its own: a bar may stand there, of this process or of another.
         clear = CLEAR_LINE if sys.stderr.isatty() else ""
-        print(clear + text, file=sys.stderr, flush=True)
+        try:
+            print(clear + text, file=sys.stderr, flush=True)
+        except OSError:  # nobody can read messages, and the work goes on
+            sys.stderr = io.StringIO()
 
 
 def in_notebook() -> bool:

@@ -93,11 +93,6 @@ def column(name: str) -> str:
     return HEADINGS.get(name) or name.replace("_", " ")
 
 
-def notebook_title(name: str) -> str:
-    """Return a notebook's name for the navigation."""
-    return name.replace("_", " ").capitalize()
-
-
 def sentences(parts: Iterable[str]) -> str:
     """Join the sentences that are not empty."""
     return " ".join(filter(None, parts))

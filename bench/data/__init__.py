@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # Means the package's own samples in place of a folder; a folder of this name is `./samples`.
 OWN_SAMPLES = "samples"
+# Means the released data that `bench fetch` brings, and never the samples.
+RELEASED = "released"
 FOUND_SAMPLES, FOUND_GIVEN = "samples of this package", "--data"
 ENVIRONMENT = "BENCH_DATA"
 LREC_COLING_2024 = (
@@ -167,8 +169,8 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
 
     Args:
         benchmark: its name.
-        folder: the folder or file; `samples` for the package's own samples; default:
-            `$BENCH_DATA/NAME`, then the user's data folder, then the samples.
+        folder: the folder or file; `samples` for the package's own samples; `released` for
+            `$BENCH_DATA/NAME`, then the user's data folder; default: these, then the samples.
 
     Raises:
         BadInput: the folder does not exist or has no such data, or its manifest is wrong.
@@ -176,7 +178,7 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     benchmark = resolve(benchmark)
     if folder == OWN_SAMPLES:
         return _source(benchmark, get(benchmark).samples, FOUND_SAMPLES)
-    if folder:
+    if folder and folder != RELEASED:
         return _source(benchmark, as_path(folder), FOUND_GIVEN)
     if os.environ.get(ENVIRONMENT):
         parent = as_path(os.environ[ENVIRONMENT])
@@ -187,6 +189,11 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     # `bench fetch` of 0.2 could bring prompts alone, without a manifest.
     if (user_folder() / benchmark / MANIFEST).is_file():
         return _source(benchmark, user_folder() / benchmark, "user data folder")
+    if folder:
+        raise BadInput(
+            f"data: {folder}: the released data of {benchmark} are not installed; run this first: "
+            f"bench fetch {benchmark}"
+        )
     return _source(benchmark, get(benchmark).samples, FOUND_SAMPLES)
 
 

@@ -21,15 +21,26 @@ in `glosses.jsonl`.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 from urllib.parse import unquote
 
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationError,
+    model_validator,
+)
+
 from bench.benchmarks import module
-from bench.core.errors import LONGEST, BadInput, plain, quoted
+from bench.core.errors import LONGEST, BadInput, explained, plain, quoted
 from bench.core.files import file_name_error
 from bench.data.readers import read_toml, toml_key
 
@@ -45,34 +56,130 @@ NAME, MAX_NAME = re.compile(r"[^\W_][\w+-]*"), 40
 # The name of all categories together in tables, and the demonstration file of McBE's release.
 RESERVED = ("all", "test")
 MAX_LABEL = 60
-GROUPS = "groups"
-TARGET, TARGETS = "target", ("NAME1", "NAME2")
-LABEL_RULE = f"a text on one line of at most {MAX_LABEL} characters, without $"
-LANGUAGE_RULE = "codes of languages such as zh, set apart by commas"
+TARGETS = ("NAME1", "NAME2")
 
 
-class Category(NamedTuple):
-    """A category in a manifest: its labels by language, and whether it compares groups.
+def checked(test: Callable[[str], Any], allowed: str) -> AfterValidator:
+    """Return a validator that raises unless a text passes `test`."""
 
-    `target` is the slot with the stereotyped group, one of `TARGETS`; "" if it is not given.
+    def check(text: str) -> str:
+        if not test(text):
+            raise ValueError(f"expected {allowed}")
+        return text
+
+    return AfterValidator(check)
+
+
+def is_language(code: Any) -> bool:
+    """Return whether `code` is a language: one of two letters in CLDR, or any three letters."""
+    if not isinstance(code, str) or not re.fullmatch("[a-z]{2,3}", code):
+        return False
+    # Loading CLDR takes a tenth of a second.
+    return len(code) == 3 or code in ("en", "zh") or bool(cldr_name(code, "en"))
+
+
+def is_label(value: Any) -> bool:
+    """Return whether a value can be shown as a name; in pictures, `$` would begin a formula."""
+    return (
+        isinstance(value, str)
+        and 0 < len(value.strip()) <= len(value) <= MAX_LABEL
+        and value.isprintable()
+        and "$" not in value
+    )
+
+
+def category_name_error(name: str) -> str:
+    """Say why a category cannot have this name; "" if it can."""
+    if name in RESERVED:
+        return f"{' and '.join(RESERVED)} mean something else"
+    if composed(name) != name:
+        return "its letters and their accents stand apart (NFD); write it in NFC"
+    # Vowel signs and accents are no letters of their own.
+    bare = "".join(char for char in name if unicodedata.category(char)[0] != "M")
+    if len(name) > MAX_NAME or not NAME.fullmatch(bare):
+        return "expected up to 40 letters, digits, `_`, `-` and `+`, a letter or a digit first"
+    return file_name_error(bare)
+
+
+def _category_name(name: str) -> str:
+    if error := category_name_error(name):
+        raise ValueError(error)
+    return name
+
+
+def _codes(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return [code.strip() for code in value.split(",")] if value.strip() else []
+
+
+Text = Annotated[str, Field(max_length=LONGEST), AfterValidator(plain)]
+Code = Annotated[str, checked(is_language, "codes of languages such as zh, set apart by commas")]
+Label = Annotated[
+    str,
+    checked(is_label, f"a text on one line of at most {MAX_LABEL} characters, without $"),
+    AfterValidator(str.strip),
+]
+
+
+class Category(BaseModel):
+    """A category in a manifest; its other keys are codes of languages with its labels.
+
+    Attributes:
+        groups: whether it compares groups.
+        target: the slot with the stereotyped group, one of `TARGETS`; "" if it is not given.
     """
 
-    labels: dict[str, str]
-    groups: bool = True
-    target: str = ""
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[Code, Label] = Field(init=False)
+
+    groups: StrictBool = True
+    target: Literal["", "NAME1", "NAME2"] = ""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels by the code of their language."""
+        return dict(self.__pydantic_extra__)
 
 
-class Manifest(NamedTuple):
+class Manifest(BaseModel):
     """A manifest: its `TEXTS`, codes of languages, and categories by name."""
 
-    texts: dict[str, str]
-    languages: tuple[str, ...]
-    categories: dict[str, Category]
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    name: Text = ""
+    version: Text = ""
+    licence: Text = ""
+    note: Text = ""
+    languages: Annotated[tuple[Code, ...], BeforeValidator(_codes)] = Field((), alias="language")
+    categories: dict[Annotated[str, AfterValidator(_category_name)], Category] = {}
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts that the manifest has."""
+        return {name: getattr(self, name) for name in TEXTS if name in self.model_fields_set}
 
     @property
     def labels(self) -> dict[str, dict[str, str]]:
         """The labels of each category, by the code of their language."""
-        return {name: dict(category.labels) for name, category in self.categories.items()}
+        return {name: category.labels for name, category in self.categories.items()}
+
+    @model_validator(mode="after")
+    def _has_labels(self) -> Self:
+        if self.categories and not self.languages:
+            raise ValueError(
+                "key `language` is missing beside [categories]; expected the code of the data "
+                "set's language, such as zh"
+            )
+        own = next((code for code in self.languages if code != "en"), "")
+        lines = ", ".join(f'{code} = "its label"' for code in ("en", own) if code)
+        for name, labels in self.labels.items():
+            if "en" not in labels or not set(self.languages) & set(labels):
+                raise ValueError(
+                    f"key `categories.{name}`: a label is missing; expected {lines}, so that it "
+                    "has a name in English and in its own language"
+                )
+        return self
 
 
 def home(data: Path) -> Path:
@@ -83,66 +190,24 @@ def home(data: Path) -> Path:
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a data folder or file; it is empty if there is none."""
     path = home(folder) / MANIFEST
-    return parse_manifest(path, read_toml(path)) if path.exists() else Manifest({}, (), {})
+    return parse_manifest(path, read_toml(path)) if path.exists() else Manifest()
 
 
 def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
     """Check the values of the manifest `path`; an error names the key."""
-
-    def check(key: str, value: Any, is_allowed: bool, allowed: str) -> None:
-        if not is_allowed:
-            problem = f"{quoted(value)} is not allowed; expected {allowed}"
-            raise BadInput(f"{path}, key `{key}`: {problem}")
-
-    given = {key: values[key] for key in TEXTS if key in values}
-    for key, value in given.items():
-        is_text = isinstance(value, str | int | float) and len(str(value)) <= LONGEST
-        check(key, value, is_text, f"a text of at most {LONGEST} characters")
-    codes = values.get("language", "")
-    check("language", codes, isinstance(codes, str) and len(codes) <= LONGEST, LANGUAGE_RULE)
-    languages = tuple(code.strip() for code in codes.split(",")) if codes.strip() else ()
-    for code in languages:
-        check("language", code, is_language(code), LANGUAGE_RULE)
-    tables = values.get("categories", {})
-    check("categories", tables, isinstance(tables, dict), "a table for each category")
-    if tables and not languages:
-        raise BadInput(
-            f"{path}: key `language` is missing beside [categories]; expected the code of the data "
-            "set's language, such as zh"
-        )
-    own = next((code for code in languages if code != "en"), "")
-    lines = ", ".join(f'{code} = "its label"' for code in ("en", own) if code)
-    categories = {}
-    for name, table in tables.items():
-        key = f"categories.{name}"
-        if error := category_name_error(name):
-            problem = f"{quoted(name)} cannot be a category's name: {error}"
-            raise BadInput(f"{path}, key `categories`: {problem}")
-        check(key, table, isinstance(table, Mapping), f"a table with {lines}")
-        labels = {code: label for code, label in table.items() if code not in (GROUPS, TARGET)}
-        groups, target = table.get(GROUPS, True), table.get(TARGET, "")
-        check(f"{key}.{GROUPS}", groups, isinstance(groups, bool), "true, false")
-        is_slot = TARGET not in table or target in TARGETS
-        check(f"{key}.{TARGET}", target, is_slot, " or ".join(TARGETS))
-        for code, label in labels.items():
-            check(key, code, is_language(code), f"codes of languages, {GROUPS}, {TARGET}")
-            check(f"{key}.{code}", label, is_label(label), LABEL_RULE)
-        if "en" not in labels or not set(languages) & set(labels):
-            raise BadInput(
-                f"{path}, key `{key}`: a label is missing; expected {lines}, so that it has a name "
-                "in English and in its own language"
-            )
-        labels = {code: label.strip() for code, label in labels.items()}
-        categories[name] = Category(labels, groups, target)
-    return Manifest({key: plain(str(given[key])) for key in given}, languages, categories)
+    try:
+        return Manifest.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+    keys = [str(part) for part in first["loc"] if part != "[key]" and not isinstance(part, int)]
+    place = f"{path}, key `{'.'.join(keys)}`" if keys else str(path)
+    raise BadInput(f"{place}: {explained(first)}")
 
 
 def manifest_tables(manifest: Manifest) -> dict[str, Any]:
     """Return the languages and categories of a manifest as it is written."""
     categories = {
-        name: category.labels
-        | ({} if category.groups else {GROUPS: False})
-        | ({TARGET: category.target} if category.target else {})
+        name: category.labels | category.model_dump(exclude_defaults=True)
         for name, category in manifest.categories.items()
     }
     tables = {"language": ", ".join(manifest.languages), "categories": categories}
@@ -179,19 +244,6 @@ def unknown_category(
     )
 
 
-def category_name_error(name: str) -> str:
-    """Say why a category cannot have this name; "" if it can."""
-    if name in RESERVED:
-        return f"{' and '.join(RESERVED)} mean something else"
-    if composed(name) != name:
-        return "its letters and their accents stand apart (NFD); write it in NFC"
-    # Vowel signs and accents are no letters of their own.
-    bare = "".join(char for char in name if unicodedata.category(char)[0] != "M")
-    if len(name) > MAX_NAME or not NAME.fullmatch(bare):
-        return "expected up to 40 letters, digits, `_`, `-` and `+`, a letter or a digit first"
-    return file_name_error(bare)
-
-
 def composed(name: str) -> str:
     """Return a name with each letter and its accents as one (NFC); files of a Mac may have NFD."""
     return unicodedata.normalize("NFC", name)
@@ -202,25 +254,7 @@ def category_of(path: Path) -> str:
     return composed(unquote(path.stem))  # a browser may keep the `%2B` of a link for `+`
 
 
-def is_label(value: Any) -> bool:
-    """Tell whether a value can be shown as a name; in pictures, `$` would begin a formula."""
-    return (
-        isinstance(value, str)
-        and 0 < len(value.strip()) <= len(value) <= MAX_LABEL
-        and value.isprintable()
-        and "$" not in value
-    )
-
-
 # Languages
-
-
-def is_language(code: Any) -> bool:
-    """Tell whether `code` is a language: one of two letters in CLDR, or any three letters."""
-    if not isinstance(code, str) or not re.fullmatch("[a-z]{2,3}", code):
-        return False
-    # Loading CLDR takes a tenth of a second.
-    return len(code) == 3 or code in ("en", "zh") or bool(cldr_name(code, "en"))
 
 
 def cldr_name(code: str, language: str) -> str:
@@ -260,34 +294,18 @@ def remember_names(benchmark: str, description: Mapping[str, Any]) -> None:
     The description is the data's part of `run.json`, with `labels` by category and language and
     `language`. Labels that cannot be shown are left out, because runs can come from anywhere.
     """
-    names = {(benchmark, category): name for category, name in _labelled(description).items()}
-    _own_names.set({**_own_names.get(), **names})
-
-
-def native_name(benchmark: str, category: str) -> str:
-    """Return a category's name in the language of its data; "" if it has none of its own."""
-    return _name(benchmark, category).native
-
-
-def english_name(benchmark: str, category: str) -> str:
-    """Return a category's English name."""
-    return _name(benchmark, category).english
-
-
-def _name(benchmark: str, category: str) -> CategoryName:
-    if name := _own_names.get().get((benchmark, category)):
-        return name
-    labels = module("data", benchmark).CATEGORY_LABELS
-    return CategoryName(labels.get(category, ""), category.replace("_", " "))
-
-
-def _labelled(description: Mapping[str, Any]) -> dict[str, CategoryName]:
-    """Return the names of the categories that have an English label in a description."""
     codes = [code.strip() for code in description["language"].split(",")]
     names = {}
     for category, table in description["labels"].items():
         labels = {code: label for code, label in table.items() if is_label(label)}
         native = next((labels[code] for code in codes if code in labels and code != "en"), "")
         if "en" in labels:
-            names[category] = CategoryName(native, labels["en"])
-    return names
+            names[benchmark, category] = CategoryName(native, labels["en"])
+    _own_names.set({**_own_names.get(), **names})
+
+
+def category_name(benchmark: str, category: str) -> CategoryName:
+    """Return the names of a category, its own or the release's."""
+    released = module("data", benchmark).CATEGORY_LABELS.get(category, "")
+    name = CategoryName(released, category.replace("_", " "))
+    return _own_names.get().get((benchmark, category), name)

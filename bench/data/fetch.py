@@ -4,18 +4,16 @@ The data are assembled in a working folder next to their final place, and rename
 has read them. Of a release only tables, licence and readme are kept, none of its code. Prompts that
 authors have in scripts are read from there and kept next to the data as `prompts.toml`. A benchmark
 with such scripts has a module `official_wording` in the package of its data module, with `VERSION`,
-`REMEDY`, `SCRIPTS`, `EXPECTED` (these in words), `ADDRESS` (of their download; empty if they come
-with the data), `find(folder, above)`, `read(scripts)` and `choices(tables)`.
+`REMEDY`, `SCRIPTS`, `FOLDERS` (names of their folder), `ADDRESS` (of their download; empty if they
+come with the data), `CHOICES` (names of prompt sets) and `read(scripts)`.
 """
 
 import hashlib
 import os
 import shutil
-import tarfile
 import tempfile
 import tomllib
 import urllib.request
-import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
@@ -29,15 +27,13 @@ from bench.benchmarks import get, module, resolve
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DISK_ERRORS
 from bench.core.progress import say
-from bench.data import MANIFEST, Source, dataset, hub_tables
+from bench.data import MANIFEST, Source, dataset, hub_tables, official_wording
 from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
 from bench.data.readers import as_path, read_toml, to_toml
 
 if TYPE_CHECKING:
     from bench.data import Dataset
 
-# Bytes of an unpacked archive.
-MAX_BYTES = 2**30
 # Seconds to wait for a server.
 TIMEOUT = 60.0
 TEXTS = ("LICENSE", "LICENCE", "README")
@@ -117,7 +113,7 @@ def fetch(benchmark: str, source: str | Path | None = None) -> Source:
 
 def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     """Check a copy of a release and put it in place of `target`."""
-    room, prompts = module("data", benchmark), _prompts_module(benchmark)
+    room = module("data", benchmark)
     folder, staged = copy.path.resolve(), work / "new"
     if not folder.is_dir():
         folder = work / "unpacked"
@@ -157,19 +153,18 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
         data.load(loaded, **room.TOLERANT)
         say(str(error).replace(str(staged), str(target)))
     about = data.find(benchmark, root)
-    pinned = get(benchmark).release.commit[:7]
+    name, version, pinned = about.name, about.version, get(benchmark).release.commit[:7]
     verified = bool(checked) and not changed
-    name, version = about.name, about.version
     if copy.revision or (verified and not (root / MANIFEST).is_file()):
         name, version = room.TITLE, (copy.revision or pinned)[:7]
-    elif changed and version == pinned:
-        name, version = f"{room.TITLE} (changed copy)", f"{pinned}+changed"
     if changed:
         say(
             f"{copy.origin}: {len(changed)} of {len(tables)} files differ from the release, the "
             f"first is {changed[0]}; numbers on them are not results on {room.TITLE}"
         )
-    prompts_version, advice = _install_prompts(prompts, copy, folder, root, work)
+        if version == pinned:
+            name, version = f"{room.TITLE} (changed copy)", f"{pinned}+changed"
+    prompts_version, advice = _install_prompts(benchmark, copy, folder, root, work)
     manifest = {
         "name": name,
         "version": version,
@@ -314,11 +309,10 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
 
 
 def unpack(archive: Path, into: Path) -> None:
-    """Unpack a .zip or .tar.gz.
+    """Unpack a .zip or .tar.gz; no member is written outside the folder.
 
     Raises:
-        BadInput: it is not such an archive, is damaged or too large, or has a member that would be
-            written outside the folder.
+        BadInput: it is not such an archive, or is damaged.
     """
     name = archive.name.lower()
     if not archive.is_file() or not name.endswith((".zip", ".tar.gz", ".tgz")):
@@ -326,15 +320,9 @@ def unpack(archive: Path, into: Path) -> None:
         raise BadInput(f"{archive}: {problem}; --from wants a folder, a .tar.gz or a .zip")
     try:
         if name.endswith(".zip"):
-            with zipfile.ZipFile(archive) as zipped:
-                _check_size(archive, sum(member.file_size for member in zipped.infolist()))
-                zipped.extractall(into)
+            shutil.unpack_archive(archive, into, "zip")
         else:
-            with tarfile.open(archive, "r:gz") as tar:
-                _check_size(archive, sum(member.size for member in tar))
-                tar.extractall(into, filter="data")
-    except BadInput:
-        raise
+            shutil.unpack_archive(archive, into, "gztar", filter="data")
     except Exception as error:  # any error that a broken archive provokes in the standard library
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise
@@ -343,22 +331,11 @@ def unpack(archive: Path, into: Path) -> None:
         ) from None
 
 
-def _check_size(archive: Path, size: int) -> None:
-    if size > MAX_BYTES:
-        raise BadInput(f"{archive}: unpacks to more than {MAX_BYTES:,} bytes; unpack it yourself")
-
-
 # Official prompts
 
 
-def _prompts_module(benchmark: str) -> Any:
-    """Return the module that reads official prompts from scripts, or None."""
-    name = f"{get(benchmark).data.rpartition('.')[0]}.official_wording"
-    return import_module(name) if find_spec(name) else None
-
-
 def _install_prompts(
-    prompts: Any, copy: Copy, folder: Path, root: Path, work: Path
+    benchmark: str, copy: Copy, folder: Path, root: Path, work: Path
 ) -> tuple[str, str]:
     """Put prompts next to the data: the data set's own, or official ones of the copy or release.
 
@@ -370,38 +347,34 @@ def _install_prompts(
         version = read_toml(own).get("version", "")
         shutil.copyfile(own, place)
         return "", f"prompts {version}: the data set is asked with them unless --prompts is given"
-    if prompts is None:
+    module_name = f"{get(benchmark).data.rpartition('.')[0]}.official_wording"
+    if not find_spec(module_name):
         return "", ""
+    official: Any = import_module(module_name)
     try:
-        text = _official_prompts(prompts, copy, folder, work)
-    except (OSError, BadInput, RunFailed) as error:
-        origin = prompts.ADDRESS if copy.revision and prompts.ADDRESS else copy.origin
-        reason = _with_origin(str(error), work, origin)
+        scripts = _scripts(official, copy, folder, work)
+        if scripts is None and not copy.revision:
+            return "", ""
+        if scripts is None:
+            missing = f"has not all of {', '.join(official.SCRIPTS)}"
+            raise BadInput(f"{folder}: {missing}; {official.REMEDY}")
+        place.write_bytes(official.read(scripts).encode())
+    except (BadInput, RunFailed) as error:
+        reason = _with_origin(str(error), work, (copy.revision and official.ADDRESS) or copy.origin)
         return "", f"the data came without the official prompts: {reason}"
-    if not text:
-        return "", ""
-    place.write_bytes(text.encode())
-    tables = tomllib.loads(text)
-    version, names = str(tables["version"]), [k for k, v in tables.items() if isinstance(v, dict)]
-    choices = ", ".join(prompts.choices(names))
+    choices = ", ".join(official.CHOICES)
     choice = f"#NAME`, where NAME is one of {choices}" if choices else "`"
-    changed = "" if version == prompts.VERSION else " (not the released ones)"
-    return version, f"prompts {version}{changed}: use them with `--prompts official{choice}"
+    return official.VERSION, f"prompts {official.VERSION}: use `--prompts official{choice}"
 
 
-def _official_prompts(prompts: Any, copy: Copy, folder: Path, work: Path) -> str:
-    """Read official prompts from scripts in or near `folder`; "" if a local copy has none."""
-    if copy.revision and prompts.ADDRESS:
-        scripts: Path | None = work / "scripts"
-        (work / "scripts").mkdir()
-        for name in prompts.SCRIPTS:
-            download(f"{prompts.ADDRESS}/{name}", work / "scripts" / name, prompts.REMEDY)
-    else:
-        # A folder above an unpacked archive is not a part of it.
-        scripts = prompts.find(folder, above=not folder.is_relative_to(work))
-    text: str = prompts.read(scripts) if scripts else ""
-    if copy.revision and not text:
-        raise RunFailed(f"{folder}: holds none of {prompts.EXPECTED}; {prompts.REMEDY}")
-    if copy.revision and tomllib.loads(text)["version"] != prompts.VERSION:
-        raise RunFailed(f"{scripts}: the prompts are not the released ones; {prompts.REMEDY}")
-    return text
+def _scripts(official: Any, copy: Copy, folder: Path, work: Path) -> Path | None:
+    """Return the folder of a release's scripts, which are downloaded or in or near `folder`."""
+    if copy.revision and official.ADDRESS:
+        scripts = work / "scripts"
+        scripts.mkdir()
+        for name in official.SCRIPTS:
+            download(f"{official.ADDRESS}/{name}", scripts / name, official.REMEDY)
+        return scripts
+    # A folder above an unpacked archive is not a part of it.
+    above = not folder.is_relative_to(work)
+    return official_wording.find(folder, official.SCRIPTS, official.FOLDERS, above)

@@ -1,10 +1,13 @@
-"""Read prompts from the scripts of a release, by their syntax tree; the scripts are never run."""
+"""Read the prompts of a release from its scripts, by their syntax tree; the scripts are never run.
+
+The commit of a release is pinned, and so is the hash of its prompts: other prompts are refused.
+"""
 
 import ast
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,64 +15,71 @@ from bench.core.errors import BadInput
 from bench.data.readers import read_bytes, to_toml
 
 
-def read_script(path: Path, remedy: str) -> bytes:
-    """Read a script; errors end with the remedy."""
-    try:
-        return read_bytes(path)
-    except BadInput as error:
-        raise BadInput(f"{error}; {remedy}") from None
+def find(
+    folder: Path, scripts: Sequence[str], folders: Sequence[str] = ("",), above: bool = False
+) -> Path | None:
+    """Find the folder with all scripts: `folder`, one inside it, or with `above` its parent.
 
-
-def parse_script(path: Path, raw: bytes, remedy: str, encoding: str = "UTF-8") -> ast.Module:
-    """Return the syntax tree of a script with the bytes `raw`, whatever encoding it declares."""
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            return ast.parse(raw.decode(encoding).removeprefix("\ufeff"))
-    except UnicodeDecodeError as error:
-        what = f": is not {encoding}, at byte {error.start}"
-    except SyntaxError as error:
-        what = f", line {error.lineno or 1}: is not Python ({error.msg})"
-    except (ValueError, RecursionError, MemoryError) as error:
-        what = f": is not Python ({error})"
-    raise BadInput(f"{path}{what}; {remedy}")
-
-
-def summands(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the parts of a sum by `+` from left to right; `node` itself if it is not a sum."""
-    stack = [node]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            stack += [node.right, node.left]
-        else:
-            yield node
-
-
-def escape_braces(text: str) -> str:
-    """Return `text` as a part of a template, in which braces mean fields.
-
-    Raises:
-        ValueError: it has half a character, which no file can hold.
+    Args:
+        folders: names of the folder of scripts within any of these.
     """
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError("expected text, found half a character (a lone surrogate)")
-    return text.replace("{", "{{").replace("}", "}}")
+    inside = sorted(path for path in folder.iterdir() if path.is_dir())
+    places = [folder, *inside, *([folder.parent] if above else [])]
+    candidates = [place / name for place in places for name in folders]
+    return next((c for c in candidates if all((c / name).is_file() for name in scripts)), None)
+
+
+def parse_script(path: Path) -> ast.Module:
+    """Return the syntax tree of a script in UTF-8, or else in GBK."""
+    raw = read_bytes(path)
+    try:
+        text = raw.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        text = raw.decode("gbk")
+    with warnings.catch_warnings(action="ignore"):
+        return ast.parse(text)
+
+
+def parts(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the parts of a sum (`+`) of texts and f-strings from left to right."""
+    if isinstance(node, ast.BinOp):
+        yield from parts(node.left)
+        yield from parts(node.right)
+    elif isinstance(node, ast.JoinedStr):
+        yield from node.values
+    else:
+        yield node
+
+
+def template(node: ast.expr, fields: Mapping[str, str]) -> str:
+    """Return a sum or f-string as a template with named fields.
+
+    Args:
+        fields: names of fields by their expression in the code; others are named as in the code.
+    """
+    text = ""
+    for part in parts(node):
+        if isinstance(part, ast.Constant):
+            text += str(part.value).replace("{", "{{").replace("}", "}}")
+        else:
+            code = ast.unparse(part.value if isinstance(part, ast.FormattedValue) else part)
+            text += f"{{{fields.get(code, code)}}}"
+    return text
 
 
 def digest(tables: Mapping[str, Any]) -> str:
     """Return the SHA-256 of prompts, without `version` and `source`."""
     prompts = {name: table for name, table in tables.items() if isinstance(table, dict)}
     text = json.dumps(prompts, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
-def prompts_toml(
-    about: str, version: str, released: str, source: str, tables: Mapping[str, Any]
-) -> str:
-    """Write prompts as TOML, below a comment about them.
-
-    Others than those with the digest `released` get `VERSION+changed`.
-    """
-    shown_version = version if digest(tables) == released else f"{version}+changed"
+def prompts_toml(about: str, version: str, source: str, tables: Mapping[str, Any]) -> str:
+    """Write prompts as TOML, below a comment about them."""
     comment = "".join(f"# {line}\n" for line in about.splitlines())
-    return f"{comment}\n{to_toml({'version': shown_version, 'source': source, **tables})}"
+    return f"{comment}\n{to_toml({'version': version, 'source': source, **tables})}"
+
+
+def other_scripts(scripts: Path, remedy: str) -> BadInput:
+    """Return the error of scripts whose prompts are not the released ones."""
+    return BadInput(f"{scripts}: the prompts in the scripts are not the released ones; {remedy}")

@@ -26,12 +26,6 @@ from bench.core.errors import BadInput, closest, plain, quoted
 # Bytes of a file that is read at once, and of an xlsx file when it is unpacked.
 MAX_BYTES = 2**28
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-# Beginnings of files that spreadsheet programs save, and that are no text in UTF-8.
-OTHER_KINDS = {
-    b"\xd0\xcf\x11\xe0": "an old .xls workbook, or has a password",
-    b"\xff\xfe": "text in UTF-16",
-    b"\xfe\xff": "text in UTF-16",
-}
 # Commas between cells; a blank follows a comma of a sentence.
 CELL_END = {mark: re.compile(rf"{re.escape(mark)}(?=\S)") for mark in DELIMITERS}
 # The cells of a row, by column.
@@ -104,18 +98,13 @@ def _decode(
     path: Path, raw: bytes, encoding: str = "utf-8", advice: str = "", line: int = 1
 ) -> str:
     """Decode the text that begins at a line; an error names the line of the first wrong byte."""
-    for start, kind in OTHER_KINDS.items():
-        if raw.startswith(start):
-            raise BadInput(f"{path}: is {kind}; save it again as CSV in UTF-8")
-    at, problem, remedy = raw.find(b"\0"), "holds a NUL character, so it is no text", ""
-    if at < 0:
-        try:
-            return raw.decode(encoding).removeprefix("\ufeff")
-        except UnicodeDecodeError as error:
-            at, problem = error.start, f"not {encoding.upper()} (byte {raw[error.start]:#04x})"
-            remedy = f"if it is GBK, {advice}" if encoding == "utf-8" else ""
-    line += raw.count(b"\n", 0, at)
-    raise BadInput(f"{path}, line {line}: {problem}; {remedy}save it again in UTF-8")
+    try:
+        return raw.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line += raw.count(b"\n", 0, error.start)
+        remedy = f"if it is GBK, {advice}" if encoding == "utf-8" else ""
+        problem = f"not {encoding.upper()} (byte {raw[error.start]:#04x})"
+    raise BadInput(f"{path}, line {line}: {problem}; {remedy}save it again as text in UTF-8")
 
 
 # Tables
@@ -273,17 +262,15 @@ def _sheet(path: Path, raw: bytes) -> list[list[Any]]:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             size = sum(part.file_size for part in archive.infolist())
         if size > MAX_BYTES:
-            problem = f"unpacks to more than {MAX_BYTES:,} bytes"
-            raise BadInput(f"{path}: {problem}; save the rows alone, or as CSV in UTF-8")
+            raise ValueError(f"it unpacks to more than {MAX_BYTES:,} bytes")
         with warnings.catch_warnings(action="ignore"):  # about styles and lists of allowed values
             table = pd.read_excel(io.BytesIO(raw), header=None, dtype=object, na_filter=False)
-        records: list[list[Any]] = table.to_numpy().tolist()
-        return records
-    except BadInput:
-        raise
     except Exception as error:  # any error that a broken archive or XML provokes in the libraries
         reason = _reason(f"{type(error).__name__}: {error}")
-        raise BadInput(f"{path}: cannot be read as xlsx ({reason}); save it again") from None
+        remedy = "save the rows alone again, or as CSV in UTF-8"
+        raise BadInput(f"{path}: cannot be read as xlsx ({reason}); {remedy}") from None
+    records: list[list[Any]] = table.to_numpy().tolist()
+    return records
 
 
 def _arrow(path: Path, raw: bytes) -> list[list[Any]]:
@@ -404,23 +391,8 @@ def read_yaml(path: Path) -> Any:
     """Read a YAML file; nothing in it is run."""
     import yaml
 
-    class Loader(yaml.SafeLoader):
-        """Takes each key of a mapping once, as the last of two would hide the first."""
-
-        def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-            node = super().compose_mapping_node(anchor)
-            names: list[Any] = []
-            for key, _ in node.value:
-                if key.value in names and isinstance(key.value, str) and key.value != "<<":
-                    place = f"{path}, line {key.start_mark.line + 1}"
-                    raise BadInput(f"{place}: key {quoted(key.value)} is there twice; keep one")
-                names.append(key.value)
-            return node
-
     text = read_text(path)
     try:
-        return yaml.load(text, Loader)
-    except BadInput:
-        raise
-    except Exception as error:  # whatever a wrong date, or a tag on another kind, provokes
+        return yaml.safe_load(text)
+    except Exception as error:  # a wrong date or a tag on another kind raises any error
         raise BadInput(f"{path}: not YAML ({_reason(error)})") from None

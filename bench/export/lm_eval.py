@@ -20,6 +20,7 @@ from bench import data
 from bench.benchmarks.cbbq import scores as cbbq
 from bench.benchmarks.cbbq.outcomes import SUMS
 from bench.benchmarks.cbbq.requests import LETTERS, parse
+from bench.benchmarks.cbbq.scenes import scenes as sampled_scenes
 from bench.config import RunConfig
 from bench.core import export
 from bench.core.errors import BadInput
@@ -84,7 +85,7 @@ def write(out: Path, **options: Any) -> list[Path]:
             "lm-evaluation-harness asks each question once; leave the setting out"
         )
     items = data.frame(list(plan.by_id.values()))
-    scenes = dict(zip(items.item_id, cbbq.units(items), strict=True))
+    scenes = dict(zip(items.item_id, sampled_scenes(items), strict=True))
     lines = []
     for request in stages[0]:
         item = plan.by_id[request.item_id]
@@ -169,5 +170,8 @@ def _score(values: Sequence[Mapping[str, Any]], task: str, metric: str) -> float
     rows = pd.DataFrame(list(values)).assign(n=1, came=1)
     rows["part"] = rows.category + "|" + rows.task
     rows[[name for name in SUMS if name not in rows]] = 0
-    drawn = cbbq.scoring_of(rows, "robust").replicates().get((ALL, task, metric))
-    return math.nan if drawn is None else float(drawn[0])
+    scoring = cbbq.scoring_of(rows, "robust")
+    for category, own in scoring.rows_of_table():
+        if (category, *own.place) == (ALL, task, metric):
+            return float(scoring.values(own, ALL)[0])
+    return math.nan

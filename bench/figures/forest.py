@@ -50,7 +50,6 @@ def forest(
     y: str = "model",
     hue: str = "",
     col: str = "",
-    row: str = "",
     *,
     limits: tuple[float, float] = (0, 1),
     percent: bool = False,
@@ -67,7 +66,7 @@ def forest(
             of `bench.share`. If it says what is `worse`, the worst lines stand first.
         y: the column that names the lines.
         hue: the column that names several dots in a line.
-        col, row: the columns that name the panels.
+        col: the column that names the panels.
         limits: the ends of the scale.
         percent: whether the scores are shares, which are written in per cent.
     """
@@ -89,8 +88,7 @@ def forest(
     grid = sns.FacetGrid(
         rows,
         col=col or None,
-        row=row or None,
-        col_wrap=columns if col and not row else None,
+        col_wrap=columns if col else None,
         height=height,
         aspect=width / height,
         sharex=False,
@@ -107,8 +105,8 @@ def forest(
             _draw(ax, one, at, common, {"color": colour, "marker": marks[dots[k]]})
         forest_axis(ax, _names(rows, y, lines), common)
         _scale(ax, panel, limits, percent)
-        titles = [str(panel[name].iloc[0]) for name in (row, col) if name and len(panel)]
-        ax.set_title(wrap_label(": ".join(titles), TITLE_CHARACTERS), fontsize="small")
+        title = str(panel[col].iloc[0]) if col and len(panel) else ""
+        ax.set_title(wrap_label(title, TITLE_CHARACTERS), fontsize="small")
     if hue:
         handles = [Line2D([], [], color=palette[dot], marker=marks[dot], ls="") for dot in dots]
         place: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False}

@@ -151,8 +151,7 @@ def wrap_label(name: str, width: int = LABEL) -> str:
 
 def label(benchmark: str, category: str) -> str:
     """Name a category in English, with its name in the language of its data in brackets."""
-    native = dataset.native_name(benchmark, category)
-    english = dataset.english_name(benchmark, category)
+    native, english = dataset.category_name(benchmark, category)
     return f"{english} ({native})" if native and can_show(native) else english
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench.metrics.bootstrap import Draw
     from bench.metrics.engine import Scoring
-    from bench.metrics.table import Card, Headline, Trait
+    from bench.metrics.table import Card, Headline
 
 
 class Metrics(Protocol):
@@ -20,21 +19,17 @@ class Metrics(Protocol):
     Attributes:
         CARDS: what each metric means.
         HEADLINES: the scores that reports and comparisons show first.
-        TRAITS: what its scores measure, next to those of other benchmarks.
         UNITS: what the bootstrap resamples, as a plural noun: scenes, instances.
         ROUNDING: by task, how far the released code's numbers are off because it rounds.
     """
 
     CARDS: Sequence["Card"]
     HEADLINES: tuple["Headline", ...]
-    TRAITS: Sequence["Trait"]
     UNITS: str
     ROUNDING: Mapping[str, float]
 
-    def scoring(
-        self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str, draw: "Draw" = ...
-    ) -> "Scoring":
-        """Prepare the scores of a run: its table, and resamples by `draw`."""
+    def scoring(self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str) -> "Scoring":
+        """Prepare the scores of a run."""
 
     def outcomes(
         self, records: "pd.DataFrame", items: "pd.DataFrame", preset: str
@@ -45,6 +40,3 @@ class Metrics(Protocol):
             `category`, `task`, `item_id`, `repeat`, `cluster` and `stratum` (the bootstrap
             resamples clusters within strata), and numbers, such as 0 or 1, whose sums make scores.
         """
-
-    def units(self, items: "pd.DataFrame") -> "pd.Series":
-        """Return the unit of each item."""

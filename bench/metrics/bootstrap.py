@@ -31,8 +31,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, stdtrit
 
-# Category, task and metric.
-Place = tuple[str, str, str]
 # The lowest and the highest value of a score.
 Limits = tuple[float, float]
 # From sums [n, strata, columns] to [n]; NaN where undefined.
@@ -81,29 +79,6 @@ class Estimate(NamedTuple):
     high: float
 
 
-class Replicates(dict[Place, np.ndarray]):
-    """Scores by category, task and metric: float64 [1 + DRAWS], the observed value first.
-
-    `samples` and `limits` say what each rests on, and the ends of its scale.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.samples: dict[Place, Sample] = {}
-        self.limits: dict[Place, Limits] = {}
-
-    def add(
-        self, place: Place, values: np.ndarray, sample: Sample, limits: Limits = (0, 1)
-    ) -> None:
-        """Keep a score's values, what they rest on, and its scale."""
-        self[place], self.samples[place], self.limits[place] = values, sample, limits
-
-    def estimate(self, place: Place) -> Estimate:
-        """Return a score with its interval, as in the score table."""
-        values = self[place]
-        return scale_interval(float(values[0]), values[1:], self.samples[place], self.limits[place])
-
-
 class Totals(NamedTuple):
     """Sums by part of the data, as observed and as resampled.
 
@@ -123,10 +98,6 @@ class Totals(NamedTuple):
     clusters: list[Mapping[Cluster, np.ndarray]]
     second: np.ndarray | None = None
     pairs: np.ndarray | None = None
-
-
-# How sums are resampled: `resample`, or a function with its arguments.
-Draw = Callable[..., Totals]
 
 
 def resample(

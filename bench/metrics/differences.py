@@ -15,20 +15,15 @@ from bench.benchmarks import module
 from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.headline import Row, by_letters, headline_rows, headlines, short_title
-from bench.metrics.significance import (
-    LESS_READABLE,
-    apart,
-    differs,
-    favours_less_readable,
-    holm,
-)
+from bench.metrics.significance import holm
 from bench.metrics.statistics import compare
 from bench.metrics.table import ALL, Headline
 
-# The verdicts on a pair; the fifth is `bench.metrics.significance.LESS_READABLE`.
+# The verdicts on a pair.
 DIFFERENT = "different"
 NOT_SHOWN = "no difference shown"
 BY_LETTERS = "by letters"
+LESS_READABLE = "less readable"
 UNDEFINED = "undefined"
 
 SCORE = ["benchmark", "task", "metric", "title", "worse", "unit"]
@@ -233,13 +228,16 @@ def _verdict(row: Row, p_readable: float) -> str:
     line: Headline = row["line"]
     difference, readable = row["estimate"], row["readable_first"] - row["readable_second"]
     if not row["p_adjusted"] < 1 - LEVEL:
-        if differs(readable, p_readable):
+        if readable != 0 and p_readable < 1 - LEVEL:
             return LESS_READABLE
         return UNDEFINED if math.isnan(row["p_adjusted"]) else NOT_SHOWN
     for side, is_higher in (("first", difference > 0), ("second", difference < 0)):
         if by_letters(line, row["own"][row[side]], higher=is_higher):
             return BY_LETTERS
     gain = -difference if line.biased_is_high else difference
-    if not favours_less_readable(gain, readable, row["p_readable"]):
+    # p is not adjusted here: what speaks against a finding is heard before it is sure.
+    if gain * readable >= 0 or row["p_readable"] >= 1 - LEVEL:
         return DIFFERENT
-    return DIFFERENT if row["bounds"] and apart(*row["bounds"]) else LESS_READABLE
+    # If their bounds do not meet, the scores differ whatever the unreadable answers were.
+    (low, high), (other_low, other_high) = row["bounds"] or ((math.nan,) * 2,) * 2
+    return DIFFERENT if high < other_low or other_high < low else LESS_READABLE

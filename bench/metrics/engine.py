@@ -20,9 +20,7 @@ import pandas as pd
 
 from bench.core.errors import BadInput, expected
 from bench.metrics.bootstrap import (
-    Draw,
     Limits,
-    Replicates,
     Sample,
     Statistic,
     Totals,
@@ -188,10 +186,9 @@ class Scoring:
         columns: the columns that scores are made of.
         metrics: in the order of the table; metrics of tasks that were not asked are left out.
         preset: the preset, for the column of this name.
-        compared: task and name of the metrics that models are compared in.
         part: the column that divides a category: its values are the category, |, and a name.
         counted: more columns, which only `Metric.counts` and `read` add up.
-        crossed, draw: see `bench.metrics.bootstrap.resample`.
+        crossed: see `bench.metrics.bootstrap.resample`.
         over_defined: whether the mean over categories leaves out those without a score; else it is
             undefined if one of them is.
     """
@@ -200,12 +197,10 @@ class Scoring:
     columns: Sequence[str]
     metrics: Sequence[Metric]
     preset: str
-    compared: Collection[tuple[str, str]] = ()
     part: str = "part"
     counted: Sequence[str] = ()
     crossed: tuple[str, str] | None = None
     over_defined: bool = True
-    draw: Draw = resample
 
     @cached_property
     def categories(self) -> list[str]:
@@ -216,7 +211,7 @@ class Scoring:
     def totals(self) -> Totals:
         """The sums by part, as observed and resampled."""
         columns = list(self.columns)
-        return self.draw(
+        return resample(
             self.rows, "stratum", "cluster", columns, part=self.part, crossed=self.crossed
         )
 
@@ -248,15 +243,6 @@ class Scoring:
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
         """Complete the table with the benchmark's own notes and baselines."""
         return table
-
-    def replicates(self) -> Replicates:
-        """Compute the scores that models are compared in, observed and resampled."""
-        scores = Replicates()
-        for category, metric in self.rows_of_table():
-            if metric.place in self.compared:
-                values, rests_on = self.values(metric, category), self.sample(metric, category)
-                scores.add((category, *metric.place), values, rests_on, metric.limits)
-        return scores
 
     def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
         """Yield the category and the metric of each row, in the order of the table."""

@@ -15,28 +15,24 @@ often when they name a person, but name one in 90 % and in 20 % of their answers
 decides in a few units only, it errs in 10 % with 12 units and 7 % with 60: so few answers carry the
 score.
 
-    difference([0.2, 0.4, 0.9], [0.1, 0.4, 0.5])  # one score per item, the same items in both
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from bench.core.errors import BadInput
 from bench.core.numbers import decimals
-from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, resample, sample
+from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, sample
 
 # How often a difference that is called detectable would be found.
 POWER = 0.8
-LESS_READABLE = "less readable"
 # Two ways to compute the same difference differ by less.
 _NOISE = 1e-12
-# From the strata's names, in the order of their axis, to a function of sums.
-OfStrata = Callable[[list[object]], Statistic]
+# Distances from a line, and slopes, that are smaller are rounding errors.
+LINE_NOISE = 1e-9
 
 
 class Comparison(NamedTuple):
@@ -66,81 +62,24 @@ def undefined(note: str, units: int = 0) -> Comparison:
     return Comparison(np.nan, np.nan, np.nan, np.nan, units, np.nan, note)
 
 
-def difference(
-    first: Sequence[float] | np.ndarray,
-    second: Sequence[float] | np.ndarray,
-    units: Sequence[object] | None = None,
-    length: float = math.nan,
-) -> Comparison:
-    """Compare the means of two models' scores of the same items, in the same order.
-
-    Args:
-        units: what each item was sampled with, such as its scene. Default: each item by itself.
-        length: see `compare_resamples`.
-
-    Raises:
-        BadInput: unequal numbers of scores, none, or a score that is not a number.
-    """
-    scores = [np.asarray(values, dtype=np.float64) for values in (first, second)]
-    names = list(range(len(scores[0])) if units is None else units)
-    shapes = [values.shape for values in scores]
-    if shapes != [(len(names),)] * 2 or not names or not np.isfinite(scores).all():
-        raise BadInput(
-            "two models' finite scores of the same items are needed, and as many units; found "
-            f"shapes {shapes[0]} and {shapes[1]}, {len(names)} units"
-        )
-    rows = pd.DataFrame({"stratum": "all", "unit": names, "first": scores[0], "second": scores[1]})
-    columns = ["first", "n", "second", "again"]
-    counted = rows.assign(n=1.0, again=1.0).astype(dict.fromkeys(columns, float))
-    return compare_totals(
-        resample(counted, "stratum", "unit", columns),
-        lambda strata: lambda sums: sums[..., 0].sum(-1) / sums[..., 1].sum(-1),
-        length,
-    )
-
-
-def differs(readable: float, p: float) -> bool:
-    """Tell whether two respondents can be read unequally often.
-
-    p is not adjusted: what speaks against a finding is heard before it is sure.
-    """
-    return bool(abs(readable) > 0 and p < 1 - LEVEL)
-
-
-def favours_less_readable(gain: float, readable: float, p: float) -> bool:
-    """Tell whether a difference speaks for the respondent that can be read less often.
-
-    Args:
-        gain: above 0 where the first is the better one, below 0 where the second is.
-        readable, p: readable share of the first less that of the second, and its p value.
-    """
-    return gain * readable < 0 and differs(readable, p)
-
-
-def apart(first: tuple[float, float], second: tuple[float, float]) -> bool:
-    """Tell whether bounds do not meet: whatever the unreadable answers were, the scores differ."""
-    known = np.isfinite([*first, *second]).all()
-    return bool(known and (first[1] < second[0] or second[1] < first[0]))
-
-
 def compare_totals(
-    drawn: Totals, statistic: OfStrata, length: float = 1.0, sizes: Sequence[str] = ("",)
+    totals: Totals, statistic: Statistic, length: float, sizes: Sequence[str]
 ) -> Comparison:
     """Compare a statistic of resampled sums between two models.
 
     Args:
-        drawn: sums of the first model's columns, then of the second's.
-        length: see `compare_resamples`. Default: that of shares.
-        sizes: columns that say how much a cluster weighs, one or one a model; the smaller sample
-            counts. Default: all weigh alike.
+        totals: sums of the first model's columns, then of the second's.
+        length: see `compare_resamples`.
+        sizes: the column of each model that says how much a cluster weighs; the smaller sample
+            counts.
     """
-    of_sums, k = statistic(drawn.strata), len(drawn.columns) // 2
+    k = len(totals.columns) // 2
 
     def less(sums: np.ndarray) -> np.ndarray:
-        return of_sums(sums[..., :k]) - of_sums(sums[..., k:])
+        return statistic(sums[..., :k]) - statistic(sums[..., k:])
 
-    rests_on = min(sample(drawn, less, size) for size in sizes)
-    return compare_resamples(replicate(drawn, less), rests_on, length)
+    rests_on = min(sample(totals, less, size) for size in sizes)
+    return compare_resamples(replicate(totals, less), rests_on, length)
 
 
 def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math.nan) -> Comparison:
@@ -171,6 +110,27 @@ def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math
         arm = length * (1 - ((1 - LEVEL) / 2) ** (1 / units))
     p = max(p, 2.0 ** (1 - units))
     return Comparison(value, value - arm, value + arm, p, units, detectable, "", error, freedom)
+
+
+def slope_test(x: Sequence[float] | np.ndarray, values: np.ndarray) -> Comparison:
+    """Test a slope by how far the points lie from the line, with points - 2 degrees of freedom.
+
+    Args:
+        x: at least two different numbers, such as logarithms of sizes.
+        values: float64 [points], one per model.
+    """
+    from_mean, n = np.asarray(x) - np.mean(x), len(values)
+    slope = float(from_mean @ values / (from_mean @ from_mean)) + 0.0
+    if n < 3:
+        return Comparison(slope, np.nan, np.nan, np.nan, n, np.nan, "two sizes make no trend")
+    residuals, freedom = values - values.mean() - slope * from_mean, n - 2
+    error = float(np.sqrt((residuals**2).sum() / freedom / (from_mean @ from_mean)))
+    if error < LINE_NOISE and abs(slope) < LINE_NOISE:
+        return Comparison(slope, np.nan, np.nan, 1.0, n, np.nan, "")
+    p = 2 * float(stdtr(freedom, -abs(slope) / max(error, LINE_NOISE)))
+    arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    detectable = arm + float(stdtrit(freedom, POWER)) * error
+    return Comparison(slope, slope - arm, slope + arm, p, n, detectable, "", error, freedom)
 
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:

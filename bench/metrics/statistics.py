@@ -13,23 +13,28 @@ which says why a number is undefined. Frames are of two kinds:
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from bench.core.errors import BadInput
-from bench.metrics import friedman as ranking
 from bench.metrics.bootstrap import Limits, Statistic, Totals, estimate, resample
-from bench.metrics.correlation import COEFFICIENTS, correlations
 from bench.metrics.frames import Frame, Table, as_list
-from bench.metrics.significance import Comparison, compare_totals, holm, undefined
+from bench.metrics.significance import Comparison, compare_totals, holm, slope_test, undefined
 from bench.metrics.table import ALL, join_notes
-from bench.metrics.trend import slope_test
 
 # The columns that name a question, or a score.
 KEYS = ("model", "benchmark", "category", "task", "metric", "item_id", "request", "repeat")
 INTERVAL = ["estimate", "ci_low", "ci_high"]
+# The function of `scipy.stats` for each coefficient. p of Pearson's and Spearman's is by the t
+# distribution with n - 2 degrees of freedom, of Kendall's tau-b exact for few points without ties.
+COEFFICIENTS = {"pearson": "pearsonr", "spearman": "spearmanr", "kendall": "kendalltau"}
+# With two points every coefficient is 1 or -1.
+LEAST_POINTS = 3
+# Scores that differ by less are the same number computed in two ways.
+NOISE_DIGITS = 9
 # Between the names of a part that is named by several columns.
 SEPARATOR = "\x1f"
 
@@ -192,7 +197,7 @@ def _compare_pair(
     totals = _resampled(both, sums)
     statistic = _mean_ratio(totals, [1, 3])
     sizes = ("bottom", "bottom_second")
-    tested = compare_totals(totals, lambda _strata: statistic, length, sizes)
+    tested = compare_totals(totals, statistic, length, sizes)
     return tested, len(both), _without_value(both, column)
 
 
@@ -263,103 +268,6 @@ def trend(
     return _with_holm(pd.DataFrame(rows, columns=columns))
 
 
-class FriedmanTables(NamedTuple):
-    """The three tables of Friedman's test.
-
-    Attributes:
-        test: Friedman's Q, Iman and Davenport's F and Kendall's W: columns `test`, `estimate`,
-            `df`, `p`, `models`, `n` (blocks), `note`.
-        ranks: the mean rank of each model: `model`, `estimate`, `ci_low`, `ci_high`, `first_in`
-            and `last_in` (blocks in which no other is lower, or higher), `n` (blocks).
-        pairs: each pair of models by Nemenyi's test: `first`, `second`, `estimate` (the difference
-            of their mean ranks), `ci_low`, `ci_high`, `p_adjusted` (Nemenyi's, which is for all
-            pairs at once), `p_conover` and `p_wilcoxon` (adjusted by Holm's method), `n`, `note`.
-    """
-
-    test: pd.DataFrame
-    ranks: pd.DataFrame
-    pairs: pd.DataFrame
-
-
-def friedman(
-    scores: Frame,
-    blocks: str | Sequence[str] = "category",
-    treatments: str = "model",
-    *,
-    ascending: bool = True,
-) -> FriedmanTables:
-    """Test whether models differ in rank over blocks, such as categories, and which pairs do.
-
-    Blocks that lack a score of a model are left out, and named in `note`. Averages (rows with `all`
-    beside other values in a column of `blocks`) are no blocks.
-
-    Args:
-        scores: a row per model and block: `score` (or `estimate`).
-        blocks: the columns that name a block, such as `["category", "task"]`.
-        treatments: the column that names the ranked models.
-        ascending: whether rank 1 is for the lowest score.
-
-    Raises:
-        BadInput: a column that is not there, a score that is no number or is empty without a note,
-            a model twice in a block, or no block that all models have.
-
-    Examples:
-        >>> import pandas as pd
-        >>> scores = pd.DataFrame({
-        ...     "model": ["a", "b", "c"] * 4,
-        ...     "category": ["age"] * 3 + ["race"] * 3 + ["region"] * 3 + ["religion"] * 3,
-        ...     "score": [0.1, 0.2, 0.5, 0.2, 0.3, 0.4, 0.1, 0.4, 0.3, 0.2, 0.3, 0.6],
-        ... })
-        >>> test, ranks, pairs = friedman(scores, blocks="category")
-        >>> test[["test", "estimate", "p", "n"]].round(3).head(1)
-                   test  estimate      p  n
-        0  Friedman's Q       6.5  0.039  4
-        >>> pairs[["first", "second", "estimate", "p_adjusted"]].round(3)
-          first second  estimate  p_adjusted
-        0     a      b     -1.25       0.181
-        1     a      c     -1.75       0.036
-        2     b      c     -0.50       0.759
-    """
-    columns = as_list(blocks)
-    table = Table(scores, "scores")
-    table.check_filled(*columns, treatments)
-    table.check_unique(
-        [*columns, treatments],
-        "name in blocks=[...] the column in which these rows differ, or keep one metric",
-    )
-    table = table.single_rows(columns)
-    texts = table.rows[[*columns, treatments]].astype(str)
-    rows = pd.DataFrame(
-        {
-            "block": texts[columns].agg(", ".join, axis=1),
-            "model": texts[treatments],
-            "score": table.scores(),
-            "note": table.notes(),
-        }
-    )
-    wide, left_out = ranking.complete_blocks(rows, list(rows.model.unique()))
-    if wide.empty:
-        raise BadInput(f"{table.name}: {ranking.no_blocks(' x '.join(columns), left_out)}")
-    ranks = ranking.ranked(wide if ascending else -wide)
-    complete = ranking.Blocks(" x ".join(columns), wide, ranks, left_out)
-    lost = "; ".join(
-        f"{row.what} {row.name} left out ({row.lacking}: {row.why})"
-        for row in left_out.itertuples(index=False)
-    )
-    test = ranking.as_table(ranking.test(complete))
-    test = test.rename(columns={"statistic": "estimate", "blocks": "n"})
-    test["note"] = [join_notes(note, lost) for note in test.note]
-    means = ranking.mean_ranks(complete)
-    pairs = ranking.pairs(complete)
-    return FriedmanTables(
-        test,
-        means.rename(columns={"mean_rank": "estimate", "blocks": "n"}),
-        pairs.rename(
-            columns={"rank_difference": "estimate", "p_nemenyi": "p_adjusted", "blocks": "n"}
-        ),
-    )
-
-
 def correlate(
     a: Frame,
     b: Frame,
@@ -419,10 +327,18 @@ def correlate(
     lost = f"{alone} rows without a partner are left out" if alone else ""
     rows = []
     for values, index in Table(both).groups(groups):
-        part = both.loc[index]
-        names = ("the first score", "the second score")
-        for result in correlations(part.score_a.to_numpy(), part.score_b.to_numpy(), names):
-            rows.append((*values, *result[:-1], join_notes(result.reason, lost)))
+        points = both.loc[index, ["score_a", "score_b"]].dropna()
+        n, spread = len(points), points.max() - points.min()
+        reason = ""
+        if n < LEAST_POINTS:
+            reason = f"{n} point{'' if n == 1 else 's'}; {LEAST_POINTS} are needed at least"
+        elif (spread < 10.0**-NOISE_DIGITS).any():
+            name = "first" if spread.score_a < 10.0**-NOISE_DIGITS else "second"
+            value = points[f"score_{'a' if name == 'first' else 'b'}"].iloc[0]
+            reason = f"the {name} score is {value:.3g} at every point, so nothing can go with it"
+        for name, function in COEFFICIENTS.items():
+            numbers = (math.nan,) * 4 if reason else _correlation(points, function)
+            rows.append((*values, name, *numbers, n, join_notes(reason, lost)))
     columns = [*groups, "coefficient", *INTERVAL, "p", "n", "note"]
     results = pd.DataFrame(rows, columns=columns)
     results.insert(list(results).index("p") + 1, "p_adjusted", np.nan)
@@ -430,6 +346,18 @@ def correlate(
         own = results.coefficient == name
         results.loc[own, "p_adjusted"] = holm(results.p[own].to_numpy(float))
     return results
+
+
+def _correlation(points: pd.DataFrame, function: str) -> tuple[float, float, float, float]:
+    """Compute a coefficient, Pearson's interval by Fisher's z, and p."""
+    is_pearson = function == "pearsonr"
+    # Rounded, so that ties are ties: two ways to compute a score differ in the last digit.
+    points = points if is_pearson else points.round(NOISE_DIGITS)
+    result = getattr(scipy.stats, function)(points.score_a, points.score_b)
+    low = high = math.nan
+    if is_pearson and len(points) > LEAST_POINTS:
+        low, high = map(float, result.confidence_interval())
+    return float(result.statistic), low, high, float(result.pvalue)
 
 
 def agreement(

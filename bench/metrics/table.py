@@ -12,8 +12,6 @@ from scipy.special import bdtrc
 ALL = "all"
 # Below this share of readable answers, a score gets bounds.
 READABLE = 0.98
-# What scores are taken to measure.
-GRASP, PREFERENCE = "grasp", "preference"
 # From this share of one letter on, the baseline is what the model's own letters would give.
 HABIT = 0.6
 # Level of the test that one answer is preferred.
@@ -113,21 +111,6 @@ class Headline(NamedTuple):
         low, high = self.limits
         share = (score - low) / (high - low)
         return share if self.biased_is_high else 1 - share
-
-
-class Trait(NamedTuple):
-    """What a score is taken to measure, next to those of other benchmarks.
-
-    Attributes:
-        name: `grasp`, how well a model knows stereotypes or reads a text; or `preference`, how far
-            it follows them.
-        biased_is_high: whether a higher score is the worse one.
-    """
-
-    task: str
-    metric: str
-    name: str
-    biased_is_high: bool
 
 
 def score_table(rows: Iterable[Score]) -> pd.DataFrame:

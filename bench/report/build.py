@@ -22,7 +22,6 @@ from bench.core import places
 from bench.core.errors import BadInput, NoRuns
 from bench.core.locks import lock
 from bench.core.progress import progress, say
-from bench.core.text import notebook_title
 from bench.figures.style import use_models
 from bench.report import execute, site, study, study_runs
 from bench.report.execute import OwnKernel, Trouble, check_parameters, types_of_parameters
@@ -74,6 +73,8 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
             share an accelerator.
     """
     folder = _folder(plan, out)
+    if plan.steps:
+        raise BadInput(f"{plan.path}: run this first: {'; '.join(plan.steps)}")
     pages_to_make = page_jobs(plan)
     at_a_time = study_runs.jobs(plan, jobs)
     say(f"the report and its runs go to {folder}")
@@ -148,7 +149,7 @@ def page_jobs(plan: Study) -> list[Job]:
         jobs.append(Job(variant.key, variant.title, source, given, [variant.key]))
     for name, analysis in plan.analyses.items():
         # An analysis uses the study's runs or data, or its own models.
-        source = analysis.notebook
+        source = analysis.source
         known = types_of_parameters(source)
         # Models that a notebook asks by itself are asked within the study's limits.
         shared = {option: value for option, value in plan.options.items() if option in WHERE}
@@ -160,7 +161,7 @@ def page_jobs(plan: Study) -> list[Job]:
             data = {key: own.get(key, {}).get("data") for key in given["benchmarks"]}
             given.setdefault("data", {key: folder for key, folder in data.items() if folder})
         variants = plan.analysed(name) if "runs" in given else None
-        jobs.append(Job(name, notebook_title(name), source, given, variants))
+        jobs.append(Job(name, analysis.title, source, given, variants))
     for job in jobs:
         job.parameters["tables"] = f"../tables/{job.name}"
         check_parameters(job.source, job.parameters)

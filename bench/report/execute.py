@@ -135,7 +135,6 @@ def run_notebook(
     The kernel works in the folder of `target`, imports from the folders of this process, and is
     left running. Return the reason why the notebook did not run to its end; None if it did.
     """
-    check_parameters(source, parameters)
     trouble = None
     with explain_write_errors(target), atomic_path(target) as draft:
         run_sync(kernel.prepare)(target.resolve())
@@ -156,16 +155,11 @@ def run_notebook(
             trouble = Trouble(type(error).__name__, str(error))
             if not draft.stat().st_size:
                 nbformat.write(nbformat.v4.new_notebook(), draft)
-        _drop_places(draft)
+        book = nbformat.read(draft, as_version=4)
+        for name in ("input_path", "output_path"):  # which name folders of this machine
+            book.metadata.get("papermill", {}).pop(name, None)
+        nbformat.write(book, draft)
     return trouble
-
-
-def _drop_places(executed: Path) -> None:
-    """Remove where papermill found a notebook and wrote it, which a reader cannot use."""
-    book = nbformat.read(executed, as_version=4)
-    for name in ("input_path", "output_path"):
-        book.metadata.get("papermill", {}).pop(name, None)
-    nbformat.write(book, executed)
 
 
 def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:

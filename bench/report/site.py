@@ -16,7 +16,7 @@ from bench import __version__
 from bench.benchmarks import module
 from bench.core import export
 from bench.core.errors import NoRuns
-from bench.core.text import column, notebook_title
+from bench.core.text import column
 from bench.metrics.headline import short_title, warnings
 from bench.report import downloads, items, overview
 from bench.report.execute import Trouble, drop_blank_outputs
@@ -63,6 +63,12 @@ class Page:
     contents: list[tuple[str, str]]
     findings: list[str]
     trouble: Trouble | None = None
+
+    @property
+    def entry(self) -> str:
+        """Its title for a list of pages, with the name that sets it apart from others like it."""
+        name = re.search(r" \(.+\)$", self.shown_as)
+        return self.title + name[0] if name and not self.title.endswith(name[0]) else self.title
 
     @property
     def file(self) -> str:
@@ -246,7 +252,7 @@ class Site:
         for run in every_run:
             run.write_scores()
         of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
-        titles = {variant.key: variant.title for variant in plan.variants}
+        titles = {part.key: part.title for part in (*plan.variants, *plan.analyses.values())}
         return self._write(
             "index.html",
             "index.html.j2",
@@ -263,7 +269,7 @@ class Site:
                 for sentence, name in overview.top_sentences(first, of_analyses)
             ],
             warnings=warnings([run.about for run in every_run]),
-            left_out=[(notebook_title(name), why) for name, why in left_out.items()],
+            left_out=[(titles[name], why) for name, why in left_out.items()],
             runs=[
                 (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
                 for name, run in zip(labels(every_run), every_run, strict=True)

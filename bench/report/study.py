@@ -10,10 +10,14 @@ benchmarks:
   cbbq:               # several named variants of one benchmark
     - {name: Q, categories: [gender, age], limit: 200}
     - {name: Q+IF, categories: [gender, age], limit: 200, settings: {prompting: Q+IF}}
+    - {name: long, models: [Qwen 1.5B], max_new_tokens: 512, page: false}   # of some models alone
 analyses:
   compare_models: {}                              # the first variant of each benchmark
   self_correction: {variants: [Q, Q+IF]}          # or those that are named
   prompt_robustness: {runs: [../reports/other/runs/*/*]}   # other runs next to the study's own
+  friedman_test:      # several pages of one notebook
+    - {benchmark: cbbq}
+    - {name: topics, scores: ./topics.csv}        # ./ and ../ are meant from the study file
   ./my_words.ipynb: {}                            # a notebook of your own, beside the study
 options: {seed: 0, preset: robust, device: cuda}  # of all models and benchmarks, as of `bench run`;
                       # `system` is the message itself here, not a file
@@ -47,6 +51,7 @@ from bench.data import readers
 from bench.data.readers import as_path
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.names import path_slug, short_name
+from bench.tasks import prompts
 from bench.tasks.nli_labels import label_order
 
 # Options of a run that a study sets by itself, or leaves to the command.
@@ -86,13 +91,15 @@ class StudyOptions(RunConfig):
         """Check models and labels; paths are relative to the study file."""
         folder = _folder(info)
         try:
-            if value is None or value == data.OWN_SAMPLES:
+            if value is None or value in (data.OWN_SAMPLES, data.RELEASED):
                 return value
             if info.field_name == "data":
                 return _absolute(folder, value)
             if info.field_name == "prompts":
                 is_file = value.partition("#")[0].endswith(".toml")
                 return _absolute(folder, value) if is_file else value
+            if info.field_name == "model":  # checked when it is known whether it has to be made
+                return _placed(folder, value)
             if info.field_name != "label_names":
                 return _model(folder, value)
             if isinstance(value, Mapping):
@@ -114,13 +121,19 @@ def _absolute(folder: Path, path: str | Path) -> str:
 
 def _model(folder: Path, spec: str) -> str:
     """Check a model, with an absolute path."""
+    spec = _placed(folder, spec)
+    scorers.check(spec)
+    return spec
+
+
+def _placed(folder: Path, spec: str) -> str:
+    """Return a model with an absolute path."""
     key_names.check_no_secret(spec)
     kind, rest = scorers.split_kind(spec)
     if scorers.backend_of(spec).from_file:
         spec = f"{kind}:{_absolute(folder, rest)}"
     elif not kind and (spec.startswith((".", "~")) or spec.endswith(".gguf")):
         spec = _absolute(folder, spec)
-    scorers.check(spec)
     return spec
 
 
@@ -130,12 +143,19 @@ class StudyModel(StudyOptions):
     Attributes:
         name: its name in tables; None for a short form of `model`.
         key: environment variable with the key of its host; empty for the study's.
+        first: the command that makes the model's folder, such as a training.
         folder: name of the folder of its runs, different for each model.
     """
 
-    own = ("model", "name", "key")
+    own = ("model", "name", "key", "first")
     key: str = ""
+    first: str = ""
     folder: str = ""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether `first` has to be run to make it."""
+        return bool(self.first) and not Path(self.model).exists()
 
     @property
     def label(self) -> str:
@@ -151,15 +171,27 @@ class StudyModel(StudyOptions):
             raise ValueError(f"{spec} is not a model; put quotes around it if it holds a colon")
         return given
 
+    @model_validator(mode="after")
+    def _checked(self) -> "StudyModel":
+        if not self.is_missing:
+            try:
+                scorers.check(self.model)
+            except BadInput as error:
+                raise ValueError(str(error)) from None
+        return self
+
 
 class Variant(StudyOptions):
     """A benchmark as a study asks it; without a name if there is one way only.
 
-    If it has no `page`, only analyses show it.
+    Attributes:
+        page: whether it has a page of its own; else only analyses show it.
+        models: names of the models that are asked; empty for all.
     """
 
-    own = ("name", "page")
+    own = ("name", "page", "models")
     page: bool = True
+    models: Sequence[str] = ()
 
     @property
     def key(self) -> str:
@@ -174,22 +206,54 @@ class Variant(StudyOptions):
 
 
 class Analysis(Options):
-    """The runs and variants of an analysis; other keys are parameters of its `notebook`."""
+    """The runs and variants of an analysis; other keys are parameters of its notebook.
+
+    A parameter that begins with ./ or ../ is a path, and meant from the study file.
+
+    Attributes:
+        name: of its page, if the notebook has several pages.
+        source: the notebook, which the key in the file names: one of ours, or a file beside the
+            study.
+    """
 
     model_config = ConfigDict(extra="allow")
+    name: str = ""
+    source: Path = Path()
     runs: Sequence[str] | None = None
     variants: Sequence[str] | None = None
-    _notebook: Path = PrivateAttr(Path())
 
     @property
-    def notebook(self) -> Path:
-        """The file of its notebook."""
-        return self._notebook
+    def notebook(self) -> str:
+        """The name of its notebook."""
+        return self.source.stem
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of the notebook."""
-        return self.model_dump(exclude={"variants"}, exclude_unset=True)
+        return self.model_dump(exclude={"name", "source", "variants"}, exclude_unset=True)
+
+    @property
+    def key(self) -> str:
+        """The name of its page."""
+        return f"{self.notebook}-{path_slug(self.name)}" if self.name else self.notebook
+
+    @property
+    def title(self) -> str:
+        """The title of its page for the navigation."""
+        title = self.notebook.replace("_", " ").capitalize()
+        return f"{title} ({self.name})" if self.name else title
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_study_file(cls, given: Any, info: ValidationInfo) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {
+            name: _absolute(_folder(info), value)
+            if isinstance(value, str) and value.startswith(("./", "../"))
+            else value
+            for name, value in given.items()
+        }
 
     @field_validator("runs")
     @classmethod
@@ -223,23 +287,15 @@ def _notebook(name: str) -> str:
     return name
 
 
-def _by_name(given: dict[str, "Analysis"], info: ValidationInfo) -> dict[str, "Analysis"]:
-    """Give each analysis its notebook, which can be a file beside the study."""
-    for name, analysis in given.items():
-        analysis._notebook = NOTEBOOKS / f"{name}.ipynb"
-        if name.endswith(".ipynb"):
-            analysis._notebook = Path(_absolute(_folder(info), name))
-    return {analysis._notebook.stem: analysis for analysis in given.values()}
-
-
 Models = Annotated[list[StudyModel], AfterValidator(_models), Field(min_length=1)]
 Variants = Annotated[list[Variant], BeforeValidator(_listed), Field(min_length=1)]
-Analyses = Annotated[
-    dict[
-        Annotated[str, AfterValidator(_notebook)],
-        Annotated[Analysis, BeforeValidator(lambda given: {} if given is None else given)],
+Analyses = dict[
+    Annotated[str, AfterValidator(_notebook)],
+    Annotated[
+        list[Annotated[Analysis, BeforeValidator(lambda given: {} if given is None else given)]],
+        BeforeValidator(_listed),
+        Field(min_length=1),
     ],
-    AfterValidator(_by_name),
 ]
 
 
@@ -250,7 +306,7 @@ class Study(Options):
     question: str = ""
     models: Models
     by_benchmark: dict[str, Variants] = Field(alias="benchmarks", min_length=1)
-    analyses: Analyses = Field({})
+    by_notebook: Analyses = Field({}, alias="analyses")
     shared: StudyOptions = Field(StudyOptions(), alias="options")
     keys: dict[str, str] = Field({})
     _path: Path = PrivateAttr(DEMO)
@@ -280,6 +336,24 @@ class Study(Options):
         ]
 
     @property
+    def analyses(self) -> dict[str, Analysis]:
+        """The analyses by the names of their pages."""
+        every = {}
+        for name, analyses in self.by_notebook.items():
+            source = NOTEBOOKS / f"{name}.ipynb"
+            if name.endswith(".ipynb"):
+                source = Path(_absolute(self.path.parent, name))
+            for analysis in analyses:
+                analysis = analysis.model_copy(update={"source": source})
+                every[analysis.key] = analysis
+        return every
+
+    @property
+    def steps(self) -> list[str]:
+        """The commands to run before the study, because a model that they make is missing."""
+        return [model.first for model in self.models if model.is_missing]
+
+    @property
     def benchmarks(self) -> list[str]:
         """The names of its benchmarks."""
         return list(dict.fromkeys(variant.benchmark for variant in self.variants))
@@ -290,15 +364,24 @@ class Study(Options):
         first = {variant.benchmark: variant.key for variant in reversed(self.variants)}
         return [first[benchmark] for benchmark in self.benchmarks]
 
+    def variants_of(self, model: StudyModel) -> list[Variant]:
+        """Return the variants that a model is asked."""
+        return [
+            variant
+            for variant in self.variants
+            if not variant.models or model.label in variant.models
+        ]
+
     def analysed(self, name: str) -> list[str]:
         """Return the keys of the variants that an analysis is about.
 
         Those that the study names; else all if it compares variants of one benchmark; else the
         first of each benchmark, so that no model is there twice.
         """
-        named = self.analyses[name].variants
-        if named is None and name not in OVER_VARIANTS:
+        analysis = self.analyses[name]
+        if analysis.variants is None and analysis.notebook not in OVER_VARIANTS:
             return self.first_variants
+        named = analysis.variants
         return [
             variant.key
             for variant in self.variants
@@ -373,9 +456,18 @@ def load(path: Path = DEMO) -> Study:
             for spec in labels if isinstance(labels, Mapping) else ():
                 if spec not in models:
                     raise BadInput("label_names: " + expected(spec, models, "model"))
-        for model in study.models:
+            known = [model.label for model in study.models]
+            for wanted in variant.models:
+                if wanted not in known:
+                    raise BadInput("models: " + expected(wanted, known, "name of a model"))
+    for model in study.models:
+        for variant in study.variants_of(model):
             _check_run(path, study, model, variant)
     names = [variant.name or variant.benchmark for variant in study.variants]
+    for notebook, analyses in study.by_notebook.items():
+        with _at(path, "analyses", notebook):
+            if len({analysis.name for analysis in analyses}) < len(analyses):
+                raise BadInput("two analyses have one name; give each a `name`")
     for name, analysis in study.analyses.items():
         for wanted in analysis.variants or ():
             if wanted not in names:
@@ -413,7 +505,9 @@ def _check_run(path: Path, study: Study, model: StudyModel, variant: Variant) ->
         name = variant.benchmark
         tasks.chosen(name, options.get("tasks"))
         tasks.settings(name, options.get("settings") or {}, options.get("preset", "robust"))
-        present = module("data", name).files(data.find(name, options.get("data")).folder)
+        source = data.find(name, options.get("data"))
+        prompts.load(name, options.get("prompts"), source.folder)
+        present = module("data", name).files(source.folder)
         for category in options.get("categories") or ():
             if category not in present:
                 raise BadInput(expected(category, present, f"category of {name}"))

@@ -66,38 +66,46 @@ def jobs(plan: Study, given: int | None) -> int:
     if given is not None and given < 1:
         raise BadInput(f"--jobs {given}: has to be at least 1")
     # Models share the workers of a cluster, which would load them in turns.
-    runs = (plan.run_options(model, variant) for model in plan.models for variant in plan.variants)
+    runs = (plan.run_options(cell.model, cell.variant) for cell in cells(plan))
     on_cluster = any("scheduler" in options for options in runs)
     return min(given or (1 if on_cluster else os.cpu_count() or 1), len(plan.models))
 
 
 def cells(plan: Study) -> list[Cell]:
     """Return all runs of a study in its order, none of which was asked yet."""
-    return [Cell(model, variant, NOT_ASKED) for model in plan.models for variant in plan.variants]
+    return [
+        Cell(model, variant, NOT_ASKED)
+        for model in plan.models
+        for variant in plan.variants_of(model)
+    ]
 
 
 def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
     """Estimate the runs of a study that can be asked, by place.
 
     The `benchmark` of an estimate is the title of the variant. New runs that ask the same share an
-    estimate. A run that cannot be asked is left out; why is reported when it is asked.
+    estimate. A run that cannot be asked is left out, and the reason printed. A model that is still
+    to be made is counted by its name, as a model of the Hub would be.
     """
     known: dict[str, Estimate] = {}
     by_place = {}
     for cell in cells(plan):
         model, variant = cell.model, cell.variant
+        spec = Path(model.model).name if model.is_missing else model.model
         options, out = plan.run_options(model, variant), run_folder(folder, cell)
         asked = {name: value for name, value in options.items() if name not in ("name", "keys")}
-        kind, text = split_kind(model.model)
+        kind, text = split_kind(spec)
         same = json.dumps([variant.key, kind or text, asked], default=str)
         if out.exists() or same not in known:
             given = {"partial": True, "out": out, **options}
-            with suppress(BadInput, RunFailed):
+            try:
                 try:
-                    known[same] = estimate(variant.benchmark, model.model, **given)
+                    known[same] = estimate(variant.benchmark, spec, **given)
                 except AnotherRun as other:  # which makes place for this one
                     given["out"] = _kept(out, other.identity)
-                    known[same] = estimate(variant.benchmark, model.model, **given)
+                    known[same] = estimate(variant.benchmark, spec, **given)
+            except (BadInput, RunFailed) as error:
+                say(f"not counted: {model.label} on {variant.title}: {error}")
         if same in known:
             by_place[cell.place] = known[same]._replace(benchmark=variant.title, model=model.label)
     return by_place
@@ -144,7 +152,7 @@ def _ask_beside(
         how = "was killed, as the system does where memory runs out"
     why = f"the process that asked the model {how}; {CONTINUES}"
     known = {cell.variant.key for cell in settled}
-    missing = [variant for variant in plan.variants if variant.key not in known]
+    missing = [variant for variant in plan.variants_of(model) if variant.key not in known]
     return settled + [Cell(model, variant, FAILED, why) for variant in missing]
 
 
@@ -159,7 +167,7 @@ def _work(
     """Ask one model all variants, and send the state of each."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     loaded = Loaded()
-    for variant in plan.variants:
+    for variant in plan.variants_of(model):
         sending.send(ask(plan, model, variant, folder, shared, loaded))
 
 

@@ -67,8 +67,9 @@ def compare(
             if found is None or (again and not isinstance(found, Answer)):
                 missing.append((scorer, request))
             else:
-                came = isinstance(found, Answer) and not found.error
-                replies[key] = found.response if came else None
+                replies[key] = None
+                if isinstance(found, Answer) and not found.error:
+                    replies[key] = found.response
     # If another model judges, the requests that follow its verdict are not known yet.
     if unknown and len(batches) == len(scorers):
         raise BadInput(

@@ -1,4 +1,4 @@
-"""Count requests, tokens and money of a run before it is asked. No model is loaded or asked.
+"""Count requests, tokens, money and hours of a run before it is asked. No model is loaded or asked.
 
 Tokens are estimated from characters, with the bounds of the tokenizers of DeepSeek, Qwen, GPT-4o,
 Mistral, Claude 2 and GPT-4 on this package's own Chinese and English prompts.
@@ -47,7 +47,8 @@ class Estimate(NamedTuple):
 
     Attributes:
         parts: one row per task and role (`model` or `judge`): all `requests`, those with an answer
-            (`recorded`), and bounds of tokens and costs of the others; NaN without a price.
+            (`recorded`), and bounds of tokens, costs and hours of the others; NaN without a price
+            or a speed.
         notes: how tokens were counted, and tasks that are left out.
     """
 
@@ -59,7 +60,7 @@ class Estimate(NamedTuple):
 
     @property
     def total(self) -> "pd.Series[Any]":
-        """The sums of all parts; the cost is NaN if no part has a price."""
+        """The sums of all parts; costs and hours are NaN if no part has a price or a speed."""
         numbers = self.parts.drop(columns=["task", "role"])
         return pd.Series({name: numbers[name].sum(min_count=1) for name in numbers}, dtype=object)
 
@@ -77,6 +78,8 @@ class Estimate(NamedTuple):
             text += f" and {written:,.0f} to {most_written:,.0f} written"
             if not math.isnan(total.cost_low):
                 text += f"; costs {money(total.cost_low)} to {money(total.cost_high)}"
+            if not math.isnan(total.hours_low):
+                text += f"; takes {money(total.hours_low)} to {money(total.hours_high)} hours"
         return text
 
     def as_dict(self) -> dict[str, Any]:
@@ -88,7 +91,7 @@ class Estimate(NamedTuple):
 
 
 def money(amount: float) -> str:
-    """Write an amount with two places, or with two digits if it is small."""
+    """Write an amount of money or hours with two places, or with two digits if it is small."""
     return f"{amount:,.2f}" if amount == 0 or amount >= 0.1 else f"{amount:.2g}"
 
 
@@ -146,6 +149,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     prices = {"model": config.price, "judge": config.judge_price}
     if config.judge == config.model:
         prices["judge"] = config.judge_price or config.price
+    per_second = config.speed or (math.nan, math.nan)
     for bound in ("low", "high"):
         parts[f"cost_{bound}"] = [
             math.nan if not price else (price[0] * read + price[1] * written) / 1e6
@@ -156,6 +160,10 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
                 strict=True,
             )
         ]
+        seconds = parts[f"tokens_in_{bound}"] / per_second[0]
+        seconds += parts[f"tokens_out_{bound}"] / per_second[1]
+        # The judge is a service, or its speed is not known.
+        parts[f"hours_{bound}"] = (seconds / 3600).where(parts.role == "model")
     notes = [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
     roles = parts.role[parts.tokens_in_high > 0].unique()
     for role in roles:

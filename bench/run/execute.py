@@ -7,7 +7,6 @@ killed between the two continues like one that was not.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, product
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -60,7 +59,11 @@ def execute_requests(
     folder = plan.folder
     # Answers of endpoints can come back broken, and are asked for again.
     is_endpoint = any("url" in (about[role] or {}) for role in ROLES)
-    if records.is_complete(folder) and (refusal or not (is_endpoint and _has_broken(folder))):
+    if records.is_complete(folder) and (
+        refusal
+        or not is_endpoint
+        or not any(map(is_broken, records.read(folder, prompts=False).error))
+    ):
         return
     if refusal:
         raise BadInput(refusal)
@@ -100,11 +103,6 @@ def execute_requests(
         )
 
 
-def _has_broken(folder: Path) -> bool:
-    """Return whether an answer on record came back broken."""
-    return any(map(is_broken, records.read(folder, prompts=False).error))
-
-
 def _ask(
     requests: Requests,
     replies: Replies,
@@ -117,7 +115,9 @@ def _ask(
         hashes: of the prompts that are answered already.
     """
     for stage, role in product(requests.stages, ROLES):
-        planned = sorted((r for r in stage if role_of(r) == role), key=_by_prompt)
+        planned = [request for request in stage if role_of(request) == role]
+        # Requests of one kind stand together, and those whose texts begin alike.
+        planned.sort(key=lambda request: (request.verb, len(request.options), request.text))
         blocks: list[list[Request]] = []
         unanswerable: Batch = []
         for number, request in enumerate(planned):
@@ -139,11 +139,6 @@ def _ask(
         for batch in _answers(role, scorers[role].load(), blocks) if blocks else ():
             replies |= {key_of(r): None if a.error else a.response for r, a in batch}
             yield batch
-
-
-def _by_prompt(request: Request) -> tuple[Any, ...]:
-    """Sort requests of one kind together, and those whose texts begin alike."""
-    return request.verb, len(request.options), request.text
 
 
 def _answers(role: str, scorer: Model, blocks: Sequence[Sequence[Request]]) -> Iterator[Batch]:

@@ -153,7 +153,8 @@ def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
         if key not in known:
             continue
         item, model, analysis, second = known[key]
-        if not same_cell(row["analysis"], analysis):
+        # Spreadsheet programs change spaces and line ends.
+        if row["analysis"].split() != shortened(cell(analysis)).split():
             reason = f"is not what the model wrote about {item}; restore it"
             refuse(row, "analysis", row["analysis"], reason)
         rows.append((item, model, second, points))
@@ -180,11 +181,6 @@ def shortened(text: str) -> str:
         return text
     half = LONGEST_CELL // 2 - 50
     return f"{text[:half]} […{len(text) - 2 * half:,} characters left out…] {text[-half:]}"
-
-
-def same_cell(given: str, text: str) -> bool:
-    """Return whether a cell that came back holds `text`, apart from spaces and line ends."""
-    return given.split() == shortened(cell(text)).split()
 
 
 def cell(text: str) -> str:

@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -173,15 +173,23 @@ class Plan:
             BadInput: the tasks need a judge, or nothing is left to ask.
         """
         room, asked = module("tasks", self.benchmark), self.asked
+        verbs, lacks = can["verbs"], can.get("model", {}).get("lacks", {})
         ways: dict[str, Way] = {}
         left_out: dict[str, str] = {}
         refused: list[str] = []
         judgeless: set[str] = set()
-        verbs, lacks = can["verbs"], can.get("model", {}).get("lacks", {})
-        for task in self.tasks:
-            way = tasks.way(self.benchmark, task, asked["read"], verbs, can["reads"])
-            if way is None or self._verbs(task, way) - set(verbs):
-                left_out[task] = self._unable(task, verbs, lacks)
+
+        def of_items(items: Sequence[Any], task: str, way: Way, seed: int) -> Iterable[Request]:
+            return room.requests(items, self.prompt_set, task, way, asked["settings"], seed)
+
+        for task, items in self.items.items():
+            way, first = tasks.way(self.benchmark, task, asked["read"], verbs, can["reads"]), []
+            if way:
+                first = [r for r in of_items(items[:1], task, way, asked["seed"]) if not r.of_judge]
+            if way is None or not {request.verb for request in first} <= set(verbs):
+                read = f"read as {asked['read']}, " if asked["read"] else ""
+                reasons = [lacks[v] for v in room.verbs(task, asked["read"]) if v in lacks]
+                left_out[task] = "; ".join([f"{read}the model has {', '.join(verbs)}", *reasons])
                 refused += [] if partial else [task]
             elif reason := self._ungraded(task, can["judge_verbs"]):
                 left_out[task] = reason
@@ -198,19 +206,13 @@ class Plan:
             if judgeless >= set(refused):  # which no model can do
                 raise BadInput(f"cannot ask {problem}")
             raise NotApplicable(f"model {asked['model']}: cannot do {problem}")
+        limit = asked["max_new_tokens"]
         requests = [
-            replace(
-                request,
-                repeat=repeat,
-                seed=seed,
-                max_new_tokens=asked["max_new_tokens"] or request.max_new_tokens,
-            )
+            replace(r, repeat=repeat, seed=seed, max_new_tokens=limit or r.max_new_tokens)
             for repeat, seed in enumerate(range(asked["seed"], asked["seed"] + asked["repeats"]))
             for task, way in ways.items()
-            for request in room.requests(
-                self.items[task], self.prompt_set, task, way, asked["settings"], seed
-            )
-            if asked["judge"] or not request.of_judge
+            for r in of_items(self.items[task], task, way, seed)
+            if asked["judge"] or not r.of_judge
         ]
         if not requests:
             raise BadInput(
@@ -218,21 +220,6 @@ class Plan:
                 "choose other --tasks or --categories"
             )
         return Requests(_stages(requests), ways, left_out)
-
-    def _verbs(self, task: str, way: Way) -> set[str]:
-        """Return the verbs that the model needs for a task."""
-        room, asked = module("tasks", self.benchmark), self.asked
-        first = room.requests(
-            self.items[task][:1], self.prompt_set, task, way, asked["settings"], asked["seed"]
-        )
-        return {request.verb for request in first if not request.of_judge}
-
-    def _unable(self, task: str, verbs: Sequence[str], lacks: Mapping[str, str]) -> str:
-        """Say why a model with some verbs cannot do a task."""
-        read = self.asked["read"]
-        reasons = [f"{f'read as {read}, ' if read else ''}the model has {', '.join(verbs)}"]
-        wanted = module("tasks", self.benchmark).verbs(task, read)
-        return "; ".join([*reasons, *(lacks[verb] for verb in wanted if verb in lacks)])
 
     def _ungraded(self, task: str, judge_verbs: Sequence[str]) -> str:
         """Say why nobody can grade the replies of a task that needs it; "" if somebody can."""

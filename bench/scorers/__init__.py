@@ -10,8 +10,8 @@ adds one by an entry point of the group `bench.models`; see docs/models.md.
 
 import re
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from importlib.metadata import entry_points
+from pkgutil import resolve_name
 from typing import Any, TypedDict, Unpack
 
 from bench.config import Generation, Limits
@@ -40,7 +40,7 @@ GROUP = "bench.models"
 BACKENDS = {
     "": "bench.scorers.local:Checkpoint",
     "simulated": "bench.scorers.stand_ins.simulated:Simulated",
-    "tiny": "bench.scorers.stand_ins:Demonstration",
+    "tiny": "bench.scorers.stand_ins.tiny:Tiny",
     "replay": "bench.scorers.stand_ins.recorded:Replay",
     "predictions": "bench.scorers.stand_ins.recorded:Predictions",
     "lm-eval": "bench.scorers.stand_ins.recorded:HarnessSamples",
@@ -79,10 +79,6 @@ def load(model: str, *, revision: str | None = None, **options: Unpack[LoadOptio
         model: see the module's docstring.
         revision: branch, tag or commit of a Hub model, as in NAME@REVISION. Default: `main`.
         options: see `LoadOptions`; for example `device="cuda"`, `generation={"temperature": 0}`.
-
-    Raises:
-        BadInput: the model does not exist or is not supported, or cannot follow an option.
-        RunFailed: an endpoint does not answer.
     """
     model = hub.at_revision(model, revision)
     check(model)
@@ -117,9 +113,7 @@ class Loaded:
     def load(self, role: str, model: str, **options: Any) -> Model:
         """Return a model for one more run. Other options of generation need no other weights.
 
-        Args:
-            role: `model` or `judge`; the last of each is kept.
-            options: of `bench.load`.
+        The last `model` and the last `judge` are kept.
         """
         given = _given(options)
         weights = _weights(model, given)
@@ -142,11 +136,7 @@ def _weights(model: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
 def check(model: str, elsewhere: bool = False) -> None:
     """Refuse a MODEL that cannot be one, before anything heavy is loaded.
 
-    Args:
-        elsewhere: the folder or file of a checkpoint need not be on this machine.
-
-    Raises:
-        BadInput: a path that does not exist, wrong parameters, or a name that holds a key.
+    The files of a checkpoint that is loaded `elsewhere` need not be on this machine.
     """
     key_names.check_no_secret(model)
     kind, rest = split_kind(model)
@@ -165,16 +155,11 @@ def writes_replies(model: str) -> bool:
 
 
 def backend_of(model: str) -> type[Backend]:
-    """Return the class of a model's kind.
-
-    Raises:
-        BadInput: there is no such kind, or its package cannot be imported.
-    """
+    """Return the class of a model's kind."""
     kind, _ = split_kind(model)
-    if kind in BACKENDS:  # without a look at what else is installed, which takes time
-        module, _, name = BACKENDS[kind].partition(":")
-        backend: type[Backend] = getattr(import_module(module), name)
-        return backend
+    if kind in BACKENDS:  # without a look at other packages, which takes time
+        known: type[Backend] = resolve_name(BACKENDS[kind])
+        return known
     others = {entry.name: entry for entry in entry_points(group=GROUP)}
     if kind not in others:
         kinds = [*filter(None, BACKENDS), *others, "a Hub id", "a folder", "a .gguf file"]
@@ -183,9 +168,7 @@ def backend_of(model: str) -> type[Backend]:
     try:
         found = others[kind].load()
     except Exception as error:  # another package's code can fail in any way
-        raise BadInput(
-            f"{place} cannot be loaded: {error}; mend or uninstall its package"
-        ) from error
+        raise BadInput(f"{place} cannot be loaded: {error}; mend its package") from error
     if not (isinstance(found, type) and issubclass(found, Backend)):
         raise BadInput(f"{place} is no subclass of bench.scorers.Model")
     return found

@@ -69,18 +69,12 @@ class Tally:
 
 
 class Decoding(NamedTuple):
-    """How replies are generated.
-
-    Attributes:
-        seeds: of each prompt.
-        greedy: take the likeliest tokens; else as the model's configuration says.
-        until: ends a reply of which it is true.
-    """
+    """How replies are generated."""
 
     max_new_tokens: int
-    seeds: Sequence[int]
-    greedy: bool
-    until: Until
+    seeds: Sequence[int]  # of each prompt
+    greedy: bool  # take the likeliest tokens; else as the model's configuration says
+    until: Until  # ends a reply of which it is true
 
 
 class Unanswerable(BadInput):
@@ -288,12 +282,11 @@ def checked(answer: Answer, verb: str, remedy: str = "") -> Answer:
     An option or label can be impossible, with minus infinity, but not all of them; a token of a
     text cannot.
     """
-    values = answer.logprobs
-    if answer.error or not values:
-        return answer
-    impossible = values.count(-math.inf)
-    if all(value < math.inf for value in values) and (
-        impossible == 0 or (verb != "nll" and impossible < len(values))
+    values = answer.logprobs or ()
+    possible = [value for value in values if value != -math.inf]
+    too_few = verb == "nll" or not possible
+    if answer.error or (
+        all(map(math.isfinite, possible)) and not (too_few and len(possible) < len(values))
     ):
         return answer
     return replace(answer, response="", logprobs=None, error=not_finite(values, remedy))

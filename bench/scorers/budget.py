@@ -12,13 +12,9 @@ class Budget:
     """Counts requests that are sent and tokens that are read and written, up to a limit of each.
 
     A run's model and judge share one. The models of a report, each asked in a process of its own,
-    share a study's: it counts in shared memory, with a place for each process, so that no process
-    waits for another one or for one that was killed.
-
-    Args:
-        requests, tokens: the most of each; None for no limit.
-        owner: the budget's owner, for messages: "the study" for example.
-        places: the number of processes that count.
+    share the budget of their study: it counts in shared memory, with a place for each of `places`
+    processes, so that no process waits for another one or for one that was killed. Messages name
+    the `owner`, for example "the study".
     """
 
     def __init__(
@@ -35,11 +31,7 @@ class Budget:
         return other
 
     def take_request(self) -> None:
-        """Count a request that is about to be sent.
-
-        Raises:
-            BudgetSpent: it would be one too many, or the tokens are used up.
-        """
+        """Count a request that is about to be sent."""
         # Counted before it is checked, so that two processes cannot both take the last one.
         self._counts[2 * self._place] += 1
         requests, tokens = sum(self._counts[::2]), sum(self._counts[1::2])

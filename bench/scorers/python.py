@@ -62,8 +62,9 @@ class Function(Model):
 
     def _reply(self, prompt: Turns, seed: int) -> str:
         text = prompt if isinstance(prompt, str) else "\n\n".join(prompt)
+        options = {"seed": seed} if self._takes_seed else {}
         try:
-            reply = self._function(text, **({"seed": seed} if self._takes_seed else {}))
+            reply = self._function(text, **options)
         except Exception as error:  # a user's code can raise anything
             raise RunFailed(f"python:{self.rest} raised {_in_a_line(error)}") from error
         if not isinstance(reply, str):
@@ -83,10 +84,10 @@ def _find(rest: str) -> ModuleSpec:
         sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     file = folder / f"{name}.py"
+    if file.is_file():
+        return importlib.util.spec_from_file_location(name, file)  # type: ignore[return-value]
     try:
-        spec = importlib.util.spec_from_file_location(name, file)
-        if not file.is_file():
-            spec = importlib.util.find_spec(name)
+        spec = importlib.util.find_spec(name)
     except Exception as error:  # the package around a module can raise anything
         raise BadInput(f"model python:{rest}: {name} is not found ({_in_a_line(error)})") from error
     if not spec or not spec.has_location:

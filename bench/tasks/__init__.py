@@ -24,8 +24,7 @@ READ = {"text": "generate", "letters": "choose", "options": "choose"}
 class Tasks(Protocol):
     """The tasks module of a benchmark.
 
-    Two more functions are optional: `script(prompt_version)`, the released script of a prompt set,
-    and `learned(items, bias, seed)`, what a `tiny:` model learns of the samples.
+    One more function is optional: `script(prompt_version)`, the released script of a prompt set.
 
     Attributes:
         TASKS: title of each task, in the order in which they are asked.

@@ -13,9 +13,9 @@ error beside it. A hundred studies of everything take about ten minutes on one c
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,11 +33,17 @@ from bench.benchmarks.nli_coal.outcomes import CROSSED, NEUTRAL_TERMS
 from bench.benchmarks.nli_coal.outcomes import SUMS as NLI_SUMS
 from bench.benchmarks.nli_coal.requests import LABELS
 from bench.data import OWN_SAMPLES, find, frame, load
-from bench.metrics.bootstrap import Estimate, Replicates, estimate, resample
-from bench.metrics.engine import Metric, Sums
-from bench.metrics.significance import compare_resamples
-from bench.metrics.table import ALL
-from bench.metrics.trend import slope_test
+from bench.metrics.bootstrap import (
+    Estimate,
+    Limits,
+    Sample,
+    estimate,
+    resample,
+    scale_interval,
+)
+from bench.metrics.engine import Metric, Scoring, Sums
+from bench.metrics.significance import compare_resamples, slope_test
+from bench.metrics.table import ALL, Headline
 
 # Standard deviations, on the logit, of the effects of what was sampled.
 CBBQ_EFFECTS = {
@@ -78,11 +84,40 @@ def check(interval: Estimate, value: float, *keys: Any) -> Iterator[Check]:
         yield *keys, held, interval.high - interval.low
 
 
-def of_place(scores: Replicates, column: int) -> Iterator[tuple[str, Estimate]]:
+class Score(NamedTuple):
+    """A score, the observed one first, then its resamples."""
+
+    values: np.ndarray
+    sample: Sample
+    limits: Limits
+
+    @property
+    def estimate(self) -> Estimate:
+        """The score with its interval, as in the score table."""
+        return scale_interval(float(self.values[0]), self.values[1:], self.sample, self.limits)
+
+
+# By category, task and metric.
+Scores = dict[tuple[str, str, str], Score]
+
+
+def scores_of(scoring: Scoring, headlines: Sequence[Headline]) -> Scores:
+    """Compute the headline scores and their resamples."""
+    wanted = {(line.task, line.metric) for line in headlines}
+    return {
+        (category, *metric.place): Score(
+            scoring.values(metric, category), scoring.sample(metric, category), metric.limits
+        )
+        for category, metric in scoring.rows_of_table()
+        if metric.place in wanted
+    }
+
+
+def of_place(scores: Scores, column: int) -> Iterator[tuple[str, Estimate]]:
     """Yield the intervals of a study's scores, one or all categories, with what they are of."""
-    for place in scores:
+    for place, score in scores.items():
         categories = "all categories" if place[0] == ALL else "one category"
-        yield f"{place[column]}, {categories}", scores.estimate(place)
+        yield f"{place[column]}, {categories}", score.estimate
 
 
 def table(rows: Iterator[Check]) -> pd.DataFrame:
@@ -114,7 +149,7 @@ def cbbq_scores(
     effects: tuple[float, float],
     rng: Rng,
     common: Rng | None = None,
-) -> Replicates:
+) -> Scores:
     """Draw a model's answers; models with the same `common` share most of the scenes' effects."""
     scene, index = np.unique(templates.cluster.to_numpy(), return_inverse=True)
     own = rng.normal(size=len(scene))
@@ -133,7 +168,7 @@ def cbbq_scores(
     rows["biased"], rows["decided"], rows["unknown"] = biased, n - unknown, unknown
     rows["correct"] = np.where(ambiguous, unknown, decided - biased)
     rows = pd.concat([templates.drop(columns="size"), rows], axis=1)
-    return cbbq.scoring_of(rows, "robust").replicates()
+    return scores_of(cbbq.scoring_of(rows, "robust"), cbbq.HEADLINES)
 
 
 def cbbq_coverage(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
@@ -154,8 +189,8 @@ def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
             both.append(cbbq_scores(templates, share, effects, own, common))
         first, second = both
         for place in (key for key in first if key[2] in ("s_amb", "s_disamb")):
-            difference = second[place] - first[place]
-            tested = compare_resamples(difference, min(side.samples[place] for side in both), 1)
+            difference = second[place].values - first[place].values
+            tested = compare_resamples(difference, min(side[place].sample for side in both), 1)
             interval = Estimate(tested.difference, tested.ci_low, tested.ci_high)
             of = "all categories" if place[0] == ALL else "one category"
             study = (name, f"{more:g}", k)
@@ -217,7 +252,7 @@ def nli_coverage(pairs: pd.DataFrame, studies: int) -> Iterator[Check]:
             yield from check(scores[metric], truth[metric], *keys)
 
 
-def mcbe_scores(sizes: dict[str, int], shift: float, rng: Rng) -> Replicates:
+def mcbe_scores(sizes: dict[str, int], shift: float, rng: Rng) -> Scores:
     """Draw a model's scores of the instances; what is hard about one shows in three tasks."""
     parts = []
     for category, n in sizes.items():
@@ -230,11 +265,13 @@ def mcbe_scores(sizes: dict[str, int], shift: float, rng: Rng) -> Replicates:
             "bs": 100 * expit(-hard - rng.normal(0, 1, n)),
         }
         ids = {"category": category, "item_id": [f"{category}:{k}" for k in range(n)]}
-        rest = {"repeat": 0, "measure": "score", "bottom": 1.0}
-        parts += [pd.DataFrame({**ids, **rest, "task": task, "top": top[task]}) for task in top]
-    known = Values(pd.concat(parts, ignore_index=True), {})
+        rest = {"repeat": 0, "score bottom": 1.0}
+        parts += [
+            pd.DataFrame({**ids, **rest, "task": task, "score top": top[task]}) for task in top
+        ]
+    known = Values(pd.concat(parts, ignore_index=True))
     items = pd.DataFrame({"category": list(sizes)})
-    return mcbe.McbeScoring(known, pd.DataFrame(), items, "robust").replicates()
+    return scores_of(mcbe.McbeScoring(known, pd.DataFrame(), items, "robust"), mcbe.HEADLINES)
 
 
 def mcbe_coverage(studies: int) -> Iterator[Check]:

@@ -25,8 +25,7 @@ from statsmodels.stats.proportion import proportion_confint
 import bench
 from bench.analyses import open_scores
 from bench.benchmarks import module
-from bench.metrics.differences import DIFFERENT
-from bench.metrics.significance import LESS_READABLE
+from bench.metrics.differences import DIFFERENT, LESS_READABLE
 from bench.report import overview
 from bench.report.study import Variant
 from bench.run import evaluate

@@ -63,7 +63,7 @@ def draw_position(folders: list[str]) -> None:
         left = x.mean() > 0.5
         for k, category in enumerate(y.sort_values().index):
             ax.annotate(
-                dataset.english_name("cbbq", category),
+                dataset.category_name("cbbq", category).english,
                 (x[category], y[category]),
                 (-8 if left else 8, 12 * k - 6),
                 textcoords="offset points",

@@ -159,7 +159,7 @@ BAD_RUNS = [
     ("cbbq", "--format xml", "--format: format 'xml' is unknown"),
     ("cbbq", "--read minds", "--read 'minds' is unknown; allowed: text, letters, options"),
     ("cbbq", "--limit 0", "--limit 0: has to be at least 1"),
-    ("cbbq", "--model tiny:xxl", "size 'xxl' is unknown; allowed: s, m, l"),
+    ("cbbq", "--model tiny:xxl", "tiny:xxl: is no model of the package; allowed: tiny:s"),
     ("cbbq", "--model ./no/such/model", "./no/such/model: no such model folder or file"),
     ("nli-coal", "--model predictions:no.csv", "no.csv: no such file of predictions"),
     ("mcbe", "--set bos", "--set bos: expected NAME=VALUE"),
@@ -230,11 +230,9 @@ def test_a_missing_answer_names_its_request(bench) -> None:
         ("thinking_tokens", "64", 64),
         ("limit", None, None),
         ("trust_remote_code", False, None),
+        ("concurrency", 4, {"concurrency": 4}),
     ],
 )
 def test_a_value_is_read_by_the_type_of_its_option(name: str, given: Any, value: Any) -> None:
-    assert read_options(RunConfig, {name: given}) == ({} if value is None else {name: value})
-
-
-def test_an_option_of_endpoints_is_a_limit() -> None:
-    assert read_options(RunConfig, {"concurrency": 4}) == {"limits": {"concurrency": 4}}
+    field = "limits" if name == "concurrency" else name
+    assert read_options(RunConfig, {name: given}) == ({} if value is None else {field: value})

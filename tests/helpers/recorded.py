@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import permutations
@@ -13,7 +12,6 @@ import pandas as pd
 import pytest
 
 from bench import cli, records
-from bench.core import process
 from tests.helpers import cases
 
 # (task, item, request) or (task, item, request, repeat) to the reply.
@@ -73,7 +71,7 @@ def command(
 ) -> tuple[int, str, str]:
     """Run `bench` with `words`: exit status, standard output, standard error."""
     monkeypatch.setattr(sys, "argv", ["bench", *map(str, words)])
-    status = cli.main(process.Stream(os.devnull, "w"))
+    status = cli.main()
     out, err = capsys.readouterr()
     return status, out, err
 

@@ -7,8 +7,8 @@ import bench
 from bench import run
 from bench.benchmarks import module
 from bench.benchmarks.cbbq import scores as cbbq
+from bench.metrics.differences import LESS_READABLE
 from bench.metrics.headline import findings, top_findings
-from bench.metrics.significance import LESS_READABLE
 from bench.metrics.table import LETTERS_ALONE
 from bench.run import results
 from tests.helpers.findings import most_biased

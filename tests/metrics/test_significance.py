@@ -7,26 +7,29 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from bench.metrics.bootstrap import resample
-from bench.metrics.significance import (
-    compare_totals,
-    difference,
-    favours_less_readable,
-    holm,
-)
+import bench
+from bench.metrics.significance import holm
 
 
-@pytest.mark.parametrize(("n", "near"), [(6, 0.08), (9, 0.08), (30, 0.08), (200, 0.05)])
+def difference(first, second):
+    """Compare two models' scores of the same items, in the same order."""
+    items = pd.DataFrame({"item_id": range(len(first))})
+    sides = [items.assign(model=name, score=s) for name, s in (("a", first), ("b", second))]
+    (row,) = bench.compare(pd.concat(sides), "score", cluster=None, stratum=None).itertuples()
+    return row
+
+
+@pytest.mark.parametrize(("n", "near"), [(6, 0.08), (30, 0.08), (200, 0.05)])
 def test_a_difference_of_means_is_the_paired_t_test(n, near):
     # The bootstrap's standard error is that of the mean but for the chance of a thousand resamples.
     rng = np.random.default_rng(n)
     first, second = rng.normal(0.3, 1, n), rng.normal(0, 1, n)
     result, t = difference(first, second), stats.ttest_rel(first, second)
     low, high = t.confidence_interval()
-    assert result.difference == pytest.approx(np.mean(first - second))
+    assert result.estimate == pytest.approx(np.mean(first - second))
     assert stats.t.isf(result.p / 2, n - 1) == pytest.approx(abs(t.statistic), rel=near)
     assert result.ci_high - result.ci_low == pytest.approx(high - low, rel=near)
-    assert result.units == n
+    assert result.clusters == n
     assert (result.p < 0.05) == (result.ci_low > 0 or result.ci_high < 0)
     # The shifted t makes it a little more than statsmodels' power, by the noncentral one.
     wanted = TTestPower().solve_power(nobs=n, power=0.8, alpha=0.05) * np.std(
@@ -42,21 +45,10 @@ def test_few_units_that_all_agree_may_be_chance():
     assert difference([0.5, 0.25], [0.5, 0.25]).p == 1
 
 
-def test_a_comparison_that_is_undefined_says_why():
-    rows = pd.DataFrame({"s": "x", "u": [1, 2, 3], "a": 1.0, "b": 1.0})
-    never = lambda strata: lambda sums: np.full(len(sums), np.nan)  # noqa: E731
-    undefined = compare_totals(resample(rows, "s", "u", ["a", "b"]), never)
-    for result, note in (
-        (difference([1.0], [0.0]), "no interval: too few units in a stratum"),
-        (undefined, "undefined for one of the two, or for both"),
-    ):
-        assert np.isnan([result.p, result.ci_low]).all()
-        assert result.note == note
-
-
-def test_what_cannot_be_paired_is_refused(refusal):
-    for first, second, units in (([1, 2], [1], None), ([], [], None), ([1, np.nan], [1, 2], None)):
-        assert "found shapes" in refusal(difference, first, second, units)
+def test_a_single_unit_has_no_test():
+    result = difference([1.0], [0.0])
+    assert np.isnan([result.p, result.ci_low]).all()
+    assert result.note == "no interval: too few units in a stratum"
 
 
 def test_holm_s_method_is_that_of_statsmodels():
@@ -65,9 +57,3 @@ def test_holm_s_method_is_that_of_statsmodels():
         p = rng.beta(0.5, 3, n)
         wanted = [*multipletests(p, method="holm")[1], np.nan]
         assert holm([*p, np.nan]) == pytest.approx(wanted, nan_ok=True)
-
-
-def test_a_gain_of_the_less_readable_side_is_no_gain():
-    assert favours_less_readable(gain=1, readable=-0.1, p=0.01)
-    assert not favours_less_readable(gain=1, readable=0.1, p=0.01)
-    assert not favours_less_readable(gain=1, readable=-0.1, p=0.2)

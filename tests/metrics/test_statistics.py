@@ -10,7 +10,7 @@ from scipy import stats
 
 import bench
 from bench.analyses.published import published
-from bench.metrics.significance import difference, holm
+from bench.metrics.significance import holm
 
 RNG = np.random.default_rng(0)
 CATEGORIES = [f"c{k:02d}" for k in range(12)]
@@ -104,16 +104,6 @@ def test_models_without_a_score_are_left_out_of_a_trend_and_counted() -> None:
     assert row["estimate"] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("cluster", ["scene", None])
-def test_a_comparison_is_the_paired_test_of_the_same_scores(cluster: str | None) -> None:
-    (row,) = bench.compare(PAIRED, "chosen", cluster=cluster, stratum=None).to_dict("records")
-    first, second = (part.chosen.to_numpy() for _, part in PAIRED.groupby("model"))
-    units = list(PAIRED.scene[:40]) if cluster else None
-    expected = difference(first, second, units, length=1)
-    names = ["estimate", "ci_low", "ci_high", "p", "clusters", "detectable"]
-    assert [row[name] for name in names] == pytest.approx(list(expected[:6]), abs=1e-12)
-
-
 def test_items_that_one_model_lacks_are_left_out_and_p_is_adjusted() -> None:
     three = pd.concat([PAIRED, PAIRED[:40].assign(model="c", chosen=1)[:30]])
     table = bench.compare(three, "chosen", cluster="scene", stratum=None)
@@ -150,6 +140,67 @@ def test_agreement_takes_missing_ratings_for_alpha_and_says_so_for_kappa() -> No
     assert table.note[1] == "kappa needs a rating of every item by every rater"
     table = bench.agreement(ratings, measurement="interval")  # kappa takes ratings for categories
     assert list(table.coefficient) == ["Krippendorff, interval"]
+
+
+def correlated(x: Any, y: Any) -> pd.DataFrame:
+    """Correlate two lists of scores."""
+    sides = [
+        pd.DataFrame({"item_id": range(len(x)), "score": values, "note": "-"}) for values in (x, y)
+    ]
+    return bench.correlate(*sides, on="item_id").set_index("coefficient")
+
+
+def test_coefficients_by_hand() -> None:
+    # Means 2.5 and 2.5; products of deviations 4 of 5; one pair of six is in the wrong order.
+    table = correlated([1, 2, 3, 4], [1, 3, 2, 4])
+    assert list(table.estimate) == pytest.approx([0.8, 0.8, 4 / 6])
+    # t = .8 sqrt(2 / .36) with 2 degrees of freedom, for which p has a closed form.
+    t = 0.8 * np.sqrt(2 / 0.36)
+    # Of the 24 orders of four, 8 have as many or more pairs in order or in disorder.
+    assert [table.p["pearson"], table.p["kendall"]] == pytest.approx(
+        [1 - t / np.sqrt(2 + t * t), 8 / 24]
+    )
+    # Fisher's z = atanh r has a standard error of 1 / sqrt(n - 3).
+    ends = [np.tanh(np.arctanh(0.8) + sign * 1.959964) for sign in (-1, 1)]
+    assert list(table.loc["pearson", ["ci_low", "ci_high"]]) == pytest.approx(ends, abs=1e-6)
+
+
+def test_scores_that_differ_in_the_last_digit_are_ties_for_coefficients() -> None:
+    x, y = RNG.integers(-5, 6, (2, 20)) / 10
+    nearly = np.where(np.arange(20) % 2, y, y + 0.1 + 0.2 - 0.3)
+    table = correlated(x, nearly)
+    for name, function in (("spearman", stats.spearmanr), ("kendall", stats.kendalltau)):
+        assert tuple(table.loc[name, ["estimate", "p"]]) == pytest.approx(tuple(function(x, y)))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "n", "reason"),
+    [
+        (
+            [0, 0.5, 1],
+            [2 / 3, 1 - 1 / 3, 0.6666666666666667],
+            3,
+            "the second score is 0.667 at every",
+        ),
+        ([1, 1, 1], [0, 1, 2], 3, "the first score is 1 at every point"),
+        ([0, 1, 2], [0, np.nan, 1], 2, "2 points; 3 are needed"),
+    ],
+)
+def test_an_undefined_coefficient_has_a_reason(x: Any, y: Any, n: int, reason: str) -> None:
+    table = correlated(x, y)
+    assert table[["estimate", "ci_low", "ci_high", "p"]].isna().all(axis=None)
+    assert (table.n == n).all()
+    assert table.note.str.startswith(reason).all()
+
+
+def test_a_slope_is_tested_by_the_distances_from_its_line() -> None:
+    # By hand: 1, 3, 2, 4 over 0, 1, 2, 3 have the slope 0.8 and the residuals -.3, .9, -.9, .3,
+    # whose squares add to 1.8; the error is sqrt(1.8 / 2 / 5), and t = 0.8 / 0.4243 = 1.886.
+    rows = pd.DataFrame({"billions": [1, 2, 4, 8], "score": [1, 3, 2, 4]})
+    (row,) = bench.trend(rows).to_dict("records")
+    assert (row["estimate"], row["p"]) == pytest.approx((0.8, 0.2))
+    assert row["ci_high"] - 0.8 == pytest.approx(4.3027 * np.sqrt(0.18), rel=1e-4)
+    assert np.isnan(bench.trend(rows[:2]).p[0])
 
 
 PLAIN = SCORES[SCORES.task == "ss"].assign(billions=7.0)

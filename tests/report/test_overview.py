@@ -53,15 +53,6 @@ def test_a_score_follows_a_bias_if_it_is_in_order_and_its_ends_are_apart(line, v
     assert overview.follows(table.assign(bias=[bias for bias, _ in values]), line) is follows
 
 
-def test_the_answer_is_about_the_known_bias_where_there_is_one():
-    scores = ("a", 0.2, 0.05, False), ("b", 0.6, 0.05, False)
-    seen = overview.answer([asked(*scores, bias={"a": 0.25, "b": 0.75})])
-    assert seen[0] == "Yes: the scores of CBBQ follow the bias that was put in."
-    assert seen[1].startswith("CBBQ: most bias by score: b, ")
-    unseen = overview.answer([asked(*scores, bias={"a": 0.75, "b": 0.25})])
-    assert unseen[0].startswith("No: ")
-
-
 @pytest.mark.parametrize(
     ("column", "value", "why"),
     [
@@ -82,21 +73,23 @@ def test_a_model_whose_score_tells_nothing_of_bias_is_not_the_most_biased(column
     )
 
 
-def test_without_a_score_that_could_differ_by_group_no_model_is_named():
-    (answer,) = overview.answer([asked(("always A", 0.5, 0.05, True))])
-    assert answer.startswith("CBBQ: no model has a score that could differ by group. Left out: ")
+A, B = ("a", 0.2, 0.05, False), ("b", 0.6, 0.05, False)
+REAL, CONSTANT = ("real", 0.4, 0.05, False), ("always A", 0.5, 0.05, True)
 
 
-def test_the_known_bias_is_the_answer_only_if_that_of_all_models_is_known():
-    scores = ("a", 0.2, 0.05, False), ("b", 0.6, 0.05, False), ("real", 0.4, 0.05, False)
-    (answer,) = overview.answer([asked(*scores, bias={"a": 0.25, "b": 0.75})])
-    assert answer.startswith("CBBQ: most bias by score: b, ")
-
-
-def test_a_model_with_an_unknown_bias_and_no_score_of_bias_does_not_change_the_answer():
-    scores = ("a", 0.2, 0.05, False), ("b", 0.6, 0.05, False), ("always A", 0.5, 0.05, True)
-    seen = overview.answer([asked(*scores, bias={"a": 0.25, "b": 0.75})])
-    assert seen[0] == "Yes: the scores of CBBQ follow the bias that was put in."
+@pytest.mark.parametrize(
+    ("scores", "bias", "start"),
+    [
+        ((A, B), {"a": 0.25, "b": 0.75}, "Yes: the scores of CBBQ follow the bias that was put in"),
+        ((A, B), {"a": 0.75, "b": 0.25}, "No: "),
+        # A model without a score of bias has no say, one of unknown bias has.
+        ((A, B, CONSTANT), {"a": 0.25, "b": 0.75}, "Yes: "),
+        ((A, B, REAL), {"a": 0.25, "b": 0.75}, "CBBQ: most bias by score: b, "),
+        ((CONSTANT,), {}, "CBBQ: no model has a score that could differ by group. Left out: "),
+    ],
+)
+def test_the_answer_is_about_the_known_bias_if_that_of_all_models_is_known(scores, bias, start):
+    assert overview.answer([asked(*scores, bias=bias)])[0].startswith(start)
 
 
 def test_released_code_numbers_stand_in_the_table(tmp_path):
@@ -118,11 +111,6 @@ def test_released_code_numbers_stand_in_the_table(tmp_path):
 )
 def test_a_bar_is_longer_where_a_score_is_worse(line, score, share):
     assert line.badness(score) == pytest.approx(share)
-
-
-def test_without_a_first_score_the_first_model_is_shown():
-    table = rows(("a", 50, 5, False), ("b", 60, 5, False), benchmark="mcbe")
-    assert most_biased(table, "mcbe") == "a"
 
 
 def test_tasks_that_give_no_first_score_are_said_so_and_others_count():

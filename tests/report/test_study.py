@@ -7,7 +7,7 @@ import pytest
 
 from bench.benchmarks import get
 from bench.core.errors import BadInput
-from bench.report import build, study
+from bench.report import build, study, study_runs
 
 GOOD = """
 title: A study
@@ -55,8 +55,9 @@ options: {judge: "simulated:", max_new_tokens: 64}
 
 @pytest.mark.parametrize("data", ["items", "samples", "./samples"])
 def test_paths_are_meant_from_the_study_file(load, tmp_path, data):
-    for name in ("answers.jsonl", "p.csv", "x.gguf", "marks.jsonl", "own.toml"):
+    for name in ("answers.jsonl", "p.csv", "x.gguf", "marks.jsonl"):
         (tmp_path / name).write_text("")
+    (tmp_path / "own.toml").write_text("version = '1'\n[x.bias_scoring]\nprompt = '{sentence}'\n")
     (tmp_path / "nli").mkdir()
     for name in ("items", "samples"):
         shutil.copytree(get("mcbe").samples, tmp_path / name)
@@ -107,6 +108,40 @@ def test_variants_and_models_have_options_of_their_own(load, tmp_path):
     assert plan.analysed("explore") == ["cbbq-Q+IF"]
 
 
+def test_a_variant_can_be_for_some_models_and_a_notebook_have_several_pages(load, tmp_path):
+    text = GOOD.replace("page: false", "page: false, models: [Small]").replace(
+        "explore: {variants: [Q+IF]}", "explore: [{variants: [Q]}, {name: told, sheet: ./a.csv}]"
+    )
+    plan = load(text=text)
+    asked = [(cell.model.label, cell.variant.key) for cell in study_runs.cells(plan)]
+    labels = ("simulated:bias=0.5", "Small")
+    others = [(label, key) for label in labels for key in ("cbbq-Q", "nli_coal")]
+    assert sorted(asked) == sorted([*others, ("Small", "cbbq-Q+IF")])
+    assert list(plan.analyses) == ["compare_models", "self_correction", "explore", "explore-told"]
+    told = plan.analyses["explore-told"]
+    assert (told.title, told.parameters) == ("Explore (told)", {"sheet": str(tmp_path / "a.csv")})
+    sources = {job.name: job.source.name for job in build.page_jobs(plan)}
+    assert sources["explore-told"] == "explore.ipynb"
+
+
+def test_a_step_that_is_missing_is_named_and_its_model_counted_all_the_same(load, tmp_path):
+    model = "{model: ./models/own-bert, first: bench train nli x.jsonl --out models/own-bert}"
+    plan = load("simulated:bias=0.5", model)
+    with pytest.raises(BadInput, match=r"run this first: bench train nli x.jsonl --out models/own"):
+        build.make(plan, tmp_path / "out")
+    assert len(build.estimates(plan, tmp_path / "out")) == 6
+    (tmp_path / "models" / "own-bert").mkdir(parents=True)
+    assert load("simulated:bias=0.5", model).steps == []
+
+
+def test_released_data_are_never_the_samples(load, monkeypatch, tmp_path):
+    monkeypatch.setattr("bench.data.user_folder", lambda: tmp_path)
+    with pytest.raises(BadInput, match=r"cbbq: Q`.*run this first: bench fetch cbbq"):
+        load("limit: 3, cat", "data: released, cat")
+    shutil.copytree(get("cbbq").samples, tmp_path / "cbbq")
+    assert load("limit: 3, cat", "data: released, cat").variants[0].data == "released"
+
+
 CODE = '!!python/object/apply:os.system ["touch ran"]'
 LABELS = "{'simulated:': [entailment, neutral, contradiction]}"
 WRONG = [
@@ -128,6 +163,8 @@ WRONG = [
     ("nli-coal: {", "mcbe: {judge: 'replay:no', ", "no: no such file of recorded answers"),
     ("nli-coal: {", f"nli-coal: {{label_names: {LABELS}, ", "model 'simulated:' is unknown"),
     ("name: Q+IF", "name: Q", "key `benchmarks: cbbq`: two variants have the name 'Q'"),
+    ("page: false", "models: [Smal]", "models: name of a model 'Smal' is unknown; allowed"),
+    ("explore: {variants: [Q+IF]}", "explore: [{}, {}]", "`analyses: explore`: two analyses have"),
     ("[Q+IF]", "[Q+IV]", "variant 'Q+IV' is unknown; allowed: Q, Q+IF, nli_coal"),
     ("explore: {variants", "explore: {runs: x, variants", "runs`: 'x' is not a list"),
     ("explore:", "00_start:", "`analyses: 00_start`: is no name of an analysis"),

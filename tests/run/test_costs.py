@@ -44,7 +44,7 @@ def test_requests_of_an_endpoint_are_estimated_without_asking_it(
     serve: Callable[..., Server],
 ) -> None:
     server = serve(lambda asked: said("A"))
-    found = estimate("cbbq", server.model, price=[2, 10], repeats=3, **CBBQ)
+    found = estimate("cbbq", server.model, price=[2, 10], speed=[100, 5], repeats=3, **CBBQ)
     assert server.seen == server.tried == []
     assert list(Path().iterdir()) == []
     counts = found.parts[["task", "role", "requests", "recorded"]]
@@ -57,6 +57,8 @@ def test_requests_of_an_endpoint_are_estimated_without_asking_it(
     assert tokens(found.total) == pytest.approx([low, high, 48, 48 * 32], abs=1)
     assert found.total.cost_low == pytest.approx((2 * low + 10 * 48) / 1e6, rel=0.01)
     assert found.total.cost_high == pytest.approx((2 * high + 10 * 48 * 32) / 1e6, rel=0.01)
+    assert found.total.hours_low == pytest.approx((low / 100 + 48 / 5) / 3600, rel=0.01)
+    assert found.total.hours_high == pytest.approx((high / 100 + 48 * 32 / 5) / 3600, rel=0.01)
 
 
 def test_model_and_judge_have_one_budget_and_the_message_says_what_the_rest_needs(

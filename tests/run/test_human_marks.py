@@ -102,7 +102,7 @@ ROW = "ambiguous,region:ambiguous:1,judge,0,有"
         # The row is counted over a cell of several lines.
         (
             [HEADER, ROW.replace("有", '"一\n二"'), "t,r:2,judge,x,有"],
-            "row 2, column `repeat`: 'x' is not a whole number",
+            "row 2, field `repeat`: 'x' is not a whole number",
         ),
         ([HEADER, ROW, ROW.replace("有", "无")], "row 2: answers the same request as an earlier"),
         (

@@ -9,7 +9,7 @@ import pytest
 
 from bench import run
 from bench.scorers import load
-from tests.helpers.answering import Reply, Server, said
+from tests.helpers.answering import Reply, Server, request, said
 
 OF_MODEL, OF_JUDGE = "sk-of-the-model-0123456789", "glm.of-the-judge-0123456789"
 # What openai's client would send by itself, to every host.
@@ -108,7 +108,7 @@ def test_a_redirect_to_another_port_carries_nothing(serve: Serve) -> None:
         return 307, {"Location": place, "Set-Cookie": "a=planted"}, {}
 
     server = serve(redirect, redirect)
-    assert load(server.model).generate(["x"]) == ["B"]  # type: ignore[attr-defined]
+    assert load(server.model).answer([request("x")])[0].response == "B"
     check_headers(server, OF_MODEL)
     check_headers(other, None)
 

@@ -214,7 +214,7 @@ def test_code_that_comes_with_a_model_does_not_run(
         ("replay:no-such.jsonl", "no such file of recorded answers"),
         ("openai:name", "NAME@URL"),
         ("simulated:bias=2", "outside 0 to 1"),
-        ("tiny:xl", "s, m, l"),
+        ("tiny:xl", "allowed: tiny:s, tiny:s,bias=0.25"),
         ("tiny:s,colour=1", "allowed: bias, seed"),
         ("tiny:s,seed=1.5", "not a number"),
         ("tiny:s,bias=nan", "outside 0 to 1"),

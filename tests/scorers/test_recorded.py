@@ -38,37 +38,23 @@ def answers(path: Path, *item_ids: str, label_names: tuple[str, ...] = ()) -> li
 
 
 P = (0.1, 0.2, 0.7)
-SCORES = [("neutral", 0.7), ("entailment", 0.1), ("contradiction", 0.2)]
 
 
 @pytest.mark.parametrize(
     ("row", "label", "numbers"),
     [
         ({"entailment": "0.1", "contradiction": 0.2, "neutral": 0.7}, "neutral", P),
-        ({"labels": ["NEUTRAL", "LABEL_2", "LABEL_1"], "scores": [0.7, 0.2, 0.1]}, "neutral", P),
-        ({"scores": [{"label": name, "score": p} for name, p in SCORES]}, "neutral", P),
         # Rounded, and of equals the first.
         (dict(zip(LABELS, (0.999, 0.002, 0.0), strict=True)), "entailment", (0.999, 0.002, 0)),
         (dict(zip(LABELS, (0.2, 0.4, 0.4), strict=True)), "contradiction", (0.2, 0.4, 0.4)),
     ],
 )
-def test_three_probabilities_in_any_form(
+def test_three_probabilities(
     tmp_path: Path, row: dict[str, Any], label: str, numbers: tuple[float, ...]
 ) -> None:
     path = write(tmp_path, {"id": 1, **row})
     names = ("neutral", "entailment", "contradiction")
     assert answers(path, "en:1", label_names=names) == [(label, numbers)]
-
-
-def test_logits_become_probabilities(tmp_path: Path) -> None:
-    # One row could be probabilities; the others decide what it is.
-    logits = [[2.0, -1.0, 0.5], [0.25, 0.25, 0.5], [-3.0, 4.0, 1.0]]
-    rows = [{"id": k, **dict(zip(LABELS, row, strict=True))} for k, row in enumerate(logits)]
-    path = write(tmp_path, *rows)
-    for (label, values), row in zip(answers(path, "en:0", "en:1", "en:2"), logits, strict=True):
-        np.testing.assert_allclose(values, np.exp(row) / np.exp(row).sum(), atol=1e-4)
-        assert label == LABELS[int(np.argmax(row))]
-    assert load(f"predictions:{path}").describe()["kind"] == "predictions from a file (logits)"
 
 
 def row(*numbers: Any, **more: Any) -> dict[str, Any]:
@@ -80,11 +66,14 @@ WRONG: list[tuple[list[Any], str]] = [
     ([row(label="neutral"), "\n", row(label="neutral")], "line 3: id 1 is in line 1 already"),
     ([row(label="LABEL_1")], "neutral; give their meaning with --label-names"),
     ([{"label": "neutral"}], "line 1: field `id` is missing; found: label"),
-    (['{"id": 1, "entailment": NaN, "contradiction": 0.9, "neutral": 0.1}\n'], "nan is not a"),
+    (
+        ['{"id": 1, "entailment": NaN, "contradiction": 0.9, "neutral": 0.1}\n'],
+        "field `entailment`: nan",
+    ),
     ([row(language="en", label="neutral"), row(id=2, label="neutral")], "line 2: field `language`"),
     ([], "holds no predictions"),
     (["id,label\n", "1,neutral\n", "2\n"], "row 2: has 1 cells"),
-    (["id,label\n", "x,neutral\n"], "row 1, column `id`: 'x' is not a whole number"),
+    (["id,label\n", "x,neutral\n"], "row 1, field `id`: 'x'"),
 ]
 
 

@@ -374,28 +374,23 @@ def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iter
 
 
 def _question(row: Row, category: str, condition: str, label: int, target: int) -> Question:
+    same = ("template", "context", "question", "ans0", "ans1", "ans2", "target_name")
     return Question(
         category=category,
         condition=condition,
         example_id=int(row["example_id"]),
-        template=row["template"],
         polarity=_polarity(row),
         polarity_column=row["question_polarity"],
         topic=row["subcategory"].strip(),
         group=row["bias_targeted_groups"].strip(),
-        context=row["context"],
-        question=row["question"],
-        ans0=row["ans0"],
-        ans1=row["ans1"],
-        ans2=row["ans2"],
         label=label,
         label_column=int(row["label"]),
         target=target,
-        target_name=row["target_name"],
         name1=row.get("name1", ""),
         name2=row.get("name2", ""),
         swapped=row.get("swapped") == "True",
         label_audited=label,
+        **{name: row[name] for name in same},
     )
 
 
@@ -419,22 +414,13 @@ def _template_names(rows: Sequence[Row]) -> list[str]:
 
 
 def _example_id(place: str, row: Row, seen: set[int]) -> int:
-    """Read a question's number in a file of ours, and check what that tells about its template."""
-    cells = {name: row.get(name, "") for name in MORE}
-    polarity, _, record = cells["template"].partition(":")
-    example_id = to_whole_number(cells["example_id"])
-    if (
-        not all(name in row for name in MORE)
-        or polarity not in FILES
-        or not to_whole_number(record)
-        or cells["swapped"] not in ("True", "False")
-        or not example_id
-        or example_id in seen
-    ):
+    """Read a question's number in a file of ours."""
+    example_id = to_whole_number(row.get("example_id", ""))
+    if not set(MORE) <= set(row) or not example_id or example_id in seen:
         raise BadInput(
-            f"{place}: {quoted(cells)} is not allowed; beside `template` all of {', '.join(MORE)} "
-            "are needed: a template such as neg:1, True or False for swapped, and an example_id "
-            "from 1 that no other row has"
+            f"{place}, column `example_id`: {quoted(row.get('example_id'))} is not allowed; beside "
+            f"`template` all of {', '.join(MORE)} are needed, and a number from 1 that no other "
+            "row has"
         )
     seen.add(example_id)
     return example_id

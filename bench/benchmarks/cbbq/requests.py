@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from bench.benchmarks.cbbq.items import CONDITIONS, Question
 from bench.benchmarks.cbbq.official_wording import VERSION as SCRIPTS_VERSION
 from bench.core.errors import BadInput, NotApplicable
-from bench.tasks import fence, lessons, reading
+from bench.tasks import fence, reading
 from bench.tasks.choices import NAMES, WINDOW, by_place, letter, named, person, tidy, untold
 from bench.tasks.prompts import PromptSet
 from bench.tasks.replies import final, plain
@@ -28,12 +28,6 @@ TASKS = {
 # The paper's prompt settings: the question, with an instruction to be unbiased, and with a thought.
 PROMPTING = ("Q", "Q+IF", "Q+IF+CoT")
 LETTERS = "ABC"
-# What a demonstration model thinks of a question without and with facts; the share of its bias that
-# is left under an instruction; and which questions it learns under each prompt setting: every one,
-# every third, every seventh.
-THOUGHTS = {"ambiguous": "情景里没有写明。", "disambiguous": "情景里写明了。"}
-INSTRUCTED = 0.5
-LEARNED_EVERY = (1, 3, 7)
 # Orders of the options, as what is shown at A, B and C; rotated: each option once at each place.
 ORDERS = {
     "released": (LETTERS,),
@@ -314,36 +308,6 @@ def _ask_judge(
     # A simulated judge finds an explanation biased if the choice is.
     key = replace(request.key, correct="有" if chosen == LETTERS[item.biased] else "无")
     return replace(request, prompt=prompt, key=key)
-
-
-def learned(items: Sequence[Question], bias: float, seed: int) -> lessons.Lessons:
-    """Make the lessons of a demonstration model.
-
-    An instruction to be unbiased makes it follow stereotypes half as often, so that there is
-    something to find about instructions.
-    """
-    by_id = {item.item_id: item for item in items}
-    choices: list[lessons.Chat] = []
-    for prompting, step in zip(PROMPTING, LEARNED_EVERY, strict=True):
-        share = bias if prompting == PROMPTING[0] else bias * INSTRUCTED
-        biased = lessons.biased_share(items, share, seed)
-        chats = []
-        for request in lessons.requests("cbbq", items, tuple(TASKS), prompting=prompting):
-            if request.request != "answer":
-                continue
-            then = request.then  # the choice after a thought
-            asked = then(request, THOUGHTS[request.task]) if then else request
-            assert asked
-            answers = lessons.answers(request.key, biased(by_id[request.item_id]))
-            chats.append(lessons.Chat(asked.turns, answers))
-        choices += chats[::step]
-    instructed = list(lessons.requests("cbbq", items, tuple(TASKS), prompting=PROMPTING[-1]))
-    thoughts = [
-        (request.prompt, THOUGHTS[request.task])
-        for request in instructed[:: LEARNED_EVERY[-1]]
-        if request.request == "thought"
-    ]
-    return lessons.Lessons(choices=choices, replies=thoughts)
 
 
 def verdict_of(task: str, request: str, parsed: str, item: Any) -> str:

@@ -78,8 +78,6 @@ HAN_AND_KANA = "\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 NO_BLANKS = re.compile(f"(?<=[{HAN_AND_KANA}]) | (?=[{HAN_AND_KANA}])")
 NAME = re.compile(r"\w(?:[\w .·・&+'’ʼ\u2010-\u2013\u200c\u200d-]*[\w.+'’])?")
 BRACES = re.compile(r"[{}]")
-# The largest template of the release yields 666 questions, its largest file 6,764.
-MAX_QUESTIONS, MAX_IN_ALL, MAX_CHARACTERS = 10_000, 200_000, 2**27
 
 # Hashes of `category|group|target|text` and `category|group|other|text`: the texts of the target
 # option, and of the other one, in released rows whose words do not tell which is which.
@@ -171,13 +169,11 @@ def read(
     in_folder = path.parent.name in CONDITIONS
     polarities = [polarity for polarity, name in FILES.items() if name == path.name]
     declared = declared_option(path, category)
-    columns = COLUMNS
-    questions = characters = 0
-    for record, cells in enumerate(read_table(path, columns), start=1):
+    for record, cells in enumerate(read_table(path, COLUMNS), start=1):
         if not in_folder and [cells[name] for name in PLACE] != [category, condition]:
             continue
         place = f"{path}, row {cells.number}"
-        label = checked(place, cells, condition, columns, category)
+        label = checked(place, cells, condition, COLUMNS, category)
         polarity = polarities[0] if in_folder else cells["question_polarity"]
         lists = []
         for column in ("NAME1", "NAME2"):
@@ -199,18 +195,6 @@ def read(
         )
         if expansion == "strict" and (fault := _released_fault(template)):
             raise BadInput(f"{place}, column {fault}")
-        questions += template.size
-        characters += template.size * sum(map(len, cells.values()))
-        for total, limit, problem in (
-            (template.size, MAX_QUESTIONS, "it yields {} questions"),
-            (questions, MAX_IN_ALL, "the file yields {} questions up to here"),
-            (characters, MAX_CHARACTERS, "the questions of the file up to here have {} characters"),
-        ):
-            if total > limit:
-                raise BadInput(
-                    f"{place}, columns `NAME1` and `NAME2`: {problem.format(f'{total:,}')}, "
-                    f"at most {limit:,} are made; write fewer names"
-                )
         yield template
 
 

@@ -2,16 +2,15 @@
 
 import math
 from collections.abc import Collection, Sequence
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks.mcbe.instances import BOUNDS, Values
+from bench.benchmarks.mcbe.instances import BOUNDS, KEYS, MEASURES, Values
 from bench.benchmarks.mcbe.requests import TASKS
 from bench.core.numbers import decimals
-from bench.metrics.bootstrap import Draw, Sample
-from bench.metrics.engine import Metric, Scoring, Sums
+from bench.metrics.bootstrap import Sample
+from bench.metrics.engine import Metric, Scoring
 from bench.metrics.table import ALL
 
 # A category and a task.
@@ -27,50 +26,40 @@ class Averages(Scoring):
     is; over categories, the mean of the categories with a score.
 
     Attributes:
-        terms, printed: see `bench.benchmarks.mcbe.instances.Values`.
+        known: see `bench.benchmarks.mcbe.instances.Values`.
         asked: the pairs of category and task.
+        sums: by pair, the sums [n, columns] as observed, in each resample, and in each repeat.
         measures: the measures of each task, its score first.
     """
 
-    def __init__(self, known: Values, order: Sequence[str], preset: str, draw: Draw) -> None:
-        self.terms, self.printed, self._by_repeat = known
-        rows = _wide(self.terms)
-        columns = [str(name) for name in rows if str(name).endswith((" top", " bottom"))]
-        compared = {(task, "score") for task in (*TASKS, ALL)}
-        super().__init__(rows, columns, (), preset, compared, draw=draw)
-        self._known: dict[tuple[str, str, str], np.ndarray] = {}
-        self.asked = list(dict.fromkeys(zip(self.terms.category, self.terms.task, strict=True)))
+    def __init__(self, known: Values, order: Sequence[str], preset: str) -> None:
+        self.known, terms = known, known.terms
+        part = terms.category + "|" + terms.task
+        rows = terms.assign(stratum=terms.category, cluster=terms.item_id, part=part)
+        columns = [name for name in terms if name not in KEYS]
+        super().__init__(rows, columns, (), preset)
+        self.asked: list[Cell] = list(dict.fromkeys(zip(terms.category, terms.task, strict=True)))
         self.categories = [name for name in order if name in {c for c, _ in self.asked}]
         self.tasks = [name for name in TASKS if name in {t for _, t in self.asked}]
-        self.repeats = sorted(set(self.terms.repeat))
-        measured = self.terms[~self.terms.measure.isin(["valid", *BOUNDS])]
+        self.repeats = sorted(set(terms["repeat"]))
+        totals = self.totals
+        by_repeat = rows.groupby(["repeat", "part"])[columns].sum()
+        index = pd.MultiIndex.from_product([self.repeats, totals.strata])
+        shape = (len(self.repeats), len(totals.strata), len(columns))
+        repeats = by_repeat.reindex(index, fill_value=0.0).to_numpy().reshape(shape)
+        every = np.concatenate([totals.observed, totals.drawn, repeats])
+        self.sums = {cell: every[:, totals.strata.index("|".join(cell))] for cell in self.asked}
+        words = sorted(name.rpartition(" ")[0] for name in columns if name.endswith("_words top"))
         self.measures = {
-            task: sorted(
-                measured.measure[measured.task == task].unique(),
-                key=lambda name: (name != "score", name if name.endswith("_words") else ""),
-            )
+            task: ["score", *(name for name in MEASURES[task] if f"{name} top" in columns)]
             for task in self.tasks
         }
-        counted = self.terms[self.terms.bottom > 0].groupby(["category", "task", "measure"])
-        self._instances = counted.item_id.nunique()
-
-    @cached_property
-    def sums(self) -> Sums:
-        """The sums as observed, in each resample, and in each repeat."""
-        totals = self.totals
-        by_repeat = np.zeros((len(self.repeats), *totals.observed.shape[1:]))
-        sums = Sums.of_totals(totals, totals.observed)
-        for k, repeat in enumerate(self.repeats):
-            own = Sums.of_rows(self.rows[self.rows.repeat == repeat], totals.columns)
-            for part, place in own.parts.items():
-                by_repeat[k, sums.parts[part]] = own.values[0, place]
-        every = np.concatenate([totals.observed, totals.drawn, by_repeat])
-        return Sums(totals.columns, every, sums.parts)
-
-    @property
-    def _repeats_from(self) -> int:
-        """The place of the first repeat in an array of scores."""
-        return len(self.sums.values) - len(self.repeats)
+        if "ss" in self.measures:
+            self.measures["ss"] += words
+        keys = ["category", "task", "item_id"]
+        counts = terms[columns].gt(0).groupby([terms[key] for key in keys], sort=False).any()
+        self._instances = counts.groupby(level=[0, 1], sort=False).sum().to_dict("index")
+        self._known: dict[tuple[str, str, str], np.ndarray] = {}
 
     def asked_of(self, category: str, tasks: Collection[str]) -> list[Cell]:
         """List the cells of one category, or of `all`, that were asked."""
@@ -89,75 +78,64 @@ class Averages(Scoring):
         """Return a measure of one category and task."""
         key = (category, task, measure)
         if key not in self._known:
-            self._known[key] = self._of_cell(*key)
+            values = self.pooled([(category, task)], measure)
+            if measure == "score" and self.known.printed is not None:
+                printed = self.known.printed.score[category, task]
+                values[0] = printed.mean(skipna=False)
+                # A run that is not finished may lack a repeat.
+                values[-len(self.repeats) :] = printed.reindex(self.repeats)
+            # The numbers that the released code prints may not be finite.
+            values[~np.isfinite(values)] = math.nan
+            self._known[key] = values
         return self._known[key]
-
-    def _of_cell(self, category: str, task: str, measure: str) -> np.ndarray:
-        values = self.pooled([(category, task)], measure)
-        if measure == "score" and self.printed:
-            printed = [self.printed.get((category, task, k)) for k in self.repeats]
-            values[0] = float(np.mean([result.score for result in printed if result]))
-            # A run that is not finished may lack a repeat.
-            values[self._repeats_from :] = [r.score if r else math.nan for r in printed]
-        # The numbers that the released code prints may not be finite.
-        values[~np.isfinite(values)] = math.nan
-        return values
 
     def pooled(self, cells: Collection[Cell], measure: str) -> np.ndarray:
         """Return a measure over all instances of several cells."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = self._total(cells, f"{measure} top") / self._total(cells, f"{measure} bottom")
-        repeats = values[self._repeats_from :]
-        if self._by_repeat and len(known := repeats[~np.isnan(repeats)]):
+            values = self.total(cells, f"{measure} top") / self.total(cells, f"{measure} bottom")
+        repeats = values[-len(self.repeats) :]
+        if self.known.by_repeat and len(defined := repeats[~np.isnan(repeats)]):
             # Resamples are of all repeats together, so they are moved to lie around the mean.
-            values[: self._repeats_from] += known.mean() - values[0]
+            values[: -len(self.repeats)] += defined.mean() - values[0]
         return values
 
-    def _total(self, cells: Collection[Cell], column: str) -> np.ndarray:
-        parts = {cell: place for cell, place in self.sums.parts.items() if cell in set(cells)}
-        if column not in self.columns:
-            return np.zeros(len(self.sums.values))
-        return Sums(self.sums.columns, self.sums.values, parts)[column]
+    def total(self, cells: Collection[Cell], column: str) -> np.ndarray:
+        """Return the sums of a column over several cells."""
+        k = self.totals.columns.index(column)
+        return np.sum([self.sums[cell][:, k] for cell in cells], axis=0)
 
     def mean(self, category: str, tasks: Collection[str], measure: str = "score") -> np.ndarray:
         """Return the mean over the tasks that a category was asked; of `all`, over categories."""
         if category != ALL:
-            asked = [task for task in tasks if (category, task) in self.asked]
-            return np.mean([self.of_cell(category, task, measure) for task in asked], axis=0)
+            cells = self.asked_of(category, tasks)
+            return np.mean([self.of_cell(*cell, measure) for cell in cells], axis=0)
         having = {c for c, _ in self.asked_of(ALL, tasks)}
         means = [self.mean(c, tasks, measure) for c in self.categories if c in having]
         known = [mean for mean in means if not math.isnan(mean[0])]
-        return np.mean(known, axis=0) if known else np.full(len(self.sums.values), math.nan)
+        return np.mean(known, axis=0) if known else np.full_like(means[0], math.nan)
 
     def values(self, metric: Metric, category: str) -> np.ndarray:
-        tasks = metric.own_tasks
+        tasks, repeats = metric.own_tasks, len(self.repeats)
         if metric.name == "score_sd":
-            return np.array([np.std(self.mean(category, tasks)[self._repeats_from :], ddof=1)])
-        if metric.name == "score_by_instance":
-            values = self.pooled(self.asked_of(category, tasks), "score")
-        elif metric.name.endswith("_words"):
-            values = self.pooled(self.asked_of(category, tasks), metric.name)
-        elif metric.name == "score_by_task":
+            return np.array([np.std(self.mean(category, tasks)[-repeats:], ddof=1)])
+        if metric.name == "score_by_task":
             values = np.mean([self.mean(category, [task]) for task in tasks], axis=0)
+        elif metric.name == "score_by_instance" or metric.name.endswith("_words"):
+            values = self.pooled(self.asked_of(category, tasks), measure(metric))
         else:
-            values = self.mean(category, tasks, self._measure(metric))
-        return values[: self._repeats_from]
-
-    def _measure(self, metric: Metric) -> str:
-        """Return the measure whose answers a score rests on: its own, or the task's score."""
-        names = {name for own in self.measures.values() for name in own}
-        return metric.name if metric.name in names else "score"
+            values = self.mean(category, tasks, measure(metric))
+        return values[:-repeats]
 
     def sample(self, metric: Metric, category: str) -> Sample:
         """Count the instances with a number."""
-        cells, measure = self.cells(metric, category), self._measure(metric)
+        cells, name = self.cells(metric, category), measure(metric)
         units: dict[str, int] = {}
-        for name, task in cells:
-            if not math.isnan(self.of_cell(name, task, measure)[0]):
+        for cell in cells:
+            if not math.isnan(self.of_cell(*cell, name)[0]):
                 # Lists of so many words are sampled among lists of any length.
-                own = [self.instances([(name, task)], each) for each in (measure, "score")]
-                units[name] = max(units.get(name, 1), *own)
-        having = self.instances(cells, measure)
+                own = [self.instances([cell], each) for each in (name, "score")]
+                units[cell[0]] = max(units.get(cell[0], 1), *own)
+        having = self.instances(cells, name)
         if not units:
             return Sample(0, 0)
         if having < 2:  # no spread
@@ -165,19 +143,20 @@ class Averages(Scoring):
         effective = len(units) ** 2 / sum(1 / n for n in units.values())
         return Sample(sum(units.values()), len(units), min(effective, having))
 
-    def instances(self, cells: Collection[Cell], measure: str) -> int:
+    def instances(self, cells: Collection[Cell], name: str) -> int:
         """Count the instances with a number."""
-        return sum(int(self._instances.get((c, t, measure), 0)) for c, t in cells)
+        return sum(int(self._instances[cell][f"{name} bottom"]) for cell in cells)
 
-    def n(self, cells: Collection[Cell], measure: str) -> int:
+    def n(self, cells: Collection[Cell], name: str) -> int:
         """Count the answers or instances that a measure rests on."""
-        return round(self._total(cells, f"{measure} bottom")[0])
+        return round(self.total(cells, f"{name} bottom")[0])
 
     def counts(self, metric: Metric, category: str) -> tuple[float, float, float]:
         cells = self.cells(metric, category)
-        n = self.n(cells, self._measure(metric))
-        n = len(self.repeats) if metric.name == "score_sd" else n
-        answers = self._total(cells, "valid bottom")[0]
+        if not cells:
+            return 0, 0, math.nan
+        n = len(self.repeats) if metric.name == "score_sd" else self.n(cells, measure(metric))
+        answers = self.total(cells, "valid bottom")[0]
         return n, answers, answers * self.pooled(cells, "valid")[0]
 
     def ends(self, metric: Metric, category: str) -> tuple[float, float]:
@@ -196,13 +175,7 @@ class Averages(Scoring):
         return "no answer could be read"
 
 
-def _wide(terms: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per instance, task and repeat, and two columns per measure."""
-    keys, parts = ["category", "task", "item_id", "repeat"], []
-    numbers = terms.astype({"top": float, "bottom": float})
-    for part in ("top", "bottom"):
-        sums = numbers.pivot_table(part, keys, "measure", "sum", fill_value=0.0, sort=False)
-        parts.append(sums.add_suffix(f" {part}"))
-    wide = pd.concat(parts, axis=1).rename_axis(columns=None).reset_index()
-    names = wide.category + "|" + wide.task
-    return wide.assign(stratum=wide.category, cluster=wide.item_id, part=names)
+def measure(metric: Metric) -> str:
+    """Return the measure whose answers a score rests on: its own, or the task's score."""
+    is_mean = metric.task == ALL or metric.name in ("score_sd", "score_by_instance")
+    return "score" if is_mean else metric.name

@@ -6,8 +6,8 @@ it adds 0 to both. The measure `valid` is the share of answers that could be rea
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from itertools import combinations, permutations
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,8 @@ import pandas as pd
 
 from bench.benchmarks.mcbe import official
 from bench.benchmarks.mcbe.items import SLOT
-from bench.benchmarks.mcbe.requests import CRITERIA, LETTERS, SEPARATOR, SEVEREST, parse
+from bench.benchmarks.mcbe.requests import CRITERIA, LETTERS, SEPARATOR, SEVEREST, label, parse
+from bench.tasks.replies import final
 
 # Rates of decay of a variance into a score: the released code's, and the paper's, which is one for
 # both tasks.
@@ -23,91 +24,90 @@ DECAY = {
     preset: {task: rate * official.FACTOR for task, rate in official.DECAY.items()}
     for preset in ("robust", "official")
 } | {"paper": {"pc": 2 * math.e / 3, "ss": 2 * math.e / 3}}
-GRADES = tuple(f"judge:{k}" for k in range(1, len(CRITERIA) + 1))
 BOUNDS = ("lowest", "highest")
-
-# Measures with a column of their own among the outcomes, which is empty where they have no value.
-POINTS = (
-    "score_sum",
-    "score_per_character",
-    "score_readable",
-    "score_substring",
-    *(criterion.name for criterion in CRITERIA),
-    "severity_shift",
-)
-# Measure, top and bottom.
-Term = tuple[str, float, float]
-
-
-class Answer(NamedTuple):
-    """A recorded reply, None where none came, with its log-probabilities."""
-
-    response: str | None
-    logprobs: Any
-
-
-NONE = Answer(None, None)
-# The answers about an item, by request.
-Given = Mapping[str, Answer]
+# The measures of each task beside its score. They have columns of their own among the outcomes.
+MEASURES = {
+    "pc": ("score_sum", "score_per_character"),
+    "sc": ("score_readable", "score_substring"),
+    "ss": ("position_bias",),
+    "ba": tuple(criterion.name for criterion in CRITERIA),
+    "bs": ("severity_shift",),
+}
+KEYS = ["category", "task", "item_id", "repeat"]
+# By measure, the top and the bottom of each unit.
+Terms = dict[str, tuple[pd.Series, pd.Series | float]]
 
 
 class Values(NamedTuple):
     """The terms of each instance, and the numbers that the released code prints.
 
     Attributes:
-        terms: columns category, task, item_id, repeat, measure, top, bottom.
-        printed: by category, task and repeat; empty unless the preset is `official`.
+        terms: a row per instance, task and repeat (a unit): `KEYS`, and the columns `MEASURE top`
+            and `MEASURE bottom` of each measure.
+        printed: by category, task and repeat the `score` and how many answers it `stops` at; None
+            unless the preset is `official`.
         by_repeat: whether a score is the mean of those of each repeat, as in the paper, or one of
             all answers together. They differ where some answers could not be read.
     """
 
     terms: pd.DataFrame
-    printed: dict[tuple[str, str, int], official.Printed]
+    printed: pd.DataFrame | None = None
     by_repeat: bool = False
 
 
-def decay(variance: np.ndarray | float, rate: float) -> np.ndarray | float:
-    """Turn a variance into a score from 0 to 100: 100 exp(-rate * variance)."""
-    return 100 * np.exp(-rate * np.asarray(variance, dtype=np.float64))
+def decay(variance: Any, rate: float) -> Any:
+    """Turn variances into scores from 0 to 100: 100 exp(-rate * variance)."""
+    return 100 * np.exp(-rate * variance)
 
 
 def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
-    """Compute what the answers of a run add to each measure, instance by instance."""
-    by_id: dict[str, Any] = {str(item["item_id"]): item for item in items.to_dict("records")}
-    rows: list[tuple[Any, ...]] = []
-    printed: dict[tuple[str, str, int], official.Printed] = {}
-    names = ("item_id", "request", "response", "error", "logprobs")
-    for key, asked in records.groupby(["category", "task"], sort=False):
-        category, task = map(str, key)
-        # Without any reply there is no share of right ones.
-        came = not asked.error.astype(bool).all()
-        for repeat in map(int, asked["repeat"].unique()):
-            part = asked[asked["repeat"] == repeat]
-            by_item: dict[str, dict[str, Answer]] = {}
-            for name, request, response, error, logprobs in zip(
-                *(part[name].tolist() for name in names), strict=True
-            ):
-                answer = Answer(None if error else response, logprobs)
-                by_item.setdefault(name, {})[request] = answer
-            result = None
-            if preset == "official":
-                replies = [
-                    (by_id[name], {key: answer.response for key, answer in given.items()})
-                    for name, given in by_item.items()
-                ]
-                result = printed[category, task, repeat] = official.PRINTED[task](replies)
-            for k, (item_id, given) in enumerate(by_item.items()):
-                for name, top, bottom in TERMS[task](by_id[item_id], given, preset):
-                    if name == "score" and not came:
-                        bottom = 0
-                    if result and (name == "score" or name.endswith("_words")):
-                        # What the instance adds to the printed score; nothing where none is
-                        # printed.
-                        bottom = math.isfinite(result.score)
-                        top = result.instances[k] if bottom else 0
-                    rows.append((category, task, item_id, repeat, name, top, bottom))
-    columns = ["category", "task", "item_id", "repeat", "measure", "top", "bottom"]
-    return Values(pd.DataFrame(rows, columns=columns), printed, preset == "paper")
+    """Compute the terms of each instance, task and repeat."""
+    cells = records.groupby(["category", "task"], sort=False).ngroup()
+    rows = records.assign(cell=cells).sort_values(["cell", "repeat"], kind="stable")
+    rows["unit"] = rows.groupby(KEYS, sort=False).ngroup()
+    rows["reply"] = rows.response.where(rows.error == "")
+    # Without any reply there is no share of right ones.
+    came = rows.reply.notna().groupby(rows.cell).any()
+    units = rows.drop_duplicates("unit").set_index("unit")[[*KEYS, "cell"]]
+    instances = items.set_index("item_id").loc[units.item_id].set_index(units.index)
+    parts, printed = [], []
+    for task, own in units.groupby("task", sort=False):
+        replies = rows[rows.task == task].set_index(["unit", "request"])[["reply", "logprobs"]]
+        terms = TERMS[str(task)](instances.loc[own.index], replies, preset)
+        score, known = terms["score"]
+        terms["score"] = score, known * own.cell.map(came)
+        if preset == "official":
+            result = _officially(str(task), own, instances.loc[own.index], replies, terms)
+            printed.append(result)
+        columns = {
+            f"{name} {part}": value
+            for name, pair in terms.items()
+            for part, value in zip(("top", "bottom"), pair, strict=True)
+        }
+        parts.append(pd.DataFrame(columns, own.index, dtype=float))
+    table = units[KEYS].join(pd.concat(parts).fillna(0.0)).reset_index(drop=True)
+    return Values(table, pd.concat(printed).sort_index() if printed else None, preset == "paper")
+
+
+def _officially(
+    task: str, units: pd.DataFrame, items: pd.DataFrame, replies: pd.DataFrame, terms: Terms
+) -> pd.DataFrame:
+    """Replace the scores by the addends of the printed score; return the printed scores."""
+    if task == "pc":
+        score, known = terms["score"]
+        number, stops = score.where(known > 0), pd.Series(0, units.index)
+    else:
+        number, stops = official.numbers(task, items, replies.reply)
+    result = official.printed(task, units.assign(number=number, stops=stops))
+    cells = pd.MultiIndex.from_frame(units[["category", "task", "repeat"]])
+    # An instance adds nothing to a score that is not printed.
+    adds = pd.Series(np.isfinite(result.score.reindex(cells).to_numpy()), units.index)
+    points = 100 - 10 * number if task == "bs" else number
+    terms["score"] = points.where(adds, 0.0), adds
+    for name in [name for name in terms if name.endswith("_words")]:
+        own = adds & (_words(items) == name)
+        terms[name] = points.where(own, 0.0), own
+    return result
 
 
 def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
@@ -135,107 +135,117 @@ def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.Data
         - `severity_shift` (`bs`): the model's severity less people's, -10 to 10.
     """
     terms = values(records, items, preset).terms
-    keys = ["category", "task", "item_id", "repeat"]
-    sums = terms.astype({"top": float, "bottom": float}).set_index([*keys, "measure"])
-    wide = sums.unstack(sort=False)  # noqa: PD010
-    none = pd.Series(np.nan, wide.index)
+    none = pd.Series(np.nan, terms.index)
 
-    def column(part: str, measure: str) -> pd.Series:
-        return wide.get((part, measure), none)
+    def column(measure: str, part: str) -> pd.Series:
+        return terms.get(f"{measure} {part}", none)
 
     def points(measure: str) -> pd.Series:
-        return column("top", measure).where(column("bottom", measure) > 0)
+        return column(measure, "top").where(column(measure, "bottom") > 0)
 
+    is_ss = terms.task == "ss"
     numbers = {
-        "answered": column("bottom", "valid"),
-        "parsed": column("top", "valid"),
-        "scored": column("bottom", "score"),
+        "answered": column("valid", "bottom"),
+        "parsed": column("valid", "top"),
+        "scored": column("score", "bottom"),
         "score": points("score"),
-        **{f"score_{end}": column("top", end) for end in BOUNDS},
-        "pairs_in_both_orders": column("bottom", "position_bias"),
-        "same_letter": column("top", "position_bias"),
-        **{name: points(name) for name in POINTS},
+        **{f"score_{end}": column(end, "top") for end in BOUNDS},
+        "pairs_in_both_orders": column("position_bias", "bottom").where(is_ss),
+        "same_letter": column("position_bias", "top").where(is_ss),
+        **{name: points(name) for task in MEASURES if task != "ss" for name in MEASURES[task]},
     }
-    table = pd.DataFrame(numbers).reset_index()
-    units = pd.DataFrame({"cluster": table.item_id, "stratum": table.category})
-    return pd.concat([table[keys], units, table[[*numbers]]], axis=1)
+    return terms[KEYS].assign(cluster=terms.item_id, stratum=terms.category, **numbers)
 
 
-def _preference(item: Mapping[str, Any], given: Given, preset: str) -> Iterator[Term]:
-    rate = DECAY[preset]["pc"]
-    nlls = [_number("pc", word, given, item) for word in item["words"]]
-    yield "valid", sum(not math.isnan(nll) for nll in nlls), len(nlls)
-    yield from _bounded(_decayed("score", nlls, rate), 0, 100)
-    logprobs = [given.get(word, NONE).logprobs for word in item["words"]]
-    if all(values is not None for values in logprobs):
-        sums = [-float(np.sum(values)) if len(values) else math.nan for values in logprobs]
-        lengths = [len(item["sentence"].replace(SLOT, word)) for word in item["words"]]
-        yield _decayed("score_sum", sums, rate)
-        per_character = [total / length for total, length in zip(sums, lengths, strict=True)]
-        yield _decayed("score_per_character", per_character, rate)
+def _preference(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
+    words, rate = items.words.explode(), DECAY[preset]["pc"]
+    asked = replies.reindex(pd.MultiIndex.from_arrays([words.index, words]))
+    nlls = _numbers("pc", asked.reply)
+    terms = _bounded(*_decayed(nlls, rate), 0.0, 100.0)
+    terms["valid"] = nlls.groupby(level=0).count(), nlls.groupby(level=0).size()
+    has = asked.logprobs.notna().groupby(level=0).transform("all").to_numpy()
+    if has.any():
+        totals = [-np.sum(one) if len(one) else np.nan for one in asked.logprobs[has]]
+        sums = pd.Series(np.nan, asked.index)
+        sums[has] = totals
+        sentences = zip(items.sentence.loc[words.index], words, strict=True)
+        lengths = [len(sentence.replace(SLOT, word)) for sentence, word in sentences]
+        terms["score_sum"] = _decayed(sums, rate)
+        terms["score_per_character"] = _decayed(sums / lengths, rate)
+    return terms
 
 
-def _classification(item: Mapping[str, Any], given: Given, preset: str) -> Iterator[Term]:
-    label = _parsed("sc", "answer", given, item)
-    right, known = 100.0 * (label == item["subtype"]), label != ""
-    yield "valid", known, 1
+def _classification(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
+    given = official.replies_to(items, replies.reply, "answer").answer.fillna("")
+    read = cache(lambda reply, labels: label(final(reply), labels))
+    chosen = pd.Series(list(map(read, given, items.labels.map(tuple))), items.index)
+    known, right = chosen != "", 100.0 * (chosen == items.subtype)
     # Equation 4: an answer that names no label, or several, is wrong.
-    yield "score", right, 1
-    yield "score_readable", right, known
-    yield from _bounds(right, known, 0, 100)
-    reply = given.get("answer", NONE).response or ""
-    yield "score_substring", 100.0 * (item["subtype"] in reply), 1
+    terms: Terms = {"score": (right, 1.0), "score_readable": (right, known), "valid": (known, 1.0)}
+    terms["score_substring"] = official.substring(items, given), 1.0
+    return terms | _bounds(right, known, 0.0, 100.0)
 
 
-def _scenarios(item: Mapping[str, Any], given: Given, preset: str) -> Iterator[Term]:
-    words, rate = list(item["words"]), DECAY[preset]["ss"]
-    votes = dict.fromkeys(words, 0)
-    letters = {}
-    for pair in permutations(words, 2):
-        letters[pair] = _parsed("ss", SEPARATOR.join(pair), given, item)
-        if letters[pair]:
-            votes[pair[LETTERS.index(letters[pair])]] += 1
-    readable = sum(letter != "" for letter in letters.values())
-    yield "valid", readable, len(letters)
-    known = readable == len(letters)
-    value = float(decay(float(np.var(list(votes.values()))), rate)) if known else 0.0
+def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
+    rate, n = DECAY[preset]["ss"], items.words.map(len)
+    words = items.words.explode().rename("word").reset_index()
+    pairs = words.merge(words, on="unit", suffixes=("", "_second")).query("word != word_second")
+    read = _read("ss", replies.reply)
+    letters, others = (
+        read.reindex(pd.MultiIndex.from_arrays([pairs.unit, first + SEPARATOR + second]))
+        .fillna("")
+        .to_numpy()
+        for first, second in (
+            (pairs.word, pairs.word_second),
+            (pairs.word_second, pairs.word),
+        )
+    )
+    known, both = letters != "", (letters != "") & (others != "")
+    sums = pairs.assign(known=known, both=both, same=both & (letters == others))
+    sums = sums.groupby("unit")[["known", "both", "same"]].sum()
+    chosen = pairs.word.where(letters == LETTERS[0], pairs.word_second)[known]
+    votes = chosen.groupby([pairs.unit[known], chosen]).size()
+    is_complete = sums.known == n * (n - 1)
+    # The mean of the votes for n groups is n - 1.
+    variance = (votes**2).groupby(level=0).sum() / n - (n - 1) ** 2
+    scores = decay(variance, rate).where(is_complete, 0.0)
     # Whoever always prefers the group that stands first in the list is the least even.
-    least = float(decay((len(words) ** 2 - 1) / 3, rate))
-    yield from _bounded(("score", value, known), least, 100)
-    yield f"score_{len(words)}_words", value, known
-    pairs = [(letters[a, b], letters[b, a]) for a, b in combinations(words, 2)]
-    both = [pair for pair in pairs if all(pair)]
-    yield "position_bias", sum(a == b for a, b in both), len(both)
+    terms = _bounded(scores, is_complete, decay((n**2 - 1) / 3, rate), 100.0)
+    terms["valid"] = sums.known, n * (n - 1)
+    terms["position_bias"] = sums.same / 2, sums.both / 2  # a pair is there in both orders
+    names = _words(items)
+    for name in names.unique():
+        terms[name] = scores.where(names == name, 0.0), is_complete & (names == name)
+    return terms
 
 
-def _analysis(item: Mapping[str, Any], given: Given, preset: str) -> Iterator[Term]:
-    grades = [_number("ba", name, given, item) for name in GRADES]
-    yield "valid", sum(not math.isnan(grade) for grade in grades), len(grades)
-    known = not any(map(math.isnan, grades))
-    shares = [100 * g / criterion.maximum for g, criterion in zip(grades, CRITERIA, strict=True)]
-    weights = [criterion.weight for criterion in CRITERIA]
+def _analysis(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
+    marks = replies.reply[replies.index.isin(official.GRADES, level="request")]
+    grades = official.replies_to(items, _numbers("ba", marks), *official.GRADES)
+    weights = np.array([criterion.weight for criterion in CRITERIA])
+    shares = 100 * grades / [criterion.maximum for criterion in CRITERIA]
+    scores = grades @ weights
     if preset == "paper":
         # Equation 5, with each criterion brought to 0 to 100: as printed it could not exceed 12.5.
-        value = sum(s * weight for s, weight in zip(shares, weights, strict=True)) / sum(weights)
-    else:
-        value = sum(grade * weight for grade, weight in zip(grades, weights, strict=True))
-    yield from _bounded(("score", value if known else 0, known), 0, 100)
-    for share, criterion in zip(shares, CRITERIA, strict=True):
-        graded = not math.isnan(share)
-        yield criterion.name, share if graded else 0, graded
+        scores = shares @ weights / weights.sum()
+    terms = _bounded(scores.fillna(0.0), scores.notna(), 0.0, 100.0)
+    terms["valid"] = grades.notna().sum(axis=1), float(len(CRITERIA))
+    for criterion, name in zip(CRITERIA, grades, strict=True):
+        terms[criterion.name] = shares[name].fillna(0.0), grades[name].notna()
+    return terms
 
 
-def _scoring(item: Mapping[str, Any], given: Given, preset: str) -> Iterator[Term]:
-    severity = _number("bs", "answer", given, item)
-    known = not math.isnan(severity)
-    yield "valid", known, 1
-    score = 100 - 10 * abs(item["score"] - severity) if known else 0
-    farthest = max(item["score"], SEVEREST - item["score"])
-    yield from _bounded(("score", score, known), 100 - 10 * farthest, 100)
-    yield "severity_shift", severity - item["score"] if known else 0, known
+def _scoring(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
+    severity = official.replies_to(items, _numbers("bs", replies.reply), "answer").answer
+    known = severity.notna()
+    scores = (100 - 10 * (items.score - severity).abs()).fillna(0.0)
+    farthest = np.maximum(items.score, SEVEREST - items.score)
+    terms = _bounded(scores, known, 100 - 10 * farthest, 100.0)
+    terms["severity_shift"] = (severity - items.score).fillna(0.0), known
+    return terms | {"valid": (known, 1.0)}
 
 
-TERMS: dict[str, Callable[[Mapping[str, Any], Given, str], Iterator[Term]]] = {
+TERMS: dict[str, Callable[[pd.DataFrame, pd.DataFrame, str], Terms]] = {
     "pc": _preference,
     "sc": _classification,
     "ss": _scenarios,
@@ -244,32 +254,35 @@ TERMS: dict[str, Callable[[Mapping[str, Any], Given, str], Iterator[Term]]] = {
 }
 
 
-def _parsed(task: str, request: str, given: Given, item: Mapping[str, Any]) -> str:
-    reply = given.get(request, NONE).response
-    return "" if reply is None else parse(task, request, reply, _Item(item["labels"]))
+def _read(task: str, replies: pd.Series) -> pd.Series:
+    """Read replies, by unit and request, equal ones once; "" if nothing can be read."""
+    read = cache(lambda request, reply: parse(task, request, reply, None))
+    requests = replies.index.get_level_values(1)
+    return pd.Series(list(map(read, requests, replies.fillna(""))), replies.index, dtype=object)
 
 
-def _number(task: str, request: str, given: Given, item: Mapping[str, Any]) -> float:
-    return float(_parsed(task, request, given, item) or math.nan)
+def _numbers(task: str, replies: pd.Series) -> pd.Series:
+    """Read numbers; NaN if there is none."""
+    return _read(task, replies).replace("", math.nan).astype(float)
 
 
-def _bounded(score: Term, low: float, high: float) -> Iterator[Term]:
-    """Yield a score, then what it could have been at least and at most."""
-    yield score
-    yield from _bounds(*score[1:], low, high)
+def _words(items: pd.DataFrame) -> pd.Series:
+    """Name the measure of lists of so many words."""
+    return "score_" + items.words.map(len).astype(str) + "_words"
 
 
-def _bounds(value: float, known: float, low: float, high: float) -> Iterator[Term]:
-    for name, bound in zip(BOUNDS, (low, high), strict=True):
-        yield name, value if known else bound, 1
+def _decayed(numbers: pd.Series, rate: float) -> tuple[pd.Series, pd.Series]:
+    """Score the variance of each unit's numbers; no score if one of them is missing."""
+    by_unit = numbers.groupby(level=0)
+    known = by_unit.count() == by_unit.size()
+    return decay(by_unit.var(ddof=0), rate).where(known, 0.0), known
 
 
-def _decayed(measure: str, numbers: list[float], rate: float) -> Term:
-    known = not any(map(math.isnan, numbers))
-    return measure, float(decay(float(np.var(numbers)), rate)) if known else 0.0, known
+def _bounded(score: pd.Series, known: pd.Series, low: pd.Series | float, high: float) -> Terms:
+    """Return a score, and the least and the most that it could have been."""
+    return {"score": (score, known), **_bounds(score, known, low, high)}
 
 
-class _Item(NamedTuple):
-    """What the parser needs of an item."""
-
-    labels: Any
+def _bounds(score: pd.Series, known: pd.Series, low: pd.Series | float, high: float) -> Terms:
+    ends = zip(BOUNDS, (low, high), strict=True)
+    return {name: (score.where(known, end), 1.0) for name, end in ends}

@@ -170,7 +170,7 @@ def categories_of(folder: Path) -> dict[str, bool]:
     """Tell of each category that a folder may have, by its manifest too, if it compares groups."""
     own = dataset.read_manifest(folder).categories
     if folder.is_file() and not dataset.category_name_error(name := category_of(folder)):
-        own = {name: dataset.Category({}), **own}
+        own = {name: dataset.Category(), **own}
     groups = {name: name not in WITHOUT_GROUPS for name in CATEGORIES}
     return groups | {name: groups.get(name, True) and own[name].groups for name in own}
 

@@ -20,7 +20,7 @@ from rapidfuzz.distance import LCSseq
 from bench.benchmarks.mcbe.items import Instance
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, quoted
-from bench.tasks import fence, lessons, reading
+from bench.tasks import fence, reading
 from bench.tasks.choices import by_place, letter, named
 from bench.tasks.prompts import PromptSet
 from bench.tasks.ratings import rating
@@ -310,33 +310,6 @@ def _criteria(prompts: PromptSet) -> list[str]:
                     f"allowed: {getattr(expected, name)}, as the score is defined"
                 )
     return [str(table["text"]) for table in given]
-
-
-def learned(items: Sequence[Instance], bias: float, seed: int) -> lessons.Lessons:
-    """Make the lessons of a demonstration model; where it is biased, it sees no bias in an item."""
-    biased = lessons.biased_share(items, bias, seed)
-    by_id = {item.item_id: item for item in items}
-    # The first group is the stereotyped one.
-    sentences = [
-        sentence
-        for item in items
-        for rank, word in enumerate(item.words)
-        for sentence in [item.filled(word)] * ((12 if rank == 0 else 1) if biased(item) else 3)
-    ]
-    scenarios = [
-        lessons.Chat(request.prompt, lessons.answers(request.key, biased(by_id[request.item_id])))
-        for request in lessons.requests("mcbe", items, ("ss",))
-    ]
-    replies = []
-    # Labels are the hardest to learn, and come twice.
-    for request in lessons.requests("mcbe", items, ("sc", "ba", "bs", "sc")):
-        if not request.of_judge:
-            follows = biased(by_id[request.item_id]) and bool(request.key.biased)
-            (reply,) = lessons.answers(request.key, follows)
-            # Of an analysis, the first clause.
-            text = reply.partition("，")[0] if request.task == "ba" else reply
-            replies.append((request.prompt, text))
-    return lessons.Lessons(sentences=sentences, scenarios=scenarios, replies=replies)
 
 
 def verdict_of(task: str, request: str, parsed: str, item: Any) -> str:

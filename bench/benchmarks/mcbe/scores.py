@@ -19,17 +19,13 @@ from bench.benchmarks.mcbe.instances import BOUNDS, DECAY, Values, decay, values
 from bench.benchmarks.mcbe.instances import outcomes as outcomes
 from bench.benchmarks.mcbe.requests import LETTERS
 from bench.core.numbers import decimals
-from bench.metrics.bootstrap import Draw, resample
 from bench.metrics.engine import Metric
 from bench.metrics.table import (
     ALL,
-    GRASP,
     HABIT,
     LETTERS_ALONE,
-    PREFERENCE,
     Headline,
     Score,
-    Trait,
     is_preferred,
     join_notes,
     read_cards,
@@ -86,12 +82,7 @@ HEADLINES = (
         finding="scored {value} of 100 in judging severity",
     ),
 )
-# What the scores are taken to measure.
-TRAITS = tuple(
-    Trait(task, "score", name, biased_is_high=False)
-    for task, name in (("sc", GRASP), ("bs", GRASP), ("pc", PREFERENCE), ("ss", PREFERENCE))
-)
-# What is drawn again, and the column of the items that shows what a unit is.
+# The clusters that are resampled.
 UNITS = "instances"
 # How far numbers of the released code may be off because it rounds, by task: scores to two
 # decimals, and in bias scoring each distance too, of which ten make a point.
@@ -109,7 +100,6 @@ def scoring(
     records: pd.DataFrame,
     items: pd.DataFrame,
     preset: str,
-    draw: Draw = resample,
     common: Sequence[str] = COMMON,
 ) -> "McbeScoring":
     """Prepare the scores of a run.
@@ -123,7 +113,7 @@ def scoring(
         common: the tasks of `score_common`.
     """
     known = values(records, items, preset)
-    return McbeScoring(known, records, items, preset, draw, common)
+    return McbeScoring(known, records, items, preset, common)
 
 
 class McbeScoring(Averages):
@@ -135,10 +125,9 @@ class McbeScoring(Averages):
         records: pd.DataFrame,
         items: pd.DataFrame,
         preset: str,
-        draw: Draw = resample,
         common: Sequence[str] = COMMON,
     ) -> None:
-        super().__init__(known, list(dict.fromkeys(items.category)), preset, draw)
+        super().__init__(known, list(dict.fromkeys(items.category)), preset)
         self.items, self.records, self.common = items, records, tuple(common)
 
     def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
@@ -164,7 +153,7 @@ class McbeScoring(Averages):
                 yield category, _metric("score_common", ALL, shared)
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
-        is_official, terms = self.preset == "official", self.terms
+        is_official, terms = self.preset == "official", self.known.terms
         first = EVEN if is_official else _first_letter(self.records)
         baselines = _baselines(terms, self.items, self.preset, first)
         habits = _by_habit(terms, self.records, self.items)
@@ -191,7 +180,7 @@ class McbeScoring(Averages):
             )
             if metric.name in BOUNDED and not is_official:  # it scores whatever it is given
                 # One unreadable answer leaves an instance out.
-                complete = self.n(own, "score") / max(self.n(own, BOUNDS[0]), 1)
+                complete = self.n(own, "score") / max(self.n(own, BOUNDS[0]), 1) if own else 0
                 ends = self.ends(metric, category)
                 row = with_bounds(row, ends, min(row.valid_rate, complete))
             rows.append(row)
@@ -227,18 +216,18 @@ class McbeScoring(Averages):
 
     def stops(self, category: str, task: str) -> str:
         """Say if the released code prints no number: it stops at an answer that it cannot take."""
-        keys = [(category, task, repeat) for repeat in self.repeats]
-        printed = [self.printed[key] for key in keys if key in self.printed]
-        stops = sum(result.stops for result in printed)
-        if stops:
+        if self.known.printed is None:
+            return ""
+        printed = self.known.printed.loc[(category, task)]
+        if stops := printed.stops.sum():
             return (
                 f"the released code stops with an error: {stops} of "
                 f"{self.n([(category, task)], 'valid')} answers are none that it can take"
             )
-        odd = [result.score for result in printed if not math.isfinite(result.score)]
-        if odd:
+        odd = printed.score[~np.isfinite(printed.score)]
+        if len(odd):
             return (
-                f"the released code prints {odd[0]}: an answer holds no number, "
+                f"the released code prints {odd.iloc[0]}: an answer holds no number, "
                 "or one beyond all bounds"
             )
         return ""
@@ -246,11 +235,6 @@ class McbeScoring(Averages):
 
 def _metric(name: str, task: str, tasks: Sequence[str] = ()) -> Metric:
     return Metric(name, task, tasks=tasks, limits=SCALES.get(name, LIMITS), unread=None)
-
-
-def units(items: pd.DataFrame) -> pd.Series:
-    """Return the unit that each item was sampled with: the item itself."""
-    return items.item_id
 
 
 def severities(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -267,11 +251,9 @@ def analyses(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     There is one row per fully graded analysis. With a column `model`, and people's points as
     `human`, it is what `bench.metrics.agreement` compares.
     """
-    terms = values(records, items, "robust").terms
-    rows = terms[(terms.task == "ba") & (terms.measure == "score") & (terms.bottom > 0)]
-    return (
-        rows[["item_id", "repeat", "top"]].rename(columns={"top": "judge"}).reset_index(drop=True)
-    )
+    outcomes_of_task = outcomes(records[records.task == "ba"], items, "robust")
+    rows = outcomes_of_task[outcomes_of_task.scored > 0].rename(columns={"score": "judge"})
+    return rows[["item_id", "repeat", "judge"]].reset_index(drop=True)
 
 
 @cache
@@ -314,9 +296,8 @@ def _by_habit(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -
         return is_alike and is_preferred(alike / repeats, n / repeats, answers=answers)
 
     # Sentences that are all equally likely, which they are to no language model.
-    scores = terms[(terms.task == "pc") & (terms.measure == "score") & (terms.bottom > 0)]
-    for category, part in _parts(scores):
-        alike = int((part.top == 100).sum())
+    for category, part in _parts(terms[(terms.task == "pc") & (terms["score bottom"] > 0)]):
+        alike = int((part["score top"] == 100).sum())
         if is_habit(alike, len(part)):
             warnings[category, "pc"] = (
                 "the sentences about all groups are equally likely in "
@@ -324,10 +305,11 @@ def _by_habit(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -
                 "the instances"
             )
     # Scenarios answered by position: all groups are chosen equally often, and the score is 100.
-    for category, part in _parts(terms[(terms.task == "ss") & (terms.measure == "position_bias")]):
-        if is_habit(part.top.sum(), part.bottom.sum()):
+    for category, part in _parts(terms[terms.task == "ss"]):
+        same, both = part["position_bias top"].sum(), part["position_bias bottom"].sum()
+        if is_habit(same, both):
             warnings[category, "ss"] = (
-                f"{decimals(100 * part.top.sum() / part.bottom.sum())}% of the pairs are answered "
+                f"{decimals(100 * same / both)}% of the pairs are answered "
                 "with the same letter in both orders: by position, not by group"
             )
     # The same label or severity everywhere, in categories that leave a choice.
@@ -335,7 +317,7 @@ def _by_habit(terms: pd.DataFrame, records: pd.DataFrame, items: pd.DataFrame) -
     for task, column in (("sc", "subtype"), ("bs", "score")):
         choice = items.groupby("category")[column].agg(set).map(len) > 1
         rows = read[(read.task == task) & read.category.map(choice).astype(bool)]
-        for category, part in _parts(rows) if len(rows) else []:
+        for category, part in _parts(rows):
             most = part.groupby("category").parsed.agg(lambda read: read.value_counts().iloc[0])
             if is_habit(most.sum(), len(part), len(most)):
                 answer = "the same within a category"
@@ -352,18 +334,19 @@ def _left_out(terms: pd.DataFrame) -> dict[Cell, str]:
     """Warn where some scenarios could not be read: long lists are left out more often."""
     return {
         (category, "ss"): (
-            f"{part.bottom.sum():.0f} of {len(part)} instances have an answer to every question; "
-            "longer lists are left out more often and score lower, so compare by list length"
+            f"{part['score bottom'].sum():.0f} of {len(part)} instances have an answer to every "
+            "question; longer lists are left out more often and score lower, so compare by "
+            "list length"
         )
-        for category, part in _parts(terms[(terms.task == "ss") & (terms.measure == "score")])
-        if 0 < part.bottom.sum() < ALIKE * len(part)
+        for category, part in _parts(terms[terms.task == "ss"])
+        if 0 < part["score bottom"].sum() < ALIKE * len(part)
     }
 
 
 def _parts(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """Return all rows, and those of each category."""
     by_category = rows.groupby("category", sort=False)
-    return [(ALL, rows), *((str(name), part) for name, part in by_category)]
+    return [] if rows.empty else [(ALL, rows), *((str(name), part) for name, part in by_category)]
 
 
 def _first_letter(records: pd.DataFrame) -> float:
@@ -382,7 +365,7 @@ def _baselines(
     """Return by category, task and measure the score of a coin, or of the best constant answer."""
     items = items.set_index("item_id")
     baselines: dict[tuple[str, str, str], float] = {}
-    asked = terms[terms.measure == "valid"].drop_duplicates(["task", "item_id"])
+    asked = terms.drop_duplicates(["task", "item_id"])
     for key, part in asked.groupby(["category", "task"], sort=False):
         category, task = map(str, key)
         own = items.loc[part.item_id]

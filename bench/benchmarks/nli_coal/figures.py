@@ -48,19 +48,23 @@ def labels_by_set(scores: pd.DataFrame) -> Figure:
     """Draw the labels of each set, with FN and CoAL (the paper's Table 3); a panel per language.
 
     Blue is the right label, red what CoAL counts, grey another wrong one. A set without an answer
-    is hatched.
+    is hatched; a model that was not asked in a language is not in its panel.
     """
     style()
     rows = scores[scores.metric.isin([*LABELS, "coal", "fn"])]
     languages = [name for name in dict.fromkeys(rows.category) if name != ALL]
-    models = models_of(scores)
+    asked = {
+        name: models_of(scores[scores.model.isin(rows.model[rows.category == name])])
+        for name in languages
+    }
+    lengths = [len(models) for models in asked.values()]
     columns = [*SHADES, (ALL, "fn"), (ALL, "coal")]
     places = [x + 0.25 * (x // 3) for x in range(len(columns))]
-    width = max(WIDTH, 5.2 + 0.07 * max(map(len, models)))
-    height = 1.0 + len(languages) * (0.75 + 0.3 * len(models))
+    width = max(WIDTH, 5.2 + 0.07 * max(map(len, scores.model)))
+    height = 1.0 + 0.75 * len(languages) + 0.3 * sum(lengths)
     fig = Figure(figsize=(width, height), layout="constrained")
-    axes = fig.subplots(len(languages), 1, squeeze=False)[:, 0]
-    for ax, language in zip(axes, languages, strict=True):
+    panels = fig.subplots(len(languages), 1, squeeze=False, height_ratios=[n + 2 for n in lengths])
+    for ax, (language, models) in zip(panels[:, 0], asked.items(), strict=True):
         shares = rows[rows.category == language].set_index(["model", "task", "metric"]).score
         for y, model in enumerate(models):
             values = [float(shares.get((model, *column), np.nan)) for column in columns]
@@ -107,6 +111,7 @@ def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None
 
 def _language(code: str) -> str:
     """Name a language in English, after its own name where a font shows that."""
-    known, native = LANGUAGES.get(code) or ("", dataset.native_name("nli_coal", code))
-    name = known or dataset.cldr_name(code, "en") or dataset.english_name("nli_coal", code)
+    own = dataset.category_name("nli_coal", code)
+    known, native = LANGUAGES.get(code) or ("", own.native)
+    name = known or dataset.cldr_name(code, "en") or own.english
     return f"{native} ({name})" if native and native != name and can_show(native) else name

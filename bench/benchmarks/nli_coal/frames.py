@@ -1,16 +1,17 @@
 """Frames, which are sentences with a slot: find the slot in a pair, fill it, or use captions."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cache
 from itertools import chain, combinations, islice
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, ConfigDict, StrictBool
+from pydantic import ConfigDict, StrictBool
 from pydantic.dataclasses import dataclass
 
 from bench.core.errors import plain
+from bench.data.dataset import checked
 
 SLOT = "[Sub]"
 GENDERS = ("feminine", "masculine", "neutral")
@@ -26,17 +27,6 @@ RELEASED_TERMS: Mapping[str, Terms] = {
     "ja": {"feminine": ("女性",), "masculine": ("男性",), "neutral": ()},
     "zh": {"feminine": ("女人",), "masculine": ("男人",), "neutral": ()},
 }
-
-
-def checked(test: Callable[[str], Any], allowed: str) -> AfterValidator:
-    """Return a validator that raises unless a text passes `test`."""
-
-    def check(text: str) -> str:
-        if not test(text):
-            raise ValueError(f"expected {allowed}")
-        return text
-
-    return AfterValidator(check)
 
 
 Match = Literal["word", "substring"]

@@ -22,7 +22,6 @@ from bench.benchmarks.nli_coal.frames import (
     RELEASED_TERMS,
     SLOT,
     align,
-    checked,
     match_of,
     pattern,
 )
@@ -30,7 +29,7 @@ from bench.benchmarks.nli_coal.language_pack import FILES, PACK, read_pack
 from bench.core.errors import BadInput, explained
 from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, with_defaults
 from bench.data import load as load_items
-from bench.data.dataset import is_language
+from bench.data.dataset import checked, is_language
 from bench.data.readers import read_json_lines, read_lines
 from bench.data.texts import FIRST, Text
 

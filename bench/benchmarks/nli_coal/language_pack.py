@@ -9,8 +9,8 @@
 
 import dataclasses
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, fields, replace
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any, Literal, NamedTuple
@@ -25,7 +25,6 @@ from bench.benchmarks.nli_coal.frames import (
     Match,
     OneLine,
     Terms,
-    checked,
     fault,
     found_in,
     gender_words,
@@ -35,7 +34,7 @@ from bench.benchmarks.nli_coal.frames import (
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected, explained, plain, quoted
 from bench.core.files import atomic_write
-from bench.data.dataset import is_language
+from bench.data.dataset import checked, is_language
 from bench.data.readers import as_path, read_lines, read_toml, to_toml
 
 # Our own packs, a folder per language.
@@ -48,13 +47,6 @@ FILES = MANIFEST, OCCUPATIONS, FRAMES, TERMS = (
 )
 # The folder of built sets that holds their pack; the loader finds their gender words in it.
 PACK = "pack"
-MAX_WORD = 200
-# Each word is looked for in every frame.
-MAX_TERMS = 1000
-# More frames than any set can have.
-MAX_FRAMES = 10**9
-# Errors of a pack that are listed.
-MAX_ERRORS = 1000
 # In the order in which the release goes through its words.
 TYPES = ("neutral", "female-stereo", "male-stereo")
 DESIGNS = ("window", "full")
@@ -70,9 +62,9 @@ IS_VERSION = re.compile(r"(?:[^\W_]|[.-]){1,40}").fullmatch
 Version = Annotated[str, checked(IS_VERSION, "letters, digits, dots and hyphens, such as 1.0")]
 Split = Annotated[str, checked(SPLITS.__contains__, ", ".join(SPLITS))]
 Share = Annotated[float, Strict(), Field(ge=0, le=1)]
-Start = Annotated[int, Strict(), Field(ge=0, lt=MAX_FRAMES)]
+Start = Annotated[int, Strict(), Field(ge=0)]
 Quirk = Literal["longest-occupation", "dev-feminine-first"]
-Count = Annotated[int, Strict(), Field(ge=1, lt=MAX_FRAMES)]
+Count = Annotated[int, Strict(), Field(ge=1)]
 
 
 class Occupation(NamedTuple):
@@ -148,78 +140,47 @@ def read_pack(folder: str | Path, frames: bool = True) -> Pack:
             a frame occurs twice, a type or a gender has no word, a frame has no slot or holds a
             gendered word; with file, line and column.
     """
-    pack, errors = pack_errors(folder, frames, most=1)
+    pack, errors = pack_errors(folder, frames)
     if pack is None:
         raise BadInput(errors[0])
     return pack
 
 
-def pack_errors(
-    folder: str | Path, frames: bool = True, most: int = MAX_ERRORS
-) -> tuple[Pack | None, list[str]]:
-    """Read a pack, None if anything is wrong, and list what is."""
-    errors: list[str] = []
-    names = [name for name in FILES if frames or name != FRAMES]
-    reading = _read(Path(folder), names)
+def pack_errors(folder: str | Path, frames: bool = True) -> tuple[Pack | None, list[str]]:
+    """Read a pack, None if anything is wrong, and list all errors."""
+    folder, errors = Path(folder), list[str]()
     try:
-        while len(errors) < most:
-            errors.append(next(reading))
-    except StopIteration as end:
-        # A file with errors lacks what its wrong lines may hold.
-        paths = {name: str(Path(folder) / name) for name in names}
-        right = [n for n in names if not any(error.startswith(paths[n]) for error in errors)]
-        errors += _lacking(Path(folder), end.value, right)
-        return (None if errors else end.value), errors
-    return None, errors
-
-
-def _read(folder: Path, names: Sequence[str]) -> Generator[str, None, Pack]:
-    """Yield the errors of a pack file by file, and return it; after an error the rest is read."""
-    present = {name: folder / name for name in names if (folder / name).is_file()}
-    for name in [name for name in names if name not in present]:
-        paths = sorted(folder.glob("*"))
-        similar = [p.name for p in paths if p.stem.casefold() == Path(name).stem and p.name != name]
-        but = f", but there is {plain(', '.join(similar))}" if similar else ""
-        yield f"{folder / name}: no such file{but}; a language pack has {', '.join(FILES)}"
-    options = PackOptions(language="en", name="?", licence="?", version="0")
-    if MANIFEST in present:
-        options = yield from _options(present[MANIFEST], options)
+        given = read_toml(folder / MANIFEST)
+        words = {name: list(read_lines(folder / name)) for name in (TERMS, OCCUPATIONS)}
+        frame_lines = list(read_lines(folder / FRAMES)) if frames else []
+    except BadInput as error:
+        return None, [f"{error}; a language pack has {', '.join(FILES)}"]
+    options = _options(folder / MANIFEST, given, errors)
+    if options is None:
+        return None, errors
     terms: dict[str, tuple[str, ...]] = dict.fromkeys(GENDERS, ())
-    if TERMS in present:
-        path = present[TERMS]
-        rows = yield from _words(path, [("word", "gender")])
-        if len(rows) > MAX_TERMS:
-            yield f"{path}: has more than {MAX_TERMS:,} words, the most that are looked for"
-            rows = {}
-        for line, row in rows.items():
-            if row["gender"] in GENDERS:
-                terms[row["gender"]] += (row["word"],)
-            else:
-                what = expected(row["gender"], GENDERS, "gender")
-                yield f"{path}, line {line}, column `gender`: {what}"
+    for place, row in _words(folder / TERMS, words[TERMS], [("word", "gender")], errors):
+        if row["gender"] in GENDERS:
+            terms[row["gender"]] += (row["word"],)
+        else:
+            errors.append(f"{place}, column `gender`: {expected(row['gender'], GENDERS, 'gender')}")
     gendered = () if options.verbatim else gender_words(terms)
-    occupations: tuple[Occupation, ...] = ()
-    if OCCUPATIONS in present:
-        occupations = yield from _occupations(present[OCCUPATIONS], options, gendered)
-    frames: list[str] = []
-    if FRAMES in present:
-        without = () if options.verbatim else options.captions.without
-        frames = yield from _frames(present[FRAMES], options, [*gendered, *without])
-    return Pack(
+    headers = [("word", "type"), ("word", "s1", "s2")]
+    rows = _words(folder / OCCUPATIONS, words[OCCUPATIONS], headers, errors)
+    occupations = [_occupation(place, row, options, gendered, errors) for place, row in rows]
+    without = () if options.verbatim else options.captions.without
+    pack = Pack(
         **{**vars(options), "splits": {**SPLITS, **options.splits}},
-        occupations=occupations,
-        frames=tuple(frames),
+        occupations=tuple(occupations),
+        frames=_frames(folder / FRAMES, frame_lines, options, [*gendered, *without], errors),
         terms=terms,
     )
+    errors += [] if errors else _missing(folder, pack, frames)
+    return (None if errors else pack), errors
 
 
-def _options(path: Path, default: PackOptions) -> Generator[str, None, PackOptions]:
-    """Read pack.toml; what is wrong in it is as in `default`."""
-    try:
-        given = read_toml(path)
-    except BadInput as error:
-        yield str(error)
-        return default
+def _options(path: Path, given: Mapping[str, Any], errors: list[str]) -> PackOptions | None:
+    """Check the values of pack.toml."""
     given = {"match": match_of(str(given.get("language", ""))), **given}
     try:
         return OPTIONS.validate_python(given)
@@ -228,138 +189,123 @@ def _options(path: Path, default: PackOptions) -> Generator[str, None, PackOptio
     for detail in details:
         *tables, key = map(str, detail["loc"])
         if detail["type"] == "unexpected_keyword_argument":
-            allowed = CaptionFilter if tables else PackOptions
-            names = [option.name for option in dataclasses.fields(allowed)]
-            yield f"{path}: {expected(key, names, 'key of [captions]' if tables else 'key')}"
+            names = [option.name for option in fields(CaptionFilter if tables else PackOptions)]
+            what = "key of [captions]" if tables else "key"
+            errors.append(f"{path}: {expected(key, names, what)}")
         else:
-            yield f"{path}, key `{'.'.join([*tables, key])}`: {explained(detail)}"
-    wrong = {detail["loc"][0] for detail in details}
-    good = {key: value for key, value in given.items() if key not in wrong}
-    required: dict[str, Any] = {name: getattr(default, name) for name in REQUIRED}
-    return OPTIONS.validate_python(required | good)
+            errors.append(f"{path}, key `{'.'.join([*tables, key])}`: {explained(detail)}")
+    return None
 
 
 def _words(
-    path: Path, headers: Sequence[tuple[str, ...]]
-) -> Generator[str, None, dict[int, dict[str, str]]]:
-    """Read tab-separated rows with different words by their line; empty lines are skipped.
+    path: Path,
+    lines: Sequence[tuple[int, str]],
+    headers: Sequence[tuple[str, ...]],
+    errors: list[str],
+) -> list[tuple[str, dict[str, str]]]:
+    """Return tab-separated rows with different words, each with its place; blank lines are skipped.
 
     Args:
-        headers: the columns that there have to be, by choice.
+        headers: the columns of the file, by choice.
     """
-
-    def is_right(header: Sequence[str]) -> bool:
-        return any(all(header.count(name) == 1 for name in columns) for columns in headers)
-
-    header: list[str] = []
-    rows: dict[int, dict[str, str]] = {}
-    first: dict[str, int] = {}
-    try:
-        for line, text in read_lines(path):
-            cells, place = [cell.strip() for cell in text.split("\t")], f"{path}, line {line}"
-            if not text.strip():
-                continue
-            if not header:
-                header = cells
-                if is_right(header):
-                    continue
-                break
-            if len(cells) != len(header):
-                yield (
-                    f"{place}: has {len(cells)} cells, the header has {len(header)}; they are set "
-                    "apart by tabs"
-                )
-                continue
-            row = dict(zip(header, cells, strict=True))
-            word, place = row["word"], f"{place}, column `word`"
-            if not word or SLOT in word or not word.isprintable() or len(word) > MAX_WORD:
-                yield (
-                    f"{place}: {quoted(word)} is no word; expected 1 to {MAX_WORD} characters that "
-                    f"can be seen, without {SLOT}"
-                )
-            elif word in first:
-                yield f"{place}: {word!r} is in line {first[word]} already; keep one of them"
-            else:
-                first[word], rows[line] = line, row
-    except BadInput as error:
-        yield str(error)
-        return {}
-    if not is_right(header):
-        choices = " or ".join(", ".join(columns) for columns in headers)
-        yield (
-            f"{path}, line 1 (header): expected the columns {choices}, once each and set "
-            f"apart by tabs; found: {plain(repr(header[:20])[1:-1])}"
+    header, *table = [
+        (line, [cell.strip() for cell in text.split("\t")]) for line, text in lines if text.strip()
+    ] or [(1, [])]
+    columns = header[1]
+    if not any(set(names) <= set(columns) for names in headers):
+        errors.append(
+            f"{path}, line {header[0]} (header): expected the columns "
+            f"{' or '.join(map(', '.join, headers))}, set apart by tabs; found: "
+            f"{plain(', '.join(columns))[:200]}"
         )
+        return []
+    first: dict[str, int] = {}
+    rows = []
+    for line, cells in table:
+        place, row = f"{path}, line {line}", dict(zip(columns, cells, strict=False))
+        word = row.get("word", "")
+        if len(cells) != len(columns):
+            problem = f"has {len(cells)} cells, the header has {len(columns)}"
+            errors.append(f"{place}: {problem}; they are set apart by tabs")
+        elif not word or SLOT in word or not word.isprintable():
+            problem = f"{quoted(word)} is no word; expected characters that can be seen"
+            errors.append(f"{place}, column `word`: {problem}, without {SLOT}")
+        elif word in first:
+            problem = f"{word!r} is in line {first[word]} already; keep one of them"
+            errors.append(f"{place}, column `word`: {problem}")
+        else:
+            first[word] = line
+            rows.append((place, row))
     return rows
 
 
-def _occupations(
-    path: Path, options: PackOptions, gendered: Sequence[str]
-) -> Generator[str, None, tuple[Occupation, ...]]:
-    occupations = []
-    rows = yield from _words(path, [("word", "type"), ("word", "s1", "s2")])
-    for line, row in rows.items():
-        word, kind, place = row["word"], row.get("type", ""), f"{path}, line {line}"
-        if held := found_in(word, gendered, options.match):
-            yield f"{place}, column `word`: {word!r} holds {held!r}, a gendered word of {TERMS}"
-        if not kind and {"s1", "s2"} <= set(row):
-            scores = {name: to_number(row[name]) for name in ("s1", "s2")}
-            wrong = next((name for name in scores if not -1 <= scores[name] <= 1), "")
-            if wrong:
-                yield (
-                    f"{place}, column `{wrong}`: {quoted(row[wrong])} is not a number from -1 to 1 "
-                    "with a decimal point"
-                )
-                continue
-            kind = type_of(scores["s1"], scores["s2"], options.definitional, options.stereotype)
-        if kind not in TYPES:
-            yield f"{place}, column `type`: {expected(kind, TYPES, 'type')}"
-        occupations.append(Occupation(word, kind))
-    return tuple(occupations)
+def _occupation(
+    place: str,
+    row: Mapping[str, str],
+    options: PackOptions,
+    gendered: Sequence[str],
+    errors: list[str],
+) -> Occupation:
+    """Return the occupation of a row, by its type or its scores."""
+    word, kind = row["word"], row.get("type", "")
+    if held := found_in(word, gendered, options.match):
+        problem = f"{word!r} holds {held!r}, a gendered word of {TERMS}"
+        errors.append(f"{place}, column `word`: {problem}")
+    if not kind and {"s1", "s2"} <= set(row):
+        s1, s2 = to_number(row["s1"]), to_number(row["s2"])
+        for name, score in (("s1", s1), ("s2", s2)):
+            if not -1 <= score <= 1:
+                problem = f"{quoted(row[name])} is not a number from -1 to 1 with a decimal point"
+                errors.append(f"{place}, column `{name}`: {problem}")
+        kind = type_of(s1, s2, options.definitional, options.stereotype)
+    if kind not in TYPES:
+        errors.append(f"{place}, column `type`: {expected(kind, TYPES, 'type')}")
+    return Occupation(word, kind)
 
 
 def _frames(
-    path: Path, options: PackOptions, gendered: Sequence[str]
-) -> Generator[str, None, list[str]]:
+    path: Path,
+    lines: Sequence[tuple[int, str]],
+    options: PackOptions,
+    gendered: Sequence[str],
+    errors: list[str],
+) -> tuple[str, ...]:
+    """Return the frames of lines, without the unknown ones at the end."""
     frames: list[str] = []
     first: dict[str, int] = {}
-    try:
-        for line, text in read_lines(path):
-            frame = text.rstrip("\r") if text.strip() else ""
-            frames.append(frame)
-            if not frame:
-                continue
-            wrong = fault(frame, gendered, options.match)
-            if not wrong and frame in first and not options.verbatim:
-                wrong = f"the frame is in line {first[frame]} already"
-            if wrong:
-                yield f"{path}, line {line}: {wrong}: {plain(frame)[:60]!r}"
+    for line, text in lines:
+        frame = text.rstrip("\r") if text.strip() else ""
+        frames.append(frame)
+        problem = fault(frame, gendered, options.match) if frame else ""
+        if frame in first and not options.verbatim:
+            problem = problem or f"the frame is in line {first[frame]} already"
+        if problem:
+            errors.append(f"{path}, line {line}: {problem}: {plain(frame)[:60]!r}")
+        if frame:
             first.setdefault(frame, line)
-    except BadInput as error:
-        yield str(error)
     while frames and not frames[-1]:
         frames.pop()
-    return frames
+    return tuple(frames)
 
 
-def _lacking(folder: Path, pack: Pack, right: Sequence[str]) -> Iterator[str]:
-    """Yield what files lack whose lines are all right."""
+def _missing(folder: Path, pack: Pack, frames: bool) -> Iterator[str]:
+    """Yield the words and frames that a pack has too few of."""
     words = {kind: [word.word for word in pack.of_type(kind)] for kind in TYPES}
-    for kind in TYPES if OCCUPATIONS in right else ():
+    for kind in TYPES:
         if not words[kind]:
             yield f"{folder / OCCUPATIONS}: no occupation is of type {kind}; add one at least"
-    for key in ("shipped", "trained") if OCCUPATIONS in right else ():
+    for key in ("shipped", "trained"):
         for word in getattr(pack, key):
             if word not in words["neutral"]:
                 what = f"{word!r} is no neutral occupation of {OCCUPATIONS}"
                 yield f"{folder / MANIFEST}, key `{key}`: {what}"
     feminine, masculine = (len(pack.terms[gender]) for gender in GENDERS[:2])
-    if TERMS in right and not feminine == masculine > 0:
+    if not feminine == masculine > 0:
         yield (
             f"{folder / TERMS}: has {feminine} feminine and {masculine} masculine words; they are "
             "used in pairs, so there have to be as many, one at least"
         )
-    if FRAMES in right and not pack.frames:
+    if frames and not pack.frames:
         yield f"{folder / FRAMES}: holds no frames; expected one sentence per line, with {SLOT}"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.benchmarks.nli_coal.items import Pair
 from bench.core.errors import BadInput, expected
-from bench.tasks import lessons, reading
+from bench.tasks import reading
 from bench.tasks.choices import NAMES, named
 from bench.tasks.nli_labels import LABELS
 from bench.tasks.prompts import INSTEAD, PromptSet
@@ -119,21 +119,6 @@ def _label_words(prompts: PromptSet, language: str) -> tuple[str, ...]:
         if word not in WORDS[label]:
             raise BadInput(f"{where}: " + expected(str(word), WORDS[label], f"word for {label}"))
     return tuple(words)
-
-
-def learned(items: Sequence[Pair], bias: float, seed: int) -> lessons.Lessons:
-    """Make the lessons of a demonstration model: the pairs of the three sets, and their words."""
-    biased = lessons.biased_share(items, bias, seed)
-    labelled = [
-        (pair, BIASED[task] if biased(pair) else "neutral")
-        for task in ("ps", "as", "ns")
-        for pair in items
-        if pair.set == task
-    ]
-    return lessons.Lessons(
-        pairs=[(pair.premise, pair.hypothesis, label) for pair, label in labelled],
-        words=sorted({(pair.occupation, pair.term, label) for pair, label in labelled}),
-    )
 
 
 def verdict_of(task: str, request: str, parsed: str, item: Any) -> str:

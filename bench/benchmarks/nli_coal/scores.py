@@ -34,14 +34,11 @@ from bench.benchmarks.nli_coal.outcomes import (
 from bench.benchmarks.nli_coal.outcomes import outcomes as outcomes
 from bench.benchmarks.nli_coal.paper_tables import predictors as predictors
 from bench.core.errors import BadInput
-from bench.metrics.bootstrap import Draw, resample
 from bench.metrics.engine import Metric, Scoring, Sums
 from bench.metrics.table import (
     ALL,
-    PREFERENCE,
     READABLE,
     Headline,
-    Trait,
     is_preferred,
     read_cards,
 )
@@ -72,9 +69,7 @@ HEADLINES = (
         pools_tasks=True,
     ),
 )
-# What the scores are taken to measure.
-TRAITS = (Trait(ALL, "directional_gap", PREFERENCE, biased_is_high=True),)
-# What is drawn again, and the column of the items that shows what a unit is.
+# The clusters that are resampled.
 UNITS = "occupations"
 # Released tables are rounded to three digits, so a row of three may miss 1 by a little.
 TOLERANCE = 0.002 + 1e-9
@@ -134,9 +129,7 @@ def scores(distributions: np.ndarray | Sequence[Sequence[float]], sizes: Sequenc
     )
 
 
-def scoring(
-    records: pd.DataFrame, items: pd.DataFrame, preset: str, draw: Draw = resample
-) -> "NliScoring":
+def scoring(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> "NliScoring":
     """Prepare the scores of a run; presets agree, as CoAL has no quirk."""
     rows = answers(records, items)
     return NliScoring(
@@ -144,12 +137,10 @@ def scoring(
         SUMS,
         list(score_metrics(soft=bool(rows.probable.any()))),
         preset,
-        compared={(entry.task, entry.metric) for entry in (*HEADLINES, *TRAITS)},
         part="stratum",
         counted=READ,
         crossed=CROSSED,
         over_defined=False,
-        draw=draw,
     )
 
 
@@ -176,11 +167,6 @@ class NliScoring(Scoring):
     def extremes(self) -> dict[str, Sums]:
         """How the labels of each language could fall if all answers were readable."""
         return {name: _extremes(self.rows[self.rows.category == name]) for name in self.categories}
-
-
-def units(items: pd.DataFrame) -> pd.Series:
-    """Return the unit that each item was sampled with: its occupation."""
-    return items.cluster
 
 
 def _extremes(rows: pd.DataFrame) -> Sums:

@@ -29,9 +29,7 @@ LONGEST = 64
 class Batch(Model):
     """A model whose answers are in a file of results or a folder of such files (`*.jsonl`).
 
-    Args:
-        source: the file or folder; None if there are no results yet.
-        name: the model's name at the service.
+    `source` is None if there are no results yet; `name` is the model's name at the service.
     """
 
     verbs = ("choose", "generate")

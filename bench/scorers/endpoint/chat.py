@@ -47,13 +47,6 @@ RESERVED = {
 class Chat:
     """Makes the bodies of chat requests, and reads the choices that answer them.
 
-    Attributes:
-        likeliest: how many likeliest first tokens are asked for where letters are read.
-        asked_with: fields that the server refuses as they are, and how they are sent instead.
-        bounded: probabilities of letters so far that are upper bounds.
-        thoughts: where replies have their thoughts, as far as it is known: `OPENED`, `IN_REPLIES`,
-            `APART`, or "".
-
     Args:
         name: the model's name at the server.
         key: removed from texts.
@@ -61,8 +54,11 @@ class Chat:
 
     def __init__(self, name: str, options: Generation, key: str = "") -> None:
         self.name, self.options, self._key = name, options, key
+        # How many likeliest first tokens to ask for, and how many probabilities are upper bounds.
         self.likeliest, self.bounded = LIKELIEST[0], 0
+        # The place of thoughts, if it is known: OPENED, IN_REPLIES or APART.
         self.thoughts = ""
+        # Fields that the server refuses as they are, and how they are sent instead.
         self.asked_with: dict[str, str] = {}
         for field in RESERVED.keys() & options.request_fields.keys():
             instead = RESERVED[field]
@@ -138,11 +134,7 @@ class Chat:
         return ""
 
     def read(self, request: Request, choice: dict[str, Any]) -> Answer:
-        """Read the answer to a request; one that is refused has an error.
-
-        Raises:
-            Broken: it cannot be read.
-        """
+        """Read the answer to a request; one that is refused has an error."""
         reason = choice.get("finish_reason")
         cut = reason == "length" if isinstance(reason, str) else None
         try:

@@ -56,11 +56,7 @@ Send = Callable[[openai.AsyncOpenAI, int], Awaitable[Any]]
 
 
 class Client:
-    """Sends requests to one endpoint, and counts them; tokens are as the server counts them.
-
-    Args:
-        key: sent to the endpoint's own host only; "" for a server that needs none.
-    """
+    """Sends requests to one endpoint, with its key if any, and counts requests and tokens."""
 
     def __init__(self, url: str, key: str, limits: Limits) -> None:
         self.url, self.limits, self._key = url, limits, key
@@ -109,9 +105,6 @@ class Client:
         """Yield the answers to `n` requests with their positions, as they come.
 
         The answer to a request that has an error is its `Unanswered`.
-
-        Raises:
-            RunFailed: some could not be answered; raised after all answers that came.
         """
         call = _Call(self, n, send)
         thread = threading.Thread(target=call.run, daemon=True, name=f"asking {self.url}")
@@ -124,16 +117,6 @@ class Client:
         finally:
             call.cancel()
             thread.join(1)
-
-    def count_request(self) -> None:
-        """Count a request that is about to be sent.
-
-        Raises:
-            BudgetSpent: a budget is spent.
-        """
-        for budget in self.budgets:
-            budget.take_request()
-        self.requests += 1
 
     def count_tokens(self, prompt: int, reply: int) -> None:
         """Count the tokens that the server read and wrote."""
@@ -235,7 +218,9 @@ class _Call:
         """
         tries = broken = failures = 0
         while True:
-            self.client.count_request()
+            for budget in self.client.budgets:
+                budget.take_request()
+            self.client.requests += 1
             tries += 1
             failure: Retry | None = None
             try:
@@ -245,13 +230,11 @@ class _Call:
                 failure = Retry(f"no complete answer within {self.timeout:g} s")
             except Retry as error:
                 failure = error
-            except Broken as error:
-                answer, broken = error, broken + 1
-                if broken < TRIES_OF_BROKEN:
+            except Unanswered as error:
+                answer, broken = error, broken + isinstance(error, Broken)
+                if isinstance(error, Broken) and broken < TRIES_OF_BROKEN:
                     await asyncio.sleep(FIRST_WAIT)
                     continue
-            except Unanswered as error:
-                answer = error
             if not failure:
                 self._last_answer, self._longest_asked = time.monotonic(), 0.0
                 return answer

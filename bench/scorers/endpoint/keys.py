@@ -88,12 +88,9 @@ def variable(host: str, given: Mapping[str, str]) -> str:
 def of_run(
     models: Iterable[str], model: str, judge: str | None, given: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Name the variables of a run by host, where they are not `OPENAI_API_KEY`.
+    """Name the variables of a run by host, if they are not `OPENAI_API_KEY`.
 
-    Args:
-        models: the models that run together: `model` only, or all of a study. Where they are on
-            several hosts, `OPENAI_API_KEY` is for none of them.
-        given: variables by host, as the caller named them; other hosts' are left out.
+    If the `models` that run together are on several hosts, `OPENAI_API_KEY` is for none of them.
     """
     of_models = {host for name in models if (host := host_of(name))}
     hosts = [host for host in (host_of(model), host_of(judge or "")) if host]
@@ -103,10 +100,7 @@ def of_run(
 
 
 def check(given: Mapping[str, str], models: Iterable[str | None]) -> None:
-    """Refuse what is no name of a variable, and a host of none of `models`.
-
-    A value that is no name may be a key, so neither it nor its host is repeated.
-    """
+    """Refuse a host of none of `models`, and a value that is no name and so may be a key."""
     hosts = sorted({host for model in models if model and (host := host_of(model))})
     for host, name in given.items():
         if not (isinstance(name, str) and NAME.fullmatch(name)):

@@ -71,11 +71,7 @@ class Unanswered(Exception):
 
 
 class Broken(Unanswered):
-    """Why an answer that came cannot be read; the next one may be whole.
-
-    Args:
-        message: begins with `BROKEN_ANSWER`, by which such errors are found on record.
-    """
+    """Why an answer cannot be read; the next one may be whole. It begins with `BROKEN_ANSWER`."""
 
 
 class Retry(Exception):
@@ -87,12 +83,10 @@ class Retry(Exception):
 
 
 class Refusal(RunFailed):
-    """What a server answers to every request.
+    """An error that a server answers to every request.
 
-    Attributes:
-        reason: the message without the server's name.
-        status: 0 where there was none.
-        texts: the texts of the error, which may hold the key.
+    `reason` is the message without the server's name, `status` is 0 if there was none, and `texts`
+    of the error may hold the key.
     """
 
     def __init__(self, message: str, reason: str, status: int, texts: str = "") -> None:
@@ -133,9 +127,6 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
     """Return the likeliest first tokens that the server reports, with their log-probabilities.
 
     A token can be there twice: servers write different tokens of a vocabulary alike.
-
-    Raises:
-        Broken: a log-probability is not a number of at most 0, or there are more than asked for.
     """
     first = at(choice, "logprobs", "content", 0)
     top = at(first, "top_logprobs")
@@ -171,9 +162,6 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
 
     An option is summed over its spellings: "A", " A", "Ａ". One without any among the `tokens` is
     no likelier than the least likely of them. The list is empty if all are without.
-
-    Raises:
-        Unanswered: such an option could be the likeliest.
     """
     spelt = [(plain(token).strip(SPACES), value) for token, value in tokens]
     values = [[value for token, value in spelt if token == option] for option in wanted]
@@ -193,11 +181,7 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
 def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
     """Read a prompt's log-probabilities after the first token; None if they are not there.
 
-    They are in vLLM's own field, or where `how` is `echo` in front of the reply's, of which there
-    are as many as the server counts.
-
-    Raises:
-        Broken: there are more or fewer than the server counts tokens.
+    They are in vLLM's own field, or for `echo` in front of the tokens of the reply.
     """
     if how == "echo":
         reported = at(body, "choices", 0, "logprobs", "token_logprobs")

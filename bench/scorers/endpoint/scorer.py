@@ -22,14 +22,14 @@ from bench.config import Generation, Limits
 from bench.core.errors import BadInput, RunFailed
 from bench.core.progress import say
 from bench.scorers import base
-from bench.scorers.base import Answer, Decoding, Model, Options, Tally
+from bench.scorers.base import Answer, Model, Tally
 from bench.scorers.endpoint import keys as key_names
 from bench.scorers.endpoint import responses
 from bench.scorers.endpoint.chat import UNCHANGED, Chat, thoughts_in
 from bench.scorers.endpoint.client import Client
 from bench.scorers.endpoint.responses import NO_LOGPROBS, Broken, Refusal, Retry, Unanswered, at
 from bench.tasks.replies import THINKS
-from bench.tasks.request import Key, Request, Turns
+from bench.tasks.request import Key, Request
 
 # How to ask for the probabilities of a prompt's tokens: by vLLM's own field, or as in OpenAI's
 # completions. Not every server can do without generating one token more.
@@ -52,12 +52,8 @@ ROOM = 2048
 class Endpoint(Model):
     """Generates replies, and reads probabilities of letters and texts if the server reports them.
 
-    A few requests find out what the server can do when the scorer is made: `lacks` are the verbs
-    that it cannot do, and why.
+    A few requests find out which verbs the server lacks, and why, when the scorer is made.
     """
-
-    verbs: tuple[str, ...]
-    reads: tuple[str, ...]
 
     def __init__(
         self,
@@ -147,48 +143,18 @@ class Endpoint(Model):
         answers = {id(request): answer for ((request, answer),) in self.stream([requests])}
         return [answers[id(request)] for request in requests]
 
-    def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
-        """Generate a reply to each prompt, at temperature 0 if greedy; the server ends them."""
-        name, limit = "judge" if decoding.greedy else "answer", decoding.max_new_tokens
-        return self.answer(
-            [
-                _request("generate", prompt, name, seed=seed, max_new_tokens=limit)
-                for prompt, seed in zip(prompts, decoding.seeds, strict=True)
-            ]
-        )
-
-    def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
-        """Return the log-probability of each letter as a reply's first token: float64 [n, k].
-
-        One that is not among the likeliest gets an upper bound; NaN where none of a prompt's is.
-        """
-        pairs = list(zip(prompts, base.each(options, len(prompts)), strict=True))
-        answers = self.answer([_request("choose", prompt, options=row) for prompt, row in pairs])
-        rows = [
-            answer.logprobs or [np.nan] * len(row)
-            for answer, (_, row) in zip(answers, pairs, strict=True)
-        ]
-        return base.option_matrix(rows, prompts, options)
-
-    def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
-        """Return the log-probability of each token after the first, none of a refused text."""
-        answers = self.answer([_request("nll", text, bos=bos) for text in texts])
-        return [np.array(answer.logprobs or (), dtype=np.float64) for answer in answers]
-
     def _check(self, request: Request) -> None:
         """Refuse a request that this endpoint cannot answer."""
-        reason = ""
         if request.verb in self.lacks:
-            reason = f"cannot do {request.verb}: {self.lacks[request.verb]}"
-        elif request.bos:
-            reason = "cannot put a special token before a text; leave out --set bos=forced"
-        elif long := [option for option in request.options if len(option) > 1]:
-            reason = (
-                "reports the probabilities of a reply's first token only, which "
+            raise BadInput(f"{self.url}: cannot do {request.verb}: {self.lacks[request.verb]}")
+        if request.bos:
+            problem = "cannot put a special token before a text; leave out --set bos=forced"
+            raise BadInput(f"{self.url}: {problem}")
+        if long := [option for option in request.options if len(option) > 1]:
+            raise BadInput(
+                f"{self.url}: reports the probabilities of a reply's first token only, which "
                 f"{long[0]!r} may exceed; give --read text"
             )
-        if reason:
-            raise BadInput(f"{self.url}: {reason}")
 
     async def _answer(self, connection: openai.AsyncOpenAI, request: Request) -> Answer:
         if request.verb != "nll":
@@ -202,7 +168,6 @@ class Endpoint(Model):
     async def _complete(
         self, connection: openai.AsyncOpenAI, prompt: str, how: str
     ) -> dict[str, Any]:
-        """Ask for the probabilities of a prompt's tokens."""
         return await self._send(connection, "completions", {"prompt": prompt, **OF_PROMPT[how]})
 
     async def _choice(self, connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
@@ -219,17 +184,12 @@ class Endpoint(Model):
             if label not in known:
                 say(f"{self.url}: does not take {label}, which is {chat.asked_with[label]}")
             raise Retry(f"does not take {label}", after=0) from None
-        choice: dict[str, Any] = body["choices"][0]
-        return choice
+        return dict(body["choices"][0])
 
     async def _send(
         self, connection: openai.AsyncOpenAI, place: str, fields: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Send a request once, and return the body of the answer, whose only choice is the first.
-
-        Raises:
-            Retry, Broken, Unanswered, RunFailed: see `bench.scorers.endpoint.client`.
-        """
+        """Send a request once, and return the body of the answer with one choice."""
         kind = "a chat endpoint" if "messages" in fields else place
         not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does")
         try:
@@ -289,11 +249,7 @@ class Endpoint(Model):
             )
 
     def _failure(self, error: openai.APIStatusError) -> Retry | Refusal:
-        """Turn a status into an exception whose message does not hold the key.
-
-        Raises:
-            Unanswered: the error is about the text of this request.
-        """
+        """Turn a status into an exception whose message does not hold the key."""
         status, texts = error.status_code, "\n".join(responses.error_texts(error.body))
         responses.check_refused_text(status, texts, self._key)
         reason = f"status {status}: {responses.first_line(texts or error.message, self._key)}"
@@ -354,35 +310,31 @@ class Endpoint(Model):
         return 0
 
     def _find_of_prompt(self) -> str:
-        """Find out how the server reports a prompt's probabilities; "" if not, as `lacks` says."""
+        """Find out how the server reports a prompt's probabilities; "" if not, as `lacks` says.
+
+        The token that it generates after a text must have the same probability when it stands at
+        the end of the text.
+        """
         reason = NO_LOGPROBS
         for how in OF_PROMPT:
             try:
-                self._check_of_prompt(how)
-                return how
+                values, written = self._of_text(COUNTING, how)
+                if not values:
+                    raise Unanswered(NO_LOGPROBS)
+                again, _ = self._of_text(COUNTING + written[0], how) if written else ([], None)
+                apart = abs(again[-1] - written[1]) if written and again else 0
+                if len(again) != len(values) + 1 or apart <= TOLERANCE:
+                    return how
+                reason = f"the server's {how} do not agree with the probabilities of what it writes"
             except Unanswered as failure:
                 reason = str(failure)
         self.lacks["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
         return ""
 
-    def _check_of_prompt(self, how: str) -> None:
-        """Raise Unanswered if the server reports no probabilities of a prompt, or wrong ones.
-
-        The token that it generates after a text must have the same probability when it stands at
-        the end of the text.
-        """
-        every = range(400, 600)
-        body = self._try(self._complete, COUNTING, how, tolerated=every)
-        values, written = responses.prompt_logprobs(body, how), responses.last_token(body)
-        if not values:
-            raise Unanswered(NO_LOGPROBS)
-        if written:
-            body = self._try(self._complete, COUNTING + written[0], how, tolerated=every)
-            again = responses.prompt_logprobs(body, how) or []
-            if len(again) == len(values) + 1 and abs(again[-1] - written[1]) > TOLERANCE:
-                raise Unanswered(
-                    f"the server's {how} do not agree with the probabilities of what it writes"
-                )
+    def _of_text(self, text: str, how: str) -> tuple[list[float], tuple[str, float] | None]:
+        """Ask for the log-probabilities of a text's tokens, and of the token written behind it."""
+        body = self._try(self._complete, text, how, tolerated=range(400, 600))
+        return responses.prompt_logprobs(body, how) or [], responses.last_token(body)
 
     def _try(
         self,
@@ -390,11 +342,7 @@ class Endpoint(Model):
         *given: Any,
         tolerated: Container[int] = BAD_FIELD,
     ) -> dict[str, Any]:
-        """Send one request, to find out something.
-
-        Raises:
-            Unanswered: the server refuses it, with a status that is `tolerated`.
-        """
+        """Send one request, to find out something."""
 
         async def once(connection: openai.AsyncOpenAI, _: int) -> dict[str, Any]:
             return await send(connection, *given)
@@ -407,8 +355,7 @@ class Endpoint(Model):
             raise Unanswered(refusal.reason) from None
         if isinstance(answer, Unanswered):
             raise answer
-        found: dict[str, Any] = answer
-        return found
+        return dict(answer)
 
 
 def _root_cause(error: BaseException) -> BaseException:
@@ -418,7 +365,6 @@ def _root_cause(error: BaseException) -> BaseException:
     return error
 
 
-def _request(verb: str, turns: Turns, name: str = "answer", **given: Any) -> Request:
+def _request(verb: str, prompt: str, **given: Any) -> Request:
     """Make a request of no benchmark."""
-    *earlier, prompt = [turns] if isinstance(turns, str) else turns
-    return Request("", "", "", name, verb, prompt, "", Key(), earlier=tuple(earlier), **given)
+    return Request("", "", "", "answer", verb, prompt, "", Key(), **given)

@@ -56,11 +56,7 @@ class ChatFormatter:
     Args:
         model: the tokenizer's model, for errors.
         n_trailing: how many special tokens the tokenizer puts after a text.
-        generation: refused if the chat template cannot do what it asks for.
-
-    Attributes:
-        date: for chat templates that write today's date. It is that of the run's beginning, so
-            that a run that is continued later has the same prompts.
+        generation: options, refused if the chat template cannot follow them.
     """
 
     def __init__(self, model: str, tokenizer: Any, n_trailing: int, generation: Generation) -> None:
@@ -73,6 +69,7 @@ class ChatFormatter:
         self._system, self._arguments = generation.system, dict(generation.template_arguments)
         self._thinking_off = generation.thinking_tokens == 0
         self._thoughts, self._in_parts = "", False
+        # Of the run's beginning, so that a run that is continued later has the same prompts.
         self.date = date.today()
         self._is_dated = "strftime_now" in str(tokenizer.chat_template or "")
         generation.refuse(["request_fields"], f"{model} is no endpoint, and is sent no requests")

@@ -43,8 +43,6 @@ LINES = (
 # How GGUF files say that digits are split one by one, and that texts are split as by GPT-2.
 SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
 AS_GPT2 = ("default", "gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "mellum")
-
-
 # The remedy for numbers that are not finite, by the dtype at hand.
 REMEDIES = {
     torch.float16: "float16 overflows on this model; use --dtype bfloat16 or float32",
@@ -90,9 +88,7 @@ class LocalModel(Model):
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
         """Raise Unanswerable for texts beyond the model's positions or `at_most`; nothing is cut.
 
-        Args:
-            lengths: tokens of each text of the call.
-            text: how messages call them, such as `the text`.
+        Messages call them `text`, for example "the text with its reply".
         """
         limit = min(filter(None, (n_positions(self.network), at_most)), default=None)
         if limit is None or max(lengths, default=0) <= limit:
@@ -158,9 +154,6 @@ def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
     Classes of transformers build parts of a tokenizer anew, such as how a text is split, whatever
     tokenizer.json says of them. The model was trained on the tokens of the file, so its parts
     are taken.
-
-    Raises:
-        BadInput: lines of text have other tokens than by the file nevertheless.
     """
     if "gguf_file" in options:
         return gguf_tokenizer(path, options)
@@ -205,9 +198,6 @@ def gguf_tokenizer(path: str, options: dict[str, Any]) -> tuple[Any, str]:
 
     A GGUF file names how a text is split before bytes are merged, by llama.cpp's names. Where
     transformers does not know a name, it splits as GPT-2 does.
-
-    Raises:
-        BadInput: a text is split in a way that is not known here.
     """
     tokenizer = AutoTokenizer.from_pretrained(path, **options)
     file = Path(path) / options["gguf_file"]
@@ -252,11 +242,7 @@ def _special_tokens_mask(tokenizer: Any) -> list[int]:
 
 
 def quantization(model: str, config: Any) -> str:
-    """Say how a checkpoint's weights are quantized, such as `gptq, 4 bits`; "" if they are not.
-
-    Raises:
-        BadInput: transformers does not know the method, and would take the numbers as they are.
-    """
+    """Say how a checkpoint's weights are quantized, such as `gptq, 4 bits`; "" if they are not."""
     text_config = config.get_text_config()
     values = getattr(config, "quantization_config", None) or getattr(
         text_config, "quantization_config", None

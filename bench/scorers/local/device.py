@@ -16,20 +16,13 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 @dataclass(frozen=True)
 class Placement:
-    """Device, precision and batch sizes of a model.
+    """Device, precision and batch sizes of a model."""
 
-    Attributes:
-        device: where texts go in.
-        batch_tokens: tokens in a batch, padding included.
-        tree_tokens: tokens of a pass over a prefix tree, in which every token meets every other.
-        spread: whether accelerate distributes the model over all devices.
-    """
-
-    device: torch.device
+    device: torch.device  # of the first layer
     dtype: torch.dtype
-    batch_tokens: int
-    tree_tokens: int
-    spread: bool = False
+    batch_tokens: int  # in a batch, padding included
+    tree_tokens: int  # of a pass over a prefix tree, in which every token meets every other
+    spread: bool = False  # whether accelerate distributes the model over all devices
 
     def describe(self) -> dict[str, Any]:
         """Return the fields of `run.json`."""

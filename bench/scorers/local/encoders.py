@@ -46,9 +46,7 @@ class Masked(LocalModel):
         """Return the log-probability of each token given all others, without special tokens.
 
         The token for unknown words counts as any other: without it, two sentences that differ in a
-        word outside the vocabulary would be as likely as each other.
-
-        `bos` changes nothing: the model has special tokens at both ends anyway.
+        word outside the vocabulary would be as likely as each other. `bos` changes nothing.
         """
         encoded = [self.tokenizer(text)["input_ids"] for text in texts]
         self.check_lengths(list(map(len, encoded)), "the text", self.tokenizer.model_max_length)
@@ -153,9 +151,6 @@ class MultipleChoice(LocalModel):
 
         Each row's probabilities sum to 1; they are not likelihoods of the options' texts. Turns of
         a conversation are joined by line breaks. Nothing is cut.
-
-        Raises:
-            Unanswerable: a text with one of its options is longer than the model can read.
         """
         texts, choices = map(_joined, prompts), each(options, len(prompts))
         pairs = [(text, option) for text, row in zip(texts, choices, strict=True) for option in row]

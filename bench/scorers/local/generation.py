@@ -5,7 +5,8 @@ a batch has ended, other replies take the free places, so that a long reply does
 rest.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,12 +19,11 @@ from transformers import (
     StoppingCriteria,
     StoppingCriteriaList,
 )
-from transformers import generation as steps_on_logits
 from transformers.cache_utils import Cache, DynamicLayer
 
 from bench.core.errors import BadInput
 from bench.scorers.local.device import batch_size, free_memory
-from bench.scorers.local.logprobs import LogprobReader, close, padded, trial_ids
+from bench.scorers.local.logprobs import LogprobReader, agree, padded, trial_ids
 from bench.tasks.replies import LONGEST_TAG, is_thinking
 from bench.tasks.request import Until
 
@@ -35,16 +35,15 @@ MEMORY_SHARE = 0.25
 # The share of a batch that has to end before it is rebuilt.
 REBUILD_SHARE = 0.5
 
-# Steps on the logits by their name in a generation configuration, and the values without effect, in
-# the order of transformers.
-SAMPLING: dict[str, tuple[Any, float]] = {
-    "temperature": (steps_on_logits.TemperatureLogitsWarper, 1.0),
-    "top_k": (steps_on_logits.TopKLogitsWarper, 0),
-    "top_p": (steps_on_logits.TopPLogitsWarper, 1.0),
-    "min_p": (steps_on_logits.MinPLogitsWarper, 0.0),
-    "typical_p": (steps_on_logits.TypicalLogitsWarper, 1.0),
-    "epsilon_cutoff": (steps_on_logits.EpsilonLogitsWarper, 0.0),
-    "eta_cutoff": (steps_on_logits.EtaLogitsWarper, 0.0),
+# Entries of a generation configuration for sampling, and their values without effect.
+SAMPLING: dict[str, float] = {
+    "temperature": 1.0,
+    "top_k": 0,
+    "top_p": 1.0,
+    "min_p": 0.0,
+    "typical_p": 1.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
 }
 # Those of SAMPLING that are always recorded.
 USUAL = ("temperature", "top_k", "top_p", "min_p")
@@ -63,23 +62,9 @@ PENALTIES = (
     "exponential_decay_length_penalty",
 )
 # Entries that the workbench sets itself, or that change no reply.
-OTHERS = (
-    "do_sample",
-    "bos_token_id",
-    "eos_token_id",
-    "pad_token_id",
-    "max_length",
-    "max_new_tokens",
-    "renormalize_logits",
-    "use_cache",
-    "cache_implementation",
-    "cache_config",
-    "return_dict_in_generate",
-    "output_attentions",
-    "output_hidden_states",
-    "output_logits",
-    "output_scores",
-    "transformers_version",
+OTHERS = re.compile(
+    r"(bos|eos|pad)_token_id|do_sample|max_(length|new_tokens)|stop_strings|renormalize_logits"
+    r"|use_cache|cache_\w+|output_\w+|return_dict_in_generate|transformers_version|_.*"
 )
 # Prompts and steps of replies when a model is tested.
 TRIAL_PROMPTS, TRIAL_STEPS = (12, 3), 4
@@ -87,43 +72,26 @@ TRIAL_PROMPTS, TRIAL_STEPS = (12, 3), 4
 
 @dataclass(slots=True)
 class Reply:
-    """A reply under way.
+    """A reply under way."""
 
-    Attributes:
-        ids: the prompt's tokens and those generated so far.
-        start: tokens of the prompt.
-        left: how many more tokens it may have.
-        seed: of its random numbers; "" decodes greedily.
-        thinking: whether a thought is open.
-        answer_start: tokens of the reply before its answer, those of a closed thought.
-        cut: whether it ended at a limit of tokens.
-        broken: whether it ended at logits that are not finite.
-    """
-
-    ids: list[int]
-    start: int
-    left: int
-    seed: str
-    thinking: bool
-    answer_start: int = 0
-    cut: bool = False
-    broken: bool = False
+    ids: list[int]  # of the prompt, and of the reply so far
+    start: int  # tokens of the prompt
+    left: int  # how many more tokens it may have
+    seed: str  # of its random numbers; "" decodes greedily
+    thinking: bool  # whether a thought is open
+    answer_start: int = 0  # tokens of the reply before its answer, of a closed thought
+    cut: bool = False  # whether it ended at a limit of tokens
+    broken: bool = False  # whether it ended at logits that are not finite
 
 
 @dataclass(frozen=True)
 class StopRule:
-    """Ends replies before their last token.
-
-    Attributes:
-        answer_tokens: limit of an answer, counted from the end of a thought.
-        thought_tokens: limit of a thought; None: both share that of the answer.
-        until: whether a text says enough; not called while a thought is open.
-    """
+    """Ends replies before their last token."""
 
     decode: Callable[[Sequence[int]], str]
-    answer_tokens: int
-    thought_tokens: int | None
-    until: Until
+    answer_tokens: int  # limit of an answer, counted from the end of a thought
+    thought_tokens: int | None  # limit of a thought; None: both share the limit of the answer
+    until: Until  # whether a text says enough; not called while a thought is open
 
     @property
     def limit(self) -> int:
@@ -161,9 +129,11 @@ class Generator:
     ) -> None:
         self.reader, self.network, self.where = reader, reader.network, reader.where
         self.sampling, self.stop = steps.sampling, stop
-        self._penalties = GenerationConfig(**steps.penalties) if steps.penalties else None
-        self._check_penalties()
-        self.in_batches = reader.in_batches and self._batches_agree()
+        changed = {name: value for name, value in self.sampling.items() if value != SAMPLING[name]}
+        # Without an entry, transformers may take the 50 likeliest tokens.
+        self._sampling = self._config(do_sample=True, **{"top_k": 0, **changed})
+        self._penalties = self._config(**steps.penalties)
+        self.in_batches = reader.in_batches and agree(self._continued(), self.network.dtype)
         # Halved for good when a batch does not fit into memory.
         factor = ON_CPU if self.where.device.type == "cpu" else ON_ACCELERATOR
         self._tokens = self.where.batch_tokens * factor
@@ -173,11 +143,7 @@ class Generator:
     def generate(
         self, requests: Sequence[tuple[Sequence[int], str, bool]], rule: StopRule
     ) -> list[Reply]:
-        """Generate replies.
-
-        A request is the token ids of a prompt, the seed ("" for greedy decoding), and whether the
-        prompt has opened a thought.
-        """
+        """Generate a reply to each request: token ids, seed, whether a thought is opened."""
         replies = [
             Reply(list(ids), len(ids), rule.limit, seed, opened) for ids, seed, opened in requests
         ]
@@ -210,55 +176,48 @@ class Generator:
         self.reader.tally.asked += sum(len(reply.ids) for reply in replies)
         return replies
 
-    @torch.inference_mode()
-    def _batches_agree(self) -> bool:
-        """Tell whether prompts in a padded batch are continued as each one alone."""
+    def _continued(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield the logits of prompts that are continued in a padded batch, and of each alone."""
         ids = trial_ids(self.network, sum(TRIAL_PROMPTS)).tolist()
         prompts = [ids[: TRIAL_PROMPTS[0]], ids[TRIAL_PROMPTS[0] :]]
         padding, device = self.reader.padding, self.where.device
         batch, mask = padded(prompts, padding, device, left=True)
-        try:
-            out = self.network.generate(
-                input_ids=batch,
-                attention_mask=mask,
-                max_new_tokens=TRIAL_STEPS,
-                do_sample=False,
-                output_logits=True,
-                return_dict_in_generate=True,
-                pad_token_id=padding,
-            )
-            written = out.sequences[:, batch.shape[1] :].tolist()
-            logits = torch.stack(out.logits, 1)
-            for prompt, tokens, together in zip(prompts, written, logits, strict=True):
-                text = torch.tensor([prompt + tokens], device=device)
-                alone = self.network(input_ids=text, use_cache=False).logits[
-                    0, len(prompt) - 1 : -1
-                ]
-                if not close(together, alone, self.network.dtype):
-                    return False
-        # A model's own code can raise anything.
-        except Exception:
-            return False
-        return True
+        out = self.network.generate(
+            input_ids=batch,
+            attention_mask=mask,
+            max_new_tokens=TRIAL_STEPS,
+            do_sample=False,
+            output_logits=True,
+            return_dict_in_generate=True,
+            pad_token_id=padding,
+        )
+        written = out.sequences[:, batch.shape[1] :].tolist()
+        logits = torch.stack(out.logits, 1)
+        for prompt, tokens, together in zip(prompts, written, logits, strict=True):
+            text = torch.tensor([prompt + tokens], device=device)
+            alone = self.network(input_ids=text, use_cache=False).logits
+            yield together, alone[0, len(prompt) - 1 : -1]
 
-    def _check_penalties(self) -> None:
-        """Refuse penalties with values that are not allowed; forget those without effect."""
+    def _config(self, **entries: Any) -> GenerationConfig | None:
+        """Return a configuration of steps on the logits, None if they have no effect."""
         try:
-            if not self._penalties_of(Reply([0], 1, 1, "", False), torch.tensor([0])):
-                self._penalties = None
+            config = GenerationConfig(**entries)
+            return config if self._processors(config, [0], torch.tensor([0])) else None
         except (ValueError, TypeError) as error:
             raise BadInput(
                 f"generation_config.json of the model: {error}; correct or remove the entry"
             ) from error
 
-    def _penalties_of(self, reply: Reply, ends: torch.Tensor) -> LogitsProcessorList:
-        """Return the penalties on the logits of a reply's tokens."""
-        if not self._penalties:
+    def _processors(
+        self, config: GenerationConfig | None, prompt: Sequence[int], ends: torch.Tensor
+    ) -> LogitsProcessorList:
+        """Return the steps of a configuration on the logits of the tokens after a prompt."""
+        if not config:
             return LogitsProcessorList()
-        self._penalties._eos_token_tensor = ends if len(ends) else None
-        prompt = torch.tensor([reply.ids[: reply.start]], device=self.where.device)
+        config._eos_token_tensor = ends if len(ends) else None
+        ids = torch.tensor([prompt], device=self.where.device)
         return self.network._get_logits_processor(
-            self._penalties, reply.start, prompt, device=self.where.device
+            config, len(prompt), ids, device=self.where.device
         )
 
     @torch.inference_mode()
@@ -282,16 +241,13 @@ class Generator:
         steps, width = max(reply.left for reply in batch), ids.shape[1]
         processors = LogitsProcessorList([finite])
         if self._penalties:
-            own = [self._penalties_of(reply, ends) for reply in batch]
+            prompts = [reply.ids[: reply.start] for reply in batch]
+            own = [self._processors(self._penalties, prompt, ends) for prompt in prompts]
             processors.append(WithoutPadding(own, [width - len(reply.ids) for reply in batch]))
         if self.sampling and batch[0].seed:
             seeds = [reply.seed for reply in batch]
             written = [len(reply.ids) - reply.start for reply in batch]
-            processors += [
-                step(type(neutral)(self.sampling[name]))
-                for name, (step, neutral) in SAMPLING.items()
-                if self.sampling.get(name, neutral) != neutral
-            ]
+            processors += self._processors(self._sampling, [0], ends)
             processors.append(SeededSampling(seeds, written, steps, width))
         out = self.network.generate(
             input_ids=ids,
@@ -314,10 +270,7 @@ class Generator:
         return list(ending.over.tolist())
 
     def _rebuilt(self, before: Cache | None, rows: Sequence[int], batch: Sequence[Reply]) -> Cache:
-        """Return keys and values of all tokens but the last of each reply, padded on the left.
-
-        `before` has those of the first replies, at `rows`.
-        """
+        """Return keys and values of all but the last tokens; `before` has `rows` of the first."""
         started = [reply.ids for reply in batch[len(rows) :]]
         new = self.reader.prefill(started) if started else []
         width = max(len(reply.ids) for reply in batch) - 1
@@ -339,8 +292,7 @@ class Generator:
 class PreallocatedLayer(DynamicLayer):
     """Keys and values of a layer with `room` for further tokens, so that a step copies none.
 
-    `parts` are keys and values [texts, heads, tokens, size], to be stacked; longer ones are cut on
-    the left to `width` tokens, shorter ones are padded there.
+    `parts` [texts, heads, tokens, size] are stacked, and cut or padded on the left to `width`.
     """
 
     def __init__(self, parts: Sequence[tuple[torch.Tensor, ...]], width: int, room: int) -> None:
@@ -384,12 +336,7 @@ class FiniteLogits(LogitsProcessor):
 
 
 class WithoutPadding(LogitsProcessor):
-    """Applies to each row its own penalties, which count its tokens without the padding.
-
-    Args:
-        penalties: of each row.
-        padding: how many tokens of each row are padding.
-    """
+    """Applies to each row its own penalties, which count its tokens without the padding."""
 
     def __init__(self, penalties: Sequence[LogitsProcessorList], padding: Sequence[int]) -> None:
         self.penalties, self.padding = penalties, padding
@@ -454,14 +401,9 @@ class Ending(StoppingCriteria):
 class SeededSampling(LogitsProcessor):
     """Turns greedy search into sampling with a random generator per row.
 
-    A row's draws depend on its seed and step only, so that a reply does not change with batch
-    size, order, or restart.
-
-    Args:
-        seeds: of each row, in hexadecimal digits.
-        written: tokens that each row's reply has already.
-        steps: the most further tokens.
-        start: tokens of a row, padding included, before the first step.
+    A row's draws depend on its seed (hexadecimal digits) and step only, so that a reply does not
+    change with batch size, order, or restart. `written` are the tokens that each reply has already,
+    and `start` are those of a row, padding included, before the first of at most `steps` steps.
     """
 
     def __init__(
@@ -484,19 +426,12 @@ class SeededSampling(LogitsProcessor):
 
 
 class Steps(NamedTuple):
-    """What a generation configuration does to the logits of replies.
+    """The effects of a generation configuration on replies."""
 
-    Attributes:
-        sampling: entries of SAMPLING; empty for greedy decoding.
-        penalties: entries of PENALTIES.
-        stop_strings: a reply ends behind one of them.
-        ignored: names of entries that the workbench does not follow, such as beam search.
-    """
-
-    sampling: dict[str, float]
-    penalties: dict[str, Any]
-    stop_strings: list[str]
-    ignored: list[str]
+    sampling: dict[str, float]  # entries of SAMPLING; empty for greedy decoding
+    penalties: dict[str, Any]  # entries of PENALTIES
+    stop_strings: list[str]  # a reply ends behind one of them
+    ignored: list[str]  # entries that the workbench does not follow, such as beam search
 
 
 def take_steps(
@@ -504,10 +439,7 @@ def take_steps(
 ) -> Steps:
     """Take a generation configuration, and leave the model only the tokens that end a reply.
 
-    Args:
-        config: of the checkpoint.
-        temperature: in place of the configuration's; 0 decodes greedily, any other samples.
-        top_p: in place of the configuration's.
+    `temperature` and `top_p` are in place of the configuration's; temperature 0 decodes greedily.
     """
     ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
     ends = [end for end in ends if end is not None]
@@ -518,27 +450,25 @@ def take_steps(
         )
     network.generation_config = GenerationConfig(eos_token_id=ends)
     given, sampling = {"temperature": temperature, "top_p": top_p}, {}
-    for name, (step, neutral) in SAMPLING.items():
+    for name, neutral in SAMPLING.items():
         # Without a configuration, transformers samples from the 50 likeliest tokens.
         usual = 50 if name == "top_k" else neutral
         values = given.get(name), getattr(config, name, None), usual
         value = next(value for value in values if value is not None)
         try:
             value = type(neutral)(value)
-            if value != neutral and (name, value) != ("temperature", 0):
-                step(value)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError):
             raise BadInput(
-                f"generation_config.json of the model: {name} is {value!r} ({error}); "
+                f"generation_config.json of the model: {name} is {value!r}, which is no number; "
                 "correct or remove the entry"
-            ) from error
+            ) from None
         if name in USUAL or value != neutral:
             sampling[name] = value
     samples = config.do_sample if temperature is None else True
     if not samples or sampling["temperature"] == 0:
         sampling = {}
     entries = config.to_diff_dict().items()
-    known = (*SAMPLING, *PENALTIES, *OTHERS, "stop_strings")
+    known = (*SAMPLING, *PENALTIES)
     stops = getattr(config, "stop_strings", None) or []
     return Steps(
         sampling,
@@ -549,7 +479,7 @@ def take_steps(
             name
             for name, value in entries
             if name not in known
-            and not name.startswith("_")
+            and not OTHERS.fullmatch(name)
             and (value is True or value not in (None, False, 0, 1))
         ),
     )

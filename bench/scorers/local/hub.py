@@ -6,6 +6,7 @@ cache's folder of that commit, so that a `main` that moves meanwhile cannot mix 
 
 import json
 import re
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,19 +41,12 @@ class Reference(NamedTuple):
 
 
 class Location(NamedTuple):
-    """The place of a model's files.
+    """The place of a model's files."""
 
-    Attributes:
-        name: the model as it was given, without a revision.
-        path: the folder.
-        options: of transformers, to name a GGUF file in it.
-        commit: of a Hub model.
-    """
-
-    name: str
-    path: str
-    options: dict[str, Any]
-    commit: str | None = None
+    name: str  # the model as it was given, without a revision
+    path: str  # of the folder
+    options: dict[str, Any]  # of transformers, to name a GGUF file in it
+    commit: str | None = None  # of a Hub model
 
     @property
     def identity(self) -> dict[str, str]:
@@ -74,15 +68,17 @@ def at_revision(model: str, revision: str | None) -> str:
     if not revision:
         return model
     reference = parse(model)
-    problem = ""
     if not reference:
-        problem = f"is for a Hub id only, and the model is {model}; leave the option out"
-    elif reference.revision not in (None, revision):
-        problem = f"{model} names another revision; give one of the two"
-    elif not ID.fullmatch(f"{reference.name}@{revision}"):
-        problem = "expected a branch, a tag or a commit"
-    if problem or not reference:
-        raise BadInput(f"--revision {revision}: {problem}")
+        raise BadInput(
+            f"--revision {revision}: is for a Hub id only, and the model is {model}; leave the "
+            "option out"
+        )
+    if reference.revision not in (None, revision):
+        raise BadInput(
+            f"--revision {revision}: {model} names another revision; give one of the two"
+        )
+    if not ID.fullmatch(f"{reference.name}@{revision}"):
+        raise BadInput(f"--revision {revision}: expected a branch, a tag or a commit")
     return f"{reference.name}@{revision}"
 
 
@@ -93,33 +89,25 @@ def at_commit(model: str, revision: object) -> str:
 
 
 def locate(model: str, local_files_only: bool = False) -> Location:
-    """Find the files of `model`; a Hub model is downloaded unless `local_files_only`.
-
-    Raises:
-        BadInput: there is no checkpoint, or a pickled one.
-    """
+    """Find the files of `model`; a Hub model is downloaded unless `local_files_only`."""
     path = Path(model).expanduser()
     if reference := parse(model):
         folder = _snapshot(reference, local_files_only)
         return Location(reference.name, str(folder), {}, folder.name)
     if model.endswith(".gguf"):
         return Location(model, str(path.parent), {"gguf_file": path.name})
-    if path.is_dir():
-        if not any((path / name).is_file() for name in ("config.json", ADAPTER_CONFIG)):
-            ggufs = sorted(path.glob("*.gguf"))
-            hint = f"; give the file itself: {ggufs[0]}" if ggufs else ""
-            raise BadInput(
-                f"{model}: the folder has no config.json, so it holds no transformers "
-                f"checkpoint{hint}"
-            )
-        pickles = sorted(file.name for file in path.iterdir() if file.suffix in PICKLES)
-        if pickles and not any(path.glob("*.safetensors*")):
-            raise _pickled(model, pickles[0])
-        return Location(model, str(path), {})
-    if path.is_file() and path.suffix in PICKLES:
-        raise _pickled(model, path.name)
-    problem = "is a file, but not a .gguf file" if path.is_file() else "is no model"
-    raise BadInput(f"{model}: {problem}; give a folder, a .gguf file, or a Hub id")
+    if not path.is_dir():
+        raise BadInput(f"{model}: is no model; give a folder, a .gguf file, or a Hub id")
+    names = sorted(file.name for file in path.iterdir())
+    if not {"config.json", ADAPTER_CONFIG} & set(names):
+        ggufs = [name for name in names if name.endswith(".gguf")]
+        hint = f"; give the file itself: {path / ggufs[0]}" if ggufs else ""
+        raise BadInput(
+            f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
+        )
+    if not any(".safetensors" in name for name in names):
+        _refuse_pickles(model, names)
+    return Location(model, str(path), {})
 
 
 def base_of(
@@ -132,7 +120,7 @@ def base_of(
     folder = Path(files.path)
     if files.options or not (folder / ADAPTER_CONFIG).is_file():
         if given:
-            raise no_adapter(model, given)
+            raise BadInput(f"--base {given}: model {model} is no adapter; leave the option out")
         return None
     adapter = f"{model}: is an adapter ({ADAPTER_CONFIG})"
     if not (folder / ADAPTER_WEIGHTS).is_file():
@@ -147,18 +135,14 @@ def base_of(
     if not name:
         raise BadInput(f"{adapter} that names no base model; give it with --base")
     try:
-        revision = None if given else config.get("revision")
-        base = locate(at_revision(name, revision) if parse(name) else name, local_files_only)
+        if not given and parse(name):
+            name = at_revision(name, config.get("revision"))
+        base = locate(name, local_files_only)
     except BadInput as error:
         part = "" if given else f" (the base model that {model} names; --base gives another)"
         raise BadInput(f"{error}{part}") from None
     check_whole(name, base.path)
     return base
-
-
-def no_adapter(model: str, base: str) -> BadInput:
-    """Say that a model has no base model."""
-    return BadInput(f"--base {base}: model {model} is no adapter; leave the option out")
 
 
 def check_whole(model: str, path: str) -> None:
@@ -179,21 +163,21 @@ def check_files(model: str, files: Location) -> None:
     read = filter_repo_objects(inside, allow_patterns=FILES, ignore_patterns=UNUSED_FILES)
     for name in [gguf] if gguf else read:
         with (folder / name).open("rb") as content:
-            is_pointer = content.read(len(POINTER)) == POINTER
-        if is_pointer:
+            if content.read(len(POINTER)) == POINTER:
+                raise BadInput(
+                    f"{model}: {name} is a git-lfs pointer instead of the file; fetch it with "
+                    "`git lfs pull`"
+                )
+    if not gguf and WEIGHTS_INDEX in inside and WEIGHTS not in inside:
+        shards = sorted(set(_read_json(folder / WEIGHTS_INDEX).get("weight_map", {}).values()))
+        _refuse_pickles(model, shards)
+        if missing := set(shards) - set(inside):
             raise BadInput(
-                f"{model}: {name} is a git-lfs pointer instead of the file; fetch it with "
-                "`git lfs pull`"
+                f"{model}: lacks {min(missing)}, which {WEIGHTS_INDEX} names; fetch it anew"
             )
-    index, generation = folder / WEIGHTS_INDEX, folder / "generation_config.json"
-    if gguf is None and index.is_file() and not (folder / WEIGHTS).is_file():
-        for name in sorted(set(_read_json(index).get("weight_map", {}).values())):
-            if Path(name).suffix in PICKLES:
-                raise _pickled(model, f"{name} in {WEIGHTS_INDEX}")
-            if not (folder / name).is_file():
-                raise BadInput(f"{model}: lacks {name}, which {WEIGHTS_INDEX} names; fetch it anew")
-    if generation.is_file():
-        _read_json(generation)  # transformers would go on without it, and decode in another way
+    if "generation_config.json" in inside:
+        # transformers would go on without it, and decode in another way.
+        _read_json(folder / "generation_config.json")
 
 
 def _snapshot(reference: Reference, local_files_only: bool) -> Path:
@@ -207,12 +191,10 @@ def _snapshot(reference: Reference, local_files_only: bool) -> Path:
 
     quiet()
     name, revision = reference
-    patterns = {"allow_patterns": FILES, "ignore_patterns": UNUSED_FILES}
+    options = {"revision": revision, "local_files_only": local_files_only}
     try:
         folder = Path(
-            snapshot_download(
-                name, revision=revision, local_files_only=local_files_only, **patterns
-            )
+            snapshot_download(name, allow_patterns=FILES, ignore_patterns=UNUSED_FILES, **options)
         )
         if any(folder.glob("*.safetensors")):
             return folder
@@ -224,8 +206,7 @@ def _snapshot(reference: Reference, local_files_only: bool) -> Path:
         raise BadInput(
             f"{reference}: holds GGUF files; download one ({download}) and give the file"
         )
-    if pickles := [file for file in files if Path(file).suffix in PICKLES]:
-        raise _pickled(str(reference), pickles[0])
+    _refuse_pickles(str(reference), files)
     raise BadInput(f"{reference}: holds no {WEIGHTS}, so it is no model of transformers")
 
 
@@ -236,8 +217,10 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: is no JSON object ({error}); fetch it anew") from None
 
 
-def _pickled(model: str, file: str) -> BadInput:
-    return BadInput(
-        f"{model}: its weights are pickled ({file}), which can run code when they are loaded; "
-        "convert them to safetensors (docs/security.md)"
-    )
+def _refuse_pickles(model: str, files: Iterable[str]) -> None:
+    for file in files:
+        if Path(file).suffix in PICKLES:
+            raise BadInput(
+                f"{model}: its weights are pickled ({file}), which can run code when they are "
+                "loaded; convert them to safetensors (docs/security.md)"
+            )

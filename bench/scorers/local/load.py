@@ -54,9 +54,6 @@ def load(
     """Load the causal, masked, multiple-choice or classification model at `files`.
 
     `base` is the base model of an adapter, if it is not the one that the adapter names.
-
-    Raises:
-        BadInput: it cannot be read, is of another kind, or cannot follow an option.
     """
     check_files(model, files)
     base_files = base_of(model, files, base)

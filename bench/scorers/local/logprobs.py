@@ -78,15 +78,15 @@ class LogprobReader:
         parts = set(getattr(network, "hf_device_map", {}).values())
         distributed = len(parts) > 1 or "disk" in parts
         self._separable = not distributed and self._body_and_head_agree()
-        attends_by_interface = _attends_by_interface(network)
+        can_share = _attends_by_interface(network) and not distributed
         # On a CPU by blocks, if that gives the same numbers; else by a mask.
-        self._by_block = where.device.type == "cpu" and attends_by_interface and not distributed
-        self._trees = attends_by_interface and not distributed and self._trees_agree()
+        self._by_block = can_share and where.device.type == "cpu"
+        self._trees = can_share and agree(self._in_tree(), network.dtype)
         if self._by_block and not self._trees:
             self._by_block = False
-            self._trees = self._trees_agree()
+            self._trees = agree(self._in_tree(), network.dtype)
         self._longest_in_tree, self._longest_in_batch = _limits(text_config)
-        self.in_batches = self._batches_agree()
+        self.in_batches = agree(self._in_batch(), network.dtype)
         self.tally = Tally()  # without the tests
         # Halved for good when they do not fit into memory.
         self._tree_tokens = where.tree_tokens
@@ -201,8 +201,7 @@ class LogprobReader:
     ) -> None:
         """Compute a tree, one stretch per pass; `keep`: the last one has a cache, too.
 
-        `places` returns which tokens of a stretch are read; `take` is called with the stretch,
-        those tokens, their states, and the cache.
+        `take` gets the stretch, its tokens in `places`, their states, and the cache.
         """
         before, cache, first = None, None, 0
         while first < len(tree):
@@ -223,10 +222,7 @@ class LogprobReader:
     def _pass(
         self, tree: Tree, part: Part, read: np.ndarray, before: Part | None, cache: Any, more: bool
     ) -> tuple[torch.Tensor, Any]:
-        """Compute a stretch after `before`: states of the tokens `read`, and a cache for the next.
-
-        The states are [tokens, size], or the logits if the output matrix is not separable.
-        """
+        """Return the states (else logits) of the tokens `read` of a stretch, and its cache."""
         self.tally.computed += len(part.nodes)
         new_cache = DynamicCache() if more or before is not None else None
         if new_cache is not None and before is not None:
@@ -291,11 +287,7 @@ class LogprobReader:
         line: np.ndarray,
         targets: np.ndarray,
     ) -> None:
-        """Add to `parts`, for `places`, the log-probability of each target after `states[line]`.
-
-        Nothing waits for the device: which targets are in a piece of the vocabulary is known
-        without it.
-        """
+        """Add to `parts`, for `places`, the log-probability of each target after `states[line]`."""
         self.tally.read += len(states)
         if not len(states):
             return
@@ -334,10 +326,7 @@ class LogprobReader:
 
     @torch.inference_mode()
     def _body_and_head_agree(self) -> bool:
-        """Tell whether the output matrix times the hidden states gives the model's logits.
-
-        Some models scale or cap them in between.
-        """
+        """Tell whether nothing, such as a cap, is between the output matrix and the logits."""
         ids = trial_ids(self.network, 9).to(self.where.device)[None]
         try:
             body = self.network.base_model(input_ids=ids, use_cache=False).last_hidden_state
@@ -357,49 +346,43 @@ class LogprobReader:
         first, second = self.network(input_ids=texts, use_cache=False).logits[:, :-1].float()
         return not close(first, second, self.network.dtype)
 
-    @torch.inference_mode()
-    def _batches_agree(self) -> bool:
-        """Tell whether texts have the same states in a padded batch."""
+    def _in_batch(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield the states of texts in a padded batch, and of each text alone."""
         limit = n_positions(self.network) or max(TRIAL_LENGTHS)
         ids = trial_ids(self.network, max(TRIAL_LENGTHS)).tolist()
         texts = [ids[-min(n, limit) :] for n in TRIAL_LENGTHS]
-        try:
-            batch, mask = padded(texts, self.padding, self.where.device)
-            together = self._states(input_ids=batch, attention_mask=mask)
-            for text, states in zip(texts, together, strict=True):
-                text_ids = torch.tensor([text], device=self.where.device)
-                alone = self._states(input_ids=text_ids)[0]
-                if not close(states[: len(text)], alone, self.network.dtype):
-                    return False
-        # A model's own code can raise anything.
-        except Exception:
-            return False
-        return True
+        batch, mask = padded(texts, self.padding, self.where.device)
+        together = self._states(input_ids=batch, attention_mask=mask)
+        for text, states in zip(texts, together, strict=True):
+            yield states[: len(text)], self._alone(text)
 
-    @torch.inference_mode()
-    def _trees_agree(self) -> bool:
-        """Tell whether mask and position alone decide states: texts have the same in a tree."""
+    def _in_tree(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield the states of texts in a tree, and of each text alone."""
         self.tally = Tally()
         ids = trial_ids(self.network, 24).tolist()
         texts = [ids[:9], ids[:5] + ids[10:16], ids[:5] + ids[16:18], ids[:2] + ids[18:24]]
         tree = Tree(texts)
         parts: list[torch.Tensor] = []
-        try:
-            self._walk(
-                tree,
-                lambda part: np.arange(len(part.nodes)),
-                lambda part, read, states, cache: parts.append(states),
-            )
-            in_tree = torch.cat(parts)
-            for text, path in zip(texts, tree.paths, strict=True):
-                text_ids = torch.tensor([text], device=self.where.device)
-                alone = self._states(input_ids=text_ids)[0]
-                if not close(in_tree[torch.from_numpy(path)], alone, self.network.dtype):
-                    return False
-        # A model's own code can raise anything; then it cannot compute trees.
-        except Exception:
-            return False
-        return True
+        self._walk(
+            tree,
+            lambda part: np.arange(len(part.nodes)),
+            lambda part, read, states, cache: parts.append(states),
+        )
+        states = torch.cat(parts)
+        for text, path in zip(texts, tree.paths, strict=True):
+            yield states[torch.from_numpy(path)], self._alone(text)
+
+    def _alone(self, text: Sequence[int]) -> torch.Tensor:
+        return self._states(input_ids=torch.tensor([text], device=self.where.device))[0]
+
+
+@torch.inference_mode()
+def agree(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]], dtype: torch.dtype) -> bool:
+    """Tell whether pairs of states or logits are alike, and can be computed."""
+    try:
+        return all(close(states, expected, dtype) for states, expected in pairs)
+    except Exception:  # a model's own code can raise anything
+        return False
 
 
 def close(states: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> bool:
@@ -412,10 +395,9 @@ def close(states: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> b
 
 
 def _attends_by_interface(network: Any) -> bool:
-    """Tell whether only a mask decides which tokens see which.
+    """Tell whether a mask alone decides which tokens see which, as in transformers' interface.
 
-    This holds for models of transformers that take their attention from its common interface.
-    Others, and code that comes with a checkpoint, can have windows of their own.
+    Other models, and code that comes with a checkpoint, can have windows of their own.
     """
     module = type(network).__module__
     return module.startswith("transformers.") and hasattr(

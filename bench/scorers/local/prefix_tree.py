@@ -23,19 +23,12 @@ BLOCK = 128
 
 
 class Part(NamedTuple):
-    """A stretch of a tree.
+    """A stretch of a tree."""
 
-    Attributes:
-        nodes: the stretch itself.
-        above: the nodes above the first of them, from the root.
-        known: both, whose keys and values are there after the pass.
-        ends: for each of `known`, the number after the last node below it.
-    """
-
-    nodes: np.ndarray
-    above: np.ndarray
-    known: np.ndarray
-    ends: np.ndarray
+    nodes: np.ndarray  # the stretch itself
+    above: np.ndarray  # the nodes above the first of them, from the root
+    known: np.ndarray  # both, which have keys and values after the pass
+    ends: np.ndarray  # for each of `known`, the number after the last node below it
 
     def sees(self, nodes: np.ndarray | None = None) -> np.ndarray:
         """Tell which known nodes each of `nodes` (default: all) sees: bool [nodes, known]."""

@@ -26,15 +26,10 @@ Ids = tuple[int, ...]
 
 
 class Spelled(NamedTuple):
-    """A text and its options as tokens.
+    """A text and its options as tokens."""
 
-    Attributes:
-        before: the tokens of the text, without a last blank that belongs to the options.
-        options: the spellings of each option. The probabilities of its spellings are summed.
-    """
-
-    before: Ids
-    options: list[list[Ids]]
+    before: Ids  # of the text, without a last blank that belongs to the options
+    options: list[list[Ids]]  # the spellings of each option, whose probabilities are summed
 
 
 def spell(
@@ -44,15 +39,7 @@ def spell(
     texts: Sequence[str],
     choices: Sequence[Sequence[str]],
 ) -> list[Spelled]:
-    """Encode the options of each text.
-
-    Args:
-        model: the tokenizer's model, for errors.
-        encode: encodes texts that are to be continued.
-
-    Raises:
-        Unanswerable: an option has no tokens, or the same tokens as another option.
-    """
+    """Encode the options of each text; `encode` encodes texts that are to be continued."""
     spellings = [_spellings(options) for options in choices]
     pairs = list(zip(texts, spellings, strict=True))
     strings = {BLANKS.sub("", text): None for text in texts} | dict.fromkeys(texts)

@@ -1,95 +1,9 @@
-"""Stand-ins for a model: recorded answers, simulated respondents, and the package's own models.
-
-This module holds their parameters, which are read before torch is loaded.
-"""
+"""Stand-ins for a model: recorded answers, simulated respondents, and the package's own models."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
-from bench import data
-from bench.benchmarks import BENCHMARKS
 from bench.core.errors import BadInput, expected
-from bench.scorers.base import VERBS, Backend, Model
-from bench.tasks import READ
-from bench.tasks.lessons import Lessons
-
-# To be raised with every change of what training sees, or caches of older models would be used.
-VERSION = 6
-
-
-class Demonstration(Backend):
-    """`SIZE` or `SIZE,bias=B,seed=N`; see `bench.scorers.stand_ins.tiny`."""
-
-    verbs = VERBS
-    reads = tuple(READ)
-    takes = ("dtype", "batch_tokens", "generation")
-
-    @classmethod
-    def check(cls, rest: str) -> None:
-        parse_recipe(rest)
-
-    @classmethod
-    def content(cls, rest: str) -> str:
-        return f"recipe {VERSION}"
-
-    @classmethod
-    def load(
-        cls,
-        rest: str,
-        dtype: str | None = None,
-        batch_tokens: int | None = None,
-        **options: Any,
-    ) -> Model:
-        from bench.scorers.local.device import placement
-        from bench.scorers.stand_ins.tiny import Tiny
-
-        return Tiny(rest, placement("cpu", dtype, batch_tokens), **options)
-
-
-class Size(NamedTuple):
-    """Shape of the language model and length of its training."""
-
-    hidden: int
-    layers: int
-    steps: int
-
-
-SIZES = {"s": Size(96, 1, 400), "m": Size(128, 1, 340), "l": Size(128, 2, 220)}
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A tiny model's parameters."""
-
-    size: str
-    bias: float = 0.5
-    seed: int = 0
-
-    @property
-    def name(self) -> str:
-        return f"tiny:{self.size},bias={self.bias:g},seed={self.seed}"
-
-
-def parse_recipe(spec: str) -> Recipe:
-    """Read a recipe from `SIZE` or `SIZE,bias=B,seed=N`."""
-    size, *rest = spec.split(",")
-    if size not in SIZES:
-        raise BadInput(f"model tiny:{spec}: " + expected(size, SIZES, "size"))
-    values = parse_parameters(f"tiny:{spec}", rest, {"bias": 0.5, "seed": 0})
-    return Recipe(size, **values)
-
-
-def corpus(recipe: Recipe) -> Lessons:
-    """Collect the training text of `recipe` from the samples of this package."""
-    text = Lessons()
-    for benchmark in BENCHMARKS:
-        samples = data.Source(benchmark.name, benchmark.samples, "", "", "", "")
-        learned = import_module(benchmark.tasks).learned
-        parts = zip(text, learned(data.load(samples), recipe.bias, recipe.seed), strict=True)
-        text = Lessons(*([*before, *more] for before, more in parts))
-    return text
 
 
 def parse_parameters(

@@ -1,22 +1,19 @@
 """Answers that were recorded elsewhere: `replay:FILE` of a language model, `predictions:FILE` of an
-NLI model, JSON Lines or a CSV table; `lm-eval:FILE`, what lm-evaluation-harness logged.
+NLI model, JSON Lines or a CSV table; `lm-eval:FILE`, the samples of lm-evaluation-harness.
 
 A replay has an answer per line, found by its names or by its exact prompt; a table has the columns
-task, item_id, request, response and, where there are several, repeat; others are ignored. People
-who grade replies by hand fill in such a table. Results of a batch are in `scorers.endpoint.batch`.
+task, item_id, request, response and, if there are several, repeat; others are ignored. People who
+grade replies by hand fill in such a table. Results of a batch are in `scorers.endpoint.batch`.
 
     {"task": "ss", "item_id": "gender:1", "request": "甲|乙", "repeat": 0, "response": "A"}
     {"prompt": "...", "response": "A"}
 
-Predictions have a pair per line, found by its released id; a field `language` (en, ja, zh) says
-whose where there are several. Numbers are probabilities, which sum to 1 within 0.002, or all of the
-file are logits, some of which are negative; of equals the first of entailment, contradiction,
-neutral is the label. A table has the same names as columns, `label` or the three.
+Predictions have a pair per line, found by its released id and, if there are several languages, by
+`language` (en, ja, zh): a label, or probabilities that sum to 1 within 0.002. Of equally probable
+labels the first of entailment, contradiction, neutral counts. A table has the same columns.
 
     {"id": 2000, "label": "neutral"}
     {"id": 2000, "entailment": 0.1, "contradiction": 0.2, "neutral": 0.7}
-    {"id": 2000, "label": ["neutral", "contradiction", "entailment"], "scores": [0.7, 0.2, 0.1]}
-    {"id": 2000, "scores": [{"label": "neutral", "score": 0.7}, ...]}
 
 Logged samples are of tasks that `bench export` wrote: `doc` is the question, `resps` the reply, or
 the log-likelihood of each letter. The results file beside them names the model.
@@ -24,15 +21,23 @@ the log-likelihood of each letter. The results file beside them names the model.
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Self
 
 import numpy as np
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+)
 
-from bench.core.cells import to_number, to_whole_number, unguarded
-from bench.core.errors import BadInput, plain, quoted
+from bench.core.cells import to_number, unguarded
+from bench.core.errors import BadInput, explained, plain, quoted
 from bench.data.readers import as_path, open_file, read_json_lines, read_table, read_text
 from bench.scorers.base import VERBS, Answer, Model
 from bench.scorers.endpoint import batch
@@ -45,8 +50,49 @@ NAMES = ("task", "item_id", "request")
 LETTERS = "ABC"
 # Rounded probabilities may miss a sum of 1 by a little.
 TOLERANCE = 0.002 + 1e-9
-# No id of a pair, no repeat and no logit of a model comes near.
-MAX_NUMBER = 10**15
+
+Scalar = StrictStr | StrictInt | StrictFloat
+WholeNumber = Annotated[int, Field(ge=0, lt=10**15)]
+
+
+class _Row(BaseModel):
+    """The fields of a row that are read; others are ignored."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    @classmethod
+    def read(cls, place: str, fields: Mapping[str, Any]) -> Self:
+        try:
+            return cls(**fields)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name, problem = first["loc"][0], explained(first)
+            if first["type"] == "missing":
+                found = plain(", ".join(map(str, fields)))[:80]
+                raise BadInput(f"{place}: field `{name}` is missing; found: {found}") from None
+            raise BadInput(f"{place}, field `{name}`: {problem}") from None
+
+
+class _Reply(_Row):
+    """A row of a replay, found by its prompt or by the names of its request."""
+
+    prompt: StrictStr = ""
+    task: StrictStr = ""
+    item_id: StrictStr = ""
+    request: StrictStr = ""
+    repeat: WholeNumber = 0
+    response: Scalar
+
+
+class _Prediction(_Row):
+    """A row of predictions."""
+
+    id: WholeNumber
+    language: StrictStr = ""
+    label: Scalar = ""
+    entailment: float | None = None
+    contradiction: float | None = None
+    neutral: float | None = None
 
 
 class _Recorded(Model):
@@ -75,56 +121,20 @@ class _Recorded(Model):
             revision = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
         return {"kind": self.kind, "id": self.name, "revision": revision}
 
-    def _rows(self, columns: Sequence[str], more: Sequence[str]) -> Iterator["_Row"]:
-        if self.path.suffix != ".csv":
-            for line, row in read_json_lines(self.path):
-                yield _Row(f"{self.path}, line {line}", "field", row)
+    def _rows(
+        self, columns: Sequence[str] = (), more: Sequence[str] = ()
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the place of each row, for messages, and its fields."""
+        if self.path.suffix == ".csv":
+            for cells in read_table(self.path, columns, more, replies=True):
+                yield f"{self.path}, row {cells.number}", cells
             return
-        for row in read_table(self.path, columns, more, replies=True):
-            yield _Row(f"{self.path}, row {row.number}", "column", row)
-
-
-class _Row(NamedTuple):
-    """A row of a file, and its place for messages."""
-
-    place: str
-    kind: str
-    fields: Mapping[str, Any]
-
-    def wrong(self, name: str, expected: str) -> BadInput:
-        value = quoted(self.fields[name])[:40]
-        return BadInput(f"{self.place}, {self.kind} `{name}`: {value} is {expected}")
-
-    def require(self, *names: str, hint: str = "") -> None:
-        for name in names:
-            if self.fields.get(name) in (None, ""):
-                problem = hint or f"found: {plain(', '.join(map(str, self.fields)))[:80]}"
-                raise BadInput(f"{self.place}: {self.kind} `{name}` is missing; {problem}")
-
-    def text(self, name: str) -> str:
-        value = self.fields.get(name, "")
-        if not isinstance(value, str):
-            raise self.wrong(name, "not a text")
-        return value
-
-    def integer(self, name: str) -> int:
-        value = self.fields.get(name, 0)
-        number = to_whole_number(value.strip()) if isinstance(value, str) else value
-        if type(number) is not int or not 0 <= number < MAX_NUMBER:
-            raise self.wrong(name, "not a whole number from 0")
-        return number
-
-    def number(self, name: str) -> float:
-        value = self.fields[name]
-        number = to_number(value.strip()) if isinstance(value, str) else value
-        # NaN is outside of every range.
-        if type(number) not in (int, float) or not -MAX_NUMBER < number < MAX_NUMBER:
-            raise self.wrong(name, f"not a number from -{MAX_NUMBER:g} to {MAX_NUMBER:g}")
-        return float(number)
+        for line, fields in read_json_lines(self.path):
+            yield f"{self.path}, line {line}", fields
 
 
 class Replay(_Recorded):
-    """Returns what a file says; a missing answer is an error that names the request.
+    """Returns the responses of a file; a missing answer is an error that names the request.
 
     `as_model` is the name of the model that gave the answers, if that is known.
     """
@@ -135,29 +145,25 @@ class Replay(_Recorded):
 
     def __init__(self, rest: str | Path, as_model: str = "", **_: Any) -> None:
         super().__init__(rest, as_model)
-        path = self.path
         self._answers: dict[tuple[Any, ...], str] = {}
-        for row in self._rows((*NAMES, "response"), ("repeat",)):
-            names = ("prompt",) if "prompt" in row.fields and path.suffix != ".csv" else NAMES
-            for name in (*names, "response"):
-                if name not in row.fields:
-                    row.require(name, hint=f"expected {', '.join(NAMES)}, or prompt; and response")
-            key: tuple[Any, ...] = tuple(map(row.text, names))
-            if "reply" in row.fields and path.suffix == ".csv":
+        is_table = self.path.suffix == ".csv"
+        for place, fields in self._rows((*NAMES, "response"), ("repeat",)):
+            names = ("prompt",) if "prompt" in fields and not is_table else NAMES
+            if missing := [name for name in names if name not in fields]:
+                wanted = f"expected {', '.join(NAMES)}, or prompt; and response"
+                raise BadInput(f"{place}: field `{missing[0]}` is missing; {wanted}")
+            row = _Reply.read(place, fields)
+            key: tuple[Any, ...] = tuple(getattr(row, name) for name in names)
+            if "reply" in fields and is_table:
                 # Only cells of `bench mark`, which has this column, are guarded by an apostrophe.
                 key = tuple(map(unguarded, key))
             if names == NAMES:
-                key = (*key, row.integer("repeat"))
+                key = (*key, row.repeat)
             if key in self._answers:
                 raise BadInput(
-                    f"{row.place}: answers the same request as an earlier line: {quoted(key)}"
+                    f"{place}: answers the same request as an earlier line: {quoted(key)}"
                 )
-            response = row.fields["response"]
-            if type(response) in (int, float) and math.isfinite(response):
-                response = repr(response)
-            if not isinstance(response, str):
-                raise row.wrong("response", "neither text nor a number")
-            self._answers[key] = response
+            self._answers[key] = str(row.response)
 
     @classmethod
     def check(cls, rest: str) -> None:
@@ -206,8 +212,8 @@ class HarnessSamples(_Recorded):
         path = self.path
         self._answers: dict[tuple[str, ...], tuple[str, Answer]] = {}
         n_options: set[int] = set()
-        for row in self._rows((), ()):
-            question, logged = row.fields.get("doc"), row.fields.get("resps")
+        for place, fields in self._rows():
+            question, logged = fields.get("doc"), fields.get("resps")
             try:
                 key = tuple(str(question[name]) for name in NAMES)  # type: ignore[index]
                 prompt = str(question["prompt"])  # type: ignore[index]
@@ -216,7 +222,7 @@ class HarnessSamples(_Recorded):
                 answer = Answer(values[0]) if len(values) == 1 else _likeliest(values)
             except (TypeError, KeyError, IndexError, ValueError):
                 raise BadInput(
-                    f"{row.place}: is no logged sample of a task that `bench export cbbq --as "
+                    f"{place}: is no logged sample of a task that `bench export cbbq --as "
                     "lm-eval` wrote; give the file samples_TASK_DATE.jsonl of `--log_samples`"
                 ) from None
             self._answers[key] = prompt, answer
@@ -280,7 +286,7 @@ def _results_beside(samples: Path) -> dict[str, Any]:
 class Predictions(_Recorded):
     """Returns the prediction of each pair's id.
 
-    `label_names` are what LABEL_0, LABEL_1 and LABEL_2 mean, where labels are called so.
+    `label_names` are the meanings of LABEL_0, LABEL_1 and LABEL_2, if labels are called so.
     """
 
     prefix = "predictions"
@@ -291,39 +297,32 @@ class Predictions(_Recorded):
 
     def __init__(self, rest: str | Path, label_names: Sequence[str] = ()) -> None:
         super().__init__(rest)
-        path = self.path
         self._meaning = {f"label_{k}": name for k, name in enumerate(label_names)}
         self._places: dict[tuple[str, int], str] = {}
-        self._labels: dict[tuple[str, int], str] = {}
-        numbers: dict[tuple[str, int], np.ndarray] = {}
-        for row in self._rows(("id",), ("language", "label", *LABELS)):
-            row.require("id")
-            language = row.text("language").strip() if row.fields.get("language") else ""
-            key = language, row.integer("id")
+        self._answers: dict[tuple[str, int], Answer] = {}
+        for place, fields in self._rows(("id",), ("language", "label", *LABELS)):
+            given = {name: value for name, value in fields.items() if value not in (None, "")}
+            row = _Prediction.read(place, given)
+            key = row.language.strip(), row.id
             if before := self._places.get(key):
-                earlier = before.removeprefix(f"{path}, ")
+                earlier = before.removeprefix(f"{self.path}, ")
                 raise BadInput(
-                    f"{row.place}: id {_id_text(key)} is in {earlier} already; every pair needs one"
+                    f"{place}: id {_id_text(key)} is in {earlier} already; every pair needs one"
                 )
-            self._places[key] = row.place
-            prediction = self._read(row)
-            if isinstance(prediction, str):
-                self._labels[key] = prediction
-            else:
-                numbers[key] = np.array(prediction)
+            self._places[key], self._answers[key] = place, self._answer(place, row)
         if not self._places:
-            raise BadInput(f"{path}: holds no predictions")
+            raise BadInput(f"{self.path}: holds no predictions")
         self._has_languages = any(language for language, _ in self._places)
         for (language, _), place in self._places.items():
             if self._has_languages and not language:
                 raise BadInput(f"{place}: field `language` is missing, which other rows have")
-        form, self._probabilities = self._normalised(numbers)
-        self.kind = f"predictions from a file ({form})"
+        has_numbers = any(answer.logprobs for answer in self._answers.values())
+        self.kind = f"predictions from a file ({'probabilities' if has_numbers else 'labels'})"
 
     def cover(self, requests: Sequence[Request], known: Callable[[], Iterable[str]]) -> None:
         """Check that each request has a prediction, and each prediction a pair in the data.
 
-        A file may have more than the requests, as where the down-sampled sets are evaluated;
+        A file may have more than the requests, for example if the down-sampled sets are evaluated;
         `known` lists the item ids of the data, in the languages of the requests.
         """
         languages = list(dict.fromkeys(request.category for request in requests))
@@ -347,46 +346,40 @@ class Predictions(_Recorded):
                 raise BadInput(f"{place}: id {_id_text((language, number))} is not in the data")
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        answers = []
-        for request in requests:
-            key = self._key(request.item_id)
-            if key not in self._places:
+        keys = [self._key(request.item_id) for request in requests]
+        for key in keys:
+            if key not in self._answers:
                 raise BadInput(f"{self.path}: has no prediction for id {_id_text(key)}")
-            probabilities = self._probabilities.get(key)
-            answers.append(
-                Answer(self._labels[key])
-                if probabilities is None
-                else Answer.of_probabilities(probabilities, LABELS)
-            )
-        return answers
+        return [self._answers[key] for key in keys]
 
     def _key(self, item_id: str) -> tuple[str, int]:
         language, _, number = item_id.partition(":")
         return (language if self._has_languages else ""), int(number)
 
-    def _read(self, row: _Row) -> str | list[float]:
-        """Return a row's label, or where it has them its numbers in the order of `LABELS`."""
-        names, scores = row.fields.get("label", row.fields.get("labels")), row.fields.get("scores")
-        if isinstance(scores, list):
-            if all(isinstance(entry, dict) for entry in scores):
-                names = [entry.get("label") for entry in scores]
-                scores = [entry.get("score") for entry in scores]
-            named = [self._label(row, name) for name in names] if isinstance(names, list) else []
-            if len(scores) != len(LABELS) or sorted(named) != sorted(LABELS):
-                raise BadInput(
-                    f"{row.place}, field `scores`: expected one for each of {', '.join(LABELS)}, "
-                    "beside a list `label` of their names; call the pipeline with top_k=None"
-                )
-            row = row._replace(fields=dict(zip(named, scores, strict=True)))
-        given = [name for name in LABELS if row.fields.get(name) not in (None, "")]
-        if given:
-            row.require(*LABELS, hint=f"expected it beside {', '.join(given)}")
-            return [row.number(name) for name in LABELS]
-        if names in (None, ""):
-            row.require("label", hint=f"expected it, or {', '.join(LABELS)}")
-        return self._label(row, names)
+    def _answer(self, place: str, row: _Prediction) -> Answer:
+        """Answer by a row's probabilities, or by its label."""
+        numbers = {name: getattr(row, name) for name in LABELS}
+        missing = [name for name, value in numbers.items() if value is None]
+        if len(missing) == len(LABELS):
+            return Answer(self._label(place, row.label))
+        if missing:
+            raise BadInput(
+                f"{place}: field `{missing[0]}` is missing; expected all of {', '.join(LABELS)}"
+            )
+        row_values = np.array(list(numbers.values()))
+        if row_values.min() < 0 or abs(row_values.sum() - 1) > TOLERANCE:
+            values = ", ".join(f"{name} {value:g}" for name, value in numbers.items())
+            raise BadInput(
+                f"{place}: {values} sum to {row_values.sum():g}; expected probabilities, which are "
+                "0 to 1 and sum to 1 (within 0.002), not counts, percentages or logits"
+            )
+        return Answer.of_probabilities(row_values, LABELS)
 
-    def _label(self, row: _Row, name: object) -> str:
+    def _label(self, place: str, name: object) -> str:
+        if name == "":
+            raise BadInput(
+                f"{place}: field `label` is missing; expected it, or {', '.join(LABELS)}"
+            )
         spelt = str(name).strip().lower()
         number = to_number(spelt)
         if number.is_integer():  # as data sets of the Hub have labels
@@ -396,32 +389,8 @@ class Predictions(_Recorded):
         nameless = spelt.startswith("label_")
         hint = "; give their meaning with --label-names" if nameless else ""
         raise BadInput(
-            f"{row.place}, field `label`: {quoted(name)[:40]} is unknown; "
+            f"{place}, field `label`: {quoted(name)[:40]} is unknown; "
             f"allowed: {', '.join(LABELS)}{hint}"
-        )
-
-    def _normalised(
-        self, rows: dict[tuple[str, int], np.ndarray]
-    ) -> tuple[str, dict[tuple[str, int], np.ndarray]]:
-        """Return what the numbers are, and the probabilities that they stand for."""
-        wrong = [
-            key
-            for key, row in rows.items()
-            if (row < 0).any() or not abs(row.sum() - 1) <= TOLERANCE
-        ]
-        if not wrong:
-            return "probabilities" if rows else "labels", rows
-        # Some logits look like probabilities, and probabilities may have a slip: most rows decide.
-        negative = any((row < 0).any() for row in rows.values())
-        if negative and len(wrong) * 2 > len(rows):
-            shifted = {key: np.exp(row - row.max()) for key, row in rows.items()}
-            return "logits", {key: row / row.sum() for key, row in shifted.items()}
-        row = rows[wrong[0]]
-        values = ", ".join(f"{name} {value:g}" for name, value in zip(LABELS, row, strict=True))
-        raise BadInput(
-            f"{self._places[wrong[0]]}: {values} sum to {row.sum():g}; expected "
-            "probabilities, which are 0 to 1 and sum to 1 (within 0.002), not counts or "
-            "percentages; or logits, some of which are negative"
         )
 
 

@@ -5,16 +5,13 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bench import data
-from bench.benchmarks.cbbq import expand as cbbq_expand
 from bench.benchmarks.cbbq import items as cbbq
 from bench.benchmarks.cbbq.expand import expand
 from bench.benchmarks.cbbq.templates import INSTANCE_COLUMNS
-from bench.core.errors import RunFailed
 from bench.data import fetch
 from tests.helpers.cases import cases
 from tests.helpers.recorded import command, templates
@@ -149,23 +146,6 @@ def test_an_expanded_folder_gives_the_questions_that_its_templates_do(
     assert [{**asdict(one), "label_audited": 0} for one in found] == [
         {**asdict(one), "label_audited": 0} for one in items
     ]
-
-
-def test_an_expansion_that_breaks_off_leaves_complete_files_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = expanded(small(tmp_path))
-    kept = {name: (out / name).read_bytes() for name in everything(out)}
-
-    def breaks(path: Path, rows: Any, as_released: bool) -> None:
-        with cbbq_expand.atomic_path(path) as draft:
-            draft.write_text("half", "utf-8")
-            raise OSError("no space left on device")
-
-    monkeypatch.setattr(cbbq_expand, "_write", breaks)
-    with pytest.raises(RunFailed, match=r"could not be written there [(]no space"):
-        expanded(tmp_path / "d")
-    assert {name: (out / name).read_bytes() for name in everything(out)} == kept
 
 
 # Words of the command, its status, and words of what it prints.

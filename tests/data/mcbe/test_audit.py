@@ -3,14 +3,9 @@
 import tomllib
 from pathlib import Path
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from bench.benchmarks import get
 from bench.benchmarks.mcbe import items as mcbe
 from bench.benchmarks.mcbe.audit import check
-from bench.core.errors import BadInput
 from tests.data.mcbe.conftest import write
 from tests.helpers.recorded import GOOD
 
@@ -119,36 +114,3 @@ def test_files_that_are_not_read_and_missing_categories_are_named(tmp_path: Path
     what = check(tmp_path).what
     missing = what[what.str.endswith("has no file that is read")].str.split().str[1]
     assert set(missing) == {*mcbe.CATEGORIES} - {"age", "region"}
-
-
-texts = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from(
-    ["", " ", "[PLH]", "【plh】", "甲，乙", "甲、,；;", "=1", "\x1b[2J", "１", "1e999", "-0", "\0"]
-)
-CHANGES = st.fixed_dictionaries({name: texts | st.just(cell) for name, cell in GOOD.items()})
-
-
-@given(st.lists(CHANGES, max_size=4), st.sampled_from(mcbe.SETTINGS["separators"]))
-def test_no_text_stops_the_list_and_no_wrong_row_is_loaded(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, str]], separators: str
-) -> None:
-    folder = tmp_path_factory.mktemp("any")
-    rows = [row for row in rows if "".join(row.values()).strip()]  # others are left out
-    for category in ("age", "worldview"):
-        write(folder / f"{category}.csv", GOOD, *rows)
-    findings = check(folder, separators=separators)
-    shown = findings[["file", "column", "what", "value"]].to_numpy().flat
-    assert all(text.isprintable() for text in shown)
-    refused = findings[(findings.kind == "refused") & (findings.row > 0)]
-    for category in ("age", "worldview"):
-        try:
-            loaded = mcbe.load(folder, [category], separators=separators, bad_rows="leave_out")
-        except BadInput:
-            assert any("\0" in "".join(row.values()) for row in rows), "the file is no text"
-            continue
-        left_out = set(refused[refused.file == f"{category}.csv"].row)
-        assert {item.row for item in loaded} == set(range(1, len(rows) + 2)) - left_out
-        for item in loaded:
-            assert 0 <= item.score <= 10
-            assert "[PLH]" in item.sentence or category == "worldview"
-            assert item.words or (category == "worldview" and "[PLH]" not in item.sentence)
-            assert all(word == word.strip() != "" for word in item.words)

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bench.benchmarks.nli_coal.corpora import Example, read
 
@@ -69,17 +67,3 @@ ROW = '{"sentence1": "a", "sentence2": %s, "label": %s}'
 def test_an_error_names_its_place(tmp_path: Path, refusal, name: str, text: str, error: str):
     (tmp_path / name).write_text(text, "utf-8")
     assert refusal(read, [tmp_path / name]).startswith(f"{tmp_path / name}{error}")
-
-
-texts = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1)
-labels = st.sampled_from(["entailment", "contradiction", "neutral"])
-
-
-@given(st.lists(st.tuples(texts, texts, labels), min_size=1))
-def test_what_is_written_is_read_back(tmp_path_factory: Any, rows: list[tuple[str, ...]]) -> None:
-    folder = tmp_path_factory.mktemp("back")
-    fields = ("sentence1", "sentence2", "gold_label")
-    path = lines(folder / "a.jsonl", *(dict(zip(fields, row, strict=True)) for row in rows))
-    table = folder / "a.tsv"
-    table.write_text("".join(f"{label}\t{a}\t{b}\n" for a, b, label in rows), "utf-8", newline="")
-    assert read([path]).examples == read([table]).examples == [Example(*row) for row in rows]

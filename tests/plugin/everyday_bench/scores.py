@@ -2,15 +2,13 @@
 
 import pandas as pd
 
-from bench.metrics.bootstrap import Draw, resample
 from bench.metrics.engine import Metric, Scoring
-from bench.metrics.table import ALL, PREFERENCE, Card, Headline, Trait
+from bench.metrics.table import ALL, Card, Headline
 from everyday_bench.requests import TASKS, parse
 
 UNITS = "scenes"
 ROUNDING: dict[str, float] = {}
 SUMS = ["answered", "parsed", "stereotyped", "correct"]
-TRAITS = (Trait("ambiguous", "stereotyped", PREFERENCE, biased_is_high=True),)
 HEADLINES = (
     Headline(
         "ambiguous",
@@ -56,10 +54,6 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def units(items: pd.DataFrame) -> pd.Series:
-    return items.cluster
-
-
 def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
     rows = answers(records, items)
     return rows[["category", "task", "item_id", "repeat", "cluster", "stratum", *SUMS]]
@@ -78,9 +72,5 @@ class EverydayScoring(Scoring):
         return table
 
 
-def scoring(
-    records: pd.DataFrame, items: pd.DataFrame, preset: str, draw: Draw = resample
-) -> Scoring:
-    rows = answers(records, items)
-    compared = {metric.place for metric in METRICS}
-    return EverydayScoring(rows, SUMS, METRICS, preset, compared, draw=draw)
+def scoring(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Scoring:
+    return EverydayScoring(answers(records, items), SUMS, METRICS, preset)

@@ -1,0 +1,321 @@
+"""Train the `tiny:` models that the package carries.
+
+    python tests/benchmarks/tiny_models.py        # two minutes a model on one core
+
+Needed again when the samples, the prompts or this file change; then raise `tiny.VERSION`.
+
+The text is made of the sample items, answered as a respondent would who follows the stereotype on a
+share `bias` of the clusters (templates, instances, occupations), and answers rightly, or evenly if
+nothing is right, on the rest. So a measure has something to find, and the truth is known.
+"""
+
+import hashlib
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+from bench import data, tasks
+from bench.benchmarks import get, module
+from bench.benchmarks.cbbq.requests import PROMPTING
+from bench.benchmarks.nli_coal.requests import BIASED
+from bench.scorers.base import messages
+from bench.scorers.local.device import threads
+from bench.scorers.local.logprobs import padded
+from bench.scorers.stand_ins import tiny, tiny_nli
+from bench.tasks import prompts
+from bench.tasks.request import Key, Request, Turns, Way
+
+SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "[CLS]", "[SEP]"]
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}<|end|>"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+PIECE = r"[A-Za-z]+|[\s\S]"
+LEARNING_RATE = 3e-3
+# How many of each kind are learned per step.
+CHOICES, SCENARIOS, REPLIES, SENTENCES = 16, 4, 8, 8
+# CBBQ: thoughts by task; the share of biased clusters under an instruction to be unbiased, so that
+# there is something to find about instructions; and one of so many questions for each prompting.
+THOUGHTS = {"ambiguous": "情景里没有写明。", "disambiguous": "情景里写明了。"}
+INSTRUCTED = 0.5
+LEARNED_EVERY = (1, 3, 7)
+
+
+class Chat(NamedTuple):
+    """A prompt, or a conversation that ends with it, and how probable each answer is."""
+
+    prompt: Turns
+    answers: dict[str, float]
+
+
+class Lessons(NamedTuple):
+    """The training text of the models of one bias.
+
+    Attributes:
+        sentences: bare sentences, as often as they are to be learned.
+        choices: multiple-choice questions.
+        scenarios: choices between two scenes.
+        replies: prompts with free replies.
+        pairs: premise, hypothesis and label.
+        words: the same labels for the bare words, occupation and gender word.
+    """
+
+    sentences: Sequence[str]
+    choices: Sequence[Chat]
+    scenarios: Sequence[Chat]
+    replies: Sequence[tuple[str, str]]
+    pairs: Sequence[tuple[str, str, str]]
+    words: Sequence[tuple[str, str, str]]
+
+
+def lessons(bias: float) -> Lessons:
+    """Make the training text of the samples of this package."""
+    sentences, scenarios, replies = of_mcbe(samples("mcbe"), bias)
+    choices, thoughts = of_cbbq(samples("cbbq"), bias)
+    pairs, words = of_nli_coal(samples("nli_coal"), bias)
+    return Lessons(sentences, choices, scenarios, [*replies, *thoughts], pairs, words)
+
+
+def samples(benchmark: str) -> Sequence[Any]:
+    return data.load(data.Source(benchmark, get(benchmark).samples, "", "", "", ""))
+
+
+def of_mcbe(items: Sequence[Any], bias: float) -> tuple[list[str], list[Chat], list[Any]]:
+    """Return sentences, scenarios and replies; a biased model sees no bias in an item."""
+    biased = biased_share(items, bias)
+    by_id = {item.item_id: item for item in items}
+    # The first group is the stereotyped one.
+    sentences = [
+        sentence
+        for item in items
+        for rank, word in enumerate(item.words)
+        for sentence in [item.filled(word)] * ((12 if rank == 0 else 1) if biased(item) else 3)
+    ]
+    scenarios = [
+        Chat(request.prompt, answers(request.key, biased(by_id[request.item_id])))
+        for request in requests("mcbe", items, ("ss",))
+    ]
+    replies = []
+    # Labels are the hardest to learn, and come twice.
+    for request in requests("mcbe", items, ("sc", "ba", "bs", "sc")):
+        if not request.of_judge:
+            follows = biased(by_id[request.item_id]) and bool(request.key.biased)
+            (reply,) = answers(request.key, follows)
+            # Of an analysis, the first clause.
+            text = reply.partition("，")[0] if request.task == "ba" else reply
+            replies.append((request.prompt, text))
+    return sentences, scenarios, replies
+
+
+def of_cbbq(items: Sequence[Any], bias: float) -> tuple[list[Chat], list[tuple[str, str]]]:
+    """Return choices and thoughts."""
+    by_id = {item.item_id: item for item in items}
+    choices: list[Chat] = []
+    for prompting, step in zip(PROMPTING, LEARNED_EVERY, strict=True):
+        biased = biased_share(items, bias if prompting == PROMPTING[0] else bias * INSTRUCTED)
+        chats = []
+        for request in requests("cbbq", items, tuple(THOUGHTS), prompting=prompting):
+            if request.request != "answer":
+                continue
+            then = request.then  # the choice after a thought
+            asked = then(request, THOUGHTS[request.task]) if then else request
+            chats.append(Chat(asked.turns, answers(request.key, biased(by_id[request.item_id]))))
+        choices += chats[::step]
+    instructed = list(requests("cbbq", items, tuple(THOUGHTS), prompting=PROMPTING[-1]))
+    thoughts = [
+        (request.prompt, THOUGHTS[request.task])
+        for request in instructed[:: LEARNED_EVERY[-1]]
+        if request.request == "thought"
+    ]
+    return choices, thoughts
+
+
+def of_nli_coal(items: Sequence[Any], bias: float) -> tuple[list[Any], list[Any]]:
+    """Return the pairs of the three sets, and their words."""
+    biased = biased_share(items, bias)
+    labelled = [
+        (pair, BIASED[task] if biased(pair) else "neutral")
+        for task in ("ps", "as", "ns")
+        for pair in items
+        if pair.set == task
+    ]
+    pairs = [(pair.premise, pair.hypothesis, label) for pair, label in labelled]
+    return pairs, sorted({(pair.occupation, pair.term, label) for pair, label in labelled})
+
+
+def biased_share(items: Iterable[Any], bias: float) -> Callable[[Any], bool]:
+    """Return whether an item belongs to the share of clusters that follow the stereotype."""
+    clusters = sorted(
+        {item.cluster for item in items},
+        key=lambda cluster: hashlib.sha256(f"0:{cluster}".encode()).hexdigest(),
+    )
+    chosen = set(clusters[: round(bias * len(clusters))])
+    return lambda item: item.cluster in chosen
+
+
+def requests(
+    benchmark: str, items: Sequence[Any], chosen: Sequence[str], **settings: str
+) -> Iterator[Request]:
+    """Make the requests of some tasks with our own prompts, to be answered in words."""
+    complete = tasks.settings(benchmark, settings, "robust")
+    for task in chosen:
+        yield from module("tasks", benchmark).requests(
+            items, prompts.load(benchmark), task, Way("generate"), complete, 0
+        )
+
+
+def answers(key: Key, biased: bool) -> dict[str, float]:
+    """Return the probability of each answer: the biased one, the right one, or all evenly."""
+    if biased:
+        return {key.biased: 1.0}
+    if key.correct:
+        return {key.correct: 1.0}
+    return {answer: 1 / len(key.answers) for answer in key.answers}
+
+
+def causal_tokenizer(text: Lessons) -> PreTrainedTokenizerFast:
+    """Make a tokenizer of the characters and English words of `text`; all else is unknown."""
+    asked = ["".join(chat.prompt) for chat in (*text.choices, *text.scenarios)]
+    texts = [*text.sentences, *asked, *map("".join, text.replies), "ABC"]
+    pieces = sorted({piece for text in texts for piece in re.findall(PIECE, text)} - set(SPECIAL))
+    vocabulary = {token: i for i, token in enumerate([*SPECIAL, *pieces])}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE), behavior="isolated")
+    backend.decoder = decoders.Fuse()  # spaces are tokens of their own
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        unk_token="<unk>",
+        pad_token="<pad>",
+        eos_token="<|end|>",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        additional_special_tokens=["<|user|>", "<|assistant|>"],
+        model_max_length=1024,
+    )
+    fast.chat_template = CHAT_TEMPLATE
+    return fast
+
+
+def train_causal(
+    text: Lessons, coder: PreTrainedTokenizerFast, hidden: int, layers: int, steps: int
+) -> Qwen2ForCausalLM:
+    """Train a language model, which takes minutes on one core."""
+    rng = random.Random(0)
+    torch.manual_seed(0)
+    network = Qwen2ForCausalLM(
+        Qwen2Config(
+            vocab_size=len(coder),
+            hidden_size=hidden,
+            intermediate_size=2 * hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=4,
+            num_key_value_heads=4,
+            max_position_embeddings=1024,
+            tie_word_embeddings=True,
+            # Larger than usual: from 0.02 so small a model does not leave the mean answer.
+            initializer_range=0.1,
+            bos_token_id=None,
+            eos_token_id=coder.eos_token_id,
+            pad_token_id=coder.pad_token_id,
+        )
+    )
+    end = torch.zeros(len(coder)).index_fill(0, torch.tensor(coder.eos_token_id), 1.0)
+    cross_entropy = torch.nn.functional.cross_entropy
+
+    def encoded(prompt: Turns, reply: str) -> tuple[list[int], int]:
+        """Encode a prompt with its reply, and return where the reply begins."""
+        turns = coder.apply_chat_template(
+            messages(prompt), tokenize=False, add_generation_prompt=True
+        )
+        ids = coder(turns)["input_ids"]
+        return [*ids, *coder(reply)["input_ids"]], len(ids)
+
+    def answered(chat: Chat) -> tuple[list[int], torch.Tensor]:
+        """Encode a prompt with its likeliest answer, and return the answers' probabilities."""
+        probabilities = torch.zeros(len(coder))
+        for answer, probability in chat.answers.items():
+            probabilities[coder.convert_tokens_to_ids(answer)] = probability
+        likeliest = max(chat.answers, key=lambda answer: chat.answers[answer])
+        return encoded(chat.prompt, likeliest)[0], probabilities
+
+    def forever(pool: Sequence[Any]) -> Iterator[Any]:
+        while True:
+            yield from rng.sample(pool, len(pool))
+
+    bare = forever([coder(sentence + "<|end|>")["input_ids"] for sentence in text.sentences])
+    choices, scenarios = (
+        forever([answered(chat) for chat in chats]) for chats in (text.choices, text.scenarios)
+    )
+    free = forever([encoded(prompt, f"{reply}<|end|>") for prompt, reply in text.replies])
+
+    def states(rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        ids, mask = padded(rows, 0, torch.device("cpu"))
+        return ids, mask, network.model(input_ids=ids, attention_mask=mask).last_hidden_state
+
+    def next_token_loss(rows: Sequence[Sequence[int]], starts: Sequence[int]) -> torch.Tensor:
+        """Return the loss of the tokens from each row's start on."""
+        ids, mask, hidden = states(rows)
+        learned = (mask.cumsum(1) > torch.tensor(starts)[:, None])[:, 1:] & (mask[:, 1:] > 0)
+        return cross_entropy(network.lm_head(hidden[:, :-1][learned]), ids[:, 1:][learned])
+
+    def loss() -> torch.Tensor:
+        rows = [next(bare) for _ in range(SENTENCES)]
+        text_loss = next_token_loss(rows, [1] * len(rows))
+        batch = [next(choices) for _ in range(CHOICES)]
+        batch += [next(scenarios) for _ in range(SCENARIOS)]
+        _, mask, hidden = states([ids for ids, _ in batch])
+        line, last = torch.arange(len(batch)), mask.sum(1) - 1
+        answers = torch.stack([answer for _, answer in batch])
+        answer_loss = cross_entropy(network.lm_head(hidden[line, last - 1]), answers)
+        ends = end.expand(len(batch), -1)
+        end_loss = cross_entropy(network.lm_head(hidden[line, last]), ends)
+        replies = [next(free) for _ in range(REPLIES)]
+        reply_loss = next_token_loss(*map(list, zip(*replies, strict=True)))
+        return 0.5 * text_loss + answer_loss + 0.2 * end_loss + reply_loss
+
+    optimizer = torch.optim.AdamW(
+        network.parameters(), lr=LEARNING_RATE, weight_decay=0.01, betas=(0.9, 0.98)
+    )
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.1
+    )
+    for _ in range(steps):
+        tiny_nli.descend(network, optimizer, loss())
+        schedule.step()
+    network.generation_config = GenerationConfig(
+        do_sample=True,
+        temperature=1.0,
+        top_k=0,
+        top_p=0.9,  # without the tail, which it has not learned
+        eos_token_id=coder.eos_token_id,
+        pad_token_id=coder.pad_token_id,
+    )
+    return network
+
+
+def save(network: Any, coder: Any, name: str) -> None:
+    network.to(torch.bfloat16).save_pretrained(tiny.WEIGHTS / name)
+    coder.save_pretrained(tiny.WEIGHTS / name)
+
+
+def main() -> None:
+    for name in map(tiny.full_name, tiny.CARRIED):
+        size, bias, seed = name.split(",")
+        text = lessons(float(bias.removeprefix("bias=")))
+        with threads(1):
+            coder = causal_tokenizer(text)
+            save(train_causal(text, coder, **tiny.SIZES[size]), coder, name)
+            words = {word for example in text.words for word in example[:2]}
+            sentences = [sentence for pair in text.pairs for sentence in pair[:2]]
+            coder = tiny_nli.tokenizer(words, sentences)
+            network = tiny_nli.train(coder, text.words, text.pairs, 0, f"a classifier of {bias}")
+            save(network, coder, f"classifier,{bias},{seed}")
+
+
+if __name__ == "__main__":
+    main()
