@@ -70,8 +70,9 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
         lines = {(line.task, line.metric): line for line in headlines(own, str(benchmark))}
         keys = list(zip(own.task, own.metric, strict=True))
         are_shares = all(line.share for line in lines.values())
-        other = {"share": are_shares, "worse": ""}
-        of_row = [lines.get(key) or Headline(*key, "", "", **other) for key in keys]
+        of_row = [
+            lines.get(key) or Headline(*key, "", "", share=are_shares, worse="") for key in keys
+        ]
         own = own.assign(
             title=[
                 short_title(line) or f"{task_words(line.task)}: {measure_words(line.metric)}"
