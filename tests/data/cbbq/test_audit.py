@@ -48,7 +48,7 @@ def test_a_sound_folder_has_nothing_but_its_numbers(tmp_path: Path) -> None:
     )
     assert table.what.iloc[-1].startswith("all categories: 4 templates (1 + 1 ambiguous, ")
     assert summary(table).empty
-    assert set(check(get("cbbq").samples).kind) == {"count"}
+    assert set(check(get("cbbq").metadata.samples).kind) == {"count"}
 
 
 # Changes of templates, all findings (row, column, fault, questions), and what one of them says.

@@ -21,7 +21,7 @@ TARGETS = ('target = "NAME1"\n', 'target = "NAME2"\n')
 
 def copied(folder: Path, category: str, target: str = "", **cells: str) -> Path:
     """A category of the samples under a name that no release has, with some cells changed."""
-    for path in sorted((get("cbbq").samples / category).glob("*/*.csv")):
+    for path in sorted((get("cbbq").metadata.samples / category).glob("*/*.csv")):
         place = folder / "ours" / path.parent.name / path.name
         place.parent.mkdir(parents=True, exist_ok=True)
         rows = pd.read_csv(path, dtype=str).assign(category="ours", **cells)
@@ -32,7 +32,8 @@ def copied(folder: Path, category: str, target: str = "", **cells: str) -> Path:
 
 def targets(folder: Path, category: str = "ours") -> list[tuple[str, int]]:
     return [
-        (f"{one.condition}:{one.example_id}", one.target) for one in cbbq.load(folder, [category])
+        (f"{one.condition}:{one.example_id}", one.target)
+        for one in cbbq.load(folder, [category]).items
     ]
 
 
@@ -55,7 +56,7 @@ def test_a_copy_has_the_same_targets_or_is_refused(tmp_path: Path, category: str
     except BadInput:
         return
     if category not in ("disease", "educational_qualification"):  # have rules of their own
-        assert found == targets(get("cbbq").samples, category)
+        assert found == targets(get("cbbq").metadata.samples, category)
 
 
 def test_rows_that_do_not_tell_need_a_slot(tmp_path: Path, refusal: Callable[..., str]) -> None:
