@@ -78,7 +78,7 @@ def fonts() -> list[str]:
 
 def style() -> None:
     """Set the look of all pictures, and fonts that can show Chinese."""
-    sns.set_theme(style="whitegrid", context="notebook", font_scale=1)
+    sns.set_theme(style="whitegrid", context="notebook", font_scale=0.92)
     families = fonts()
     mpl.rcParams.update(
         {
@@ -90,7 +90,7 @@ def style() -> None:
             "svg.fonttype": "none",
             "axes.titlelocation": "left",
             "axes.titleweight": "bold",
-            "axes.titlesize": "medium",
+            "axes.titlesize": "small",
             "text.color": INK,
             "axes.labelcolor": INK,
             "axes.edgecolor": FAINT,
