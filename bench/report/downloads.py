@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench import __version__
-from bench.benchmarks import module
+from bench.benchmarks import get
+from bench.benchmarks.base import Paper
 from bench.core import export
 from bench.core.errors import plain
-from bench.data import Paper
 
 TITLE = "bias-workbench: a Jupyter workbench for measuring social bias in language models"
 
@@ -42,7 +42,7 @@ def saved(folder: Path) -> list[Saved]:
 def bibtex(benchmarks: Sequence[str]) -> str:
     """Return the papers of benchmarks, and the workbench, as BibTeX."""
     entries = []
-    for paper in (module("data", name).PAPER for name in benchmarks):
+    for paper in (get(name).metadata.paper for name in benchmarks):
         family = paper.authors[0].split()[-1].lower()
         word = re.sub(r"\W", "", paper.title.split()[0]).lower()
         fields = {
@@ -79,7 +79,11 @@ def write(
     export.write_table(headlines, tables, "headlines")
     latex = "% needs \\usepackage{booktabs}\n" + export.to_latex(glance, caption=caption)
     export.write_text(tables / "at_a_glance.tex", latex)
-    lines = [list(glance), ["---"] * len(glance.columns), *glance.to_numpy().tolist()]
+    lines: list[list[str]] = [
+        list(map(str, glance)),
+        ["---"] * len(glance.columns),
+        *glance.to_numpy().tolist(),
+    ]
     cells = (" | ".join(plain(cell).replace("|", "\\|") for cell in line) for line in lines)
     markdown = "".join(f"| {line} |\n" for line in cells)
     export.write_text(tables / "at_a_glance.md", f"{markdown}\n{caption}\n")

@@ -85,7 +85,7 @@ def of_report(plan: Study, folder: Path) -> Fingerprint:
                 source.sha256,
                 digest(wording.tables),
             ]
-    notebooks = [get(variant.benchmark).notebook for variant in plan.variants if variant.page]
+    notebooks = [get(variant.benchmark).metadata.page for variant in plan.variants if variant.page]
     notebooks += [analysis.source for analysis in plan.analyses.values()]
     tables = folder / "tables"
     return {

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from bench import __version__
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core import export
 from bench.core.errors import NoRuns
 from bench.core.text import column
@@ -252,7 +252,8 @@ class Site:
         for run in every_run:
             run.write_scores()
         of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
-        titles = {part.key: part.title for part in (*plan.variants, *plan.analyses.values())}
+        titles = {variant.key: variant.title for variant in plan.variants}
+        titles |= {analysis.key: analysis.title for analysis in plan.analyses.values()}
         return self._write(
             "index.html",
             "index.html.j2",
@@ -278,7 +279,7 @@ class Site:
             saved=downloads.saved(folder),
             names={page.name: page.shown_as for page in pages},
             bibtex=downloads.bibtex(plan.benchmarks),
-            references=[downloads.in_words(module("data", name).PAPER) for name in plan.benchmarks],
+            references=[downloads.in_words(get(name).metadata.paper) for name in plan.benchmarks],
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.benchmarks import get, module
+from bench.benchmarks import get
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import readers, user_folder
 from bench.data.dataset import PROMPTS_FILE, is_language, own_prompts
@@ -16,9 +16,9 @@ from bench.data.readers import as_path
 OFFICIAL = "official"
 # Ours, also for data that bring their own.
 OURS = "ours"
-# The language of the released prompt sets, whose files do not name it.
+# The language of the released prompt sets; their files do not name it.
 RELEASED_IN = ("zh",)
-# The language of our NLI-CoAL prompt for pairs whose language we have none for.
+# The language of our NLI-CoAL prompt for pairs in a language that has none.
 INSTEAD = "en"
 LONGEST = 200
 
@@ -54,11 +54,7 @@ class PromptSet:
         )
 
     def table(self, name: str) -> Mapping[str, Any]:
-        """Return a table of the file; a dot leads into a table in a table.
-
-        Raises:
-            BadInput: the file has no such table.
-        """
+        """Return a table of the file; a dot leads into a table in a table."""
         names = ", ".join(self.tables)
         if not name:
             raise BadInput(
@@ -73,11 +69,7 @@ class PromptSet:
         return value
 
     def prompt(self, name: str, fields: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
-        """Return the template `prompt` of a table; it has to use `fields`, and may use `optional`.
-
-        Raises:
-            BadInput: no prompt, broken braces, a field that is missing or unknown.
-        """
+        """Return the template `prompt` of a table; it uses all `fields`, perhaps `optional`."""
         template = self.table(name).get("prompt")
         where = f"{self.path}, table [{name}], `prompt`"
         if not isinstance(template, str):
@@ -104,11 +96,8 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
         choice: `ours`, `official`, `FILE` or `FILE#VARIANT`, or a variant of the data's own prompt
             set if that has it, else of ours.
         data: folder of the data set, which may have its own or the released prompt set.
-
-    Raises:
-        BadInput: no such file or variant, or not a file of prompts.
     """
-    ours = get(benchmark).prompts
+    ours = get(benchmark).metadata.prompts
     brought = own_prompts(data) if data else None
     name, _, variant = (choice or "").partition("#")
     if name == OFFICIAL:
@@ -144,10 +133,10 @@ def foreign(
             empty.
         categories: those that are asked in words.
     """
-    theirs = language or module("data", benchmark).LANGUAGE
+    theirs = language or get(benchmark).metadata.language
     if not asked.languages or not categories:
         return {}
-    if not module("data", benchmark).LANGUAGE:  # each category is a language; English is a fallback
+    if not get(benchmark).metadata.language:  # each category is a language; English is a fallback
         lacking = [code for code in categories if code not in asked.tables]
         return {"data": lacking, "wording": [INSTEAD]} if lacking else {}
     spoken = [code.strip() for code in theirs.split(",")]
@@ -203,7 +192,7 @@ def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSe
 
 
 def _over(tables: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge tables; those of `other` take precedence, table by table."""
+    """Merge tables; `other` takes precedence, table by table."""
     return {
         name: _over(tables[name], value)
         if isinstance(value, dict) and isinstance(tables.get(name), dict)

@@ -46,10 +46,10 @@ class Request:
             if `then` writes it.
         earlier: earlier turns, by user and model in turn (choose, generate).
         hypothesis: the second sentence (classify).
-        options: what to choose from (choose).
+        options: the answers to choose from (choose).
         until: stops generation (generate).
         bos: add a beginning-of-sequence token, also if the tokenizer would not (nll).
-        after: name of the request of the same item and repeat whose reply this one needs.
+        after: name of the request, of the same item and repeat, with the reply that this one needs.
         then: finishes this request with that reply (None if none came); returns None if the request
             cannot be made.
     """
@@ -98,9 +98,10 @@ def of_judge(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of requests: its allowed values, the default first.
+    """A setting of a benchmark: its allowed values, the default first.
 
     Attributes:
+        of_data: whether it is a setting of the loader; else of the requests.
         by_preset: values of presets that differ from the default.
         task: the task that it is about; empty for all.
     """
@@ -108,6 +109,7 @@ class Setting:
     allowed: tuple[str, ...]
     by_preset: Mapping[str, str] = field(default_factory=dict)
     task: str = ""
+    of_data: bool = False
 
     def under(self, preset: str) -> str:
         """Return the default under a preset."""

@@ -23,10 +23,9 @@ from bench.benchmarks.cbbq.templates import (
     INSTANCE_COLUMNS,
     Template,
 )
-from bench.benchmarks.cbbq.templates import CATEGORY_LABELS as CATEGORY_LABELS
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, expected, quoted
-from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, dataset, with_defaults
+from bench.data import Loaded, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import composed, unknown_category
 from bench.data.readers import Row, read_table
@@ -35,26 +34,6 @@ from bench.data.texts import FIRST, SECOND, Text, language
 if TYPE_CHECKING:
     import pandas as pd
 
-TITLE = "CBBQ"
-ITEMS = "questions"
-HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"
-LICENCE = "CC-BY-SA-4.0"
-PAPER = Paper(
-    ("Yufei Huang", "Deyi Xiong"),
-    "CBBQ: A Chinese Bias Benchmark Dataset Curated with Human-AI Collaboration for Large Language "
-    "Models",
-    LREC_COLING_2024,
-    2024,
-    "https://aclanthology.org/2024.lrec-main.260",
-)
-LAYOUT = (
-    "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and "
-    "templates_generate_nonneg.csv, or all templates in rows.csv"
-)
-# Settings under which `bench fetch` takes a release that has faults, so that it can be examined.
-TOLERANT: dict[str, str] = {}
-# The language of the release, and of a data set whose manifest names none.
-LANGUAGE = "zh"
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
     # Faults in templates: kept as released, fixed, or refused.
@@ -67,12 +46,10 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     # Whether a question that occurs twice in a file, with the same label, is left out.
     "dedupe": ("no", "yes"),
 }
-# A table of all templates of a folder, whose columns say where each would be.
+# A table of all templates of a folder; its columns give the place of each.
 TABLE = "rows.csv"
 # Columns that all questions of a template share, in a file that does not name their template.
 COMMON = ("question_index", "subcategory", "bias_targeted_groups", "source", "question", "ans2")
-# Columns of rows that are questions; `context_condition` and the groups make a score of answers.
-ROW_COLUMNS = INSTANCE_COLUMNS
 # Columns of our own expanded files beyond the released ones, so that nothing of a template is lost.
 KEPT = ("name1", "name2", "swapped", "template", "target_name")
 MORE = ("example_id", *KEPT)
@@ -85,9 +62,9 @@ class Question:
     Attributes:
         template: polarity and record number of the template, the unit that was sampled.
         polarity, label: as the settings have them; `_column` as the row says, `label_audited` as
-            the audit says (`LEFT_OUT` where it trusts none).
+            the audit says (`LEFT_OUT` if it trusts none).
         target: index of the option that names the stereotyped group, `target_name` its member.
-        name1, name2: fill the slots; empty where only expanded files are available.
+        name1, name2: fill the slots; empty if only expanded files are available.
         swapped: whether the context mentions the names in the other order.
     """
 
@@ -119,7 +96,7 @@ class Question:
 
     @property
     def cluster(self) -> str:
-        """The template, which is what was sampled."""
+        """The template, which is the unit of the sample."""
         return f"{self.category}:{self.condition}:{self.template}"
 
     @property
@@ -138,7 +115,7 @@ class Question:
         return self.target if self.polarity == "neg" else 1 - self.target
 
 
-# What is odd about a question that is asked.
+# Oddities of a question that is asked.
 MISSPELT = (
     "each shows a placeholder that is misspelt and was not filled (--set expansion=repair fixes it)"
 )
@@ -183,11 +160,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
 
 def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "pd.DataFrame"]]:
-    """Yield the file of templates, or those of expanded questions, that rows belong into.
-
-    Raises:
-        BadInput: a context that CBBQ does not have.
-    """
+    """Yield the file of templates, or the files of expanded questions, that rows belong into."""
     if set(templates.COLUMNS) <= set(rows):
         yield TABLE, rows[list(templates.COLUMNS)]
     elif set(INSTANCE_COLUMNS) <= set(rows):
@@ -208,7 +181,7 @@ def single_table(folder: Path) -> Path | None:
 
 
 def categories_of(folder: Path) -> tuple[str, ...]:
-    """List the categories that a folder may have: the benchmark's, and those of its manifest."""
+    """List the categories that a folder may have: the benchmark's and its manifest's."""
     table = single_table(folder)
     own = templates.categories(table) if table else dataset.read_manifest(folder).categories
     return tuple(dict.fromkeys([*CATEGORIES, *own]))
@@ -220,19 +193,15 @@ def root(folder: Path, known: Sequence[str]) -> Path:
     return folder / "data" if inside else folder
 
 
-def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Question]:
+def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     """Load all questions of `categories`.
 
     Ambiguous ones come first, and negative templates before non-negative ones. A question keeps the
     number (`example_id`) that it has in the released expansion, whatever is left out before it.
     """
-    return _load(folder, categories, settings)[0]
-
-
-def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
-    """Count the questions that the settings change, leave out, or would."""
-    effects = _load(folder, categories or list(files(folder)), settings)[1]
-    return [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
+    questions, effects = _load(folder, categories, settings)
+    counts = [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
+    return Loaded(questions, counts)
 
 
 def read_templates(
@@ -268,7 +237,7 @@ def _read(
     given: tuple[tuple[str, str], ...],
     states: tuple[tuple[int, int], ...],
 ) -> tuple[list[Question], Effects]:
-    """Read the questions of some categories; `states` tell edited files from those before."""
+    """Read the questions of some categories; `states` differ for an edited file."""
     settings, questions = dict(given), list[Question]()
     touched: Effects = Counter()
     for category, own in paths:
@@ -429,7 +398,7 @@ def _example_id(place: str, row: Row, seen: set[int]) -> int:
 def texts(source: Source) -> list[Text]:
     """Return the templates: the context with marks for the names.
 
-    Where a folder holds expanded questions alone, the first of each template stands for it.
+    If a folder holds expanded questions alone, the first of each template stands for it.
     """
     rows, code = [], language(source)
     for category, paths in files(source.folder).items():

@@ -1,7 +1,7 @@
 """Extract a language pack from NLI-CoAL's released files, so that everything can be rebuilt.
 
 The seed of the release's word order and its list of captions are unknown, so both are data. Neither
-the named occupations nor their types are trusted: what was put into a frame is found by position.
+the named occupations nor their types are trusted: the occupation of a frame is found by position.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.benchmarks.nli_coal import METADATA
 from bench.benchmarks.nli_coal import items as nli_coal
 from bench.benchmarks.nli_coal.build import PRO
 from bench.benchmarks.nli_coal.frames import (
@@ -42,17 +43,13 @@ def extract(folder: str | Path, languages: Sequence[str] | None = None) -> list[
     The frames of the release are 0 to 279 (Chinese 274) from the evaluation sets, and 330 to 438
     from the dev and test sets, by the offsets of `SPLITS`. Sets of `bench build` have their pack
     beside them, which is read.
-
-    Raises:
-        BadInput: an unknown language, a row that is no frame filled twice, or sets of neither
-            design.
     """
     files = nli_coal.files(Path(folder))
     for name in languages or ():
         if name not in files:
             raise BadInput(expected(name, files, f"{folder}: language"))
     if not files:
-        raise BadInput(f"{folder}: holds no data of {nli_coal.TITLE}; expected {nli_coal.LAYOUT}")
+        raise BadInput(f"{folder}: holds no data of {METADATA.title}; expected {METADATA.layout}")
     return [_pack(name, files[name]) for name in files if not languages or name in languages]
 
 
@@ -99,8 +96,8 @@ def _pack(language: str, paths: Sequence[Path]) -> Pack:
     stereotyped = {run.occupation for run in pro}
     return Pack(
         language=language,
-        name=f"{nli_coal.TITLE} ({place.name})",
-        licence=nli_coal.LICENCE,
+        name=f"{METADATA.title} ({place.name})",
+        licence=METADATA.licence,
         version=place.name.partition("_v")[2],
         occupations=tuple(occupations),
         frames=tuple(frames.get(k, "") for k in range(max(frames) + 1)),

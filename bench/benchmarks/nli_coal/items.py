@@ -27,24 +27,12 @@ from bench.benchmarks.nli_coal.frames import (
 )
 from bench.benchmarks.nli_coal.language_pack import FILES, PACK, read_pack
 from bench.core.errors import BadInput, explained
-from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, with_defaults
+from bench.data import Loaded, SettingEffect, Source, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import checked, is_language
 from bench.data.readers import read_json_lines, read_lines
 from bench.data.texts import FIRST, Text
 
-TITLE = "NLI-CoAL"
-ITEMS = "pairs"
-HOMEPAGE = "https://github.com/panatchakorn-a/bias-eval-nli-considering-all-labels"
-LICENCE = "MIT"
-PAPER = Paper(
-    ("Panatchakorn Anantaprayoon", "Masahiro Kaneko", "Naoaki Okazaki"),
-    "Evaluating Gender Bias of Pre-trained Language Models in Natural Language Inference by "
-    "Considering All Labels",
-    LREC_COLING_2024,
-    2024,
-    "https://aclanthology.org/2024.lrec-main.566",
-)
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
     # All occupations, or the release's 30, on which the bias-controlled sets are built.
@@ -56,26 +44,18 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     # Occupations of NS that mean a man or a woman by themselves, such as salesman.
     "definitional": ("keep", "leave_out"),
 }
-LAYOUT = (
-    "folders like zh_v1.0/bias-eval-set_v1.0/all-words/ with 1-prostereo_v1.0.json, 2-antistereo "
-    "and 3-nonstereo"
-)
-# Settings under which `bench fetch` takes a release that has faults, so that it can be examined.
-TOLERANT: dict[str, str] = {}
-# None: each category is a language.
-LANGUAGE = ""
-CATEGORIES = ("en", "ja", "zh")
 CATEGORY_LABELS = {"en": "英语", "ja": "日语", "zh": "中文"}
+CATEGORIES = tuple(CATEGORY_LABELS)
 SETS = {"ps": "1-prostereo", "as": "2-antistereo", "ns": "3-nonstereo"}
 NEUTRAL_TERMS = {"nt": "5-neutral-terms"}
-# The folders that may hold each set, and what the names of its files have after the stem.
+# The folders that may hold each set, and the ends of the names of its files.
 VARIANTS = {
     ("all", "plain"): (("all-words", "untokenized"), ""),
     ("all", "tokenized"): (("tokenized",), "-tok"),
     ("downsample", "plain"): (("downsamp",), "-downsamp"),
     ("downsample", "tokenized"): (("downsamp-tokenized",), "-downsamp-tok"),
 }
-# The one language whose release also has sentences with blanks between words.
+# The release of this language also has sentences with blanks between words.
 TOKENIZED = "ja"
 # The type of an occupation that is in a set with a gender.
 TYPES = {
@@ -103,7 +83,7 @@ class Pair:
     Attributes:
         set: ps, as, ns or nt.
         occupation, occupation_type: empty if not given and not repaired.
-        gender: that of the hypothesis, whose word for it is `term`.
+        gender: the one of the hypothesis; its word for it is `term`.
         frame: the premise with `[Sub]` for the occupation, found by position and without the blanks
             of tokenized Japanese; empty if premise and hypothesis differ in more.
     """
@@ -125,7 +105,7 @@ class Pair:
 
     @property
     def cluster(self) -> str:
-        """The occupation, which is what was sampled, or the premise if the row names none."""
+        """The occupation, which is the unit of the sample, or the premise if the row names none."""
         return f"{self.category}:{self.occupation or self.premise}"
 
 
@@ -153,7 +133,7 @@ ROW = TypeAdapter(Row)
 
 @cache
 def known_words() -> dict[str, Any]:
-    """Read what is known of the release's words and sizes."""
+    """Read the known words and sizes of the release."""
     return tomllib.loads(Path(__file__).with_name("known_words.toml").read_text("utf-8"))
 
 
@@ -171,7 +151,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
     Each variant has PS, AS, NS (and NT), if all three are there. Then come the list of occupations,
     and the pack that the sets were built from: other languages than the release's need it for their
-    gender words. `folder` may be that of one language.
+    gender words. `folder` may be the one of a language.
     """
     found: dict[str, list[Path]] = {}
     for place in [*sorted(folder.glob("*_v*")), folder]:
@@ -189,7 +169,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
     return {language: found[language] for language in dict.fromkeys([*released, *found])}
 
 
-def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Pair]:
+def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     """Load all pairs of the languages `categories`: PS, AS, NS, and NT if there is one.
 
     Args:
@@ -199,24 +179,20 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Pair]
         BadInput: a missing or empty field, an unknown label or type, or a repeated id, with file
             and line; or a language does not have the sets that are asked for.
     """
-    pairs = _pairs(folder, categories, settings)
-    return [pair for pair, effect in pairs if effect != DEFINITIONAL]
-
-
-def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
-    """Count the pairs that `anomalies` corrects, or would, and that `definitional` leaves out."""
-    pairs = _pairs(folder, categories or list(files(folder)), settings)
+    pairs = list(_pairs(folder, categories, settings))
+    # `anomalies` corrects pairs, or would, and `definitional` leaves some out.
     counts = Counter((pair.category, pair.set, effect) for pair, effect in pairs if effect)
-    return [
+    effects = [
         SettingEffect(language, name, number, what, what == DEFINITIONAL)
         for (language, name, what), number in counts.items()
     ]
+    return Loaded([pair for pair, effect in pairs if effect != DEFINITIONAL], effects)
 
 
 def _pairs(
     folder: Path, languages: Sequence[str], given: Mapping[str, str]
 ) -> Iterator[tuple[Pair, str]]:
-    """Read the pairs of some languages, each with what a setting does to it, or would."""
+    """Read the pairs of some languages, each with the effect of a setting, or the possible one."""
     settings = with_defaults(SETTINGS, given)
     known_files = files(folder)
     for language in languages:
@@ -271,7 +247,7 @@ def _variant(place: Path, set_: str, tokens: str) -> list[Path]:
 def _read(
     path: Path, language: str, name: str, seen: set[int], settings: Mapping[str, str]
 ) -> Iterator[tuple[Pair, str]]:
-    """Read the pairs of a file, each with what is odd about it, and add its ids to `seen`."""
+    """Read the pairs of a file, each with its anomaly, and add its ids to `seen`."""
     terms, match = RELEASED_TERMS.get(language, {}), match_of(language)
     if (path.parents[2] / PACK).is_dir():
         pack = read_pack(path.parents[2] / PACK)
