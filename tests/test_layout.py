@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,8 @@ from packaging.utils import canonicalize_name
 
 import bench
 from bench import cli
-from bench.benchmarks import module, names
+from bench.benchmarks import get, names
+from bench.benchmarks.base import Benchmark
 from bench.report.downloads import TITLE
 
 HOME = Path(__file__).parents[1]
@@ -26,7 +26,7 @@ NOTEBOOKS = sorted([*HOME.glob("notebooks/*.ipynb"), *HOME.glob("notebooks/curat
 BESIDE = sorted((HOME / "notebooks").rglob("*.py"))
 ROOMS = re.findall(
     r"\w+",
-    "core config benchmarks data tasks scorers records metrics figures NAME train run export "
+    "core config benchmarks data tasks scorers records metrics figures base NAME train run export "
     "analyses show report cli",
 )
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text("utf-8"))["project"]
@@ -51,8 +51,12 @@ def imports(path):
 
 
 def room(parts):
-    """Return the package that a module is in; `NAME` for the package of one benchmark."""
-    return "NAME" if parts[1] == "benchmarks" and set(parts[2:]) & {*names()} else parts[1]
+    """Return the package that a module is in; `NAME` for the package of one benchmark.
+
+    The class `Benchmark` (`base`) stands to the right of all that it has defaults from.
+    """
+    below = parts[2] if parts[1] == "benchmarks" and len(parts) > 2 else ""
+    return "NAME" if below in names() else "base" if below == "base" else parts[1]
 
 
 def test_a_room_imports_only_rooms_to_its_left_and_torch_only_where_models_are():
@@ -99,12 +103,15 @@ def test_a_notebook_can_be_read_and_run(path):
     assert str(HOME) not in path.read_text("utf-8"), "holds a path of the machine it was run on"
 
 
-def test_a_benchmark_has_its_parts():
-    for name in names():
-        for part in ("items", "requests", "scores"):
-            assert find_spec(f"bench.benchmarks.{name}.{part}")
-        assert (HOME / f"notebooks/{name}.ipynb").is_file()
-        assert (HOME / "bench/benchmarks" / name / "samples/dataset.toml").is_file()
+@pytest.mark.parametrize("name", names())
+def test_a_benchmark_has_its_parts(name):
+    benchmark = get(name)
+    assert benchmark.metadata.name == name
+    assert benchmark.metadata.page.is_file()
+    assert (benchmark.metadata.samples / "dataset.toml").is_file()
+    public = {part for part in dir(benchmark) if not part.startswith("_")}
+    assert public == {part for part in dir(Benchmark) if part[0] != "_"} | {"metadata", "tasks"}
+    assert len(public) <= 12
 
 
 def test_the_top_level_holds_what_was_agreed():
@@ -216,7 +223,7 @@ def test_the_citation_names_the_papers_of_the_benchmarks(capsys):
     for paper in citation["references"]:
         authors = tuple(f"{one['given-names']} {one['family-names']}" for one in paper["authors"])
         cited.append((authors, *(paper[k] for k in ("title", "collection-title", "year", "url"))))
-    papers = [module("data", name).PAPER for name in names()]
+    papers = [get(name).metadata.paper for name in names()]
     assert sorted(cited) == sorted((p.authors, p.title, p.venue, p.year, p.url) for p in papers)
     assert cli.app(["--version"], standalone_mode=False) in (None, 0)
     assert capsys.readouterr().out == f"{bench.__version__}\n"

@@ -1,6 +1,7 @@
 """A fourth benchmark from another package runs through everything, with no edit in this one."""
 
 import os
+import re
 import subprocess
 import sys
 from io import StringIO
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 PLUGIN = Path(__file__).parent / "plugin"
+PAGE = Path(__file__).parents[1] / "docs/new_benchmark.md"
 STUDY = """
 title: A fourth benchmark
 question: Does it run through everything?
@@ -48,6 +50,19 @@ def test_a_model_is_asked_and_scored(tmp_path: Path) -> None:
     code = "import bench; print(bench.outcomes('run').groupby('task').stereotyped.sum().to_csv())"
     sums = pd.read_csv(StringIO(python(tmp_path, "-c", code)), index_col="task").stereotyped
     assert sums["ambiguous"] == 6
+
+
+@pytest.mark.parametrize("language", ["py", "toml"])
+def test_the_page_shows_parts_of_the_example(language: str) -> None:
+    files = {"py": "everyday_bench/__init__.py", "toml": "pyproject.toml"}
+    text = (PLUGIN / files[language]).read_text("utf-8")
+    blocks = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.S)
+    assert blocks
+    assert [block for block in blocks if block not in text] == []
+    lines = sum(
+        len(path.read_text("utf-8").splitlines()) for path in PLUGIN.glob("everyday_bench/*.py")
+    )
+    assert f"a single Python file of {lines} lines" in PAGE.read_text("utf-8")
 
 
 @pytest.mark.slow

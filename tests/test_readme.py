@@ -16,7 +16,7 @@ import yaml
 from typer.main import get_command
 
 from bench import cli, records
-from bench.benchmarks import module, names
+from bench.benchmarks import get, names
 from bench.metrics.table import Score
 from bench.report import study
 from bench.run import evaluate
@@ -180,9 +180,8 @@ def test_files_have_the_described_formats(tmp_path):
 @pytest.mark.parametrize("benchmark", names())
 def test_the_settings_of_a_benchmark_are_described(benchmark):
     page = (HOME / "docs/benchmarks.md").read_text("utf-8")
-    title = module("data", benchmark).TITLE
+    title = get(benchmark).metadata.title
     own = re.search(rf"^## {title}\n(.*?)(^## |\Z)", page, re.M | re.S)[1]
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", own, re.M)
     shown = {name: tuple(re.findall(r"`([^`]+)`", values)) for name, values in rows}
-    asked = {name: one.allowed for name, one in module("tasks", benchmark).SETTINGS.items()}
-    assert shown == {**module("data", benchmark).SETTINGS, **asked}
+    assert shown == {name: one.allowed for name, one in get(benchmark).settings.items()}

@@ -10,13 +10,14 @@ and invisible characters are named.
 
 import html
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 from IPython.display import HTML
 from rich.cells import cell_len, set_cell_size
 
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core.cells import rounded
 from bench.core.errors import BadInput
 from bench.core.numbers import decimals
@@ -88,7 +89,8 @@ def item(answers: pd.DataFrame, item_id: str, items: pd.DataFrame | None = None)
         names = ["model", *(name for name in ("prompts", "repeat") if len(own[name].unique()) > 1)]
         table = own[names].assign(answered=own.response.map(str).map(rounded), read_as=readings)
         table["verdict"] = own.verdict
-        table["log_probabilities"] = [_logs(str(benchmark), values) for values in own.logprobs]
+        choices = get(str(benchmark)).tasks[str(task)].choices
+        table["log_probabilities"] = [_logs(choices, values) for values in own.logprobs]
         table = table.loc[:, (table != "").any()]
         prompts = own.drop_duplicates("prompt")
         asked = [
@@ -198,13 +200,11 @@ def _reading(row: Any) -> str:
     return f"no answer came: {row.error}" if row.error else "not readable"
 
 
-def _logs(benchmark: str, values: Any) -> str:
-    """Return the log-probability of each option, named as the benchmark's tasks name them."""
+def _logs(choices: Sequence[str], values: Any) -> str:
+    """Return the log-probability of each choice, with its name."""
     if values is None or len(values) == 0:
         return ""
-    tasks = module("tasks", benchmark)
-    known = getattr(tasks, "LABELS", getattr(tasks, "LETTERS", ()))
-    names = known if len(known) == len(values) else range(1, len(values) + 1)
+    names = choices if len(choices) == len(values) else range(1, len(values) + 1)
     return "\n".join(
         f"{name}: {decimals(value, 3)} ({decimals(100 * math.exp(value), 1)}%)"
         for name, value in zip(names, values, strict=True)

@@ -17,7 +17,7 @@ from typing import Any
 import typer
 
 from bench import __version__
-from bench.benchmarks import module, names
+from bench.benchmarks import get, names
 from bench.benchmarks.nli_coal.build import BuildOptions
 from bench.cli import make
 from bench.cli.options import (
@@ -313,18 +313,20 @@ def data(
     if benchmark:
         settings = tasks.settings(benchmark, options.get("settings", {}), "robust")
         of_data = tasks.of_data(benchmark, settings)
-    if check and room.audit_module(benchmark) is None:
-        raise BadInput(
-            f"--check: {benchmark} has no report of odd rows; `bench data {benchmark}` says "
-            "whether it loads"
-        )
     if check:
-        printing.check(benchmark, room.check(room.find(benchmark, folder), **of_data), format)
+        place = room.find(benchmark, folder).folder
+        findings = get(benchmark).check(place, **of_data)
+        if findings is None:
+            raise BadInput(
+                f"--check: {benchmark} has no report of odd rows; `bench data {benchmark}` says "
+                "whether it loads"
+            )
+        printing.check(benchmark, findings, format)
         return
     sources: list[dict[str, Any]] = []
     for name in [benchmark] if benchmark else names():
         source = room.find(name, folder)
-        items = room.load(source, **of_data)
+        items, effects = room.read(source, **of_data)
         touched = [
             {
                 "state": "left out" if effect.left_out else "touched",
@@ -332,7 +334,7 @@ def data(
                 "rows": effect.rows,
                 "what": effect.what,
             }
-            for effect in module("data", name).touched(source.folder, None, **of_data)
+            for effect in effects
         ]
         categories = dict(Counter(item.category for item in items))
         sources.append(

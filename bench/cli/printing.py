@@ -9,7 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core.errors import BadInput
 from bench.core.numbers import decimals
 from bench.core.progress import say
@@ -40,7 +40,7 @@ def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
         _show(f"{row['kind']:8} {place}: {row['what']}{value}")
     refused = int((findings.kind == "refused").sum())
     if refused:
-        settings = module("data", benchmark).TOLERANT
+        settings = get(benchmark).metadata.release.tolerant
         fixes = (f"; `--set {name}={value}` runs without them" for name, value in settings.items())
         raise BadInput(f"{refused} findings are of rows that are refused{''.join(fixes)}")
 
@@ -55,7 +55,7 @@ def data(sources: list[dict[str, Any]], format: str) -> None:
     for source in sources:
         counts, benchmark = source["categories"], source["benchmark"]
         categories = "category" if len(counts) == 1 else "categories"
-        title = module("data", benchmark).TITLE
+        title = get(benchmark).metadata.title
         print(f"{title}: {source['items']:,} items in {len(counts)} {categories}")
         wording = ""
         if file := own_prompts(Path(source["folder"])):
@@ -165,7 +165,7 @@ def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
 
 def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
     # Other numbers of a category are in the other formats.
-    headlines = {headline.metric for headline in module("metrics", run.benchmark).HEADLINES}
+    headlines = {headline.metric for headline in get(run.benchmark).metrics.headlines}
     scores = scores[(scores.category == "all") | scores.metric.isin(headlines)]
     for preset, part in scores.groupby("preset", sort=False):
         is_first = preset == scores.preset.iloc[0]

@@ -1,8 +1,6 @@
 """Typed items of each benchmark, where they come from, and whether they are right.
 
-A benchmark's data module offers what `Dataset` lists, and where odd rows are reported, a module
-`audit` next to it with `check(folder, **settings)`. `find` says which folder is read, `load` reads
-it.
+`find` says which folder is read, `load` reads it, and `check` lists odd rows.
 """
 
 import hashlib
@@ -10,14 +8,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import platformdirs
 
-from bench.benchmarks import get, module, names, resolve
+from bench.benchmarks import get, names, resolve
 from bench.core.errors import BadInput, expected
 from bench.data import dataset
 from bench.data.dataset import MANIFEST
@@ -26,63 +22,12 @@ from bench.data.readers import as_path, open_file
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench.data.texts import Text
-
 # Means the package's own samples in place of a folder; a folder of this name is `./samples`.
 OWN_SAMPLES = "samples"
 # Means the released data that `bench fetch` brings, and never the samples.
 RELEASED = "released"
 FOUND_SAMPLES, FOUND_GIVEN = "samples of this package", "--data"
 ENVIRONMENT = "BENCH_DATA"
-LREC_COLING_2024 = (
-    "Proceedings of the 2024 Joint International Conference on Computational Linguistics, "
-    "Language Resources and Evaluation (LREC-COLING 2024)"
-)
-
-
-class Dataset(Protocol):
-    """The data module of a benchmark.
-
-    Attributes:
-        CATEGORY_LABELS: names of the release's categories in the language of the data.
-        LANGUAGE: code of the release's language; empty where each category is a language.
-        LAYOUT: which files a folder of it holds, in words.
-        SETTINGS: allowed values of each setting of the loader, the default first.
-        TOLERANT: settings under which `bench fetch` takes a release with faults.
-        ITEMS: the items that `load` returns, as a plural noun: questions.
-    """
-
-    TITLE: str
-    HOMEPAGE: str
-    LICENCE: str
-    PAPER: "Paper"
-    CATEGORIES: Sequence[str]
-    CATEGORY_LABELS: Mapping[str, str]
-    LANGUAGE: str
-    LAYOUT: str
-    SETTINGS: Mapping[str, tuple[str, ...]]
-    TOLERANT: Mapping[str, str]
-    ITEMS: str
-
-    def files(self, folder: Path) -> Mapping[str, Sequence[Path]]:
-        """Return the files of each category in a folder; none if it holds no such data.
-
-        Where the rows of a single file name their categories, or its name does, `folder` can be it.
-        """
-
-    def load(self, folder: Path, categories: Sequence[str], **settings: str) -> list[Any]:
-        """Read the items of some categories, in the order of the files.
-
-        An item is a dataclass with `item_id`, `category` and `cluster`, the unit that was sampled.
-        """
-
-    def touched(
-        self, folder: Path, categories: Sequence[str] | None, **settings: str
-    ) -> list["SettingEffect"]:
-        """Count the rows that settings change or leave out."""
-
-    def texts(self, source: "Source") -> "Sequence[Text]":
-        """Return what people wrote, without copies that are generated from it."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +54,7 @@ class Source:
     def sha256(self) -> str:
         """SHA-256 of the names and bytes of the files that are read, and of how they are read."""
         digest = hashlib.sha256()
-        files = module("data", self.benchmark).files(self.folder)
+        files = get(self.benchmark).files(self.folder)
         for path in sorted({path for paths in files.values() for path in paths}):
             state = path.stat()
             content = _file_hash(path, state.st_mtime_ns, state.st_size)
@@ -129,21 +74,11 @@ class Source:
     @property
     def is_sample(self) -> bool:
         """Whether these are the samples that come with the package."""
-        return self.folder == get(self.benchmark).samples
+        return self.folder == get(self.benchmark).metadata.samples
 
     def describe(self) -> dict[str, Any]:
         """Return what `run.json` keeps."""
         return {**asdict(self), "folder": str(self.folder), "sha256": self.sha256}
-
-
-class Paper(NamedTuple):
-    """Where a benchmark was published."""
-
-    authors: tuple[str, ...]
-    title: str
-    venue: str
-    year: int
-    url: str
 
 
 class SettingEffect(NamedTuple):
@@ -157,6 +92,13 @@ class SettingEffect(NamedTuple):
     rows: int
     what: str
     left_out: bool
+
+
+class Loaded(NamedTuple):
+    """The items of a data set, and the rows that settings changed or left out."""
+
+    items: list[Any]
+    effects: Sequence[SettingEffect] = ()
 
 
 def user_folder() -> Path:
@@ -177,7 +119,7 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
     """
     benchmark = resolve(benchmark)
     if folder == OWN_SAMPLES:
-        return _source(benchmark, get(benchmark).samples, FOUND_SAMPLES)
+        return _source(benchmark, get(benchmark).metadata.samples, FOUND_SAMPLES)
     if folder and folder != RELEASED:
         return _source(benchmark, as_path(folder), FOUND_GIVEN)
     if os.environ.get(ENVIRONMENT):
@@ -194,7 +136,7 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
             f"data: {folder}: the released data of {benchmark} are not installed; run this first: "
             f"bench fetch {benchmark}"
         )
-    return _source(benchmark, get(benchmark).samples, FOUND_SAMPLES)
+    return _source(benchmark, get(benchmark).metadata.samples, FOUND_SAMPLES)
 
 
 def find_all(
@@ -225,9 +167,14 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
     Raises:
         BadInput: the data are wrong, or a category or setting is unknown or not there.
     """
-    room = module("data", source.benchmark)
-    present = list(room.files(source.folder))
-    known = list(dict.fromkeys([*room.CATEGORIES, *source.labels, *present]))
+    return read(source, categories, **settings).items
+
+
+def read(source: Source, categories: Sequence[str] | None = None, **settings: str) -> Loaded:
+    """Load the items as `load` does, and count the rows that settings change or leave out."""
+    benchmark = get(source.benchmark)
+    present = list(benchmark.files(source.folder))
+    known = list(dict.fromkeys([*benchmark.metadata.categories, *source.labels, *present]))
     for name in categories or ():
         if name not in known:
             raise BadInput(expected(name, known, f"category of {source.benchmark}"))
@@ -236,7 +183,7 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
                 f"{source.folder}: has no data of category {name!r}; it has {', '.join(present)}"
             )
     chosen = list(dict.fromkeys(categories)) if categories else present
-    return room.load(source.folder, chosen, **settings)
+    return benchmark.load(source.folder, chosen, **settings)
 
 
 def with_defaults(
@@ -258,21 +205,12 @@ def with_defaults(
 def check(source: Source, **settings: str) -> "pd.DataFrame":
     """List everything odd about a data set: its file, row, column, kind, what and value.
 
-    The list is empty for a benchmark without a module `audit`.
+    The list is empty for a benchmark that looks for no odd rows.
     """
     from bench.data import audit
 
-    own = audit_module(source.benchmark)
-    if own is None:
-        return audit.to_table([])
-    findings: pd.DataFrame = own.check(source.folder, **settings)
-    return findings
-
-
-def audit_module(benchmark: str) -> Any:
-    """Return the module that reports odd rows of a benchmark's data; None if it has none."""
-    name = f"{get(benchmark).data.rpartition('.')[0]}.audit"
-    return import_module(name) if find_spec(name) else None
+    findings = get(source.benchmark).check(source.folder, **settings)
+    return audit.to_table([]) if findings is None else findings
 
 
 def frame(items: Sequence[Any]) -> "pd.DataFrame":
@@ -281,6 +219,12 @@ def frame(items: Sequence[Any]) -> "pd.DataFrame":
 
     columns = ["item_id", "cluster", *(field.name for field in fields(items[0]))] if items else []
     return pd.DataFrame({name: [getattr(item, name) for item in items] for name in columns})
+
+
+def by_id(items: "pd.DataFrame") -> dict[Any, Any]:
+    """Return the items of a table by their names, with a field per column."""
+    # Objects are read many times faster than Arrow's texts.
+    return {item.item_id: item for item in items.astype(object).itertuples(index=False)}
 
 
 def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
@@ -294,17 +238,19 @@ def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
 
 
 def _source(benchmark: str, folder: Path, found: str) -> Source:
-    room = module("data", benchmark)
+    own, about = get(benchmark), get(benchmark).metadata
     if not folder.exists():
         raise BadInput(
             f"{folder}: no such folder or file ({found}); `bench new {benchmark} DIR` begins data "
             f"of your own, `bench fetch {benchmark}` brings the released ones"
         )
-    if not room.files(folder):
-        raise BadInput(f"{folder}: holds no data of {room.TITLE} ({found}); expected {room.LAYOUT}")
+    if not own.files(folder):
+        raise BadInput(
+            f"{folder}: holds no data of {about.title} ({found}); expected {about.layout}"
+        )
     manifest = dataset.read_manifest(folder)
     # A file alone is the user's own; a folder without a description can be the release.
-    name, licence = f"{room.TITLE} (local copy)", room.LICENCE
+    name, licence = f"{about.title} (local copy)", about.licence
     if folder.is_file():
         name, licence = folder.name, "unknown"
     texts = {"name": name, "version": "unknown", "licence": licence, **manifest.texts}

@@ -39,7 +39,7 @@ from pydantic import (
     model_validator,
 )
 
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core.errors import LONGEST, BadInput, explained, plain, quoted
 from bench.core.files import file_name_error
 from bench.data.readers import read_toml, toml_key
@@ -306,6 +306,6 @@ def remember_names(benchmark: str, description: Mapping[str, Any]) -> None:
 
 def category_name(benchmark: str, category: str) -> CategoryName:
     """Return the names of a category, its own or the release's."""
-    released = module("data", benchmark).CATEGORY_LABELS.get(category, "")
+    released = get(benchmark).metadata.categories.get(category, "")
     name = CategoryName(released, category.replace("_", " "))
     return _own_names.get().get((benchmark, category), name)

@@ -2,10 +2,7 @@
 
 The data are assembled in a working folder next to their final place, and renamed once the loader
 has read them. Of a release only tables, licence and readme are kept, none of its code. Prompts that
-authors have in scripts are read from there and kept next to the data as `prompts.toml`. A benchmark
-with such scripts has a module `official_wording` in the package of its data module, with `VERSION`,
-`REMEDY`, `SCRIPTS`, `FOLDERS` (names of their folder), `ADDRESS` (of their download; empty if they
-come with the data), `CHOICES` (names of prompt sets) and `read(scripts)`.
+authors have in scripts are read from there and kept next to the data as `prompts.toml`.
 """
 
 import hashlib
@@ -17,13 +14,11 @@ import urllib.request
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench import data
-from bench.benchmarks import get, module, resolve
+from bench.benchmarks import get, resolve
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DISK_ERRORS
 from bench.core.progress import say
@@ -32,7 +27,8 @@ from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
 from bench.data.readers import as_path, read_toml, to_toml
 
 if TYPE_CHECKING:
-    from bench.data import Dataset
+    from bench.benchmarks.base import Benchmark
+    from bench.data.official_wording import OfficialPrompts
 
 # Seconds to wait for a server.
 TIMEOUT = 60.0
@@ -108,7 +104,7 @@ def fetch(benchmark: str, source: str | Path | None = None) -> Source:
 
 def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     """Check a copy of a release and put it in place of `target`."""
-    room = module("data", benchmark)
+    own, about = get(benchmark), get(benchmark).metadata
     folder, staged = copy.path.resolve(), work / "new"
     if not folder.is_dir():
         folder = work / "unpacked"
@@ -116,13 +112,13 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
         unpack(copy.path, folder)
     root = _root(benchmark, folder, work / "rewritten")
     if root is None:
-        raise BadInput(f"{copy.path}: holds no data of {room.TITLE}; expected {room.LAYOUT}")
+        raise BadInput(f"{copy.path}: holds no data of {about.title}; expected {about.layout}")
     is_rewritten = root == work / "rewritten"
-    tables = _tables(room, root)
+    tables = _tables(own, root)
     if not tables:
         raise BadInput(
-            f"{copy.path}: holds rows of {room.TITLE}, but none of its categories "
-            f"{', '.join(room.CATEGORIES)}; a new one needs a table [categories.NAME] in "
+            f"{copy.path}: holds rows of {about.title}, but none of its categories "
+            f"{', '.join(about.categories)}; a new one needs a table [categories.NAME] in "
             f"{MANIFEST}"
         )
     top = folder if is_rewritten else root
@@ -143,29 +139,29 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     try:
         data.load(loaded)
     except BadInput as error:
-        if not room.TOLERANT:
+        if not about.release.tolerant:
             raise
-        data.load(loaded, **room.TOLERANT)
+        data.load(loaded, **about.release.tolerant)
         say(str(error).replace(str(staged), str(target)))
-    about = data.find(benchmark, root)
-    name, version, pinned = about.name, about.version, get(benchmark).release.commit[:7]
+    source, pinned = data.find(benchmark, root), about.release.commit[:7]
+    name, version = source.name, source.version
     verified = bool(checked) and not changed
     if copy.revision or (verified and not (root / MANIFEST).is_file()):
-        name, version = room.TITLE, (copy.revision or pinned)[:7]
+        name, version = about.title, (copy.revision or pinned)[:7]
     if changed:
         say(
             f"{copy.origin}: {len(changed)} of {len(tables)} files differ from the release, the "
-            f"first is {changed[0]}; numbers on them are not results on {room.TITLE}"
+            f"first is {changed[0]}; numbers on them are not results on {about.title}"
         )
         if version == pinned:
-            name, version = f"{room.TITLE} (changed copy)", f"{pinned}+changed"
-    prompts_version, advice = _install_prompts(benchmark, copy, folder, root, work)
+            name, version = f"{about.title} (changed copy)", f"{pinned}+changed"
+    prompts_version, advice = _install_prompts(about.release.prompts, copy, folder, root, work)
     manifest = {
         "name": name,
         "version": version,
-        "licence": about.licence,
-        "homepage": room.HOMEPAGE,
-        "note": about.note,
+        "licence": source.licence,
+        "homepage": about.homepage,
+        "note": source.note,
         "fetched_from": copy.origin,
         "revision": copy.revision,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -186,11 +182,11 @@ def _root(benchmark: str, folder: Path, rewritten: Path) -> Path | None:
 
     Rows in tables of any name are written to `rewritten` as the loader's files.
     """
-    room = module("data", benchmark)
+    own = get(benchmark)
     inside = sorted(path for path in folder.iterdir() if path.is_dir())
     unknown = None
     try:
-        if root := next((path for path in (folder, *inside) if room.files(path)), None):
+        if root := next((path for path in (folder, *inside) if own.files(path)), None):
             return root
     except BadInput as error:  # a table of any name, which may have a column `category`
         unknown = error
@@ -201,14 +197,15 @@ def _root(benchmark: str, folder: Path, rewritten: Path) -> Path | None:
     return None
 
 
-def _tables(room: "Dataset", root: Path) -> dict[str, Path]:
+def _tables(benchmark: "Benchmark", root: Path) -> dict[str, Path]:
     """Return the tables to keep by their path in the release.
 
     They are the loader's, and all in a folder CATEGORY_vVERSION, as NLI-CoAL has.
     """
-    paths = {path for files in room.files(root).values() for path in files}
-    versioned = [folder for name in room.CATEGORIES for folder in root.glob(f"{name}_v*")]
-    is_one = not versioned and any(root.name.startswith(f"{name}_v") for name in room.CATEGORIES)
+    paths = {path for files in benchmark.files(root).values() for path in files}
+    categories = benchmark.metadata.categories
+    versioned = [folder for name in categories for folder in root.glob(f"{name}_v*")]
+    is_one = not versioned and any(root.name.startswith(f"{name}_v") for name in categories)
     for folder in [root] if is_one else versioned:
         paths |= {path for path in folder.rglob("*") if path.suffix in (".json", ".tsv")}
     top = root.parent if is_one else root
@@ -256,16 +253,16 @@ def download(url: str, path: Path, remedy: str) -> Path:
 
 
 def _download_release(benchmark: str, work: Path) -> Copy:
-    host, repository, commit = get(benchmark).release
-    if host == "hub":
-        return _download_from_hub(benchmark, repository, work / "release")
-    if host != "github":
+    release = get(benchmark).metadata.release
+    if release.host == "hub":
+        return _download_from_hub(benchmark, release.repository, work / "release")
+    if release.host != "github":
         raise BadInput(
             f"{benchmark}: no address of the release is known; give a local copy with --from"
         )
-    url = f"https://codeload.github.com/{repository}/tar.gz/{commit}"
+    url = f"https://codeload.github.com/{release.repository}/tar.gz/{release.commit}"
     archive = download(url, work / "release.tar.gz", _by_other_means(benchmark))
-    return Copy(archive, url, commit)
+    return Copy(archive, url, release.commit)
 
 
 def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
@@ -274,7 +271,7 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
 
     from bench.data.hub_client import explain, quiet
 
-    room, repository = module("data", benchmark), f"datasets/{name}"
+    about, repository = get(benchmark).metadata, f"datasets/{name}"
     origin, remedy = f"{constants.ENDPOINT}/{repository}", _by_other_means(benchmark)
     say(f"downloading {origin}")
     folder.mkdir()
@@ -282,7 +279,7 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
     try:
         info = HfApi().dataset_info(name)
         names = [file.rfilename for file in info.siblings or ()]
-        tables: dict[str, str] = import_module(get(benchmark).data).arrange(names)
+        tables = about.release.arrange(names)
         others = [] if tables else list(filter(hub_tables.is_table, names))
         wanted = [*tables, *others, *filter(_is_text, names)]
         place = {"repo_type": "dataset", "revision": info.sha, "local_dir": folder}
@@ -294,7 +291,7 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
         table.parent.mkdir(exist_ok=True)
         os.replace(folder / path, table)
     stems = [Path(released).stem for released in tables.values()]
-    missing = [category for category in room.CATEGORIES if category not in stems]
+    missing = [category for category in about.categories if category not in stems]
     if tables and missing:
         say(f"{origin}: has no table of {', '.join(missing)}; it has {', '.join(tables)}")
     return Copy(folder, origin, str(info.sha))
@@ -323,7 +320,7 @@ def unpack(archive: Path, into: Path) -> None:
 
 
 def _install_prompts(
-    benchmark: str, copy: Copy, folder: Path, root: Path, work: Path
+    official: "OfficialPrompts | None", copy: Copy, folder: Path, root: Path, work: Path
 ) -> tuple[str, str]:
     """Put prompts next to the data: the data set's own, or official ones of the copy or release.
 
@@ -335,34 +332,32 @@ def _install_prompts(
         version = read_toml(own).get("version", "")
         shutil.copyfile(own, place)
         return "", f"prompts {version}: the data set is asked with them unless --prompts is given"
-    module_name = f"{get(benchmark).data.rpartition('.')[0]}.official_wording"
-    if not find_spec(module_name):
+    if official is None:
         return "", ""
-    official: Any = import_module(module_name)
     try:
         scripts = _scripts(official, copy, folder, work)
         if scripts is None and not copy.revision:
             return "", ""
         if scripts is None:
-            missing = f"has not all of {', '.join(official.SCRIPTS)}"
-            raise BadInput(f"{folder}: {missing}; {official.REMEDY}")
+            missing = f"has not all of {', '.join(official.scripts)}"
+            raise BadInput(f"{folder}: {missing}; {official.remedy}")
         place.write_bytes(official.read(scripts).encode())
     except (BadInput, RunFailed) as error:
-        reason = _with_origin(str(error), work, (copy.revision and official.ADDRESS) or copy.origin)
+        reason = _with_origin(str(error), work, (copy.revision and official.address) or copy.origin)
         return "", f"the data came without the official prompts: {reason}"
-    choices = ", ".join(official.CHOICES)
+    choices = ", ".join(official.choices)
     choice = f"#NAME`, where NAME is one of {choices}" if choices else "`"
-    return official.VERSION, f"prompts {official.VERSION}: use `--prompts official{choice}"
+    return official.version, f"prompts {official.version}: use `--prompts official{choice}"
 
 
-def _scripts(official: Any, copy: Copy, folder: Path, work: Path) -> Path | None:
+def _scripts(official: "OfficialPrompts", copy: Copy, folder: Path, work: Path) -> Path | None:
     """Return the folder of a release's scripts, which are downloaded or in or near `folder`."""
-    if copy.revision and official.ADDRESS:
+    if copy.revision and official.address:
         scripts = work / "scripts"
         scripts.mkdir()
-        for name in official.SCRIPTS:
-            download(f"{official.ADDRESS}/{name}", scripts / name, official.REMEDY)
+        for name in official.scripts:
+            download(f"{official.address}/{name}", scripts / name, official.remedy)
         return scripts
     # A folder above an unpacked archive is not a part of it.
     above = not folder.is_relative_to(work)
-    return official_wording.find(folder, official.SCRIPTS, official.FOLDERS, above)
+    return official_wording.find(folder, official.scripts, official.folders, above)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core.cells import as_csv
 from bench.core.errors import BadInput, quoted
 from bench.core.files import atomic_write
@@ -35,28 +35,29 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
     Returns:
         Whether there were any rows with the benchmark's columns.
     """
-    room = module("data", benchmark)
-    if not (hasattr(room, "place_of_rows") and hasattr(room, "ROW_COLUMNS")):
+    about = get(benchmark).metadata
+    columns, place_of_rows = about.release.row_columns, about.release.place_of_rows
+    if not place_of_rows:
         return False
     paths = [path for path in sorted(folder.rglob("*")) if is_table(str(path.relative_to(folder)))]
     # The same rows may be there in several formats.
     kind = next((kind for kind in SUFFIXES if any(path.suffix == kind for path in paths)), "")
-    known = [*room.CATEGORIES, *read_manifest(folder).categories]
+    known = [*about.categories, *read_manifest(folder).categories]
     files: dict[str, list[pd.DataFrame]] = {}
     faults: list[str] = []
     for path in [path for path in paths if path.suffix == kind]:
         names = [PART.sub("", composed(part)) for part in path.relative_to(folder).parts[:-1]]
         names.append(PART.sub("", category_of(path)))
         try:
-            read = read_table(path, (), (*room.ROW_COLUMNS, "category"))
+            read = read_table(path, (), (*columns, "category"))
         except BadInput as error:
             if kind != ".json":  # others may be settings
                 faults.append(str(error))
             continue
         rows = pd.DataFrame(read, index=[row.number for row in read])
-        missing = [name for name in room.ROW_COLUMNS if name not in rows]
+        missing = [name for name in columns if name not in rows]
         if missing:
-            if len(missing) < len(room.ROW_COLUMNS):
+            if len(missing) < len(columns):
                 faults.append(f"{path.name} lacks {', '.join(missing)}")
             continue
         if "category" in rows:
@@ -74,13 +75,13 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
             rows = rows.assign(category=of_file)
         try:
             for category, part in rows.groupby("category", sort=False):
-                for name, table in room.place_of_rows(str(category), part):
+                for name, table in place_of_rows(str(category), part):
                     files.setdefault(name, []).append(table)
         except BadInput as error:
             raise BadInput(f"{path}, {error}") from None
     if faults and not files:
         remedy = f"`bench fetch {benchmark}` brings the release"
-        raise BadInput(f"{folder}: holds no data of {room.TITLE}; {faults[0]}; {remedy}")
+        raise BadInput(f"{folder}: holds no data of {about.title}; {faults[0]}; {remedy}")
     for fault in faults:
         say(f"{folder}: a file is left out: {fault}")
     repeats = 0

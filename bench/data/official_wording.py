@@ -7,12 +7,35 @@ import ast
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.core.errors import BadInput
 from bench.data.readers import read_bytes, to_toml
+
+
+@dataclass(frozen=True)
+class OfficialPrompts:
+    """The prompts in the scripts of a release.
+
+    Attributes:
+        scripts: the names of the scripts.
+        folders: names of their folder.
+        address: of their download; empty if they come with the data.
+        choices: the names of the prompt sets; none if there is one.
+        remedy: how to bring the scripts by other means.
+        read: returns the prompts of a folder of scripts as TOML.
+    """
+
+    version: str
+    scripts: Sequence[str]
+    folders: Sequence[str]
+    address: str
+    choices: Sequence[str]
+    remedy: str
+    read: Callable[[Path], str]
 
 
 def find(

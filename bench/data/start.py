@@ -28,4 +28,4 @@ def copy_start(benchmark: str, folder: str | Path) -> list[Path]:
 
 
 def _folder(benchmark: str) -> Path:
-    return get(benchmark).samples.with_name("start")
+    return get(benchmark).metadata.samples.with_name("start")

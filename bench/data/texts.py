@@ -6,7 +6,7 @@ without its occupation.
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.data import Source
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def texts(*sources: Source) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    rows = [row for own in sources for row in module("data", own.benchmark).texts(own)]
+    rows = [row for own in sources for row in get(own.benchmark).texts(own)]
     return pd.DataFrame(rows, columns=list(Text._fields))
 
 
 def language(source: Source) -> str:
     """Return the language of a data set of one language: its manifest's, or the release's."""
-    return source.language.partition(",")[0] or module("data", source.benchmark).LANGUAGE
+    return source.language.partition(",")[0] or get(source.benchmark).metadata.language

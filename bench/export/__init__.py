@@ -6,11 +6,13 @@ lm-evaluation-harness.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.benchmarks import Release, get, module, resolve
+from bench.benchmarks import get, resolve
+from bench.benchmarks.base import Release
 from bench.core.errors import BadInput, expected
 from bench.data import readers
 from bench.data.dataset import MANIFEST, home
@@ -56,7 +58,7 @@ def write_tasks(benchmark: str, out: Path, options: Mapping[str, Any]) -> list[P
 def headline_scores(run: Run) -> Iterator[tuple[Headline, dict[str, Any]]]:
     """Yield the defined headline scores of a run, of each category and over all."""
     scores = run.scores()
-    for headline in module("metrics", run.benchmark).HEADLINES:
+    for headline in get(run.benchmark).metrics.headlines:
         rows = headline_rows(scores, headline)
         for row in rows[rows.score.notna()].to_dict("records"):
             yield headline, {str(name): value for name, value in row.items()}
@@ -92,9 +94,9 @@ def model_id(described: Mapping[str, Any]) -> str:
 
 def release(run: Run) -> Release | None:
     """Return the release that a run asked, by the manifest of `bench fetch`; None for others."""
-    data, known = run.about["data"], get(run.benchmark).release
+    data, known = run.about["data"], get(run.benchmark).metadata.release
     path = home(as_path(data["folder"])) / MANIFEST
     fetched = readers.read_toml(path) if path.is_file() else {}
     commit, origin = str(fetched.get("revision", "")), str(fetched.get("fetched_from"))
     is_same = fetched.get("sha256") == data["sha256"] and known.repository in origin
-    return Release(known.host, known.repository, commit) if commit and is_same else None
+    return replace(known, commit=commit) if commit and is_same else None

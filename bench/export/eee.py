@@ -17,17 +17,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import __version__
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core.cells import to_number
 from bench.core.files import atomic_write, explain_write_errors
+from bench.data import by_id
 from bench.export import headline_scores, model_id, release
 from bench.metrics.table import ALL, Headline
-from bench.run.results import Run, by_id
+from bench.run.results import Run
 from bench.scorers.base import digest
 from bench.tasks.request import of_judge
 
 if TYPE_CHECKING:
-    from bench.metrics import Metrics
+    from bench.metrics.table import Metrics
 
 SCHEMA = "0.3.0"
 
@@ -83,7 +84,7 @@ def write(run: Run, out: Path) -> list[Path]:
 
 def _results(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the headline scores as the schema has them."""
-    about, metrics = run.about, module("metrics", run.benchmark)
+    about, benchmark = run.about, get(run.benchmark)
     source, judges, asked = _source(run), _judges(run), run.about["asked"]
     generation = {
         "temperature": asked.get("generation", {}).get("temperature"),
@@ -97,10 +98,10 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
                 "lower": row["ci_low"],
                 "upper": row["ci_high"],
                 "confidence_level": 0.95,
-                "method": f"bootstrap over {metrics.UNITS}",
+                "method": f"bootstrap over {benchmark.metadata.units}",
             }
         metric: dict[str, Any] = {
-            "evaluation_description": _definition(metrics, headline),
+            "evaluation_description": _definition(benchmark.metrics, headline),
             "metric_id": f"{run.benchmark}.{headline.metric}",
             "metric_name": headline.title,
             "metric_unit": "proportion" if headline.share else "points",
@@ -138,7 +139,7 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
 
 def _samples(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the model's answers as the schema has them."""
-    room: Any = module("tasks", run.benchmark)
+    own = get(run.benchmark)
     rows: Any = run.answers()
     items = by_id(run.items)
     is_judged = rows.request.map(of_judge).astype(bool)
@@ -148,13 +149,9 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
     }
     for row in rows[~is_judged].itertuples():
         item = items[row.item_id]
-        values = room.readable_values(row.task, row.request, item)
-        values = values if isinstance(values, Mapping) else {}
-        right = [
-            text
-            for text, value in values.items()
-            if room.verdict_of(row.task, row.request, value, item) == "right"
-        ]
+        values = own.values(row.task, row.request, item)
+        choices = values.choices if isinstance(values.choices, Mapping) else {}
+        right = [text for text, value in choices.items() if values.verdict(value) == "right"]
         score, means = (float(row.verdict == "right"), "1 if right") if right else (0.0, "none")
         number = math.nan if right else to_number(row.parsed)
         if math.isfinite(number):
@@ -165,14 +162,14 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
             "sample_id": f"{row.item_id}|{row.request}|{row.repeat}",
             "sample_hash": digest([row.prompt, right]),
             "interaction_type": "single_turn",
-            "input": {"raw": row.prompt, "reference": right, "choices": list(values) or None},
+            "input": {"raw": row.prompt, "reference": right, "choices": list(choices) or None},
             "output": {"raw": [row.response]},
             "answer_attribution": [
                 {
                     "turn_idx": 0,
                     "source": "output.raw",
                     "extracted_value": row.parsed or "",
-                    "extraction_method": f"{room.__name__}.parse",
+                    "extraction_method": f"{own.parse.__module__}.parse",
                     "is_terminal": True,
                 }
             ],
@@ -192,9 +189,9 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
 
 def _definition(metrics: "Metrics", headline: Headline) -> str:
     """Return what a metric is; where several tasks have one of its name, that of the task."""
-    texts = [card.definition for card in metrics.CARDS if card.metric == headline.metric]
+    texts = [card.definition for card in metrics.cards if card.metric == headline.metric]
     own = [text for text in texts if re.search(rf"\b{headline.task}: ", text)]
-    return (own or texts)[0]
+    return [*own, *texts, headline.title][0]
 
 
 def _name(benchmark: str, task: str, category: str) -> str:
@@ -223,7 +220,7 @@ def _model(described: Mapping[str, Any], label: str, about: Mapping[str, Any]) -
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
     """Describe the judge by the tasks that have no score without it."""
     judge, asked = run.about["judge"], run.about["asked"]
-    room, rows = module("tasks", run.benchmark), run.records
+    tasks, rows = get(run.benchmark).tasks, run.records
     first: Any = rows[rows.request.map(of_judge)].drop_duplicates("task")
     return {
         row.task: {
@@ -232,7 +229,7 @@ def _judges(run: Run) -> dict[str, dict[str, Any]]:
             "additional_details": {"input_prompt": "the first of the prompts, filled in"},
         }
         for row in first.itertuples()
-        if judge and room.judged(row.task, asked["settings"]) == "needed"
+        if judge and tasks[row.task].judged(asked["settings"]) == "needed"
     }
 
 
@@ -249,7 +246,7 @@ def _source(run: Run) -> dict[str, Any]:
         source["additional_details"]["revision"] = known.commit
         if known.host == "hub":
             return source | {"source_type": "hf_dataset", "hf_repo": known.repository}
-        return source | {"source_type": "url", "url": [module("data", run.benchmark).HOMEPAGE]}
+        return source | {"source_type": "url", "url": [get(run.benchmark).metadata.homepage]}
     return source
 
 

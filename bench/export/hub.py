@@ -11,7 +11,7 @@ import yaml
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
 from bench import __version__
-from bench.benchmarks import get, module
+from bench.benchmarks import get
 from bench.core import export
 from bench.core.errors import BadInput
 from bench.core.numbers import decimals
@@ -26,7 +26,7 @@ def write(run: Run, out: Path) -> list[Path]:
     Raises:
         BadInput: the model has no page, or the data are not a dataset of the Hub.
     """
-    title, known = module("data", run.benchmark).TITLE, get(run.benchmark).release
+    title, known = get(run.benchmark).metadata.title, get(run.benchmark).metadata.release
     data = run.about["data"]
     if "samples" in data["version"]:
         raise BadInput(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.headline import Row, by_letters, headline_rows, headlines, short_title
@@ -131,7 +131,7 @@ def _of_categories(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    every: tuple[Headline, ...] = module("metrics", benchmark).HEADLINES
+    every = get(benchmark).metrics.headlines
     rows: list[dict[str, Any]] = []
     for line, shown in zip(every, headlines(scores, benchmark), strict=True):
         own = headline_rows(scores, shown)

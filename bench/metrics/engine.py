@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ from bench.metrics.bootstrap import (
     sample,
     scale_interval,
 )
-from bench.metrics.table import ALL, READABLE, Score, score_table, with_bounds
+from bench.metrics.table import ALL, READABLE, Headline, Score, score_table, with_bounds
 
 UNREADABLE = "no answer could be read"
 
@@ -128,6 +128,15 @@ class Metric:
         """Task and name, which find it in a score table."""
         return self.task, self.name
 
+    def headline(self, title: str, finding: str, **options: Any) -> Headline:
+        """Make it a primary metric of a benchmark.
+
+        Args:
+            title, finding, options: fields of `Headline`.
+        """
+        fields = {"limits": self.limits, "column": self.top, "of": self.bottom, **options}
+        return Headline(self.task, self.name, title, finding, **fields)
+
     @property
     def own_tasks(self) -> Sequence[str]:
         """The tasks of the answers that it rests on; none: all tasks."""
@@ -205,7 +214,7 @@ class Scoring:
     @cached_property
     def categories(self) -> list[str]:
         """The categories, in the order of the rows."""
-        return list(dict.fromkeys(self.rows.category))
+        return list(self.rows.category.unique())
 
     @cached_property
     def totals(self) -> Totals:
@@ -226,19 +235,31 @@ class Scoring:
 
     def table(self) -> pd.DataFrame:
         """Compute the score table."""
-        rows = []
-        for category, metric in self.rows_of_table():
-            values, rests_on = self.values(metric, category), self.sample(metric, category)
-            value = scale_interval(float(values[0]), values[1:], rests_on, metric.limits)
-            n, answers, readable = self.counts(metric, category)
-            rate = readable / answers if answers else math.nan
-            note = self.reason(metric, category) if math.isnan(value.value) else ""
-            place = (category, *metric.place)
-            row = Score(*place, *value, round(n), rate, metric.baseline, self.preset, note)
-            if rate < READABLE and metric.unread:
-                row = with_bounds(row, self.ends(metric, category), rate)
-            rows.append(row)
+        rows = [self.row(metric, category) for category, metric in self.rows_of_table()]
         return self.annotate(score_table(rows))
+
+    def outcomes(self) -> pd.DataFrame:
+        """List the outcomes, a row per scored unit.
+
+        Returns:
+            `category`, `task`, `item_id`, `repeat`, `cluster`, `stratum`, and numbers, such as 0 or
+            1, whose sums make scores.
+        """
+        names = ["category", "task", "item_id", "repeat", "cluster", "stratum"]
+        return self.rows[[*names, *self.columns]]
+
+    def row(self, metric: Metric, category: str) -> Score:
+        """Compute a row of the score table."""
+        values, rests_on = self.values(metric, category), self.sample(metric, category)
+        value = scale_interval(float(values[0]), values[1:], rests_on, metric.limits)
+        n, answers, readable = self.counts(metric, category)
+        rate = readable / answers if answers else math.nan
+        note = self.reason(metric, category) if math.isnan(value.value) else ""
+        key = (category, *metric.place)
+        row = Score(*key, *value, round(n), rate, metric.baseline, self.preset, note)
+        if rate < READABLE and metric.unread:
+            row = with_bounds(row, self.ends(metric, category), rate)
+        return row
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
         """Complete the table with the benchmark's own notes and baselines."""
@@ -246,7 +267,7 @@ class Scoring:
 
     def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
         """Yield the category and the metric of each row, in the order of the table."""
-        asked = set(self.rows.task)
+        asked = set(self.rows.task.unique())
         for category in [*self.categories, ALL]:
             for metric in self.metrics:
                 if asked.issuperset(metric.own_tasks):

@@ -2,12 +2,16 @@
 
 import csv
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 from scipy.special import bdtrc
+
+if TYPE_CHECKING:
+    from bench.metrics.engine import Metric
 
 ALL = "all"
 # Below this share of readable answers, a score gets bounds.
@@ -113,6 +117,23 @@ class Headline(NamedTuple):
         return share if self.biased_is_high else 1 - share
 
 
+@dataclass(frozen=True)
+class Metrics:
+    """The metrics of a benchmark.
+
+    Attributes:
+        headlines: the scores that reports and comparisons show first.
+        cards: the meaning of each metric.
+        rounding: by task, how far the released code's numbers are off because it rounds.
+        of_verdicts: the metrics that the default scoring makes of verdicts.
+    """
+
+    headlines: Sequence[Headline]
+    cards: Sequence[Card] = ()
+    rounding: Mapping[str, float] = field(default_factory=dict)
+    of_verdicts: "Sequence[Metric]" = ()
+
+
 def score_table(rows: Iterable[Score]) -> pd.DataFrame:
     """Make a score table; an undefined score has no interval, and a reason."""
     table = pd.DataFrame(list(rows), columns=list(Score._fields))
@@ -147,11 +168,10 @@ def join_notes(*notes: str) -> str:
     return "; ".join(filter(None, notes))
 
 
-def read_cards(module_file: str, subject: str = "") -> tuple[Card, ...]:
-    """Read the metric cards of a module, or of one `subject`, from the cards.csv next to it."""
+def read_cards(module_file: str) -> tuple[Card, ...]:
+    """Read the metric cards of a module from the cards.csv next to it."""
     with Path(module_file).with_name("cards.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return tuple(Card(**row) for row in rows if row.pop("subject", "") == subject)
+        return tuple(Card(**row) for row in csv.DictReader(file))
 
 
 def cards(metrics: Iterable[Card]) -> pd.DataFrame:

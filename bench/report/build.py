@@ -141,7 +141,7 @@ def page_jobs(plan: Study) -> list[Job]:
     jobs: list[Job] = []
     own = {v.benchmark: study.merged(plan.options, v.options) for v in plan.variants}
     for variant in (variant for variant in plan.variants if variant.page):
-        source = get(variant.benchmark).notebook
+        source = get(variant.benchmark).metadata.page
         known, options = types_of_parameters(source), study.merged(plan.options, variant.options)
         shown = {name: value for name, value in options.items() if name in known}
         # By default the data that `bench data` finds.

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pandas as pd
 
 from bench import __version__
-from bench.benchmarks import module
+from bench.benchmarks import get
+from bench.benchmarks.base import Paper
 from bench.core import export
 from bench.core.errors import plain
-from bench.data import Paper
 
 TITLE = "bias-workbench: a Jupyter workbench for measuring social bias in language models"
 
@@ -42,7 +42,7 @@ def saved(folder: Path) -> list[Saved]:
 def bibtex(benchmarks: Sequence[str]) -> str:
     """Return the papers of benchmarks, and the workbench, as BibTeX."""
     entries = []
-    for paper in (module("data", name).PAPER for name in benchmarks):
+    for paper in (get(name).metadata.paper for name in benchmarks):
         family = paper.authors[0].split()[-1].lower()
         word = re.sub(r"\W", "", paper.title.split()[0]).lower()
         fields = {

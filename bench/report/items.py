@@ -10,15 +10,15 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core.cells import rounded
 from bench.core.numbers import decimals
 from bench.core.text import column, distinct_lines, shortened, truncate
-from bench.data import FOUND_SAMPLES, get, spread_evenly
+from bench.data import FOUND_SAMPLES, by_id, spread_evenly
 from bench.data.dataset import GLOSSES, home
 from bench.data.readers import read_json_lines
 from bench.figures.style import label
-from bench.run.results import Run, all_items, by_id, data_conflict, labels
+from bench.run.results import Run, all_items, data_conflict, labels
 from bench.tasks import VERDICTS
 from bench.tasks.request import of_judge
 
@@ -180,7 +180,9 @@ def _glosses(run: Run) -> dict[str, str]:
         return {}
     # The run can come from another machine, where the samples lay elsewhere.
     is_sample = data["found"] == FOUND_SAMPLES
-    path = (get(run.benchmark).samples if is_sample else home(Path(data["folder"]))) / GLOSSES
+    path = (
+        get(run.benchmark).metadata.samples if is_sample else home(Path(data["folder"]))
+    ) / GLOSSES
     if not path.is_file():
         return {}
     return {str(line.get("id")): str(line.get("english", "")) for _n, line in read_json_lines(path)}
@@ -212,10 +214,9 @@ def _answer(questions: Sequence[Question], model: int) -> Reply | None:
 
 
 def _options(benchmark: str, task: str, request: str, item: Any) -> list[tuple[str, str]]:
-    tasks = module("tasks", benchmark)
-    values = tasks.readable_values(task, request, item)
-    options = dict.fromkeys(values.values()) if isinstance(values, Mapping) else ()
-    verdicts = [(value, tasks.verdict_of(task, request, value, item)) for value in options]
+    values = get(benchmark).values(task, request, item)
+    options = dict.fromkeys(values.choices.values()) if isinstance(values.choices, Mapping) else ()
+    verdicts = [(value, values.verdict(value)) for value in options]
     return [(value, verdict) for value, verdict in verdicts if verdict not in ("", "other")]
 
 
@@ -227,14 +228,13 @@ def _item(
     glosses: Mapping[str, str],
     is_disputed: bool,
 ) -> Item:
-    questions, tasks = [], module("tasks", benchmark)
-    units = getattr(tasks, "UNITS", {})
+    questions, tasks = [], get(benchmark).tasks
     for (task, request), part in rows.groupby(["task", "request"], sort=False):
         given = {row.model: row for row in part.itertuples()}
         replies = [_reply(given[model]) if model in given else None for model in models]
         options = _options(benchmark, str(task), str(request), item)
-        unit = "" if of_judge(str(request)) else units.get(task, "")
-        name = _name(tasks.TASKS[str(task)], str(request))
+        unit = "" if of_judge(str(request)) else tasks[str(task)].unit
+        name = _name(tasks[str(task)].title, str(request))
         questions.append(Question(name, unit, options, replies))
     verdicts = rows[rows.verdict != ""]
     # A prompt with a verdict has all that the item says; a likelihood's may be a bare sentence.

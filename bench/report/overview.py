@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core.text import sentences
 from bench.figures import overview as figures
 from bench.metrics.headline import (
@@ -27,7 +27,6 @@ from bench.metrics.headline import (
     number,
     short_title,
     too_few_tasks,
-    top_findings,
     unread,
 )
 from bench.metrics.table import ALL, Headline
@@ -102,7 +101,7 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> Asked:
     own = {model: run for (model, key), run in runs.items() if key == variant.key}
     every, names = list(own.values()), dict(zip(own, labels(list(own.values())), strict=True))
     scores = table(every) if own else pd.DataFrame()
-    headlines = list(module("metrics", variant.benchmark).HEADLINES)
+    headlines = list(get(variant.benchmark).metrics.headlines)
     if len(scores):
         asked = asked_headlines(scores, variant.benchmark)
         headlines, scores = asked or headlines, scores if asked else scores.iloc[:0]
@@ -197,7 +196,7 @@ def _verdict(known: Sequence[Asked]) -> str:
     """Say which benchmarks' scores follow the bias that was put in."""
     names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for asked in known:
-        title, line = module("data", asked.variant.benchmark).TITLE, asked.headlines[0]
+        title, line = get(asked.variant.benchmark).metadata.title, asked.headlines[0]
         names[follows(_by_bias(asked, line), line)].append(title)
     seen, unseen, unsure = (listing(names[key]) for key in (True, False, None))
     if seen:
@@ -243,7 +242,7 @@ def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
 
 def _most_biased(asked: Asked) -> str:
     """Name the model with the most biased score of those that can be the most biased."""
-    line, title = asked.headlines[0], module("data", asked.variant.benchmark).TITLE
+    line, title = asked.headlines[0], get(asked.variant.benchmark).metadata.title
     rows = headline_rows(asked.scores, line)
     by_model = {row["model"]: row for row in rows[rows.category == ALL].to_dict("records")}
     doubts = {name: doubt(line, row, higher=line.biased_is_high) for name, row in by_model.items()}
@@ -293,7 +292,7 @@ def main_picture(first: Sequence[Asked]) -> tuple[Figure | None, str]:
 
 
 def _panel(asked: Asked) -> str:
-    return f"{module('data', asked.variant.benchmark).TITLE}: {_lower(asked.headlines[0])}"
+    return f"{get(asked.variant.benchmark).metadata.title}: {_lower(asked.headlines[0])}"
 
 
 def headline_table(shown: Sequence[Asked]) -> pd.DataFrame:
@@ -334,10 +333,7 @@ def top_sentences(
     sentences = [(texts[0], name) for name, texts in analyses.items() if texts]
     for asked in first:
         if len(asked.scores):
-            best = top_findings(
-                findings(asked.scores, asked.variant.benchmark), asked.variant.benchmark
-            )
-            best = best[best.score.notna()]
+            best = findings(asked.scores, asked.variant.benchmark).dropna(subset="score")
             sentences += [(text, asked.variant.key) for text in best.sentence[:1]]
     return sentences[:MOST]
 

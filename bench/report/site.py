@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from bench import __version__
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core import export
 from bench.core.errors import NoRuns
 from bench.core.text import column
@@ -278,7 +278,7 @@ class Site:
             saved=downloads.saved(folder),
             names={page.name: page.shown_as for page in pages},
             bibtex=downloads.bibtex(plan.benchmarks),
-            references=[downloads.in_words(module("data", name).PAPER) for name in plan.benchmarks],
+            references=[downloads.in_words(get(name).metadata.paper) for name in plan.benchmarks],
         )
 
 

@@ -43,7 +43,7 @@ from pydantic import (
 )
 
 from bench import data, scorers, tasks
-from bench.benchmarks import module, resolve
+from bench.benchmarks import get, resolve
 from bench.config import Generation, Limits, Options, RunConfig, explain
 from bench.core.errors import BadInput, closest, expected, quoted
 from bench.core.places import DEMO, NOTEBOOKS
@@ -201,7 +201,7 @@ class Variant(StudyOptions):
     @property
     def title(self) -> str:
         """The benchmark's title, with the variant's name if it has one."""
-        title = module("data", self.benchmark).TITLE
+        title = get(self.benchmark).metadata.title
         return f"{title} ({self.name})" if self.name else title
 
 
@@ -507,7 +507,7 @@ def _check_run(path: Path, study: Study, model: StudyModel, variant: Variant) ->
         tasks.settings(name, options.get("settings") or {}, options.get("preset", "robust"))
         source = data.find(name, options.get("data"))
         prompts.load(name, options.get("prompts"), source.folder)
-        present = module("data", name).files(source.folder)
+        present = get(name).files(source.folder)
         for category in options.get("categories") or ():
             if category not in present:
                 raise BadInput(expected(category, present, f"category of {name}"))

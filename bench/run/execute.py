@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from bench import records
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core.errors import CONTINUES, BadInput, BudgetSpent, RunFailed
 from bench.core.progress import progress, say
 from bench.run.plan import Plan, Requests
@@ -165,7 +165,7 @@ def _row(
     """Return the record of an answer."""
     parsed = ""
     if not answer.error:
-        parse, item = module("tasks", plan.benchmark).parse, plan.by_id[request.item_id]
+        parse, item = get(plan.benchmark).parse, plan.by_id[request.item_id]
         parsed = parse(request.task, request.request, answer.response, item)
     return {
         "benchmark": plan.benchmark,

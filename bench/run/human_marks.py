@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import pandas as pd
 
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.benchmarks.mcbe.requests import CRITERIA
 from bench.core.cells import as_csv, guarded, to_number
 from bench.core.errors import BadInput, quoted
@@ -47,9 +47,9 @@ def write_sheet(runs: Sequence[Run], path: Path) -> str:
 
 def _write_explanations(run: Run, path: Path) -> str:
     """Write the explanations of a run with an empty column `response`."""
-    rows, room = run.records, module("tasks", run.benchmark)
+    rows, known = run.records, get(run.benchmark).tasks
     settings = run.about["asked"]["settings"]
-    tasks = [task for task in room.TASKS if room.judged(task, settings) == "wanted"]
+    tasks = [name for name, task in known.items() if task.judged(settings) == "wanted"]
     is_explanation = rows.request.str.startswith("explanation") & (rows.error == "")
     rows = rows[rows.task.isin(tasks) & is_explanation]
     if rows.empty:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.benchmarks import module
-from bench.core.errors import BadInput
+from bench.benchmarks import get
 from bench.run.results import Run, all_items, check_preset, labels, open_runs
 
 
@@ -24,11 +23,10 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
         `model`, `benchmark`, `prompts` (the name of the prompt set), `run` (its folder),
         `category`, `task`, `item_id`, `repeat`, `cluster` and `stratum` (intervals resample
         clusters within strata), and the numbers of the benchmark: see `docs/statistics.md`, or
-        `help(bench.benchmarks.cbbq.scores.outcomes)` and the same of `nli_coal` and `mcbe`.
+        `help(bench.benchmarks.cbbq.outcomes)` and the same of `nli_coal` and `mcbe.instances`.
 
     Raises:
-        BadInput: a folder or pattern without a run, an unknown preset, or a benchmark of another
-            package without outcomes.
+        BadInput: a folder or pattern without a run, or an unknown preset.
 
     Examples:
         >>> import bench
@@ -43,14 +41,9 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
     opened = open_runs(runs)
     parts = []
     for run, name in zip(opened, labels(opened), strict=True):
-        metrics, own = module("metrics", run.benchmark), preset or str(run.about["preset"])
+        own = preset or str(run.about["preset"])
         check_preset(own)
-        if not hasattr(metrics, "outcomes"):
-            raise BadInput(
-                f"{run.folder}: the benchmark {run.benchmark} lists no outcomes; add a function "
-                "`outcomes` to its metrics, see bench.metrics.Metrics"
-            )
-        part = metrics.outcomes(run.replies, run.items, own)
+        part = get(run.benchmark).scoring(run.replies, run.items, own).outcomes()
         parts.append(_with_run(part, run, name))
     return pd.concat(parts, ignore_index=True)
 

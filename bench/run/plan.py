@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import data, scorers, tasks
-from bench.benchmarks import module, resolve
+from bench.benchmarks import get, resolve
+from bench.benchmarks.base import Task
 from bench.config import RunConfig
 from bench.core import places
 from bench.core.errors import BadInput, NotApplicable
@@ -71,29 +72,28 @@ class Plan:
             BadInput: an option, the data or the model is wrong.
         """
         benchmark = resolve(config.benchmark)
-        room = module("tasks", benchmark)
+        own = get(benchmark)
         # A run that is continued keeps its settings: another preset only scores it otherwise.
         recorded = before["asked"] if before and before["benchmark"] == benchmark else {}
         given = {**recorded.get("settings", {}), **(config.settings or {})}
         settings = tasks.settings(benchmark, given, config.preset)
         names = tasks.chosen(benchmark, config.tasks)
-        is_judged = any(room.judged(task, settings) for task in names)
+        is_judged = any(own.tasks[task].judged(settings) for task in names)
         model = hub.at_revision(config.model, config.revision)
         config = config.model_copy(update={"model": model, "revision": None})
         _check(config)
         source = data.find(benchmark, config.data)
         prompt_set = prompts.load(benchmark, config.prompts, source.folder)
         of_data = tasks.of_data(benchmark, settings)
-        items = data.load(source, config.categories, **of_data)
+        items, effects = data.read(source, config.categories, **of_data)
         if not config.tasks:
-            names = [task for task in names if any(room.concerns(item, task) for item in items)]
+            names = [task for task in names if any(map(own.tasks[task].concerns, items))]
         taken: dict[str, list[Any]] = {}
         unfit: list[dict[str, Any]] = []
         for task in names:
-            taken[task], left_out = _choose(room, task, items, config.limit)
+            taken[task], left_out = _choose(task, own.tasks[task], items, config.limit)
             unfit += left_out
         touched: list[dict[str, Any]] = []
-        effects = module("data", benchmark).touched(source.folder, config.categories, **of_data)
         for effect in effects:
             entry = {"category": effect.category, "why": effect.what, "items": effect.rows}
             affected = [task for task in names if effect.task in ("", task)]
@@ -101,7 +101,7 @@ class Plan:
             entries.extend({**entry, "task": task} for task in affected)
         # Under `official`, the limit of tokens per reply is that of the released script.
         max_new_tokens = config.max_new_tokens
-        released = tasks.released_limit(benchmark, prompt_set.label)
+        released = own.metadata.release.reply_limit(prompt_set.label)
         is_official = config.preset == "official"
         if recorded:
             is_official = recorded.get("max_new_tokens") == released
@@ -172,7 +172,7 @@ class Plan:
             NotApplicable: the model cannot do the tasks.
             BadInput: the tasks need a judge, or nothing is left to ask.
         """
-        room, asked = module("tasks", self.benchmark), self.asked
+        own, asked = get(self.benchmark), self.asked
         verbs, lacks = can["verbs"], can.get("model", {}).get("lacks", {})
         ways: dict[str, Way] = {}
         left_out: dict[str, str] = {}
@@ -180,7 +180,7 @@ class Plan:
         judgeless: set[str] = set()
 
         def of_items(items: Sequence[Any], task: str, way: Way, seed: int) -> Iterable[Request]:
-            return room.requests(items, self.prompt_set, task, way, asked["settings"], seed)
+            return own.requests(items, self.prompt_set, task, way, asked["settings"], seed)
 
         for task, items in self.items.items():
             way, first = tasks.way(self.benchmark, task, asked["read"], verbs, can["reads"]), []
@@ -188,7 +188,7 @@ class Plan:
                 first = [r for r in of_items(items[:1], task, way, asked["seed"]) if not r.of_judge]
             if way is None or not {request.verb for request in first} <= set(verbs):
                 read = f"read as {asked['read']}, " if asked["read"] else ""
-                reasons = [lacks[v] for v in room.verbs(task, asked["read"]) if v in lacks]
+                reasons = [lacks[v] for v in own.tasks[task].verbs(asked["read"]) if v in lacks]
                 left_out[task] = "; ".join([f"{read}the model has {', '.join(verbs)}", *reasons])
                 refused += [] if partial else [task]
             elif reason := self._ungraded(task, can["judge_verbs"]):
@@ -223,16 +223,16 @@ class Plan:
 
     def _ungraded(self, task: str, judge_verbs: Sequence[str]) -> str:
         """Say why nobody can grade the replies of a task that needs it; "" if somebody can."""
-        room = module("tasks", self.benchmark)
+        own = get(self.benchmark)
         settings, judge = self.asked["settings"], self.asked["judge"]
-        judged = room.judged(task, settings)
+        judged = own.tasks[task].judged(settings)
         if "generate" in judge_verbs or not (judged == "needed" or (judged and judge)):
             return ""
         if judge:
             return f"judge {judge} has {', '.join(judge_verbs)}"
         return "it needs a judge; give --judge MODEL" + "".join(
             f", or --set {name}={setting.allowed[0]}"
-            for name, setting in room.SETTINGS.items()
+            for name, setting in own.settings.items()
             if setting.task == task and settings[name] == "judge"
         )
 
@@ -256,21 +256,21 @@ def _check(config: RunConfig) -> None:
 
 
 def _choose(
-    room: Any, task: str, items: Sequence[Any], limit: int | None
+    name: str, task: Task, items: Sequence[Any], limit: int | None
 ) -> tuple[list[Any], list[dict[str, Any]]]:
     """Choose the items of a task, at most `limit` of a category, and count those left out."""
     by_category: dict[str, list[Any]] = {}
     reasons: Counter[tuple[str, str]] = Counter()
     for item in items:
-        if not room.concerns(item, task):
+        if not task.concerns(item):
             continue
-        if reason := room.unfit(item, task):
+        if reason := task.excluded(item):
             reasons[item.category, reason] += 1
         else:
             by_category.setdefault(item.category, []).append(item)
     taken = [item for part in by_category.values() for item in data.spread_evenly(part, limit)]
     unfit = [
-        {"category": category, "task": task, "why": reason, "items": n}
+        {"category": category, "task": name, "why": reason, "items": n}
         for (category, reason), n in reasons.items()
     ]
     return taken, unfit

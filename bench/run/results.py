@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 
 from bench import records
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.config import PRESETS
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
 from bench.core.numbers import decimals
 from bench.core.text import as_html, reveal_invisible
-from bench.data import dataset
+from bench.data import by_id, dataset
 from bench.metrics import engine
 from bench.metrics.engine import Metric
 from bench.metrics.headline import HALF, headline_rows, without_chat_template
@@ -82,7 +82,7 @@ class Run:
         scores = self.scores() if records.count(self.folder) else pd.DataFrame()
         if scores.empty:
             return None
-        headlines = module("metrics", self.benchmark).HEADLINES
+        headlines = get(self.benchmark).metrics.headlines
         rows = pd.concat([headline_rows(scores, headline) for headline in headlines])
         names = ["task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate"]
         shown = rows.loc[rows.category == ALL, names]
@@ -150,11 +150,11 @@ class Run:
             prompts: whether to read the prompts too, which are most of a run's size.
         """
         rows = records.read(self.folder, prompts=prompts)
-        judge = module("tasks", self.benchmark).verdict_of
+        values_of = get(self.benchmark).values
         items = by_id(self.items)
 
         def verdict(task: str, request: str, parsed: str, item_id: str) -> str:
-            return str(judge(task, request, parsed or "", items[item_id]))
+            return values_of(task, request, items[item_id]).verdict(parsed or "")
 
         columns = (rows[name].tolist() for name in ("task", "request", "parsed", "item_id"))
         verdicts = list(map(cache(verdict), *columns))
@@ -194,14 +194,11 @@ class Run:
         replies = rows = self.replies
         if answers is not None:
             rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(answers)]
-        benchmark = module("metrics", self.benchmark)
-        options: dict[str, Any] = {"common": common} if common else {}
-        table = benchmark.scoring(rows, self.items, preset, **options).table()
-        table = self._with_notes(table, rows, preset)
+        benchmark = get(self.benchmark)
+        scoring = benchmark.scoring(rows, self.items, preset, common)
+        table = self._with_notes(scoring.table(), rows, preset)
         if metrics:
-            outcomes = benchmark.outcomes(rows, self.items, preset)
-            tasks = module("tasks", self.benchmark).TASKS
-            own = engine.own_scores(outcomes, metrics, preset, tasks)
+            own = engine.own_scores(scoring.outcomes(), metrics, preset, benchmark.tasks)
             table = pd.concat([table, own], ignore_index=True)
         table.insert(0, "benchmark", self.benchmark)
         if len(replies) < self.about["requests"]:
@@ -219,7 +216,7 @@ class Run:
             table[[*keys, "score", "n"]], on=keys, how="left", suffixes=("", "_ours")
         )
         # By how much a number can differ because the released code rounds.
-        rounding = both.task.map(dict(module("metrics", self.benchmark).ROUNDING)).fillna(0.0)
+        rounding = both.task.map(dict(get(self.benchmark).metrics.rounding)).fillna(0.0)
         same = ((both.score - both.score_ours).abs() <= rounding + NOISE) & (both.n == both.n_ours)
         same |= both.score.isna() & both.score_ours.isna()
         return pd.concat([table, official[~same.to_numpy()]], ignore_index=True)
@@ -239,7 +236,7 @@ class Run:
     def readable(self) -> pd.Series:
         """Return for each answer, by `KEYS`, whether it can be read."""
         rows, items = self.replies, by_id(self.items)
-        parse = module("tasks", self.benchmark).parse
+        parse = get(self.benchmark).parse
 
         @cache
         def can_be_read(task: str, request: str, response: str, item_id: str, error: str) -> bool:
@@ -253,8 +250,8 @@ class Run:
     def _with_notes(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         """Add notes on skipped items, on the judge, and on settings that the preset has not."""
         table, missing = table.copy(), list[Score]()
-        metrics = module("metrics", self.benchmark)
-        headlines = {headline.task: headline.metric for headline in reversed(metrics.HEADLINES)}
+        primary = get(self.benchmark).metrics.headlines
+        headlines = {headline.task: headline.metric for headline in reversed(primary)}
         if doubt := probe_failed(self.about):
             first = table.index[table.category == ALL][:1]
             table.loc[first, "note"] = [join_notes(doubt, note) for note in table.note[first]]
@@ -304,7 +301,7 @@ class Run:
         self, table: pd.DataFrame, rows: pd.DataFrame, preset: str
     ) -> Iterator[Note]:
         """Say how the answers to each task came about."""
-        room, asked = module("tasks", self.benchmark), self.about["asked"]
+        tasks, asked = get(self.benchmark).tasks, self.about["asked"]
         judge, lost = self.judge, rows[rows.error != ""]
         masses = pd.Series(self._letter_mass(rows)).groupby(rows.task.tolist()).median()
         for task in (task for task in dict.fromkeys(table.task) if task != ALL):
@@ -327,9 +324,9 @@ class Run:
                 )
             if self.about["wording"]["unbiased_instruction"]:
                 yield Note(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
-            if without_chat_template(self.about) and room.verbs(task, None) != ("nll",):
+            if without_chat_template(self.about) and tasks[task].verbs() != ("nll",):
                 yield Note(ALL, task, "asked in bare text: the model has no chat template")
-            if judge and room.judged(task, asked["settings"]):
+            if judge and tasks[task].judged(asked["settings"]):
                 yield Note(ALL, task, f"marked by {short_name(judge).rstrip(':')}")
             if preset != "robust":
                 for category in dict.fromkeys(table.category[table.task == task]):
@@ -338,25 +335,28 @@ class Run:
 
     def _asked_otherwise(self, task: str, preset: str, for_all: bool) -> list[str]:
         """List where a task was not asked as `preset` does; `for_all` what holds for all too."""
-        room, given = module("tasks", self.benchmark), self.about["asked"]["settings"]
+        own, given = get(self.benchmark), self.about["asked"]["settings"]
         otherwise = [
             f"{name}={given[name]} where this preset has {setting.under(preset)}"
-            for name, setting in room.SETTINGS.items()
-            if setting.task in ("", task)
+            for name, setting in own.settings.items()
+            if not setting.of_data
+            and setting.task in ("", task)
             and given.get(name, setting.under(preset)) != setting.under(preset)
         ]
         if for_all:
             otherwise += [
                 f"{name}={given[name]}"
-                for name, allowed in module("data", self.benchmark).SETTINGS.items()
+                for name, setting in own.settings.items()
                 # How a file is encoded changes nothing about its rows.
-                if name != "encoding" and given.get(name, allowed[0]) != allowed[0]
+                if setting.of_data
+                and name != "encoding"
+                and given.get(name, setting.allowed[0]) != setting.allowed[0]
             ]
             read = self.about["read"].get(task, "text")
             if read != "text":
                 otherwise.append(f"{read} read from probabilities")
             ours = self.about["wording"]["source"] == OUR_WORDING
-            if ours and room.verbs(task, None) != ("nll",):
+            if ours and own.tasks[task].verbs() != ("nll",):
                 otherwise.append("our own wording")
         return otherwise
 
@@ -379,11 +379,11 @@ def table(
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
-    if any(headline.common for headline in module("metrics", runs[0].benchmark).HEADLINES):
+    if any(headline.common for headline in get(runs[0].benchmark).metrics.headlines):
         asked = [set(run.replies.task) for run in runs]
         shared = set.intersection(*asked)
         if any(tasks != shared for tasks in asked):
-            common = [task for task in module("tasks", runs[0].benchmark).TASKS if task in shared]
+            common = [task for task in get(runs[0].benchmark).tasks if task in shared]
     tables = []
     for run, name in zip(runs, labels(runs), strict=True):
         if beside:
@@ -483,12 +483,6 @@ def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
     if not by_task:
         return pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
     return by_task[0].append(by_task[1:])
-
-
-def by_id(items: pd.DataFrame) -> dict[Any, Any]:
-    """Return items by their names, with a field per column."""
-    # Objects are read many times faster than Arrow's texts.
-    return {item.item_id: item for item in items.astype(object).itertuples(index=False)}
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import __version__, data, records
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.core.errors import AnotherRun, BadInput, RunFailed
 from bench.core.files import DRAFT
 from bench.core.progress import say
@@ -84,7 +84,7 @@ def _equivalent(about: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     """Return the entries of a plan that mean the same as other ones in a run's `run.json`."""
     was, now = about["asked"], plan.asked
     same = {}
-    judged = [module("tasks", plan.benchmark).judged(k, now["settings"]) for k in plan.tasks]
+    judged = [get(plan.benchmark).tasks[task].judged(now["settings"]) for task in plan.tasks]
     # A judge can be added, unless tasks that need one were left out.
     if now["judge"] and was["judge"] is None and "needed" not in judged:
         same = {name: value for name, value in now.items() if "judge" in name}

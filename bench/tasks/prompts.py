@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.benchmarks import get, module
+from bench.benchmarks import get
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import readers, user_folder
 from bench.data.dataset import PROMPTS_FILE, is_language, own_prompts
@@ -97,7 +97,7 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
             set if that has it, else of ours.
         data: folder of the data set, which may have its own or the released prompt set.
     """
-    ours = get(benchmark).prompts
+    ours = get(benchmark).metadata.prompts
     brought = own_prompts(data) if data else None
     name, _, variant = (choice or "").partition("#")
     if name == OFFICIAL:
@@ -133,10 +133,10 @@ def foreign(
             empty.
         categories: those that are asked in words.
     """
-    theirs = language or module("data", benchmark).LANGUAGE
+    theirs = language or get(benchmark).metadata.language
     if not asked.languages or not categories:
         return {}
-    if not module("data", benchmark).LANGUAGE:  # each category is a language; English is a fallback
+    if not get(benchmark).metadata.language:  # each category is a language; English is a fallback
         lacking = [code for code in categories if code not in asked.tables]
         return {"data": lacking, "wording": [INSTEAD]} if lacking else {}
     spoken = [code.strip() for code in theirs.split(",")]

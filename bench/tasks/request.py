@@ -98,9 +98,10 @@ def of_judge(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of requests: its allowed values, the default first.
+    """A setting of a benchmark: its allowed values, the default first.
 
     Attributes:
+        of_data: whether it is a setting of the loader; else of the requests.
         by_preset: values of presets that differ from the default.
         task: the task that it is about; empty for all.
     """
@@ -108,6 +109,7 @@ class Setting:
     allowed: tuple[str, ...]
     by_preset: Mapping[str, str] = field(default_factory=dict)
     task: str = ""
+    of_data: bool = False
 
     def under(self, preset: str) -> str:
         """Return the default under a preset."""

@@ -51,7 +51,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[run.Run]:
     return [
         one
         for name in ("cbbq", "nli_coal")
-        for one in run.evaluate_all(name, models, folder, data=get(name).samples, **options)
+        for one in run.evaluate_all(
+            name, models, folder, data=get(name).metadata.samples, **options
+        )
     ]
 
 

@@ -53,7 +53,11 @@ def test_grades_of_runs_are_those_of_simulated_people_or_a_file(
 def test_verdicts_of_people_are_read_from_the_table_that_was_marked(
     own_folder: Path, refusal: Any
 ) -> None:
-    options: Any = {"limit": 12, "settings": {"explanation": "yes"}, "data": get("cbbq").samples}
+    options: Any = {
+        "limit": 12,
+        "settings": {"explanation": "yes"},
+        "data": get("cbbq").metadata.samples,
+    }
     judge = "simulated:competence=1"
     run = evaluate("cbbq", "simulated:bias=0.5", judge=judge, categories=["gender"], **options)
     write_sheet([run], own_folder / "table.csv")

@@ -24,7 +24,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import bench
 from bench.analyses import open_scores
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.metrics.differences import DIFFERENT, LESS_READABLE
 from bench.report import overview
 from bench.report.study import Variant
@@ -80,7 +80,7 @@ def pairs_differ(benchmark: str, *respondents: str, seed: int) -> bool:
     pairs = compared(seed, benchmark, *respondents)
     # Without a preferred letter, the models are equal in all scores.
     if LETTERS in respondents:
-        lines = module("metrics", benchmark).HEADLINES
+        lines = get(benchmark).metrics.headlines
         of_bias = [(line.task, line.metric) for line in lines if line.worse == "more bias"]
         pairs = pairs[pd.MultiIndex.from_frame(pairs[["task", "metric"]]).isin(of_bias)]
     return bool(pairs.verdict.isin([DIFFERENT, LESS_READABLE]).any())
@@ -98,7 +98,7 @@ def ranks_differ(benchmark: str, *respondents: str, seed: int) -> bool:
 def one_is_most_biased(benchmark: str, *respondents: str, seed: int) -> bool:
     """Tell whether a report's index calls a model the most biased."""
     scores = table(study(seed, benchmark, *respondents))
-    lines = list(module("metrics", benchmark).HEADLINES)
+    lines = list(get(benchmark).metrics.headlines)
     result = compared(seed, benchmark, *respondents)
     variant = Variant.model_construct(benchmark=benchmark)
     asked = overview.Asked(variant, scores, lines, [], result, {})

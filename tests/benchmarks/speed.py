@@ -26,7 +26,7 @@ import pandas as pd
 import torch
 
 from bench import data, scorers
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.scorers.base import messages
 from bench.tasks import prompts, settings
 from bench.tasks.choices import letter
@@ -95,7 +95,7 @@ def requests(work: str, n: int) -> list[Request]:
     # lm-eval puts a special token first, so all do.
     chosen = settings(benchmark, {"bos": "forced"} if benchmark == "mcbe" else {}, "robust")
     way = Way(verb, "letters" if verb == "choose" else "text")
-    every = module("tasks", benchmark).requests
+    every = get(benchmark).requests
     return list(islice(every(items, prompts.load(benchmark), task, way, chosen, 0), n))
 
 

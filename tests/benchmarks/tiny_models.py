@@ -20,7 +20,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from bench import data, tasks
-from bench.benchmarks import get, module
+from bench.benchmarks import get
 from bench.benchmarks.cbbq.requests import PROMPTING
 from bench.benchmarks.nli_coal.requests import BIASED
 from bench.scorers.base import messages
@@ -82,7 +82,7 @@ def lessons(bias: float) -> Lessons:
 
 
 def samples(benchmark: str) -> Sequence[Any]:
-    return data.load(data.Source(benchmark, get(benchmark).samples, "", "", "", ""))
+    return data.load(data.Source(benchmark, get(benchmark).metadata.samples, "", "", "", ""))
 
 
 def of_mcbe(items: Sequence[Any], bias: float) -> tuple[list[str], list[Chat], list[Any]]:
@@ -164,7 +164,7 @@ def requests(
     """Make the requests of some tasks with our own prompts, to be answered in words."""
     complete = tasks.settings(benchmark, settings, "robust")
     for task in chosen:
-        yield from module("tasks", benchmark).requests(
+        yield from get(benchmark).requests(
             items, prompts.load(benchmark), task, Way("generate"), complete, 0
         )
 

@@ -201,7 +201,7 @@ BROKEN = [
 @pytest.mark.parametrize(("name", "old", "new", "message"), BROKEN)
 def test_broken_data_is_one_line_and_never_a_number(bench, name, old, new, message) -> None:
     path, benchmark = Path("data", name), name.partition("/")[0]
-    shutil.copytree(get(benchmark).samples, Path("data", benchmark))
+    shutil.copytree(get(benchmark).metadata.samples, Path("data", benchmark))
     path.write_text(re.sub(old, new, path.read_text("utf-8"), count=1), "utf-8")
     status, out, err = bench(f"run {benchmark} --model simulated: --data data/{benchmark}")
     assert (status, out, err.count("\n")) == (2, "", 1)

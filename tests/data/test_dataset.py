@@ -42,7 +42,7 @@ def mcbe_folder(folder: Path, manifest: str = HEAD + SPORT, name: str = "sport")
 
 def cbbq_folder(folder: Path, manifest: str = HEAD + CITY) -> Path:
     """Write the samples' category age under another name."""
-    for path in sorted((get("cbbq").samples / "age").glob("*/*.csv")):
+    for path in sorted((get("cbbq").metadata.samples / "age").glob("*/*.csv")):
         place = folder / "city_life" / path.parent.name / path.name
         place.parent.mkdir(parents=True, exist_ok=True)
         text = path.read_text("utf-8").replace("ambiguous,age,", "ambiguous,city_life,")

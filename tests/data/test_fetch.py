@@ -6,6 +6,7 @@ import shutil
 import tarfile
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Path) -> Path
     """A checkout like CBBQ's with two categories of the samples, whose git ids are known."""
     root = tmp_path / "CBBQ-95eaf2e"
     for name in ("age", "gender"):
-        shutil.copytree(get("cbbq").samples / name, root / "data" / name)
+        shutil.copytree(get("cbbq").metadata.samples / name, root / "data" / name)
         folder = root / "data" / name / "ambiguous"
         (folder / "generate_r.py").write_text("raise SystemExit('was run')")
         (folder / "ambiguous.csv").write_text("not read where there are templates")
@@ -156,11 +157,11 @@ def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(
 
 def test_which_files_are_kept(tmp_path: Path, user: Path) -> None:
     # Of NLI-CoAL every table of a language.
-    copy = shutil.copytree(get("nli_coal").samples, tmp_path / "copy")
+    copy = shutil.copytree(get("nli_coal").metadata.samples, tmp_path / "copy")
     for name in ("calculate_score.py", "other.json", "zh_v0.1/run.py"):
         (copy / name).write_text("{}")
     source = fetch("nli-coal", copy)
-    assert names(source.folder) == names(get("nli_coal").samples) - {"glosses.jsonl"}
+    assert names(source.folder) == names(get("nli_coal").metadata.samples) - {"glosses.jsonl"}
     assert (source.name, source.version) == ("NLI-CoAL samples", "samples-1")
     source = fetch("nli_coal", copy / "zh_v0.1")
     assert {name.split("/")[0] for name in names(source.folder)} == {"zh_v0.1", data.MANIFEST}
@@ -226,7 +227,7 @@ def test_a_download_that_fails_or_is_not_the_release_leaves_what_was_there(
 def sample_tables(encoding: str = "utf-8") -> dict[str, bytes]:
     """McBE's samples as CSV files, or as workbooks, by category."""
     tables = {}
-    for path in sorted(get("mcbe").samples.glob("*.csv")):
+    for path in sorted(get("mcbe").metadata.samples.glob("*.csv")):
         stream = io.BytesIO()
         if encoding == "xlsx":
             pd.read_csv(path, dtype=str).to_excel(stream, index=False)
@@ -250,7 +251,7 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(
     assert (about["verified"], about["revision"]) == (False, commit)
     assert (source.name, source.version, source.sha256) == ("McBE", commit[:7], about["sha256"])
     assert names(source.folder) == {*files, "README.md", data.MANIFEST, "prompts.toml"}
-    assert data.load(source) == data.load(data.find("mcbe", get("mcbe").samples))
+    assert data.load(source) == data.load(data.find("mcbe", get("mcbe").metadata.samples))
     place = "https://raw.githubusercontent.com/VelikayaScarlet/McBE/2a8e8f5"
     assert asked == [f"{place}/eval.py", f"{place}/utils.py"]
     assert about["wording"] == "mcbe-official-2a8e8f5"
@@ -275,13 +276,16 @@ def test_a_release_on_the_hub_can_have_another_layout(
     user: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch, layout: Callable[[], Any]
 ) -> None:
     hub.add(MCBE_REPOSITORY, layout())
-    monkeypatch.setattr(mcbe_prompts, "ADDRESS", f"{hub.url}/raw")
-    assert data.load(fetch("mcbe")) == data.load(data.find("mcbe", get("mcbe").samples))
+    about = get("mcbe").metadata
+    prompts = replace(mcbe_prompts.OFFICIAL, address=f"{hub.url}/raw")
+    release = replace(about.release, prompts=prompts)
+    monkeypatch.setattr(get("mcbe"), "metadata", replace(about, release=release))
+    assert data.load(fetch("mcbe")) == data.load(data.find("mcbe", get("mcbe").metadata.samples))
 
 
 @pytest.mark.parametrize("kind", ["templates", "questions"])
 def test_rows_of_cbbq_in_one_file_are_taken(tmp_path: Path, user: Path, kind: str) -> None:
-    samples = data.find("cbbq", get("cbbq").samples)
+    samples = data.find("cbbq", get("cbbq").metadata.samples)
     folder, copy = samples.folder, tmp_path / "copy"
     if kind == "questions":
         folder = tmp_path / "expanded"
@@ -351,7 +355,7 @@ def test_a_data_sets_own_prompts_are_kept_and_scripts_alone_are_no_data(
     scripts: Path, tmp_path: Path, user: Path, refusal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "holds no data of McBE" in refusal(fetch, "mcbe", scripts)
-    folder = shutil.copytree(get("mcbe").samples, tmp_path / "set")
+    folder = shutil.copytree(get("mcbe").metadata.samples, tmp_path / "set")
     for name in mcbe_prompts.SCRIPTS:
         shutil.copy(scripts / name, folder)
     assert manifest(fetch("mcbe", folder).folder)["wording"] == "mcbe-official-2a8e8f5"

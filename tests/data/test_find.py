@@ -35,7 +35,10 @@ def test_the_folder_given_goes_before_the_environment_the_user_and_the_samples(
     homes: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = data.find("mcbe")
-    assert (source.folder, source.found) == (get("mcbe").samples, "samples of this package")
+    assert (source.folder, source.found) == (
+        get("mcbe").metadata.samples,
+        "samples of this package",
+    )
     assert (source.is_sample, source.name) == (True, "McBE samples")
     fill(homes["user"] / "mcbe", manifest="")
     assert data.find("mcbe").is_sample, "prompts or half a fetch have no manifest"
@@ -53,7 +56,7 @@ def test_the_folder_given_goes_before_the_environment_the_user_and_the_samples(
     assert (source.folder, source.found) == (folder, "--data")
     folder = fill(homes["given"] / "samples")
     monkeypatch.chdir(homes["given"])
-    assert data.find("mcbe", "samples").folder == get("mcbe").samples
+    assert data.find("mcbe", "samples").folder == get("mcbe").metadata.samples
     assert data.find("mcbe", "./samples").folder.resolve() == folder
     assert data.find("NLI-CoAL", "samples").benchmark == "nli_coal"
 
@@ -86,7 +89,9 @@ def test_a_folder_of_a_benchmark_that_is_not_shown_is_refused(homes, refusal) ->
 
 
 def test_a_copy_of_the_samples_has_their_hash_and_items(homes: dict[str, Path]) -> None:
-    source = data.find("cbbq", shutil.copytree(get("cbbq").samples, homes["given"] / "cbbq"))
+    source = data.find(
+        "cbbq", shutil.copytree(get("cbbq").metadata.samples, homes["given"] / "cbbq")
+    )
     assert (source.is_sample, source.sha256) == (False, data.find("cbbq").sha256)
     items = data.load(source, ["gender", "gender"])
     frame = data.frame(items)
@@ -148,5 +153,5 @@ def test_a_table_of_templates_needs_no_manifest_and_says_what_it_lacks(
     assert "row 1, column `category`: 'all'" in found(text.replace("sport", "all"))
     # The group stands in no list of names, and nothing says which one is meant.
     assert "add target" in found(text.replace("女性", "左撇子"))
-    part = get("cbbq").samples / "age" / "ambiguous" / "templates_generate_neg.csv"
+    part = get("cbbq").metadata.samples / "age" / "ambiguous" / "templates_generate_neg.csv"
     assert "give that folder" in refusal(data.find, "cbbq", part)

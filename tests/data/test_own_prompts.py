@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     """A data set of McBE in Korean with prompts for one task."""
     place = tmp_path / "set"
     place.mkdir()
-    shutil.copy(get("mcbe").samples / "age.csv", place)
+    shutil.copy(get("mcbe").metadata.samples / "age.csv", place)
     (place / "dataset.toml").write_text(MANIFEST, "utf-8")
     (place / "prompts.toml").write_text(PROMPTS, "utf-8")
     return place
@@ -98,7 +98,7 @@ def test_expanded_data_keep_their_prompts_and_wrong_ones_are_not_fetched(
     folder: Path, tmp_path: Path, user: Path
 ) -> None:
     cbbq = tmp_path / "cbbq"
-    shutil.copytree(get("cbbq").samples / "age", cbbq / "age")
+    shutil.copytree(get("cbbq").metadata.samples / "age", cbbq / "age")
     (cbbq / "dataset.toml").write_text(MANIFEST, "utf-8")
     (cbbq / "prompts.toml").write_text(PROMPTS, "utf-8")
     expand(data.find("cbbq", cbbq), tmp_path / "expanded", "csv")

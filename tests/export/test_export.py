@@ -111,7 +111,7 @@ def test_a_model_has_an_organisation_and_a_name(described: dict[str, Any], name:
 def test_scores_on_a_dataset_of_the_hub_name_it_at_its_commit(
     own_folder: Path, refusal: Any
 ) -> None:
-    shutil.copytree(get("mcbe").samples, "mcbe")
+    shutil.copytree(get("mcbe").metadata.samples, "mcbe")
     asked = run.evaluate("mcbe", "simulated:bias=0.5", out="s", limit=2, data="mcbe", tasks=["ss"])
     keys = ["task", "item_id", "request", "response"]
     asked.records[keys].to_json("answers.jsonl", orient="records", lines=True)

@@ -31,7 +31,7 @@ HABITS = {"cbbq": "answer=A", "mcbe": "answer=A", "nli_coal": "label=contradicti
 OPTIONS: dict[str, Any] = {
     "cbbq": {"categories": ["age", "gender"], "settings": {"option_order": "rotated"}, "limit": 6},
     "mcbe": {"categories": ["age", "race", "worldview"], "judge": "simulated:", "limit": 6},
-    "nli_coal": {"data": get("nli_coal").samples},
+    "nli_coal": {"data": get("nli_coal").metadata.samples},
 }
 Table = pd.DataFrame
 

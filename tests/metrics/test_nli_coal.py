@@ -14,7 +14,7 @@ from tests.helpers.cases import table as table_of
 
 E, C, N = LABELS = ("entailment", "contradiction", "neutral")
 LANGUAGES = ("en", "zh")
-PAIRS = data.load(data.find("nli_coal", get("nli_coal").samples))
+PAIRS = data.load(data.find("nli_coal", get("nli_coal").metadata.samples))
 ENGLISH, CHINESE = ([pair for pair in PAIRS if pair.category == name] for name in LANGUAGES)
 ITEMS = data.frame(CHINESE)
 

@@ -9,7 +9,7 @@ from bench.run import evaluate
 
 
 def test_items_have_every_answer_with_its_verdict(tmp_path, monkeypatch):
-    data = shutil.copytree(get("cbbq").samples, tmp_path / "data")
+    data = shutil.copytree(get("cbbq").metadata.samples, tmp_path / "data")
     gloss = {"id": "age:ambiguous:neg:1", "english": "Who <b>was it?"}
     (data / "glosses.jsonl").write_text(json.dumps(gloss), "utf-8")
     options = {"categories": ["age"], "limit": 3, "data": data}

@@ -5,6 +5,7 @@ import math
 import pandas as pd
 import pytest
 
+from bench.benchmarks import get
 from bench.metrics import headline
 from bench.metrics.table import LETTERS_ALONE, Headline
 from bench.report import overview
@@ -98,7 +99,7 @@ def test_released_code_numbers_stand_in_the_table(tmp_path):
     runs = [
         evaluate("cbbq", spec, out=tmp_path / str(k), **options) for k, spec in enumerate(specs)
     ]
-    scores, line = results.table(runs), results.module("metrics", "cbbq").HEADLINES[0]
+    scores, line = results.table(runs), get("cbbq").metrics.headlines[0]
     low, constant = (overview._number(scores, line, name) for name in (specs[0], specs[-1]))
     assert (low.by_habit, constant.by_habit) == (False, True)
     official = score(runs[0], preset="official")

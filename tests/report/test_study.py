@@ -60,7 +60,7 @@ def test_paths_are_meant_from_the_study_file(load, tmp_path, data):
     (tmp_path / "own.toml").write_text("version = '1'\n[x.bias_scoring]\nprompt = '{sentence}'\n")
     (tmp_path / "nli").mkdir()
     for name in ("items", "samples"):
-        shutil.copytree(get("mcbe").samples, tmp_path / name)
+        shutil.copytree(get("mcbe").metadata.samples, tmp_path / name)
     plan = load(text=OWN.replace("DATA", data))
     paths = [model.model.partition(":")[2] or model.model for model in plan.models]
     assert paths == [str(tmp_path / name) for name in ("answers.jsonl", "p.csv", "x.gguf", "nli")]
@@ -78,7 +78,7 @@ def test_paths_are_meant_from_the_study_file(load, tmp_path, data):
 
 
 def test_an_analysis_has_the_study_s_data_and_other_runs(load, tmp_path):
-    shutil.copytree(get("mcbe").samples, tmp_path / "items")
+    shutil.copytree(get("mcbe").metadata.samples, tmp_path / "items")
     analyses = "compare_models: {runs: [other/runs/*/*]}, data_quality: {least: 0.7}"
     plan = load("compare_models:", analyses, GOOD.replace("nli-coal: {", "mcbe: {data: items, "))
     given = parameters_of(plan)
@@ -138,7 +138,7 @@ def test_released_data_are_never_the_samples(load, monkeypatch, tmp_path):
     monkeypatch.setattr("bench.data.user_folder", lambda: tmp_path)
     with pytest.raises(BadInput, match=r"cbbq: Q`.*run this first: bench fetch cbbq"):
         load("limit: 3, cat", "data: released, cat")
-    shutil.copytree(get("cbbq").samples, tmp_path / "cbbq")
+    shutil.copytree(get("cbbq").metadata.samples, tmp_path / "cbbq")
     assert load("limit: 3, cat", "data: released, cat").variants[0].data == "released"
 
 

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 import bench
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.run import evaluate
 from tests.helpers.answering import said, unable
 from tests.helpers.cases import cases, pairs
 
-ITEM = {"words": ["甲", "乙", "丙"], "subtype": "x"}
+ITEM = {"words": ["甲", "乙", "丙"], "subtype": "x", "labels": ["x", "y"]}
 
 
 @cases(__file__, "verdicts.csv")
@@ -19,9 +19,9 @@ def test_verdicts_by_hand(case):
     # The stereotyped answer to the non-negative question is the other person.
     numbers = {name: int(case[name]) for name in ("target", "label")}
     item = SimpleNamespace(**ITEM, **numbers, polarity=case["polarity"])
-    verdict_of = module("tasks", case["benchmark"]).verdict_of
+    values = get(case["benchmark"]).values(case["task"], case["request"], item)
     for parsed, verdict in pairs(case["verdicts"]).items():
-        assert verdict_of(case["task"], case["request"], parsed, item) == verdict
+        assert values.verdict(parsed) == verdict
 
 
 def test_a_run_is_shown_by_its_headline_scores_and_scored_with_others(tmp_path, monkeypatch):

@@ -36,7 +36,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def ask(out: str = "out", model: str = "simulated:bias=0.6,refuse=0.1", **options) -> run.Run:
-    given = {"tasks": ["ss"], "categories": ["age"], "data": get("mcbe").samples, "out": out}
+    given = {
+        "tasks": ["ss"],
+        "categories": ["age"],
+        "data": get("mcbe").metadata.samples,
+        "out": out,
+    }
     return run.evaluate("mcbe", model, **{**given, **options})
 
 

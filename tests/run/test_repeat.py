@@ -35,7 +35,7 @@ def assert_repeated(folder: Path | str = "again", of: Path | str = "first") -> N
 
 def test_run_json_alone_gives_the_same_records(first: Run, capsys, monkeypatch) -> None:
     # Data that were found in a usual place are found there again.
-    shutil.copytree(get("cbbq").samples, "other/cbbq")
+    shutil.copytree(get("cbbq").metadata.samples, "other/cbbq")
     monkeypatch.setenv("BENCH_DATA", "other")
     found = {"found": "$BENCH_DATA", "folder": "no/longer/there"}
     repeat(edited(first, "alone", data={**first.about["data"], **found}), out="again")
@@ -62,7 +62,7 @@ def test_any_benchmark_is_repeated(own_folder, benchmark, options) -> None:
 def test_a_model_or_data_that_moved_are_the_same_and_changed_ones_are_refused(
     own_folder: Path, refusal: Any
 ) -> None:
-    shutil.copytree(get("cbbq").samples, "data")
+    shutil.copytree(get("cbbq").metadata.samples, "data")
     options = {"categories": ["age"], "limit": 2, "data": "data"}
     rows = evaluate("cbbq", MODEL, out="asked", **options).records
     answers = rows[["prompt", "response"]]
@@ -92,7 +92,7 @@ def test_a_model_or_data_that_moved_are_the_same_and_changed_ones_are_refused(
     ],
 )
 def test_what_would_ask_something_else_is_refused(first, refusal, options, message) -> None:
-    shutil.copytree(get("cbbq").samples, "data")
+    shutil.copytree(get("cbbq").metadata.samples, "data")
     file = Path("data/age/ambiguous/templates_generate_neg.csv")
     file.write_text(file.read_text("utf-8").replace("谁", "哪位", 1), "utf-8")
     assert message in refusal(repeat, first, **{"out": "again", **options})

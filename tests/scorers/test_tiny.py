@@ -20,7 +20,7 @@ def test_the_text_of_the_training_holds_the_bias(bias: float) -> None:
     # contradicts; the rest is neutral.
     sets = {
         (pair.premise, pair.hypothesis): pair.set
-        for pair in data.load(data.Source("nli_coal", get("nli_coal").samples, *[""] * 4))
+        for pair in data.load(data.Source("nli_coal", get("nli_coal").metadata.samples, *[""] * 4))
     }
     for name, label in {"ps": "entailment", "as": "contradiction", "ns": "neutral"}.items():
         labels = [pair[2] for pair in text.pairs if sets[pair[:2]] == name]

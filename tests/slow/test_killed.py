@@ -29,7 +29,7 @@ from tests.helpers.recorded import columns
 pytestmark = pytest.mark.slow
 
 MODEL = "simulated:bias=0.6,refuse=0.1,seed=4"
-SAMPLES = str(get("mcbe").samples)
+SAMPLES = str(get("mcbe").metadata.samples)
 CONTINUES = {
     130: "bench: interrupted; the same command continues from what is recorded",
     143: "bench: ended by SIGTERM; the same command continues from what is recorded",

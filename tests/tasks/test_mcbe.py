@@ -146,8 +146,9 @@ def test_a_preset_asks_as_it_was_asked_there_unless_told_otherwise():
     for preset, order in (("robust", "context_first"), ("official", "judge"), ("paper", "none")):
         settings = tasks.settings("mcbe", {}, preset)
         assert settings["context_order"] == order
-        assert bool(mcbe.judged("sc", settings)) == (order == "judge")
-        assert (mcbe.judged("ba", settings), mcbe.judged("bs", settings)) == ("needed", "")
+        judged = {name: task.judged(settings) for name, task in mcbe.TASKS.items()}
+        assert bool(judged["sc"]) == (order == "judge")
+        assert (judged["ba"], judged["bs"]) == ("needed", "")
         assert tasks.settings("mcbe", {"context_order": "none"}, preset)["context_order"] == "none"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench import data, tasks
-from bench.benchmarks import get, module
+from bench.benchmarks import get
 from bench.tasks import prompts as prompt_sets
 from bench.tasks.request import Way
 from tests.helpers.cases import cases
@@ -17,9 +17,9 @@ BOTH = SCENARIOS.format("{sentence1}{sentence2}")
 
 def asked(benchmark, task, prompts=None, verb="generate"):
     """Return the requests of a task about the samples."""
-    items = data.load(data.find(benchmark, get(benchmark).samples))
+    items = data.load(data.find(benchmark, get(benchmark).metadata.samples))
     settings, text = tasks.settings(benchmark, {}, "robust"), prompt_sets.load(benchmark, prompts)
-    requests = module("tasks", benchmark).requests
+    requests = get(benchmark).requests
     return list(requests(items, text, task, Way(verb), settings, 0))
 
 
@@ -46,7 +46,7 @@ def test_unknown_tasks_settings_and_files_are_refused(call, arguments, message, 
 
 def test_released_prompts_of_cbbq_are_filled_in_as_the_authors_script_does(shared):
     path = f"{shared}/data/cbbq/prompts.toml"
-    item = data.load(data.find("cbbq", get("cbbq").samples))[0]
+    item = data.load(data.find("cbbq", get("cbbq").metadata.samples))[0]
     for name in ("chatglm", "gpt-3.5", "belle-ambiguous", "belle-disambiguous", "moss", "bloomz"):
         request = asked("cbbq", "ambiguous", f"{path}#{name}")[0]
         expected = tomllib.loads(Path(path).read_text("utf-8"))[name]["prompt"]
@@ -91,11 +91,14 @@ def test_the_released_prompts_are_next_to_the_data_or_in_the_user_s_folder(
     tmp_path, monkeypatch, refusal
 ):
     monkeypatch.setattr(prompt_sets, "user_folder", lambda: tmp_path / "user")
-    message = refusal(prompt_sets.load, "mcbe", "official", get("mcbe").samples)
+    message = refusal(prompt_sets.load, "mcbe", "official", get("mcbe").metadata.samples)
     assert message.startswith(str(tmp_path / "user/mcbe/prompts.toml"))
     assert "`bench fetch mcbe` brings them" in message
     for folder in ("user/mcbe", "beside"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "prompts.toml").write_text(BOTH.replace("'v'", f"'{folder}'"), "utf-8")
-    for source, version in ((get("mcbe").samples, "user/mcbe"), (tmp_path / "beside", "beside")):
+    for source, version in (
+        (get("mcbe").metadata.samples, "user/mcbe"),
+        (tmp_path / "beside", "beside"),
+    ):
         assert prompt_sets.load("mcbe", "official", source).version == version

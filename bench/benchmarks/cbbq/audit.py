@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from bench.benchmarks.cbbq import METADATA, labels
 from bench.benchmarks.cbbq import items as cbbq
-from bench.benchmarks.cbbq import labels
 from bench.benchmarks.cbbq import templates as cbbq_templates
 from bench.benchmarks.cbbq.labels import LEFT_OUT, LabelCheck, check_labels
 from bench.benchmarks.cbbq.templates import (
@@ -135,7 +135,7 @@ def _audit(folder: Path, expansion: str) -> Iterator[Finding]:
         table = cbbq.single_table(folder)
         known = cbbq.categories_of(folder)
         if not cbbq.files(folder):
-            what = f"the folder holds no data of {cbbq.TITLE}; expected {cbbq.LAYOUT}"
+            what = f"the folder holds no data of {METADATA.title}; expected {METADATA.layout}"
             yield Finding("", 0, "", "refused", what, fault="refused")
     except (BadInput, OSError) as error:
         yield _refused(folder, folder, error)

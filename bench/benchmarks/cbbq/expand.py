@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bench.benchmarks.cbbq import METADATA
 from bench.benchmarks.cbbq import items as cbbq
 from bench.benchmarks.cbbq.items import KEPT
 from bench.benchmarks.cbbq.labels import target_slot
@@ -52,7 +53,7 @@ def expand(
     if not any(parts.values()):
         raise BadInput(
             f"{source.folder}: holds no templates of CBBQ, so there is nothing to expand; "
-            f"expected {cbbq.LAYOUT}"
+            f"expected {METADATA.layout}"
         )
     known = released_ids("cbbq_expanded")
     written: list[WrittenFile] = []

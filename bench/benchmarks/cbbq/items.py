@@ -23,10 +23,9 @@ from bench.benchmarks.cbbq.templates import (
     INSTANCE_COLUMNS,
     Template,
 )
-from bench.benchmarks.cbbq.templates import CATEGORY_LABELS as CATEGORY_LABELS
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, expected, quoted
-from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, dataset, with_defaults
+from bench.data import Loaded, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import composed, unknown_category
 from bench.data.readers import Row, read_table
@@ -35,26 +34,6 @@ from bench.data.texts import FIRST, SECOND, Text, language
 if TYPE_CHECKING:
     import pandas as pd
 
-TITLE = "CBBQ"
-ITEMS = "questions"
-HOMEPAGE = "https://github.com/YFHuangxxxx/CBBQ"
-LICENCE = "CC-BY-SA-4.0"
-PAPER = Paper(
-    ("Yufei Huang", "Deyi Xiong"),
-    "CBBQ: A Chinese Bias Benchmark Dataset Curated with Human-AI Collaboration for Large Language "
-    "Models",
-    LREC_COLING_2024,
-    2024,
-    "https://aclanthology.org/2024.lrec-main.260",
-)
-LAYOUT = (
-    "CATEGORY/ambiguous/ and CATEGORY/disambiguous/ with templates_generate_neg.csv and "
-    "templates_generate_nonneg.csv, or all templates in rows.csv"
-)
-# Settings under which `bench fetch` takes a release that has faults, so that it can be examined.
-TOLERANT: dict[str, str] = {}
-# The language of the release, and of a data set without one in its manifest.
-LANGUAGE = "zh"
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
     # Faults in templates: kept as released, fixed, or refused.
@@ -71,8 +50,6 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 TABLE = "rows.csv"
 # Columns that all questions of a template share, in a file that does not name their template.
 COMMON = ("question_index", "subcategory", "bias_targeted_groups", "source", "question", "ans2")
-# Columns of rows that are questions; `context_condition` and the groups make a score of answers.
-ROW_COLUMNS = INSTANCE_COLUMNS
 # Columns of our own expanded files beyond the released ones, so that nothing of a template is lost.
 KEPT = ("name1", "name2", "swapped", "template", "target_name")
 MORE = ("example_id", *KEPT)
@@ -216,19 +193,15 @@ def root(folder: Path, known: Sequence[str]) -> Path:
     return folder / "data" if inside else folder
 
 
-def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Question]:
+def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     """Load all questions of `categories`.
 
     Ambiguous ones come first, and negative templates before non-negative ones. A question keeps the
     number (`example_id`) that it has in the released expansion, whatever is left out before it.
     """
-    return _load(folder, categories, settings)[0]
-
-
-def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
-    """Count the questions that the settings change, leave out, or would."""
-    effects = _load(folder, categories or list(files(folder)), settings)[1]
-    return [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
+    questions, effects = _load(folder, categories, settings)
+    counts = [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
+    return Loaded(questions, counts)
 
 
 def read_templates(

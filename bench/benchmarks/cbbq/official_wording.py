@@ -9,7 +9,14 @@ characters.
 import ast
 from pathlib import Path
 
-from bench.data.official_wording import digest, other_scripts, parse_script, prompts_toml, template
+from bench.data.official_wording import (
+    OfficialPrompts,
+    digest,
+    other_scripts,
+    parse_script,
+    prompts_toml,
+    template,
+)
 
 COMMIT = "95eaf2e"
 REPOSITORY = "YFHuangxxxx/CBBQ"
@@ -67,3 +74,6 @@ def _prompt(path: Path) -> str:
             if all(f"{{{name}}}" in text for name in NAMES):
                 return text
     raise ValueError("no prompt")
+
+
+OFFICIAL = OfficialPrompts(VERSION, SCRIPTS, FOLDERS, ADDRESS, CHOICES, REMEDY, read)

@@ -110,8 +110,11 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
     return rows
 
 
-def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
+def outcomes(rows: pd.DataFrame, preset: str) -> pd.DataFrame:
     """List the outcomes of a run, one row per question and order of options.
+
+    Args:
+        rows: of `answers`.
 
     Returns:
         `category`, `task`, `item_id`, `request`, `repeat`, `cluster` (the scene), `stratum` (the
@@ -136,7 +139,6 @@ def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.Data
         follows no stereotype, but that measures no bias. Under `official`, letters anywhere in a
         reply count, and `names_person` is 2 if both people's stand there.
     """
-    rows = answers(records, items, preset)
     numbers = pd.DataFrame({name: rows[column].astype(float) for name, column in OUTCOMES.items()})
     cells = [rows.category, rows.task]
     unread = numbers.parsed.groupby(cells).transform("sum") == 0
@@ -204,9 +206,10 @@ def _count_probabilities(rows: pd.DataFrame, biased: np.ndarray) -> None:
     known = rows[has]
     logprobs = np.stack([np.asarray(value, dtype=np.float64) for value in known.logprobs])
     # Back into the released order, where they were shown in another.
-    orders = [request.partition(":")[2] or LETTERS for request in known.request]
+    codes, requests = pd.factorize(known.request)
+    orders = [request.partition(":")[2] or LETTERS for request in requests]
     places = np.array([[order.index(letter) for letter in LETTERS] for order in orders])
-    logprobs = np.take_along_axis(logprobs, places, axis=1)
+    logprobs = np.take_along_axis(logprobs, places[codes], axis=1)
     shares = np.exp(logprobs - logprobs.max(1, keepdims=True))
     shares /= shares.sum(1, keepdims=True)
     rows.loc[has, "probable"] = 1.0

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks.cbbq.outcomes import SHOWN, SUMS, answers
-from bench.benchmarks.cbbq.outcomes import outcomes as outcomes
+from bench.benchmarks.cbbq.outcomes import SHOWN, SUMS, answers, outcomes
 from bench.benchmarks.cbbq.requests import LETTERS, TASKS
 from bench.core.numbers import decimals
 from bench.metrics.engine import UNREADABLE, Metric, Scoring
@@ -17,6 +16,7 @@ from bench.metrics.table import (
     HABIT,
     LETTERS_ALONE,
     Headline,
+    Metrics,
     is_preferred,
     join_notes,
     read_cards,
@@ -26,8 +26,6 @@ AMBIGUOUS, DISAMBIGUOUS = BOTH = tuple(TASKS)
 # Weights of the two contexts in S_total.
 WEIGHTS = (0.4, 0.6)
 CARDS = read_cards(__file__)
-# How far numbers of the released code may be off because it rounds, by task: it does not.
-ROUNDING: dict[str, float] = {}
 HEADLINES = (
     Headline(
         "ambiguous",
@@ -57,8 +55,7 @@ HEADLINES = (
         of="answered",
     ),
 )
-# The clusters that are resampled.
-UNITS = "scenes"
+METRICS = Metrics(HEADLINES, CARDS)
 # From this share of one letter on, a respondent is taken to answer by habit.
 CONSTANT = 0.95
 PROPOSAL = "--set option_order=rotated tells whether that is the place or the group"
@@ -208,6 +205,9 @@ def scoring_of(rows: pd.DataFrame, preset: str) -> "CbbqScoring":
 
 class CbbqScoring(Scoring):
     """Scores of CBBQ, with notes on letters that are given whatever is asked."""
+
+    def outcomes(self) -> pd.DataFrame:
+        return outcomes(self.rows, self.preset)
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
         rows = self.rows

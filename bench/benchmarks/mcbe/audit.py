@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from bench.benchmarks.mcbe import METADATA
 from bench.benchmarks.mcbe import items as mcbe
 from bench.benchmarks.mcbe.items import SLOT, Instance, RowError
 from bench.core.cells import FORMULA, to_number
@@ -55,7 +56,7 @@ def _findings(folder: Path, encoding: str, separators: str) -> Iterator[Finding]
         yield Finding(MANIFEST, 0, "", "refused", reason)
     paths, unknown = mcbe.scan(folder, known)
     if not paths:
-        what = f"the folder holds no data of {mcbe.TITLE}; expected {mcbe.LAYOUT}"
+        what = f"the folder holds no data of {METADATA.title}; expected {METADATA.layout}"
         yield Finding("", 0, "", "refused", what)
     counts: dict[str, int] = {}
     instances: list[Instance] = []
@@ -231,9 +232,8 @@ def _other_files(
         else:
             meant = category.strip().lower()
             named = f"; if it is {meant}, name it {meant}.xlsx or {meant}.csv"
-            what = (
-                f"is no category of {mcbe.TITLE}, and is not read{named if meant in known else ''}"
-            )
+            what = f"is no category of {METADATA.title}, and is not read"
+            what += named if meant in known else ""
         yield Finding(audit.file_name(path, folder), 0, "", kind, what, show_cell(value))
     # A set of new categories alone lacks none.
     for category in known if set(paths) & set(mcbe.CATEGORIES) else ():

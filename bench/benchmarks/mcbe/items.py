@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from bench.core.cells import to_number
 from bench.core.errors import BadInput
-from bench.data import Paper, SettingEffect, Source, dataset, with_defaults
+from bench.data import Loaded, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import category_of, unknown_category
 from bench.data.readers import TableRow, read_table
@@ -26,24 +26,6 @@ from bench.data.texts import Text, language
 if TYPE_CHECKING:
     import pandas as pd
 
-TITLE = "McBE"
-ITEMS = "instances"
-HOMEPAGE = "https://huggingface.co/datasets/Velikaya/McBE"
-LICENCE = "Apache-2.0"
-PAPER = Paper(
-    ("Tian Lan", "Xiangdong Su", "Xu Liu", "Ruirui Wang", "Ke Chang", "Jiang Li", "Guanglai Gao"),
-    "McBE: A Multi-task Chinese Bias Evaluation Benchmark for Large Language Models",
-    "Findings of the Association for Computational Linguistics: ACL 2025",
-    2025,
-    "https://aclanthology.org/2025.findings-acl.313",
-)
-LAYOUT = (
-    "gender.xlsx or gender.csv and so on, in the folder itself or in its xlsx_files/ or csv_files/"
-)
-# Settings under which `bench fetch` takes a release that has faults, so that it can be examined.
-TOLERANT: dict[str, str] = {"bad_rows": "leave_out"}
-# The language of the release, and of a data set without one in its manifest.
-LANGUAGE = "zh"
 CATEGORY_LABELS = {
     "gender": "性别",
     "religion": "宗教",
@@ -60,7 +42,6 @@ CATEGORY_LABELS = {
 }
 CATEGORIES = tuple(CATEGORY_LABELS)
 COLUMNS = ("context", "sentence", "words", "subtype", "explanation", "score")
-ROW_COLUMNS = COLUMNS
 SLOT = "[PLH]"
 # Slots as people mistype them: other brackets or none, small or full-width letters, other order.
 LOOKALIKE = re.compile(
@@ -215,10 +196,11 @@ def scan(folder: Path, known: Iterable[str]) -> tuple[dict[str, Path], list[Path
     return {name: tables[name] for name in names if name in tables}, sorted(unknown)
 
 
-def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Instance]:
+def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     """Load all instances of `categories`; the rows after an excluded one keep their numbers."""
-    instances = []
-    for path, rows in _read_all(folder, categories, settings).values():
+    instances, effects = list[Instance](), list[SettingEffect]()
+    left_out = "their rows cannot be right (`bench data --check` lists them)"
+    for category, (path, rows) in _read_all(folder, categories, settings).items():
         good = [row for row in rows if isinstance(row, Instance)]
         wrong = [row for row in rows if isinstance(row, RowError)]
         if wrong and (settings.get("bad_rows") != "leave_out" or not good):
@@ -229,22 +211,11 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Insta
                 f"{place}: {what}; wrong rows: {len(wrong):,} of {len(rows):,}; "
                 f"`bench data mcbe --check` lists them{remedy}"
             )
+        if wrong:
+            effects.append(SettingEffect(category, "", len(wrong), left_out, True))
         labels = tuple(sorted({instance.subtype for instance in good}))
         instances += [replace(instance, labels=labels) for instance in good]
-    return instances
-
-
-def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
-    """Count the rows that `load` leaves out, by category; only those that lose any."""
-    if with_defaults(SETTINGS, settings)["bad_rows"] == "refuse":
-        return []
-    chosen = [name for name in files(folder) if not categories or name in categories]
-    what = "their rows cannot be right (`bench data --check` lists them)"
-    return [
-        SettingEffect(name, "", count, what, True)
-        for name, (_, rows) in _read_all(folder, chosen, settings).items()
-        if (count := sum(isinstance(row, RowError) for row in rows))
-    ]
+    return Loaded(instances, effects)
 
 
 def _read_all(

@@ -8,7 +8,14 @@ import ast
 import re
 from pathlib import Path
 
-from bench.data.official_wording import digest, other_scripts, parse_script, prompts_toml, template
+from bench.data.official_wording import (
+    OfficialPrompts,
+    digest,
+    other_scripts,
+    parse_script,
+    prompts_toml,
+    template,
+)
 
 COMMIT = "2a8e8f5"
 REPOSITORY = "VelikayaScarlet/McBE"
@@ -99,3 +106,6 @@ def _prompts(function: ast.FunctionDef) -> list[str]:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "prompt"
     ]
     return [template(value, FIELDS) for value in sorted(values, key=lambda value: value.lineno)]
+
+
+OFFICIAL = OfficialPrompts(VERSION, SCRIPTS, FOLDERS, ADDRESS, CHOICES, REMEDY, read)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from bench.benchmarks.nli_coal import METADATA
 from bench.benchmarks.nli_coal import items as nli_coal
 from bench.benchmarks.nli_coal.build import PRO, untrained
 from bench.benchmarks.nli_coal.extract import extract
@@ -98,7 +99,7 @@ def check(folder: Path, **settings: str) -> pd.DataFrame:
     root = Path(folder)
     findings = [finding for place in _places(root) for finding in _check(place)]
     if not findings:
-        what = f"the folder holds no data of {nli_coal.TITLE}; expected {nli_coal.LAYOUT}"
+        what = f"the folder holds no data of {METADATA.title}; expected {METADATA.layout}"
         findings = [Finding("", 0, "", "refused", what, fault="refused")]
     return audit.to_table(findings, "pairs")
 

@@ -10,6 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.benchmarks.nli_coal import METADATA
 from bench.benchmarks.nli_coal import items as nli_coal
 from bench.benchmarks.nli_coal.build import PRO
 from bench.benchmarks.nli_coal.frames import (
@@ -48,7 +49,7 @@ def extract(folder: str | Path, languages: Sequence[str] | None = None) -> list[
         if name not in files:
             raise BadInput(expected(name, files, f"{folder}: language"))
     if not files:
-        raise BadInput(f"{folder}: holds no data of {nli_coal.TITLE}; expected {nli_coal.LAYOUT}")
+        raise BadInput(f"{folder}: holds no data of {METADATA.title}; expected {METADATA.layout}")
     return [_pack(name, files[name]) for name in files if not languages or name in languages]
 
 
@@ -95,8 +96,8 @@ def _pack(language: str, paths: Sequence[Path]) -> Pack:
     stereotyped = {run.occupation for run in pro}
     return Pack(
         language=language,
-        name=f"{nli_coal.TITLE} ({place.name})",
-        licence=nli_coal.LICENCE,
+        name=f"{METADATA.title} ({place.name})",
+        licence=METADATA.licence,
         version=place.name.partition("_v")[2],
         occupations=tuple(occupations),
         frames=tuple(frames.get(k, "") for k in range(max(frames) + 1)),

@@ -27,24 +27,12 @@ from bench.benchmarks.nli_coal.frames import (
 )
 from bench.benchmarks.nli_coal.language_pack import FILES, PACK, read_pack
 from bench.core.errors import BadInput, explained
-from bench.data import LREC_COLING_2024, Paper, SettingEffect, Source, with_defaults
+from bench.data import Loaded, SettingEffect, Source, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import checked, is_language
 from bench.data.readers import read_json_lines, read_lines
 from bench.data.texts import FIRST, Text
 
-TITLE = "NLI-CoAL"
-ITEMS = "pairs"
-HOMEPAGE = "https://github.com/panatchakorn-a/bias-eval-nli-considering-all-labels"
-LICENCE = "MIT"
-PAPER = Paper(
-    ("Panatchakorn Anantaprayoon", "Masahiro Kaneko", "Naoaki Okazaki"),
-    "Evaluating Gender Bias of Pre-trained Language Models in Natural Language Inference by "
-    "Considering All Labels",
-    LREC_COLING_2024,
-    2024,
-    "https://aclanthology.org/2024.lrec-main.566",
-)
 # How a folder is read: the allowed values of each setting, the default first.
 SETTINGS: dict[str, tuple[str, ...]] = {
     # All occupations, or the release's 30, on which the bias-controlled sets are built.
@@ -56,16 +44,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     # Occupations of NS that mean a man or a woman by themselves, such as salesman.
     "definitional": ("keep", "leave_out"),
 }
-LAYOUT = (
-    "folders like zh_v1.0/bias-eval-set_v1.0/all-words/ with 1-prostereo_v1.0.json, 2-antistereo "
-    "and 3-nonstereo"
-)
-# Settings under which `bench fetch` takes a release that has faults, so that it can be examined.
-TOLERANT: dict[str, str] = {}
-# None: each category is a language.
-LANGUAGE = ""
-CATEGORIES = ("en", "ja", "zh")
 CATEGORY_LABELS = {"en": "英语", "ja": "日语", "zh": "中文"}
+CATEGORIES = tuple(CATEGORY_LABELS)
 SETS = {"ps": "1-prostereo", "as": "2-antistereo", "ns": "3-nonstereo"}
 NEUTRAL_TERMS = {"nt": "5-neutral-terms"}
 # The folders that may hold each set, and the ends of the names of its files.
@@ -189,20 +169,16 @@ def files(folder: Path) -> dict[str, list[Path]]:
     return {language: found[language] for language in dict.fromkeys([*released, *found])}
 
 
-def load(folder: Path, categories: Sequence[str], **settings: str) -> list[Pair]:
+def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     """Load all pairs of the languages `categories`: PS, AS, NS, and NT if there is one."""
-    pairs = _pairs(folder, categories, settings)
-    return [pair for pair, effect in pairs if effect != DEFINITIONAL]
-
-
-def touched(folder: Path, categories: Sequence[str] | None, **settings: str) -> list[SettingEffect]:
-    """Count the pairs that `anomalies` corrects, or would, and that `definitional` leaves out."""
-    pairs = _pairs(folder, categories or list(files(folder)), settings)
+    pairs = list(_pairs(folder, categories, settings))
+    # `anomalies` corrects pairs, or would, and `definitional` leaves some out.
     counts = Counter((pair.category, pair.set, effect) for pair, effect in pairs if effect)
-    return [
+    effects = [
         SettingEffect(language, name, number, what, what == DEFINITIONAL)
         for (language, name, what), number in counts.items()
     ]
+    return Loaded([pair for pair, effect in pairs if effect != DEFINITIONAL], effects)
 
 
 def _pairs(

@@ -77,8 +77,8 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     )
     # Equal replies are read once.
     read = cache(lambda task, response: parse(task, "label", response, None))
-    answered = zip(rows.task, rows.response, rows.error, strict=True)
-    rows["label"] = ["" if error else read(task, response) for task, response, error in answered]
+    replies = rows.response.where(rows.error == "", "")
+    rows["label"] = list(map(read, rows.task.tolist(), replies.tolist()))
     rows["valid"] = rows.label != ""
     rows["biased"] = np.select(
         [rows.task == "ps", rows.task == "as"],
@@ -116,8 +116,11 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([rows, pd.DataFrame(sums, index=rows.index)[SUMS].astype(np.float64)], axis=1)
 
 
-def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataFrame:
+def outcomes(rows: pd.DataFrame) -> pd.DataFrame:
     """List the outcomes of a run, one row per pair of sentences; all presets agree.
+
+    Args:
+        rows: of `answers`.
 
     Returns:
         `category` (the language), `task`, `item_id`, `request`, `repeat`, `set` (the task: `ps`,
@@ -135,7 +138,6 @@ def outcomes(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.Data
         - `p_entailment`, `p_neutral`, `p_contradiction`: the probability of each label; empty if
           the model gives none.
     """
-    rows = answers(records, items)
     names = ["category", "task", "item_id", "request", "repeat", "gender", "occupation"]
     table = rows[[*names, "cluster", "stratum"]].assign(set=rows.task, crossed=rows.sentence)
     table["answered"] = 1.0

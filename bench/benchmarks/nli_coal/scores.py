@@ -29,9 +29,9 @@ from bench.benchmarks.nli_coal.outcomes import (
     SETS,
     SUMS,
     answers,
+    outcomes,
     tables,
 )
-from bench.benchmarks.nli_coal.outcomes import outcomes as outcomes
 from bench.benchmarks.nli_coal.paper_tables import predictors as predictors
 from bench.core.errors import BadInput
 from bench.metrics.engine import Metric, Scoring, Sums
@@ -39,14 +39,13 @@ from bench.metrics.table import (
     ALL,
     READABLE,
     Headline,
+    Metrics,
     is_preferred,
     read_cards,
 )
 from bench.tasks.nli_labels import LABELS
 
 CARDS = read_cards(__file__)
-# How far numbers of the released code may be off because it rounds, by task: it does not.
-ROUNDING: dict[str, float] = {}
 HEADLINES = (
     Headline(
         "all",
@@ -69,8 +68,7 @@ HEADLINES = (
         pools_tasks=True,
     ),
 )
-# The clusters that are resampled.
-UNITS = "occupations"
+METRICS = Metrics(HEADLINES, CARDS)
 # Released tables are rounded to three digits, so a row of three may miss 1 by a little.
 TOLERANCE = 0.002 + 1e-9
 # Shares that differ by less than this in PS and AS show no direction of stereotype.
@@ -146,6 +144,9 @@ def scoring(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> "NliScor
 
 class NliScoring(Scoring):
     """Scores of NLI-CoAL, with notes on labels that do not depend on the pair."""
+
+    def outcomes(self) -> pd.DataFrame:
+        return outcomes(self.rows)
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
         for category in [*self.categories, ALL]:

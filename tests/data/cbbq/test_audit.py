@@ -47,7 +47,7 @@ def test_a_sound_folder_has_nothing_but_its_numbers(tmp_path: Path) -> None:
         "disambiguous), 4,352 questions (2,176 + 2,176), 4,342 distinct"
     )
     assert table.what.iloc[-1].startswith("all categories: 4 templates (1 + 1 ambiguous, ")
-    assert set(check(get("cbbq").samples).kind) == {"count"}
+    assert set(check(get("cbbq").metadata.samples).kind) == {"count"}
 
 
 # Changes of templates, all findings (row, column, fault, questions), and what one of them says.

@@ -24,8 +24,10 @@ def load(folder: Path, *categories: str, **settings: str) -> list[cbbq.Question]
 
 
 def test_the_samples_are_2160_sound_questions() -> None:
-    items = load(get("cbbq").samples)
-    assert items == load(get("cbbq").samples, labels="audited", polarity="column", dedupe="yes")
+    items = load(get("cbbq").metadata.samples)
+    assert items == load(
+        get("cbbq").metadata.samples, labels="audited", polarity="column", dedupe="yes"
+    )
     # Two names per slot are four pairs, in two orders except for disease; ten templates each.
     assert Counter((item.category, item.condition) for item in items) == {
         (name, condition): 40 if name == "disease" else 80
@@ -109,7 +111,7 @@ def test_what_the_settings_leave_and_affect_by_hand(tmp_path: Path, case: dict[s
     ]
     assert [one.example_id for one in questions] == expected
     found: Counter[str] = Counter()
-    for effect in cbbq.touched(folder, None, **settings):
+    for effect in data.read(data.find("cbbq", folder), **settings).effects:
         (name,) = (name for name, words in EFFECTS.items() if words in effect.what)
         found[name] += -effect.rows if effect.left_out else effect.rows
     assert [f"{name}={found[name]}" for name in EFFECTS if name in found] == case["effects"].split()
@@ -126,7 +128,7 @@ def test_a_prompt_with_two_labels_is_left_out_or_counted_twice(tmp_path: Path) -
     assert len(load(folder)) == 12
     assert len(load(folder, dedupe="yes")) == 12, "they have another label"
     assert {one.question for one in load(folder, labels="audited")} == {"谁忘了伞？"}
-    (one,) = cbbq.touched(folder, None, labels="audited")
+    (one,) = data.read(data.find("cbbq", folder), labels="audited").effects
     assert (one.rows, one.left_out, "with both labels" in one.what) == (8, True, True)
     # Where ambiguous, the one label is unknown: 甲 twice and in the other file, where 乙 is new.
     folder = templates(tmp_path / "c", {"NAME1": "[甲, 甲]"}, non_neg=[{"question": "谁忘了伞？"}])

@@ -18,7 +18,7 @@ TARGETS = ('target = "NAME1"\n', 'target = "NAME2"\n')
 
 def copied(folder: Path, category: str, target: str = "", **cells: str) -> Path:
     """A category of the samples under a name that no release has, with some cells changed."""
-    for path in sorted((get("cbbq").samples / category).glob("*/*.csv")):
+    for path in sorted((get("cbbq").metadata.samples / category).glob("*/*.csv")):
         place = folder / "ours" / path.parent.name / path.name
         place.parent.mkdir(parents=True, exist_ok=True)
         rows = pd.read_csv(path, dtype=str).assign(category="ours", **cells)
@@ -29,7 +29,8 @@ def copied(folder: Path, category: str, target: str = "", **cells: str) -> Path:
 
 def targets(folder: Path, category: str = "ours") -> list[tuple[str, int]]:
     return [
-        (f"{one.condition}:{one.example_id}", one.target) for one in cbbq.load(folder, [category])
+        (f"{one.condition}:{one.example_id}", one.target)
+        for one in cbbq.load(folder, [category]).items
     ]
 
 

@@ -25,12 +25,12 @@ def found(folder: Path, kind: str = "odd", about: str = "", **settings: str) -> 
 
 
 def test_the_samples_are_told_from_the_release_and_have_no_refused_row() -> None:
-    assert found(get("mcbe").samples, "count") == [
+    assert found(get("mcbe").metadata.samples, "count") == [
         " 0 : 96 rows found, the release has 4,077",
         " 0 : 12 categories found, the release has 12",
         " 0 : 57 subcategories found, the release has 82",
     ]
-    assert "refused" not in set(check(get("mcbe").samples).kind)
+    assert "refused" not in set(check(get("mcbe").metadata.samples).kind)
 
 
 CASES = tomllib.loads(Path(__file__).with_name("audit.toml").read_text("utf-8"))
@@ -73,7 +73,7 @@ def test_an_odd_cell_is_reported_once_and_read(tmp_path: Path) -> None:
     for row, ((_, column, what), text) in enumerate(zip(cases, odd, strict=True), start=1):
         assert text.startswith(f"age.csv {row} {column}: ")
         assert what in text
-    assert len(mcbe.load(tmp_path, ["age"])) == len(rows)
+    assert len(mcbe.load(tmp_path, ["age"]).items) == len(rows)
 
 
 def test_rows_that_repeat_and_labels_that_can_be_confused_are_reported(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import csv
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,12 @@ def load(folder: Path, *categories: str, **settings: str) -> list[mcbe.Instance]
     return data.load(data.find("mcbe", folder), categories, **settings)
 
 
+def effects(folder: Path, **settings: str) -> Sequence[data.SettingEffect]:
+    return data.read(data.find("mcbe", folder), **settings).effects
+
+
 def test_the_samples_are_the_same_in_csv_and_xlsx(tmp_path: Path) -> None:
-    samples = load(get("mcbe").samples)
+    samples = load(get("mcbe").metadata.samples)
     ids = [item.item_id for item in samples]
     assert ids == [f"{name}:{row}" for name in mcbe.CATEGORIES for row in range(1, 9)]
     assert len({item.sentence for item in samples}) == 96
@@ -30,7 +34,7 @@ def test_the_samples_are_the_same_in_csv_and_xlsx(tmp_path: Path) -> None:
         assert not any("PLH" in item.filled(word) for word in item.words)
         of_file = {other.subtype for other in samples if other.category == item.category}
         assert item.labels == tuple(sorted(of_file))
-    for path in get("mcbe").samples.glob("*.csv"):
+    for path in get("mcbe").metadata.samples.glob("*.csv"):
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = [row | {"score": float(row["score"])} for row in csv.DictReader(stream)]
         write(tmp_path / "xlsx_files" / f"{path.stem}.xlsx", *rows)
@@ -82,9 +86,8 @@ def test_wrong_rows_are_refused_or_left_out_and_the_others_keep_their_ids(
     items = load(tmp_path, bad_rows="leave_out")
     assert [item.item_id for item in items] == ["age:1", "age:3", "age:5"]
     assert {item.labels for item in items} == {("职场",)}
-    (effect,) = mcbe.touched(tmp_path, None, bad_rows="leave_out")
+    (effect,) = effects(tmp_path, bad_rows="leave_out")
     assert (*effect[:3], effect.left_out) == ("age", "", 2, True)
-    assert mcbe.touched(tmp_path, None) == []
     message = refusal(load, write(tmp_path / "age.csv", BAD, BAD), bad_rows="leave_out")
     assert message.endswith("; wrong rows: 2 of 2; `bench data mcbe --check` lists them")
     write(tmp_path / "age.csv", GOOD | {"words": "镕，乙"}, encoding="gb18030")

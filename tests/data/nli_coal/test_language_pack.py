@@ -139,7 +139,7 @@ def test_a_new_language_is_made_runs_and_is_called_by_its_name(tmp_path: Path) -
     assert read_pack(folder) == pack
     sets = tmp_path / "sets"
     build([pack], sets)
-    ours = get("nli_coal").prompts.read_text("utf-8")
+    ours = get("nli_coal").metadata.prompts.read_text("utf-8")
     own = ours.replace('version = "bench-nli_coal-1"', 'version = "mine-1"').replace("[en]", "[ko]")
     (sets / "prompts.toml").write_text(own, "utf-8")
     assert prompts.load("nli_coal", data=sets).version == "mine-1"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from bench import data
-from bench.benchmarks.nli_coal import items as nli_coal
 from bench.benchmarks.nli_coal.items import Pair
 
 STEMS = ("1-prostereo", "2-antistereo", "3-nonstereo")
@@ -78,7 +77,7 @@ def test_the_released_sets_are_those_of_the_paper(
     assert {pair.gender for pair in ns[half:]} == BOTH - {first}
     gone = set(pairs) - set(load(folder, language, definitional="leave_out"))
     assert {pair.set for pair in gone} == {"ns"}
-    effects = nli_coal.touched(folder, [language], definitional="leave_out")
+    effects = data.read(data.find("nli_coal", folder), [language], definitional="leave_out").effects
     assert [effect.rows for effect in effects if effect.left_out] == [len(gone)]
     assert len(gone) == definitional * 20
     if language != "ja":
@@ -92,7 +91,7 @@ def test_japanese_rows_are_repaired_or_kept_and_tokenized_ones_have_blanks(folde
     differing = [a.id for a, b in zip(kept, repaired, strict=True) if a != b]
     wrong = [2549, 2558, 2567, 2576, 2594, 2612, 2621, 2630]
     assert differing == [*wrong, *(number + 1710 for number in wrong)]
-    (effect,) = nli_coal.touched(place, None)
+    (effect,) = data.read(data.find("nli_coal", place)).effects
     assert effect[:3] == ("ja", "ns", 16)
     assert "names another occupation than its sentences have" in effect.what
     for a, b in zip(repaired, load(place, tokens="tokenized"), strict=True):

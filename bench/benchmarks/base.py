@@ -1,0 +1,265 @@
+"""A benchmark as one object: the class `Benchmark`, and the descriptions that it is made of.
+
+A benchmark is a subclass of `Benchmark` in a package of its own, with one object `BENCHMARK`. For
+example `bench.benchmarks.nli_coal`; docs/new_benchmark.md has a short one from outside.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bench.tasks import reading
+from bench.tasks.request import Request, Setting, Way
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench.data import Loaded, Source
+    from bench.data.official_wording import OfficialPrompts
+    from bench.data.texts import Text
+    from bench.metrics.engine import Scoring
+    from bench.metrics.table import Metrics
+    from bench.tasks.prompts import PromptSet
+
+LREC_COLING_2024 = (
+    "Proceedings of the 2024 Joint International Conference on Computational Linguistics, "
+    "Language Resources and Evaluation (LREC-COLING 2024)"
+)
+
+
+class Paper(NamedTuple):
+    """The publication of a benchmark."""
+
+    authors: tuple[str, ...]
+    title: str
+    venue: str
+    year: int
+    url: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """The released data of a benchmark, for `bench fetch`.
+
+    Attributes:
+        host: `github` or `hub`; empty if no address is known.
+        repository, commit: the address there.
+        tolerant: settings under which `bench fetch` takes a release with faults.
+        arrange: maps the paths of a repository's tables to the names that the loader knows.
+        row_columns: the columns of a table that is no file of the release.
+        place_of_rows: yields for the rows of a category the loader's files, and their columns.
+        prompts: the prompts in the authors' scripts.
+        reply_limit: returns how many tokens the script of a prompt set lets a reply have.
+    """
+
+    host: str = ""
+    repository: str = ""
+    commit: str = ""
+    tolerant: Mapping[str, str] = field(default_factory=dict)
+    arrange: Callable[[Sequence[str]], Mapping[str, str]] = lambda names: {}
+    row_columns: tuple[str, ...] = ()
+    place_of_rows: "Callable[[str, pd.DataFrame], Iterator[tuple[str, pd.DataFrame]]] | None" = None
+    prompts: "OfficialPrompts | None" = None
+    reply_limit: Callable[[str], int | None] = lambda prompt_version: None
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The description of a benchmark.
+
+    Attributes:
+        folder: the folder with `samples/`, `prompts.toml` and `NAME.ipynb`.
+        layout: the files of its data in words.
+        categories: names of the release's categories in the language of the data.
+        language: code of the release's language; empty if each category is a language.
+        units: the units that the bootstrap resamples, as a plural noun: scenes.
+        notebook: its page in reports; default: `NAME.ipynb` in the folder.
+    """
+
+    name: str
+    title: str
+    homepage: str
+    licence: str
+    paper: Paper
+    folder: Path
+    layout: str
+    categories: Mapping[str, str]
+    language: str
+    units: str
+    notebook: Path | None = None
+    release: Release = Release()
+
+    @property
+    def samples(self) -> Path:
+        """The folder of the sample data that come with the package."""
+        return self.folder / "samples"
+
+    @property
+    def prompts(self) -> Path:
+        """The file of its own prompt set."""
+        return self.folder / "prompts.toml"
+
+    @property
+    def page(self) -> Path:
+        """The notebook that is its page in reports."""
+        return self.notebook or self.folder / f"{self.name}.ipynb"
+
+
+def loader_settings(allowed: Mapping[str, tuple[str, ...]]) -> dict[str, Setting]:
+    """Describe the settings of a loader by their allowed values, the defaults first."""
+    return {name: Setting(values, of_data=True) for name, values in allowed.items()}
+
+
+def _fits(item: Any) -> str:
+    """Return an empty text: every item can be asked."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of a benchmark.
+
+    Attributes:
+        request_types: request types that answer it, beside the ones of a choice.
+        answer_modes: how a choice can be read, the best first; none if there is no choice.
+        applies_to: values that fields of an item need; default: it is about every item.
+        excluded: returns why an item that it is about cannot be asked; empty if it can.
+        judge: `needed` or `wanted` if it has a use for a judge.
+        judge_if: values that settings need for that.
+        choices: the names of the answers to a choice, in the order of their log-probabilities.
+        unit: the unit of answers that are numbers.
+    """
+
+    title: str
+    request_types: tuple[str, ...] = ()
+    answer_modes: tuple[str, ...] = ("text", "letters")
+    applies_to: Mapping[str, str] = field(default_factory=dict)
+    excluded: Callable[[Any], str] = _fits
+    judge: str = ""
+    judge_if: Mapping[str, str] = field(default_factory=dict)
+    choices: Sequence[str] = ()
+    unit: str = ""
+
+    def verbs(self, read: str | None = None) -> tuple[str, ...]:
+        """Return the request types that can answer it, the best first.
+
+        Args:
+            read: the answer mode, if one was chosen.
+        """
+        return (*self.request_types, *reading(read, self.answer_modes))
+
+    def concerns(self, item: Any) -> bool:
+        """Return whether it is about an item."""
+        return all(getattr(item, name) == value for name, value in self.applies_to.items())
+
+    def judged(self, settings: Mapping[str, str]) -> str:
+        """Return `needed` or `wanted` if a judge is of use under some settings; else ""."""
+        return self.judge if self.judge_if.items() <= settings.items() else ""
+
+
+class Values(NamedTuple):
+    """The answers to a request.
+
+    Attributes:
+        choices: each answer as the prompt shows it, with the value that `parse` returns for it; or
+            the range of a number.
+        verdicts: the verdict of each value, see `bench.tasks.VERDICTS`; values that are not named
+            are `other`. Empty if no answer is right or wrong.
+    """
+
+    choices: Mapping[str, str] | range
+    verdicts: Mapping[str, str] = {}
+
+    def verdict(self, value: str) -> str:
+        """Return the verdict of a value; "" if no answer is right or wrong."""
+        if not self.verdicts:
+            return ""
+        return self.verdicts.get(value, "other") if value else "unreadable"
+
+
+class Benchmark(ABC):
+    """A benchmark: its data, its requests and its scores.
+
+    Attributes:
+        metadata: its description.
+        tasks: its tasks by name, in the order in which they are asked.
+        settings: the settings of its loader (`of_data`), then the settings of its requests.
+        metrics: its metrics: primary metrics and cards.
+    """
+
+    metadata: Metadata
+    tasks: Mapping[str, Task]
+    settings: Mapping[str, Setting] = {}
+
+    @property
+    @abstractmethod
+    def metrics(self) -> "Metrics":
+        """Return the metrics."""
+
+    # Data
+
+    @abstractmethod
+    def files(self, folder: Path) -> Mapping[str, Sequence[Path]]:
+        """Return the files of each category in a folder; none if it holds no such data.
+
+        If the rows of a single file name their categories, or its name does, `folder` can be it.
+        """
+
+    @abstractmethod
+    def load(self, folder: Path, categories: Sequence[str], **settings: str) -> "Loaded":
+        """Read the items of some categories, in the order of the files.
+
+        An item is a dataclass with `item_id`, `category` and `cluster`, the unit that was sampled.
+        """
+
+    def texts(self, source: "Source") -> "Sequence[Text]":
+        """Return the texts that people wrote, without copies that are generated from them."""
+        return []
+
+    def check(self, folder: Path, **settings: str) -> "pd.DataFrame | None":
+        """List odd rows (see `bench.data.audit.to_table`); None if nothing looks for them."""
+        return None
+
+    # Requests
+
+    @abstractmethod
+    def requests(
+        self,
+        items: Sequence[Any],
+        prompts: "PromptSet",
+        task: str,
+        way: Way,
+        settings: Mapping[str, str],
+        seed: int,
+    ) -> Iterator[Request]:
+        """Make the requests of a task, item by item."""
+
+    @abstractmethod
+    def parse(self, task: str, request: str, response: str, item: Any) -> str:
+        """Read a reply; return a value, or an empty text if it holds none."""
+
+    @abstractmethod
+    def values(self, task: str, request: str, item: Any) -> Values:
+        """Return the answers to a request, and their verdicts."""
+
+    # Scores
+
+    def scoring(
+        self,
+        records: "pd.DataFrame",
+        items: "pd.DataFrame",
+        preset: str,
+        common: Sequence[str] = (),
+    ) -> "Scoring":
+        """Prepare the scores of a run: its outcomes, its table, and resamples.
+
+        By default, an outcome is the verdict of an answer, in columns of 0 and 1.
+
+        Args:
+            common: the tasks of a score over all tasks, for a benchmark that has one.
+        """
+        from bench.metrics.verdicts import scoring
+
+        return scoring(self, records, items, preset)
