@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.benchmarks import resolve
+from bench.benchmarks import get, names, resolve
 from bench.benchmarks.nli_coal.build import BuildOptions
 from bench.cli.options import argument, given, read_options, switch
 from bench.config import RunConfig
@@ -64,7 +64,7 @@ def notebooks(
     from bench.core.places import copy_notebooks
     from bench.data.readers import as_path
 
-    for path in copy_notebooks(as_path(folder)):
+    for path in copy_notebooks(as_path(folder), [get(name).notebook for name in names()]):
         print(path)
     say(f"open them by `jupyter lab {folder}`")
 

@@ -2,6 +2,7 @@
 
 import os
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 from bench.core.errors import BadInput
@@ -25,9 +26,14 @@ def reports() -> Path:
     return next(filter(_is_checkout, (folder, *folder.parents)), folder) / "reports"
 
 
-def copy_notebooks(folder: Path) -> list[Path]:
-    """Copy the package's notebooks, and the files beside them, to be opened in JupyterLab."""
-    contents = {
+def copy_notebooks(folder: Path, more: Iterable[Path] = ()) -> list[Path]:
+    """Copy the package's notebooks, and the files beside them, to be opened in JupyterLab.
+
+    Args:
+        more: notebooks of other packages.
+    """
+    contents = {folder / source.name: source.read_text("utf-8") for source in more}
+    contents |= {
         folder / source.relative_to(NOTEBOOKS): source.read_text("utf-8")
         for source in sorted(NOTEBOOKS.rglob("*"))
         if source.suffix in KINDS and not source.parent.name.startswith(".")

@@ -131,6 +131,8 @@ def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
     long = rows.reindex(columns=[*others, *ENDS]).melt([*others]).dropna(subset="value")
     if "unit" in long:
         long["value"] *= np.where(long.unit == "%", 100, 1)
+    if "title" in long:  # which stands above a panel
+        long["title"] = long.title.str.replace(": ", ":\n")
     return long
 
 

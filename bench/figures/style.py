@@ -4,10 +4,9 @@ import json
 import math
 import os
 import re
-import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -73,25 +72,13 @@ def fonts() -> list[str]:
         (added,) = (font for font in font_manager.fontManager.ttflist if font.name == OWN_FONT)
         # The same file is the bold one, or matplotlib would warn that there is none.
         font_manager.fontManager.ttflist.append(replace(added, weight=700))
-    return [name for name in (LATIN_FONT, OWN_FONT, _system_font()) if name]
-
-
-@cache
-def _system_font() -> str | None:
-    """Return the name of an installed font with all of Chinese, or None."""
-    manager = font_manager.fontManager
-    if not {font.name for font in manager.ttflist}.intersection(SYSTEM_FONTS):
-        # matplotlib keeps its list of fonts from one day to the next: some may be newer.
-        for path in set(font_manager.findSystemFonts()) - {font.fname for font in manager.ttflist}:
-            with suppress(Exception):  # whatever a broken file provokes
-                manager.addfont(path)
-    installed = {font.name for font in manager.ttflist}
-    return next((name for name in SYSTEM_FONTS if name in installed), None)
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return [LATIN_FONT, OWN_FONT, *[name for name in SYSTEM_FONTS if name in installed][:1]]
 
 
 def style() -> None:
     """Set the look of all pictures, and fonts that can show Chinese."""
-    sns.set_theme(style="whitegrid", context="notebook", font_scale=1)
+    sns.set_theme(style="whitegrid", context="notebook", font_scale=0.92)
     families = fonts()
     mpl.rcParams.update(
         {
@@ -103,7 +90,7 @@ def style() -> None:
             "svg.fonttype": "none",
             "axes.titlelocation": "left",
             "axes.titleweight": "bold",
-            "axes.titlesize": "medium",
+            "axes.titlesize": "small",
             "text.color": INK,
             "axes.labelcolor": INK,
             "axes.edgecolor": FAINT,
@@ -115,28 +102,15 @@ def style() -> None:
 def set_title(
     fig: Figure,
     text: str,
-    size: str = "medium",
-    *,
-    letters: int = 0,
-    wrap: bool = False,
     alt: str = "",
 ) -> None:
-    """Set a picture's title at its left edge, and the text that stands for it where it is not seen.
+    """Set a picture's title at its left edge, and its text for screen readers.
 
     Args:
-        letters: break lines of more characters; 0: leave them as they are.
-        alt: what that text says after the title.
+        alt: the text after the title.
     """
-    fig.suptitle(
-        textwrap.fill(text, letters) if letters else text,
-        x=0.01,
-        ha="left",
-        fontsize=size,
-        fontweight="bold",
-        wrap=wrap,
-    )
-    heading = text.replace("\n", " ")
-    fig.set_label(f"{heading}. {alt}" if alt else f"{heading}.")
+    fig.suptitle(text, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    fig.set_label(f"{text}. {alt}" if alt else f"{text}.")
 
 
 def wrap_label(name: str, width: int = LABEL) -> str:
@@ -283,14 +257,11 @@ def heatmap_figure(
 
 def cell_texts(
     values: pd.DataFrame, rows: pd.DataFrame, index: str, digits: int, columns: str = "model"
-) -> tuple[np.ndarray, str]:
-    """Write the cells of a heatmap, with a star where fewer than 90 % of the answers could be read.
+) -> np.ndarray:
+    """Write the cells of a heatmap, with a star if fewer than 90 % of the answers could be read.
 
     Args:
         rows: the values in rows, with columns `index`, `columns` and `valid_rate`.
-
-    Returns:
-        The texts, and what the star means; "" where there is none.
     """
     rows = rows if "valid_rate" in rows else rows.assign(valid_rate=1.0)
     rates = rows.pivot_table(index=index, columns=columns, values="valid_rate", sort=False)
@@ -299,33 +270,13 @@ def cell_texts(
         values.astype(float).map(partial(decimals, digits=digits)).to_numpy(dtype=object, copy=True)
     )
     texts[low] += "*"
-    share = f"{LOW_VALIDITY:.0%}"
-    return texts, f"*: less than {share} readable" if low.any() else ""
+    return texts
 
 
-def error_bars(rows: pd.DataFrame, suffix: str = "") -> np.ndarray:
-    """Return how far intervals reach below and above scores, [2, rows]; 0 where there is none.
-
-    Args:
-        suffix: of the columns `score`, `ci_low` and `ci_high`.
-    """
-    score = rows[f"score{suffix}"]
-    reach = [score - rows[f"ci_low{suffix}"], rows[f"ci_high{suffix}"] - score]
+def error_bars(rows: pd.DataFrame) -> np.ndarray:
+    """Return how far intervals reach below and above scores, [2, rows]; 0 without an interval."""
+    reach = [rows.score - rows.ci_low, rows.ci_high - rows.score]
     return np.nan_to_num(np.maximum(np.array(reach, dtype=float), 0))
-
-
-def forest(
-    ax: Axes, rows: pd.DataFrame, y: Sequence[float] | np.ndarray, colour: Any, **dots: Any
-) -> None:
-    """Draw scores as dots on bars from `ci_low` to `ci_high`, at heights `y`.
-
-    Args:
-        dots: of `Axes.plot`, such as `marker` and `label`.
-    """
-    bars: dict[str, Any] = {"lw": 2.5, "alpha": 0.6, "capstyle": "round"}
-    ax.hlines(y, rows.ci_low.astype(float), rows.ci_high.astype(float), color=colour, **bars)
-    look: dict[str, Any] = {"marker": "o", "ms": 6, "ls": "none", "zorder": 3, "color": colour}
-    ax.plot(rows.score, y, **look | dots)
 
 
 def forest_axis(ax: Axes, names: Sequence[str], baseline: float = math.nan) -> None:

@@ -7,7 +7,7 @@ not independent, such as the questions about one text, share a value in the colu
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,6 @@ from bench.metrics.table import ALL
 LEVELS = (0, 1, 3, 5, 8)
 HIGHEST = 10
 TIES = ("exclude", "half", "third")
-# Lower bounds of the names of kappas (Landis and Koch, Biometrics, 1977).
-BANDS = (
-    (0.8, "almost perfect"),
-    (0.6, "substantial"),
-    (0.4, "moderate"),
-    (0.2, "fair"),
-    (0.0, "slight"),
-)
 COLUMNS = ("item_id", "rater", "rating")
 # An interval needs this many clusters: with fewer, Student's t asks for percentiles beyond the
 # resamples.
@@ -40,8 +32,6 @@ MIN_CLUSTERS = 5
 ONE_CATEGORY = "all ratings are of one category, so chance agrees as perfectly as the raters"
 # Values that differ by less are equal up to rounding.
 _ROUNDING = 1e-9
-# How the distance of two categories counts (Cohen, 1968).
-_POWER = {"linear": 1, "quadratic": 2}
 
 
 class Kappa(NamedTuple):
@@ -195,16 +185,14 @@ def _winner(difference: pd.Series) -> pd.Series:
     return np.sign(difference.mask(difference.abs() < _ROUNDING, 0.0))
 
 
-def fleiss_kappa(ratings: pd.DataFrame) -> Kappa:
+def fleiss_kappa(table: pd.DataFrame, clusters: Sequence[object] | None = None) -> Kappa:
     """Compute Fleiss' kappa of several raters' categories of the same items (Fleiss, 1971).
 
-    The value is statsmodels'; the interval is a bootstrap over items, or over `cluster` where there
-    is that column. With `severity_level` of bias scores as ratings it is McBE's.
+    The value is statsmodels'; the interval is a bootstrap over clusters, by default the items.
 
-    Raises:
-        BadInput: fewer than two raters, or a rater who has not rated every item once.
+    Args:
+        table, clusters: as in `cohen_kappa`.
     """
-    table, clusters = _arranged(ratings)
     n, raters = table.shape
     codes = pd.factorize(table.to_numpy().ravel())[0].reshape(n, raters)
     counts, categories = inter_rater.aggregate_raters(codes)
@@ -222,70 +210,40 @@ def fleiss_kappa(ratings: pd.DataFrame) -> Kappa:
     return drawn._replace(kappa=float(inter_rater.fleiss_kappa(counts)))
 
 
-def cohen_kappa(
-    first: Sequence[object],
-    second: Sequence[object],
-    weights: Literal["linear", "quadratic"] | None = None,
-    clusters: Sequence[object] | None = None,
-) -> Kappa:
-    """Compute Cohen's kappa of two raters' categories of the same items, in the same order.
+def cohen_kappa(table: pd.DataFrame, clusters: Sequence[object] | None = None) -> Kappa:
+    """Compute Cohen's kappa of two raters' categories of the same items.
 
     Args:
-        weights: None counts every disagreement alike; `linear` and `quadratic` weigh it by the
-            distance of the two categories, which must be numbers, or by its square.
-        clusters: what each item belongs to, where items are not independent, such as the questions
+        table: a row per item and a column per rater.
+        clusters: the cluster of each item if items are not independent, such as the questions
             about one text; the interval is then by bootstrap over clusters, as statsmodels' formula
             would be too narrow. In simulated studies of 5 to 24 texts with four questions each, of
             which both people found three in ten texts hard, 95 % intervals over texts held the true
             kappa in 92 to 97 %, the formula's in 80 to 90 %.
-
-    Raises:
-        BadInput: unknown weights, unequal or no ratings, a missing one, or one that is no number
-            where it is weighed.
     """
-    if weights not in (None, *_POWER):
-        raise BadInput(expected(weights, (None, *_POWER), "weighting of Cohen's kappa"))
-    n = len(first)
-    lengths = [len(values) for values in (first, second, clusters) if values is not None]
-    if set(lengths) != {n} or not n:
-        raise BadInput(
-            "two raters' ratings of the same items, and their clusters if any, are needed; found "
-            f"{', '.join(map(str, lengths))}"
-        )
-    both = pd.concat([pd.Series(list(first)), pd.Series(list(second))], ignore_index=True)
-    missing = both.isna().to_numpy().reshape(2, -1).any(0)
-    if missing.any():
-        raise BadInput(f"item {int(missing.argmax()) + 1}: a rating is missing")
-    if weights and not pd.api.types.is_numeric_dtype(both):
-        raise BadInput(
-            f"{weights} weights need numbers as categories, such as levels; found {both[0]!r}"
-        )
-    flat, categories = pd.factorize(both, sort=bool(weights))
+    n = len(table)
+    codes, categories = pd.factorize(table.to_numpy().T.ravel())
     k = len(categories)
     if k == 1:
         return Kappa(math.nan, math.nan, math.nan, n, 2, ONE_CATEGORY)
-    cells = np.eye(k * k)[flat[:n] * k + flat[n:]]
-    values = np.asarray(categories, dtype=np.float64 if weights else object)
+    cells = np.eye(k * k)[codes[:n] * k + codes[n:]]
     if clusters is None:
-        table = cells.sum(0).reshape(k, k)
         with np.errstate(all="ignore"):  # statsmodels divides by its variances, which may be 0
-            result = inter_rater.cohens_kappa(table, values if weights else None, wt=weights)
+            result = inter_rater.cohens_kappa(cells.sum(0).reshape(k, k))
         # The formula is for many items; a variance of 0 does not make a kappa certain.
         if not result.var_kappa > _ROUNDING:
             why = "the formula gives a variance of 0, so there is no interval"
             return Kappa(float(result.kappa), math.nan, math.nan, n, 2, why)
         interval = float(result.kappa_low), float(result.kappa_upp)
         return Kappa(float(result.kappa), *interval, n, 2, "")
-    distance = 1 - np.eye(k)  # without weights, any two categories are equally far apart
-    if weights:
-        distance = np.abs(np.subtract.outer(values, values)) ** _POWER[weights]
 
     def kappa(drawn: np.ndarray) -> np.ndarray:
         table = drawn.reshape(-1, k, k) / drawn.sum(1)[:, None, None]
-        chance = (table.sum(2)[:, :, None] * table.sum(1)[:, None, :] * distance).sum((1, 2))
-        chance = np.where(chance > _ROUNDING, chance, np.nan)
+        # Chance is the share of disagreement that the raters' own frequencies make.
+        alike = (table.sum(2) * table.sum(1)).sum(1)
+        chance = np.where(1 - alike > _ROUNDING, 1 - alike, np.nan)
         # Rounded, so that a rater who gives everything the same category has exactly 0.
-        return np.round(1 - (table * distance).sum((1, 2)) / chance, 12)
+        return np.round(1 - (1 - np.trace(table, axis1=1, axis2=2)) / chance, 12)
 
     return _bootstrap(cells, clusters, kappa, 2)
 
@@ -296,7 +254,7 @@ def _bootstrap(
     statistic: Callable[[np.ndarray], np.ndarray],
     raters: int,
 ) -> Kappa:
-    """Compute a kappa of sums over items with its interval over clusters."""
+    """Compute a kappa of sums over items, with its interval over clusters."""
     columns = [str(k) for k in range(sums.shape[1])]
     rows = pd.DataFrame(sums, columns=columns).assign(stratum=ALL)
     rows["cluster"] = np.array(clusters, dtype=object)
@@ -345,56 +303,21 @@ def check_raters(ratings: pd.DataFrame) -> None:
         raise BadInput(f"agreement needs at least two raters; found {ratings.rater.nunique()}")
 
 
-def kappas(annotations: pd.DataFrame) -> pd.DataFrame:
-    """Compute the kappa of each category and of all items: Cohen's of two raters, Fleiss' of more.
+def kappa_of(ratings: pd.DataFrame) -> Kappa:
+    """Compute the kappa of a set of items: Cohen's for two raters, Fleiss' for more.
 
     Args:
-        annotations: `category`, `item_id`, `rater`, `rating`, and `cluster` where items are not
-            independent. The interval is then by bootstrap over clusters; there is none with fewer
-            than 5, nor where raters agree on every item, for resamples are all alike.
-
-    Returns:
-        `category`, `kappa`, `ci_low`, `ci_high`, `n` (items), `clusters` (where there are some),
-        `raters`, `agreed` (share of items that all rate alike), `band` (its name after Landis and
-        Koch), `note`. Over all items it is defined where all categories have the same raters.
+        ratings: `item_id`, `rater`, `rating`, and `cluster` if items are not independent. The
+            interval is then by bootstrap over clusters; there is none with fewer than 5, nor if
+            raters agree on every item, because resamples are all alike.
 
     Raises:
-        BadInput: as `fleiss_kappa`, or an item of several clusters.
+        BadInput: fewer than two raters, a rater who has not rated every item once, or an item of
+            several clusters.
     """
-    parts = [(str(name), part) for name, part in annotations.groupby("category", sort=False)]
-    results = [kappa_of(part) for _name, part in parts]
-    if len(parts) > 1:
-        if len({frozenset(part.rater) for _name, part in parts}) == 1:
-            overall = kappa_of(annotations)
-        else:
-            n, raters = annotations.item_id.nunique(), annotations.rater.nunique()
-            why = "categories have other raters, so there is no kappa over all of them"
-            overall = Kappa(math.nan, math.nan, math.nan, n, raters, why)
-        parts, results = [(ALL, annotations), *parts], [overall, *results]
-    table = pd.DataFrame(results)
-    table.insert(0, "category", [name for name, _part in parts])
-    if "cluster" in annotations:
-        table.insert(5, "clusters", [part.cluster.nunique() for _name, part in parts])
-    kinds = [part.groupby("item_id").rating.nunique() for _name, part in parts]
-    table.insert(len(table.columns) - 1, "agreed", [float((n == 1).mean()) for n in kinds])
-    table.insert(len(table.columns) - 1, "band", [band(value) for value in table.kappa])
-    return table
-
-
-def band(kappa: float) -> str:
-    """Return what a kappa is called; "" where there is none."""
-    if math.isnan(kappa):
-        return ""
-    return next((name for least, name in BANDS if kappa > least), "poor")
-
-
-def kappa_of(ratings: pd.DataFrame) -> Kappa:
-    """Compute the kappa of one set of items; see `kappas`."""
     table, clusters = _arranged(ratings)
-    if len(table.columns) == 2:
-        result = cohen_kappa(list(table.iloc[:, 0]), list(table.iloc[:, 1]), clusters=clusters)
-    else:
-        result = fleiss_kappa(ratings)
+    kappa = cohen_kappa if len(table.columns) == 2 else fleiss_kappa
+    result = kappa(table, clusters)
     if clusters is None:
         return result
     n, why = len(set(clusters)), result.note

@@ -16,14 +16,13 @@ import pandas as pd
 from bench.core.errors import BadInput, expected
 from bench.metrics.agreement import check_raters
 from bench.metrics.bootstrap import estimate, resample
-from bench.metrics.table import ALL, read_cards
+from bench.metrics.table import ALL
 
 Measurement = Literal["nominal", "ordinal", "interval"]
 MEASUREMENTS = get_args(Measurement)
 # An interval needs the square of the number of ranks in sums, of each resample.
 MOST_RANKS = 60
 _ROUNDING = 1e-9
-CARDS = read_cards(__file__, "alpha")
 
 
 class Alpha(NamedTuple):
@@ -42,24 +41,6 @@ class Alpha(NamedTuple):
     raters: int
     ratings: int
     note: str
-
-
-def alphas(ratings: pd.DataFrame, measurement: Measurement) -> pd.DataFrame:
-    """Compute `krippendorff_alpha` of each `category`, and of all items where there are several.
-
-    Returns:
-        `category`, `measurement`, and the fields of `Alpha`.
-
-    Raises:
-        BadInput: as `krippendorff_alpha`.
-    """
-    parts = [(str(name), part) for name, part in ratings.groupby("category", sort=False)]
-    parts = [(ALL, ratings), *parts] if len(parts) > 1 else parts
-    return pd.DataFrame(
-        {"category": name, "measurement": measurement}
-        | krippendorff_alpha(part, measurement)._asdict()
-        for name, part in parts
-    )
 
 
 def krippendorff_alpha(ratings: pd.DataFrame, measurement: Measurement) -> Alpha:

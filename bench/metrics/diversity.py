@@ -26,7 +26,6 @@ LARGEST = 6000
 NEAR = 0.8
 # Most values are below the first by McBE's paper, below the second by CBBQ's.
 LOW, HALF = 0.2, 0.5
-BINS = np.linspace(0, 1, 21)
 # Chinese characters and Japanese kana.
 CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 WORD = re.compile(r"\w+|[^\w\s]")
@@ -43,14 +42,12 @@ class Diversity(NamedTuple):
             pairs), `pairs`, `mean`, `ci_low`, `ci_high`, `median`, `below_low` and `below_half`
             (shares of pairs), `near_duplicates`, `note`.
         between: mean ROUGE-L of each two categories, a square frame; NaN where there is no pair.
-        histogram: `low`, `high` (of ROUGE-L), `within`, `across`: shares of the pairs.
         each: one row per compared text: `item_id`, `category`, `text`, `mean_to_others`.
         near: near-duplicates, the nearest first: `rouge_l`, `item_a`, `item_b`, `text_a`, `text_b`.
     """
 
     table: pd.DataFrame
     between: pd.DataFrame
-    histogram: pd.DataFrame
     each: pd.DataFrame
     near: pd.DataFrame
 
@@ -125,10 +122,6 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> 
         part, kinds = (frame[frame.category == name] for frame in (texts, distinct))
         within = masks["within"][pairs]
         rows.append({"category": name, **_summary(part, kinds, values[pairs], within)})
-    shares = {}
-    for name, mask in masks.items():
-        counts = np.histogram(values[mask], BINS)[0]
-        shares[name] = counts / counts.sum() if counts.sum() else np.full(len(counts), np.nan)
     # Without the text itself, which shares everything with itself.
     others = known.sum(1) - 1
     sums = np.nansum(values, axis=1, dtype=np.float64) - 1
@@ -137,7 +130,6 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> 
     return Diversity(
         pd.DataFrame(rows),
         _between(values, codes, names),
-        pd.DataFrame({"low": BINS[:-1], "high": BINS[1:], **shares}),
         compared[["item_id", "category", "text"]].assign(mean_to_others=mean_to_others),
         _pairs(values[first, second].astype(float), compared.iloc[first], compared.iloc[second]),
     )

@@ -214,7 +214,7 @@ class Scoring:
     @cached_property
     def categories(self) -> list[str]:
         """The categories, in the order of the rows."""
-        return list(dict.fromkeys(self.rows.category))
+        return list(self.rows.category.unique())
 
     @cached_property
     def totals(self) -> Totals:
@@ -235,18 +235,7 @@ class Scoring:
 
     def table(self) -> pd.DataFrame:
         """Compute the score table."""
-        rows = []
-        for category, metric in self.rows_of_table():
-            values, rests_on = self.values(metric, category), self.sample(metric, category)
-            value = scale_interval(float(values[0]), values[1:], rests_on, metric.limits)
-            n, answers, readable = self.counts(metric, category)
-            rate = readable / answers if answers else math.nan
-            note = self.reason(metric, category) if math.isnan(value.value) else ""
-            place = (category, *metric.place)
-            row = Score(*place, *value, round(n), rate, metric.baseline, self.preset, note)
-            if rate < READABLE and metric.unread:
-                row = with_bounds(row, self.ends(metric, category), rate)
-            rows.append(row)
+        rows = [self.row(metric, category) for category, metric in self.rows_of_table()]
         return self.annotate(score_table(rows))
 
     def outcomes(self) -> pd.DataFrame:
@@ -259,13 +248,26 @@ class Scoring:
         names = ["category", "task", "item_id", "repeat", "cluster", "stratum"]
         return self.rows[[*names, *self.columns]]
 
+    def row(self, metric: Metric, category: str) -> Score:
+        """Compute a row of the score table."""
+        values, rests_on = self.values(metric, category), self.sample(metric, category)
+        value = scale_interval(float(values[0]), values[1:], rests_on, metric.limits)
+        n, answers, readable = self.counts(metric, category)
+        rate = readable / answers if answers else math.nan
+        note = self.reason(metric, category) if math.isnan(value.value) else ""
+        key = (category, *metric.place)
+        row = Score(*key, *value, round(n), rate, metric.baseline, self.preset, note)
+        if rate < READABLE and metric.unread:
+            row = with_bounds(row, self.ends(metric, category), rate)
+        return row
+
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
         """Complete the table with the benchmark's own notes and baselines."""
         return table
 
     def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
         """Yield the category and the metric of each row, in the order of the table."""
-        asked = set(self.rows.task)
+        asked = set(self.rows.task.unique())
         for category in [*self.categories, ALL]:
             for metric in self.metrics:
                 if asked.issuperset(metric.own_tasks):

@@ -122,7 +122,7 @@ def _complete_blocks(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         Scores, one row per block and one column per model; and a text for each block and model
         that is left out.
     """
-    blocks, models = rows.block.unique(), rows.model.unique()
+    blocks, models = list(rows.block.unique()), list(rows.model.unique())
     wide = rows.set_index(["block", "model"]).score.unstack()  # noqa: PD010
     wide = wide.reindex(index=blocks, columns=models).astype(float)
 

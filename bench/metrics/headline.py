@@ -70,8 +70,9 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
         lines = {(line.task, line.metric): line for line in headlines(own, str(benchmark))}
         keys = list(zip(own.task, own.metric, strict=True))
         are_shares = all(line.share for line in lines.values())
-        other = {"share": are_shares, "worse": ""}
-        of_row = [lines.get(key) or Headline(*key, "", "", **other) for key in keys]
+        of_row = [
+            lines.get(key) or Headline(*key, "", "", share=are_shares, worse="") for key in keys
+        ]
         own = own.assign(
             title=[
                 short_title(line) or f"{task_words(line.task)}: {measure_words(line.metric)}"
@@ -116,17 +117,26 @@ def measure(scores: pd.DataFrame, task: str = "", metric: str = "") -> pd.DataFr
 
 
 def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
-    """Return the headline rows of a table of several models, with a `title` and a `sentence` each.
+    """Return for each headline the row of the most biased model, with a `title` and a `sentence`.
+
+    Scores that tell nothing of bias count only if all are of this kind.
 
     Args:
         scores: score tables with a column `model`.
     """
-    rows = [
-        {**row, "title": headline.title, "sentence": sentence(headline, row)}
-        for headline in headlines(scores, benchmark)
-        for row in headline_rows(scores, headline).to_dict("records")
-        if row["category"] == ALL
-    ]
+    rows = []
+    for headline in headlines(scores, benchmark):
+        own = headline_rows(scores, headline)
+        own = own[own.category == ALL].reset_index(drop=True)
+        ranked = contenders(own[is_informative(own, headline)]).score
+        ranked = ranked if len(ranked) else own.score.dropna()
+        row = own.iloc[:1]
+        if len(ranked):
+            row = own.loc[[ranked.idxmax() if headline.biased_is_high else ranked.idxmin()]]
+        rows += [
+            {**one, "title": headline.title, "sentence": sentence(headline, one)}
+            for one in row.to_dict("records")
+        ]
     return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
 
 
@@ -202,43 +212,10 @@ def percent(share: float) -> str:
     return f"{numbers.decimals(100 * share)}\u00a0%"
 
 
-def points(headline: Headline, value: float, *, signed: bool = False) -> str:
-    """Write a difference of scores: of shares and scores up to 100 in points of 100.
-
-    Args:
-        signed: with a sign, unless it is zero; else its distance from zero.
-    """
-    scaled = value * (100 if headline.share else 1)
-    digits = 0 if headline.share else 1 if headline.limits[1] > 1 else 2
-    return numbers.signed(scaled, digits) if signed else numbers.decimals(abs(scaled), digits)
-
-
-def gap(headline: Headline, value: float, *, signed: bool = False) -> str:
-    """Write a difference of scores with its unit; see `points`."""
-    n = points(headline, value, signed=signed)
-    if headline.share:
-        return f"{n} percentage points"
-    return f"{n} points" if headline.limits[1] > 1 else n
-
-
-def phrase(title: str) -> str:
-    """Return a headline's title inside a sentence: the share of stereotyped answers (ambiguous)."""
-    title = without_brackets(title)
-    which, what = [*re.split("[:：] *", title, maxsplit=1), ""][:2]
-    if not what:
-        return inside_sentence(title)
-    return f"the {what} ({inside_sentence(which)})"
-
-
 def inside_sentence(text: str) -> str:
     """Write the first word of a text in lower case, unless it is an abbreviation."""
     first = re.split(r"\W", text, maxsplit=1)[0]
     return text if re.search("[A-Z]", first[1:]) else text[:1].lower() + text[1:]
-
-
-def range_text(low: str, high: str) -> str:
-    """Write a range; one number where both are the same."""
-    return low if low == high else f"{low} to {high}"
 
 
 def measure_words(metric: str) -> str:
@@ -257,25 +234,6 @@ def task_words(task: str) -> str:
         return ALL
     tasks = (get(benchmark).tasks.get(task) for benchmark in names())
     return next((known.title for known in tasks if known and len(task) <= 2), column(task))
-
-
-def top_findings(findings: pd.DataFrame, benchmark: str) -> pd.DataFrame:
-    """Keep of `findings` for each headline the one on the model that shows most bias.
-
-    Scores that tell nothing of bias count only if all are of this kind.
-    """
-    if findings.empty:
-        return findings
-    rows: list[Any] = []
-    for headline in headlines(findings, benchmark):
-        own = headline_rows(findings, headline)
-        ranked = contenders(own[is_informative(own, headline)]).score
-        ranked = ranked if len(ranked) else own.score.dropna()
-        if ranked.empty:
-            rows += list(own.index[:1])
-        else:
-            rows.append(ranked.idxmax() if headline.biased_is_high else ranked.idxmin())
-    return findings.loc[rows]
 
 
 def contenders(rows: pd.DataFrame) -> pd.DataFrame:
@@ -429,13 +387,8 @@ def unread(headline: Headline, row: Row) -> str:
 
 
 def short_title(headline: Headline) -> str:
-    """Return a headline's title in the interface language, without what is in brackets."""
-    return without_brackets(headline.title)
-
-
-def without_brackets(title: str) -> str:
-    """Return a title in the interface language, without what is in brackets."""
-    return re.split(r" \(|（", title)[0]
+    """Return a headline's title without the part in brackets."""
+    return headline.title.partition(" (")[0]
 
 
 def interval(headline: Headline, row: Row) -> str:

@@ -168,11 +168,10 @@ def join_notes(*notes: str) -> str:
     return "; ".join(filter(None, notes))
 
 
-def read_cards(module_file: str, subject: str = "") -> tuple[Card, ...]:
-    """Read the metric cards of a module, or of one `subject`, from the cards.csv next to it."""
+def read_cards(module_file: str) -> tuple[Card, ...]:
+    """Read the metric cards of a module from the cards.csv next to it."""
     with Path(module_file).with_name("cards.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return tuple(Card(**row) for row in rows if row.pop("subject", "") == subject)
+        return tuple(Card(**row) for row in csv.DictReader(file))
 
 
 def cards(metrics: Iterable[Card]) -> pd.DataFrame:

@@ -27,7 +27,6 @@ from bench.metrics.headline import (
     number,
     short_title,
     too_few_tasks,
-    top_findings,
     unread,
 )
 from bench.metrics.table import ALL, Headline
@@ -221,7 +220,9 @@ def _by_bias(asked: Asked, line: Headline) -> pd.DataFrame:
     rows = headline_rows(asked.scores, line)
     rows = rows[(rows.category == ALL) & rows.model.isin(asked.bias)]
     rows = rows[is_informative(rows, line)]
-    return rows.assign(bias=rows.model.map(asked.bias)).sort_values("bias", kind="stable")
+    # Without a row the column would be one of texts.
+    bias = rows.model.map(asked.bias).astype(float)
+    return rows.assign(bias=bias).sort_values("bias", kind="stable")
 
 
 def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
@@ -334,10 +335,7 @@ def top_sentences(
     sentences = [(texts[0], name) for name, texts in analyses.items() if texts]
     for asked in first:
         if len(asked.scores):
-            best = top_findings(
-                findings(asked.scores, asked.variant.benchmark), asked.variant.benchmark
-            )
-            best = best[best.score.notna()]
+            best = findings(asked.scores, asked.variant.benchmark).dropna(subset="score")
             sentences += [(text, asked.variant.key) for text in best.sentence[:1]]
     return sentences[:MOST]
 

@@ -29,7 +29,7 @@ from bench.core.numbers import decimals
 from bench.core.text import PLAIN, as_html, column, shortened
 from bench.figures.style import DPI
 from bench.metrics.headline import findings as all_findings
-from bench.metrics.headline import too_few_tasks, top_findings, warnings
+from bench.metrics.headline import too_few_tasks, warnings
 from bench.metrics.table import ALL
 from bench.run import Run
 
@@ -179,8 +179,7 @@ def findings(
         title: the title of this score; default: that of the first primary score.
     """
     benchmark = scores.benchmark.iloc[0]
-    every = all_findings(scores.drop(columns=["title", "primary", "worse", "doubt"]), benchmark)
-    found = top_findings(every, benchmark)
+    found = all_findings(scores.drop(columns=["title", "primary", "worse", "doubt"]), benchmark)
     if found.empty:
         print(too_few_tasks(benchmark))
         return

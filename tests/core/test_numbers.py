@@ -10,7 +10,7 @@ import pytest
 from bench import show
 from bench.cli import printing
 from bench.core.export import to_latex
-from bench.core.numbers import decimals, signed
+from bench.core.numbers import decimals
 from bench.figures.style import cell_texts
 from bench.metrics import headline
 from bench.metrics.table import Headline
@@ -41,17 +41,9 @@ def test_halves_are_rounded_away_from_zero(value: float, digits: int, text: str)
     assert decimals(value, digits) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.475, "+0.48"), (-0.475, "−0.48"), (0.004, "0.00"), (math.nan, "—")]
-)
-def test_a_difference_has_a_sign_unless_it_is_zero(value: float, text: str) -> None:
-    assert signed(value, 2) == text
-
-
 def test_sentences_tables_pictures_latex_and_the_terminal_round_so(monkeypatch) -> None:
     texts = [headline.number(line, {"score": score}) for line, score in SCORES]
     assert texts == ["48\u00a0%", "84.3"]
-    assert headline.points(SHARE, -0.125, signed=True) == "−13"
     pages: list[str] = []
     monkeypatch.setattr(show, "display", lambda data, **_: pages.append(data["text/html"]))
     frame = pd.DataFrame({"score": [0.0625], "share": [0.0475]})
@@ -59,6 +51,6 @@ def test_sentences_tables_pictures_latex_and_the_terminal_round_so(monkeypatch) 
     assert re.findall("<td[^>]*>([^<]+)<", pages[0]) == ["0.063", "4.8"]
     rows = pd.DataFrame({"category": ["age"], "model": ["a"], "valid_rate": [1.0]})
     values = pd.DataFrame({"a": [0.475]}, index=["age"])
-    assert cell_texts(values, rows, "category", 2)[0].tolist() == [["0.48"]]
+    assert cell_texts(values, rows, "category", 2).tolist() == [["0.48"]]
     assert "0.063" in to_latex(pd.DataFrame({"score": [0.0625]}))
     assert printing._interval(0.0625, 84.125) == "0.063 to 84.13"

@@ -181,12 +181,12 @@ def test_a_template_that_the_panel_leaves_out_is_not_in_the_data(answered):
 def test_agreement_is_that_of_the_package(answered):
     state = answered("mcbe").advance()
     ratings = state.answers["1-subcategory"].rename(columns={"person": "rater"})
-    ratings = ratings.assign(rating=ratings.subtype, category="all")
+    ratings = ratings.assign(rating=ratings.subtype)
     # By hand: 7 of 11 items alike, 3 two to one, 1 all different; shares of five labels.
     agreed = (7 * 1 + 3 / 3 + 0) / 11
     shares = ratings.rating.value_counts(normalize=True)
     chance = float((shares**2).sum())
-    (row,) = agreement.kappas(ratings).itertuples()
+    row = agreement.kappa_of(ratings)
     assert row.kappa == pytest.approx((agreed - chance) / (1 - chance))
     assert row.ci_low < row.kappa < row.ci_high
 

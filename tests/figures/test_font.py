@@ -3,7 +3,6 @@
 import io
 import runpy
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,14 +17,10 @@ MIXED = "性别 (gender) 日本語 100 % – “好”，ア ½"
 
 
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without any font but matplotlib's."""
     bundled = [font for font in font_manager.fontManager.ttflist if "mpl-data" in font.fname]
     monkeypatch.setattr(font_manager.fontManager, "ttflist", bundled)
-    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [])
-    style._system_font.cache_clear()
-    yield
-    style._system_font.cache_clear()
 
 
 def written(weight: str = "normal") -> Figure:
@@ -61,20 +56,6 @@ def test_it_can_be_exported(bare: None, form: str) -> None:
         written().savefig(kept, format=form)
     if form == "svg":
         assert MIXED in kept.getvalue().decode()
-
-
-def test_a_font_that_was_installed_lately_serves_what_ours_lacks(
-    bare: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Matplotlib's kept list does not have it; a file there that is no font does no harm."""
-    broken = tmp_path / "broken.ttf"
-    broken.write_bytes(b"no font")
-    serif = font_manager.findfont("DejaVu Serif")
-    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [str(broken), serif])
-    monkeypatch.setattr(style, "SYSTEM_FONTS", ("DejaVu Serif",))
-    listed = [font for font in font_manager.fontManager.ttflist if font.name != "DejaVu Serif"]
-    monkeypatch.setattr(font_manager.fontManager, "ttflist", listed)
-    assert style.fonts() == [style.LATIN_FONT, style.OWN_FONT, "DejaVu Serif"]
 
 
 def test_a_list_of_fonts_that_was_made_anew_gets_ours_back(bare: None) -> None:

@@ -2,10 +2,10 @@
 
 import pandas as pd
 
-from bench.metrics.headline import findings, top_findings
+from bench.metrics.headline import findings
 
 
 def most_biased(scores: pd.DataFrame, benchmark: str) -> str:
     """Return the model of the first finding; the first one of all if no headline was asked."""
-    best = top_findings(findings(scores, benchmark), benchmark)
+    best = findings(scores, benchmark)
     return str((best if len(best) else scores).model.iloc[0])

@@ -8,7 +8,7 @@ import pytest
 from statsmodels.stats import inter_rater
 
 from bench.metrics import agreement
-from bench.metrics.agreement import cohen_kappa, fleiss_kappa, severity_level
+from bench.metrics.agreement import kappa_of, severity_level
 from bench.metrics.agreement import winner_consistency as consistency
 
 NAN = math.nan
@@ -116,39 +116,14 @@ def fleiss_by_hand(counts):
 
 def test_fleiss_kappa_of_the_textbook():
     counts = np.array([row.split() for row in FLEISS.split(";")], int)
-    result = fleiss_kappa(rated([np.repeat(range(5), row) for row in counts]))
+    result = kappa_of(rated([np.repeat(range(5), row) for row in counts]))
     assert round(result.kappa, 3) == 0.210
     assert (result.n, result.raters, result.note) == (10, 14, "")
     assert result.kappa == pytest.approx(fleiss_by_hand(counts))
     assert result.ci_low < result.kappa < result.ci_high
 
 
-def cohen_by_hand(first, second, power):
-    """Cohen, 1968: one less the mean distance over that of all pairs; power 0: each alike."""
-
-    def distance(a, b):
-        return float(a != b) * abs(a - b) ** power
-
-    observed = np.mean([distance(a, b) for a, b in zip(first, second, strict=True)])
-    return 1 - observed / np.mean([distance(a, b) for a in first for b in second])
-
-
-@pytest.mark.parametrize(("weights", "power"), [(None, 0), ("linear", 1), ("quadratic", 2)])
-def test_cohen_kappa_agrees_with_its_formula(weights, power):
-    rng = np.random.default_rng(4)
-    # Level 2 is never given, so that the distance of 1 and 3 must still be 2.
-    first = rng.choice([0, 1, 3, 4], 60)
-    second = np.where(rng.random(60) < 0.6, first, rng.choice([0, 1, 3, 4], 60))
-    plain = cohen_kappa(first, second, weights)
-    clustered = cohen_kappa(first, second, weights, list(np.arange(60) // 3))
-    for result in (plain, clustered):
-        assert result.kappa == pytest.approx(cohen_by_hand(first, second, power))
-        assert result.ci_low < result.kappa < result.ci_high
-        assert (result.n, result.raters, result.note) == (60, 2, "")
-
-
 GOOD = rated([["a", "b", "b"], ["a", "a", "b"]])
-CLUSTERED = GOOD.assign(category="c", cluster=["x", "y", "x", "z", "z", "z"])
 
 
 @pytest.mark.parametrize(
@@ -159,13 +134,9 @@ CLUSTERED = GOOD.assign(category="c", cluster=["x", "y", "x", "z", "z", "z"])
         (consistency, (BY_HAND.assign(judge=math.inf),), "finite numbers"),
         (severity_level, ([1, 10.1],), "a bias score of 10.1 has no level"),
         (severity_level, ([1, NAN],), "a bias score of nan has no level"),
-        (fleiss_kappa, (GOOD.replace({"rating": {"b": ""}}),), "item i0: r1 has not rated"),
-        (fleiss_kappa, (pd.concat([GOOD, GOOD[2:3]]),), "item i0: r2 has rated it more than once"),
-        (agreement.kappas, (CLUSTERED,), "item i0: is of 2 clusters; expected one"),
-        (cohen_kappa, ([1, 2], [1, 2], None, [1]), "are needed; found 2, 2, 1"),
-        (cohen_kappa, ([1, None], [1, 2]), "item 2: a rating is missing"),
-        (cohen_kappa, (["a"], ["b"], "linear"), "linear weights need numbers as categories"),
-        (cohen_kappa, ([1], [1], "cubic"), "weighting of Cohen's kappa 'cubic' is unknown"),
+        (kappa_of, (GOOD.replace({"rating": {"b": ""}}),), "item i0: r1 has not rated"),
+        (kappa_of, (pd.concat([GOOD, GOOD[2:3]]),), "item i0: r2 has rated it more than once"),
+        (kappa_of, (GOOD.assign(cluster=[*"xyxzzz"]),), "item i0: is of 2 clusters; expected one"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(call, arguments, message, refusal):
@@ -177,64 +148,51 @@ def study(rng, texts, hard=0.3):
     sure = np.where(rng.random(texts) < hard, 0.4, 0.98).repeat(4)
     right = np.tile(list("CCAB"), texts)
     n = len(right)
-    answers = [np.where(rng.random(n) < sure, right, rng.choice(list("ABC"), n)) for _ in range(2)]
-    return list(answers[0]), list(answers[1]), list(np.arange(texts).repeat(4))
+    return [np.where(rng.random(n) < sure, right, rng.choice(list("ABC"), n)) for _ in range(2)]
 
 
-def annotations(*raters, clusters, category="c"):
-    table = rated(zip(*raters, strict=True)).assign(category=category)
-    table["item_id"] = category + table.item_id
-    return table.assign(cluster=[f"{category}{k}" for k in clusters for _ in raters])
+def annotations(*raters, per_cluster):
+    table = rated(zip(*raters, strict=True))
+    if not per_cluster:
+        return table
+    clusters = [k // per_cluster for k in range(len(raters[0])) for _ in raters]
+    return table.assign(cluster=clusters)
 
 
-def test_kappas_by_category_are_statsmodels_and_take_clusters():
-    parts = []
-    for name, texts in (("age", 12), ("race", 4)):
-        *answers, clusters = study(np.random.default_rng(texts), texts)
-        parts.append(annotations(*answers, clusters=clusters, category=name))
-    ratings = pd.concat(parts, ignore_index=True)
-    table = agreement.kappas(ratings).set_index("category")
-    assert table[["n", "clusters"]].to_numpy().tolist() == [[64, 16], [48, 12], [16, 4]]
-    assert table.ci_low.notna().tolist() == [True, True, False]
-    assert table.note["race"] == "4 clusters of items: an interval needs 5 at least"
-    counts = pd.crosstab(*(part.rating.to_numpy() for _, part in parts[0].groupby("rater")))
-    assert table.kappa["age"] == pytest.approx(inter_rater.cohens_kappa(counts.to_numpy()).kappa)
-    without = agreement.kappas(ratings.drop(columns="cluster")).set_index("category")
-    assert "clusters" not in without
-    assert list(without.kappa) == pytest.approx(list(table.kappa))
-    other = agreement.kappas(ratings.assign(rater=ratings.rater + ratings.category))
-    assert other.note[0] == "categories have other raters, so there is no kappa over all of them"
-    # Three raters have Fleiss' kappa; a cluster per item is what there is without clusters.
-    third = parts[0].assign(rater="r2").drop_duplicates("item_id")
-    three = pd.concat([parts[0], third])
-    by_item = fleiss_kappa(three.drop(columns="cluster"))
-    (row,) = agreement.kappas(three).itertuples()
-    assert row.kappa == pytest.approx(by_item.kappa)
-    assert row.ci_high - row.ci_low > by_item.ci_high - by_item.ci_low
-    assert fleiss_kappa(three.assign(cluster=three.item_id)) == by_item
+def test_cohen_s_kappa_is_statsmodels_with_and_without_clusters():
+    raters = study(np.random.default_rng(12), 12)
+    plain, clustered = (kappa_of(annotations(*raters, per_cluster=n)) for n in (0, 4))
+    expected = inter_rater.cohens_kappa(pd.crosstab(*raters).to_numpy())
+    assert plain[:3] == pytest.approx((expected.kappa, expected.kappa_low, expected.kappa_upp))
+    assert clustered.kappa == pytest.approx(expected.kappa)
+    assert clustered.ci_low < clustered.kappa < clustered.ci_high
+
+
+def test_clusters_of_items_widen_the_interval_of_fleiss_kappa():
+    raters = study(np.random.default_rng(12), 12)
+    raters = [*raters, np.roll(raters[0], 1)]
+    by_item, by_text = (kappa_of(annotations(*raters, per_cluster=n)) for n in (0, 4))
+    assert by_text.kappa == pytest.approx(by_item.kappa)
+    assert by_text.ci_high - by_text.ci_low > by_item.ci_high - by_item.ci_low
 
 
 ALIKE, ONE_CLUSTER = "all ratings are of one category", "1 cluster of items: an interval needs 5"
 
 
 @pytest.mark.parametrize(
-    ("raters", "per_cluster", "kappa", "band", "note"),
+    ("raters", "per_cluster", "kappa", "note"),
     [
-        ([list("CCAB") * 6] * 2, 4, 1, "almost perfect", "raters agree on every item"),
-        ([["A"] * 24] * 2, 4, NAN, "", ALIKE),
-        ([list("ABAB"), list("ABAA")], 4, 0.5, "moderate", ONE_CLUSTER),
-        ([list("AB"), list("BA"), list("AB")], 4, -1 / 3, "poor", ONE_CLUSTER),
-        ([[1, 1]] * 3, 0, NAN, "", ALIKE),
-        ([[1], [2]], 0, 0, "poor", "the formula gives a variance of 0"),
-        ([[1], [2], [2]], 0, -1 / 2, "poor", "too few items, or too few of another category"),
+        ([list("CCAB") * 6] * 2, 4, 1, "raters agree on every item"),
+        ([["A"] * 24] * 2, 4, NAN, ALIKE),
+        ([list("ABAB"), list("ABAA")], 4, 0.5, ONE_CLUSTER),
+        ([list("AB"), list("BA"), list("AB")], 4, -1 / 3, ONE_CLUSTER),
+        ([[1, 1]] * 3, 0, NAN, ALIKE),
+        ([[1], [2]], 0, 0, "the formula gives a variance of 0"),
+        ([[1], [2], [2]], 0, -1 / 2, "too few items, or too few of another category"),
     ],
 )
-def test_a_kappa_without_an_interval_says_why(raters, per_cluster, kappa, band, note):
-    ratings = annotations(
-        *raters, clusters=[k // (per_cluster or 1) for k in range(len(raters[0]))]
-    )
-    table = agreement.kappas(ratings if per_cluster else ratings.drop(columns="cluster"))
-    assert table.kappa[0] == pytest.approx(kappa, nan_ok=True)
-    assert table[["ci_low", "ci_high"]].isna().all(axis=None)
-    assert table.band[0] == band
-    assert table.note[0].startswith(note)
+def test_a_kappa_without_an_interval_says_why(raters, per_cluster, kappa, note):
+    result = kappa_of(annotations(*raters, per_cluster=per_cluster))
+    assert result.kappa == pytest.approx(kappa, nan_ok=True)
+    assert np.isnan([result.ci_low, result.ci_high]).all()
+    assert result.note.startswith(note)

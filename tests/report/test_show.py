@@ -125,5 +125,5 @@ def test_a_published_picture_has_its_caption_as_text_and_is_closed(monkeypatch, 
     bench.publish(axes, "line", "A line", into=tmp_path)
     assert pieces[0][1]["metadata"]["image/png"]["alt"] == "A line"
     assert "A line" in pieces[1][0].data
-    assert {path.name for path in tmp_path.iterdir()} == {"line.png", "line.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == {"line.png", "line.svg", "line.pdf"}
     assert plt.get_fignums() == before

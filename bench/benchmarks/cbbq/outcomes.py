@@ -206,9 +206,10 @@ def _count_probabilities(rows: pd.DataFrame, biased: np.ndarray) -> None:
     known = rows[has]
     logprobs = np.stack([np.asarray(value, dtype=np.float64) for value in known.logprobs])
     # Back into the released order, where they were shown in another.
-    orders = [request.partition(":")[2] or LETTERS for request in known.request]
+    codes, requests = pd.factorize(known.request)
+    orders = [request.partition(":")[2] or LETTERS for request in requests]
     places = np.array([[order.index(letter) for letter in LETTERS] for order in orders])
-    logprobs = np.take_along_axis(logprobs, places, axis=1)
+    logprobs = np.take_along_axis(logprobs, places[codes], axis=1)
     shares = np.exp(logprobs - logprobs.max(1, keepdims=True))
     shares /= shares.sum(1, keepdims=True)
     rows.loc[has, "probable"] = 1.0

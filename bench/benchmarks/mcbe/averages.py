@@ -36,7 +36,7 @@ class Averages(Scoring):
         self.known, terms = known, known.terms
         part = terms.category + "|" + terms.task
         rows = terms.assign(stratum=terms.category, cluster=terms.item_id, part=part)
-        columns = [name for name in terms if name not in KEYS]
+        columns = [str(name) for name in terms if name not in KEYS]
         super().__init__(rows, columns, (), preset)
         self.asked: list[Cell] = list(dict.fromkeys(zip(terms.category, terms.task, strict=True)))
         self.categories = [name for name in order if name in {c for c, _ in self.asked}]

@@ -41,7 +41,7 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     baselines = rows[rows.baseline_of == ""].groupby("task").baseline.mean()
     white = baselines.reindex(tasks).fillna(MIDDLE)
     shades = wide.apply(lambda row: white_at(white[row.name], LIMITS)(row), axis=1, raw=False)
-    texts, _star = cell_texts(wide, rows, "task", 0)
+    texts = cell_texts(wide, rows, "task", 0)
     fig = heatmap_figure(
         pd.DataFrame(shades.tolist(), wide.index, wide.columns),
         texts,
@@ -69,7 +69,7 @@ def categories_by_model(scores: pd.DataFrame) -> Figure:
     order = wide.mean(axis=1).sort_values().index
     wide = wide.reindex(index=order, columns=models_of(scores)).astype(float)
     baselines = rows.baseline[rows.baseline_of == ""].dropna()
-    texts, _star = cell_texts(wide, rows, "category", 0)
+    texts = cell_texts(wide, rows, "category", 0)
     return heatmap_figure(
         wide,
         texts,

@@ -95,13 +95,13 @@ def _officially(
     """Replace the scores by the addends of the printed score; return the printed scores."""
     if task == "pc":
         score, known = terms["score"]
-        number, stops = score.where(known > 0), pd.Series(0, units.index)
+        number, stops = score.where(pd.Series(known) > 0), pd.Series(0, units.index)
     else:
         number, stops = official.numbers(task, items, replies.reply)
     result = official.printed(task, units.assign(number=number, stops=stops))
     cells = pd.MultiIndex.from_frame(units[["category", "task", "repeat"]])
     # An instance adds nothing to a score that is not printed.
-    adds = pd.Series(np.isfinite(result.score.reindex(cells).to_numpy()), units.index)
+    adds: Any = pd.Series(np.isfinite(result.score.reindex(cells).to_numpy()), units.index)
     points = 100 - 10 * number if task == "bs" else number
     terms["score"] = points.where(adds, 0.0), adds
     for name in [name for name in terms if name.endswith("_words")]:
@@ -169,7 +169,7 @@ def _preference(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Term
     if has.any():
         totals = [-np.sum(one) if len(one) else np.nan for one in asked.logprobs[has]]
         sums = pd.Series(np.nan, asked.index)
-        sums[has] = totals
+        sums.loc[has] = np.array(totals)
         sentences = zip(items.sentence.loc[words.index], words, strict=True)
         lengths = [len(sentence.replace(SLOT, word)) for sentence, word in sentences]
         terms["score_sum"] = _decayed(sums, rate)
@@ -226,7 +226,7 @@ def _analysis(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
     grades = official.replies_to(items, _numbers("ba", marks), *official.GRADES)
     weights = np.array([criterion.weight for criterion in CRITERIA])
     shares = 100 * grades / [criterion.maximum for criterion in CRITERIA]
-    scores = grades @ weights
+    scores: Any = grades @ weights
     if preset == "paper":
         # Equation 5, with each criterion brought to 0 to 100: as printed it could not exceed 12.5.
         scores = shares @ weights / weights.sum()
@@ -241,7 +241,7 @@ def _scoring(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
     severity = official.replies_to(items, _numbers("bs", replies.reply), "answer").answer
     known = severity.notna()
     scores = (100 - 10 * (items.score - severity).abs()).fillna(0.0)
-    farthest = np.maximum(items.score, SEVEREST - items.score)
+    farthest: Any = np.maximum(items.score, SEVEREST - items.score)
     terms = _bounded(scores, known, 100 - 10 * farthest, 100.0)
     terms["severity_shift"] = (severity - items.score).fillna(0.0), known
     return terms | {"valid": (known, 1.0)}

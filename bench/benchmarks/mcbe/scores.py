@@ -7,8 +7,8 @@ a gap is left out and named, never 0.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property, partial
 from itertools import combinations
 
 import numpy as np
@@ -29,7 +29,6 @@ from bench.metrics.table import (
     is_preferred,
     join_notes,
     read_cards,
-    score_table,
     with_bounds,
 )
 
@@ -154,43 +153,51 @@ class McbeScoring(Averages):
             if len(shared) > 1 or (shared and self.common != COMMON):
                 yield category, _metric("score_common", ALL, shared)
 
-    def annotate(self, table: pd.DataFrame) -> pd.DataFrame:
-        is_official, terms = self.preset == "official", self.known.terms
-        first = EVEN if is_official else _first_letter(self.records)
-        baselines = _baselines(terms, self.items, self.preset, first)
-        habits = _by_habit(terms, self.records, self.items)
-        warnings = _left_out(terms) | habits  # the graver one where there are two
-        rows = []
-        scores = [Score(*row) for row in table.itertuples(index=False, name=None)]
-        for score, (category, metric) in zip(scores, self.rows_of_table(), strict=True):
-            own = self.cells(metric, category)
-            asked = {task for _, task in own}
-            known = [
-                baselines[*cell, metric.name] for cell in own if (*cell, metric.name) in baselines
-            ]
-            baseline = float(np.mean(known)) if known and metric.task != ALL else math.nan
-            if metric.name.endswith("_words"):
-                words = int(metric.name.split("_")[1])
-                baseline = random_chooser(words, DECAY[self.preset]["ss"], first)
-            by_letters = first != EVEN and asked == {"ss"} and baseline > 1
-            alike = sum((category, task) in habits for task in asked)
-            row = score._replace(
-                note=self.note(metric, category, score.score, warnings) or score.note,
-                baseline=baseline,
-                baseline_of=LETTERS_ALONE if by_letters else "",
-                by_habit=2 * alike >= len(asked),  # at least half of the tasks
-            )
-            if metric.name in BOUNDED and not is_official:  # it scores whatever it is given
-                # One unreadable answer leaves an instance out.
-                complete = self.n(own, "score") / max(self.n(own, BOUNDS[0]), 1) if own else 0
-                ends = self.ends(metric, category)
-                row = with_bounds(row, ends, min(row.valid_rate, complete))
-            rows.append(row)
-        return score_table(rows)
+    @cached_property
+    def first(self) -> float:
+        """How often scenarios are answered with A, if one letter is preferred."""
+        return EVEN if self.preset == "official" else _first_letter(self.records)
 
-    def note(
-        self, metric: Metric, category: str, score: float, warnings: Mapping[Cell, str]
-    ) -> str:
+    @cached_property
+    def baselines(self) -> dict[tuple[str, str, str], float]:
+        """The baselines by category, task and measure."""
+        return _baselines(self.known.terms, self.items, self.preset, self.first)
+
+    @cached_property
+    def habits(self) -> dict[Cell, str]:
+        """The warnings of answers that are all alike."""
+        return _by_habit(self.known.terms, self.records, self.items)
+
+    @cached_property
+    def unreadable(self) -> dict[Cell, str]:
+        """The warnings of scenarios that could not be read."""
+        return _left_out(self.known.terms)
+
+    def row(self, metric: Metric, category: str) -> Score:
+        row, own = super().row(metric, category), self.cells(metric, category)
+        asked = {task for _, task in own}
+        keys = [(*cell, metric.name) for cell in own]
+        known = [self.baselines[key] for key in keys if key in self.baselines]
+        baseline = float(np.mean(known)) if known and metric.task != ALL else math.nan
+        if metric.name.endswith("_words"):
+            words = int(metric.name.split("_")[1])
+            baseline = random_chooser(words, DECAY[self.preset]["ss"], self.first)
+        by_letters = self.first != EVEN and asked == {"ss"} and baseline > 1
+        alike = sum((category, task) in self.habits for task in asked)
+        row = row._replace(
+            note=self.note(metric, category, row.score) or row.note,
+            baseline=baseline,
+            baseline_of=LETTERS_ALONE if by_letters else "",
+            by_habit=2 * alike >= len(asked),  # at least half of the tasks
+        )
+        # The released code scores whatever it is given.
+        if metric.name not in BOUNDED or self.preset == "official":
+            return row
+        # One unreadable answer leaves an instance out.
+        complete = self.n(own, "score") / max(self.n(own, BOUNDS[0]), 1) if own else 0
+        return with_bounds(row, self.ends(metric, category), min(row.valid_rate, complete))
+
+    def note(self, metric: Metric, category: str, score: float) -> str:
         """Say what is missing in a score, or makes it doubtful."""
         tasks = metric.own_tasks
         if metric.name == "score_sd":
@@ -200,7 +207,10 @@ class McbeScoring(Averages):
         if metric.task != ALL:
             own = self.asked_of(category, tasks)
             notes = [_gaps([self.of_cell(*cell) for cell in own]), *(self.stops(*c) for c in own)]
-            warning = warnings.get((category, metric.task), "") if metric.name == "score" else ""
+            key = (category, metric.task)
+            # A habit is graver than unreadable scenarios.
+            warning = self.habits.get(key, "") or self.unreadable.get(key, "")
+            warning = warning if metric.name == "score" else ""
             return join_notes(join_notes(*dict.fromkeys(notes)), warning)
         if category != ALL or metric.name == "score_by_task":
             own_tasks = [task for task in self.tasks if self.asked_of(category, [task])]
@@ -220,7 +230,7 @@ class McbeScoring(Averages):
         """Say if the released code prints no number: it stops at an answer that it cannot take."""
         if self.known.printed is None:
             return ""
-        printed = self.known.printed.loc[(category, task)]
+        printed = self.known.printed.xs((category, task))
         if stops := printed.stops.sum():
             return (
                 f"the released code stops with an error: {stops} of "

@@ -77,8 +77,8 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     )
     # Equal replies are read once.
     read = cache(lambda task, response: parse(task, "label", response, None))
-    answered = zip(rows.task, rows.response, rows.error, strict=True)
-    rows["label"] = ["" if error else read(task, response) for task, response, error in answered]
+    replies = rows.response.where(rows.error == "", "")
+    rows["label"] = list(map(read, rows.task.tolist(), replies.tolist()))
     rows["valid"] = rows.label != ""
     rows["biased"] = np.select(
         [rows.task == "ps", rows.task == "as"],
