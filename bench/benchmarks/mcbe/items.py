@@ -197,15 +197,7 @@ def scan(folder: Path, known: Iterable[str]) -> tuple[dict[str, Path], list[Path
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
-    """Load all instances of `categories`; rows that are left out keep their numbers.
-
-    Args:
-        settings: those of `SETTINGS` that are not at their default.
-
-    Raises:
-        BadInput: a missing column, or an empty or wrong cell, with file, row and column; a file
-            without a right row; or a setting has an unknown value.
-    """
+    """Load all instances of `categories`; the rows after an excluded one keep their numbers."""
     instances, effects = list[Instance](), list[SettingEffect]()
     left_out = "their rows cannot be right (`bench data --check` lists them)"
     for category, (path, rows) in _read_all(folder, categories, settings).items():

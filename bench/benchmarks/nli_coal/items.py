@@ -170,15 +170,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
-    """Load all pairs of the languages `categories`: PS, AS, NS, and NT if there is one.
-
-    Args:
-        settings: those of `SETTINGS` that are not at their default.
-
-    Raises:
-        BadInput: a missing or empty field, an unknown label or type, or a repeated id, with file
-            and line; or a language does not have the sets that are asked for.
-    """
+    """Load all pairs of the languages `categories`: PS, AS, NS, and NT if there is one."""
     pairs = list(_pairs(folder, categories, settings))
     # `anomalies` corrects pairs, or would, and `definitional` leaves some out.
     counts = Counter((pair.category, pair.set, effect) for pair, effect in pairs if effect)

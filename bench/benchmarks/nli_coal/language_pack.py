@@ -143,12 +143,15 @@ def read_pack(folder: str | Path, frames: bool = True) -> Pack:
 def pack_errors(folder: str | Path, frames: bool = True) -> tuple[Pack | None, list[str]]:
     """Read a pack, None if anything is wrong, and list all errors."""
     folder, errors = Path(folder), list[str]()
+    names = [name for name in FILES if frames or name != FRAMES]
+    if missing := next((name for name in names if not (folder / name).is_file()), ""):
+        return None, [f"{folder / missing}: no such file; a language pack has {', '.join(FILES)}"]
     try:
         given = read_toml(folder / MANIFEST)
         words = {name: list(read_lines(folder / name)) for name in (TERMS, OCCUPATIONS)}
         frame_lines = list(read_lines(folder / FRAMES)) if frames else []
     except BadInput as error:
-        return None, [f"{error}; a language pack has {', '.join(FILES)}"]
+        return None, [str(error)]
     options = _options(folder / MANIFEST, given, errors)
     if options is None:
         return None, errors
@@ -169,7 +172,9 @@ def pack_errors(folder: str | Path, frames: bool = True) -> tuple[Pack | None, l
         frames=_frames(folder / FRAMES, frame_lines, options, [*gendered, *without], errors),
         terms=terms,
     )
-    errors += [] if errors else _missing(folder, pack, frames)
+    # A file with errors lacks the words or frames of its wrong lines.
+    right = [n for n in names if not any(error.startswith(f"{folder / n},") for error in errors)]
+    errors += _missing(folder, pack, right)
     return (None if errors else pack), errors
 
 
@@ -282,24 +287,24 @@ def _frames(
     return tuple(frames)
 
 
-def _missing(folder: Path, pack: Pack, frames: bool) -> Iterator[str]:
-    """Yield the words and frames that a pack has too few of."""
+def _missing(folder: Path, pack: Pack, right: Sequence[str]) -> Iterator[str]:
+    """Yield the words and frames that files without a wrong line have too few of."""
     words = {kind: [word.word for word in pack.of_type(kind)] for kind in TYPES}
-    for kind in TYPES:
+    for kind in TYPES if OCCUPATIONS in right else ():
         if not words[kind]:
             yield f"{folder / OCCUPATIONS}: no occupation is of type {kind}; add one at least"
-    for key in ("shipped", "trained"):
+    for key in ("shipped", "trained") if OCCUPATIONS in right else ():
         for word in getattr(pack, key):
             if word not in words["neutral"]:
                 what = f"{word!r} is no neutral occupation of {OCCUPATIONS}"
                 yield f"{folder / MANIFEST}, key `{key}`: {what}"
     feminine, masculine = (len(pack.terms[gender]) for gender in GENDERS[:2])
-    if not feminine == masculine > 0:
+    if TERMS in right and not feminine == masculine > 0:
         yield (
             f"{folder / TERMS}: has {feminine} feminine and {masculine} masculine words; they are "
             "used in pairs, so there have to be as many, one at least"
         )
-    if frames and not pack.frames:
+    if FRAMES in right and not pack.frames:
         yield f"{folder / FRAMES}: holds no frames; expected one sentence per line, with {SLOT}"
 
 
