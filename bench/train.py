@@ -40,7 +40,7 @@ PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors")
 CARD = Path(__file__).with_name("train_card.md.j2")
 # Options that a run has too.
 OF_RUNS: Any = RunConfig.model_fields
-# Options that decide what is learned, besides the model and the data.
+# Options that decide the result, besides the model and the data.
 LEARNING = {"epochs", "learning_rate", "batch_size", "max_length", "seed", "labels", "new_head"}
 
 

@@ -60,7 +60,7 @@ STEPS = {
         ("import bench.report.study_runs", {*RUN, "rich"}),
     ),
     "numbers and pictures": (
-        ("import bench.benchmarks.cbbq.scores", {*TABLES, "scipy"}),
+        ("import bench.benchmarks.cbbq.scores", {*TABLES, "pydantic", "scipy"}),
         (
             "import bench.benchmarks.mcbe.scores, bench.core.export",
             NUMBERS,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bench.tasks import reading
+from bench.tasks import READ
 from bench.tasks.request import Request, Setting, Way
 
 if TYPE_CHECKING:
@@ -148,7 +148,8 @@ class Task:
         Args:
             read: the answer mode, if one was chosen.
         """
-        return (*self.request_types, *reading(read, self.answer_modes))
+        modes = [READ[mode] for mode in self.answer_modes if read in (None, mode)]
+        return (*self.request_types, *dict.fromkeys(modes))
 
     def concerns(self, item: Any) -> bool:
         """Return whether it is about an item."""

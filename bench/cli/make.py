@@ -64,7 +64,7 @@ def notebooks(
     from bench.core.places import copy_notebooks
     from bench.data.readers import as_path
 
-    for path in copy_notebooks(as_path(folder), [get(name).notebook for name in names()]):
+    for path in copy_notebooks(as_path(folder), [get(name).metadata.page for name in names()]):
         print(path)
     say(f"open them by `jupyter lab {folder}`")
 

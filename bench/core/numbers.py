@@ -25,9 +25,3 @@ def decimals(value: float, digits: int = 0) -> str:
     if math.isnan(value):
         return "—"
     return f"{half_up(value, digits):,}".replace("-", "−").replace("Infinity", "∞")
-
-
-def signed(value: float, digits: int = 0) -> str:
-    """Write a difference with its sign; a zero has none."""
-    text = decimals(value, digits)
-    return f"+{text}" if value > 0 and half_up(value, digits) else text

@@ -1,4 +1,4 @@
-"""What audits of data sets find, in one form for every benchmark."""
+"""Findings of audits of data sets, in one form for every benchmark."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -20,10 +20,11 @@ class Finding(NamedTuple):
         file: its name.
         row: from 1; 0 for the whole file.
         column: the column, empty for the whole row.
-        kind: refused (the loader takes no such row), odd (look at it) or count.
+        kind: refused (the loader refuses the row or file), odd (read, but worth a look) or count
+            (a number next to the release's).
         what: a sentence.
         value: the cell as `show_cell` shows it.
-        fault: the name of the fault, where the benchmark names them.
+        fault: the name of the fault, for benchmarks that name them.
         items: how many items it concerns.
     """
 
@@ -42,7 +43,7 @@ def to_table(findings: Iterable[Finding], items: str = "") -> pd.DataFrame:
 
     Args:
         findings: the findings.
-        items: what the benchmark calls its items, a column; default: no columns for faults and
+        items: the benchmark's name of its items, a column; default: no columns for faults and
             items.
     """
     table = pd.DataFrame(list(findings), columns=list(Finding._fields))

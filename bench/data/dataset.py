@@ -190,7 +190,7 @@ def home(data: Path) -> Path:
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a data folder or file; it is empty if there is none."""
     path = home(folder) / MANIFEST
-    return parse_manifest(path, read_toml(path)) if path.exists() else Manifest()
+    return parse_manifest(path, read_toml(path) if path.exists() else {})
 
 
 def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:

@@ -78,12 +78,7 @@ def fetch(benchmark: str, source: str | Path | None = None) -> Source:
     along if the copy or the release has them; a fault in them is printed.
 
     Args:
-        benchmark: its name.
         source: a local copy, a folder, .tar.gz or .zip; default: the release is downloaded.
-
-    Raises:
-        BadInput: the local copy is missing, unsafe or not such data.
-        RunFailed: the download or the disk failed, or it is not the known release.
     """
     benchmark = resolve(benchmark)
     target = (data.user_folder() / benchmark).resolve()
@@ -169,11 +164,8 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
         "note": source.note,
         "fetched_from": copy.origin,
         "revision": copy.revision,
-        "pinned": bool(copy.revision and pinned),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "files": len(tables),
         "verified": verified,
-        "verified_files": len(checked) - len(changed),
         "sha256": loaded.sha256,
         FETCHED: prompts_version,
     }
@@ -306,11 +298,7 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
 
 
 def unpack(archive: Path, into: Path) -> None:
-    """Unpack a .zip or .tar.gz; no member is written outside the folder.
-
-    Raises:
-        BadInput: it is not such an archive, or is damaged.
-    """
+    """Unpack a .zip or .tar.gz; no member is written outside the folder."""
     name = archive.name.lower()
     if not archive.is_file() or not name.endswith((".zip", ".tar.gz", ".tgz")):
         problem = "is not read" if archive.is_file() else "no such file or folder"

@@ -21,7 +21,7 @@ PART = re.compile(r"-\d{5}-of-\d{5}$")
 
 
 def is_table(name: str) -> bool:
-    """Tell whether a file of a repository may hold rows."""
+    """Return whether a file of a repository may hold rows."""
     path = Path(name)
     return path.suffix in SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
@@ -34,10 +34,6 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
 
     Returns:
         Whether there were any rows with the benchmark's columns.
-
-    Raises:
-        BadInput: there are rows with some of these columns, or with no category, and no others; or
-            a category or a context cannot be one.
     """
     about = get(benchmark).metadata
     columns, place_of_rows = about.release.row_columns, about.release.place_of_rows
@@ -65,7 +61,10 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
                 faults.append(f"{path.name} lacks {', '.join(missing)}")
             continue
         if "category" in rows:
-            _check(path, rows.category)
+            for row in read:
+                if reason := category_name_error(row["category"]):
+                    problem = f"{quoted(row['category'])} cannot be a category's name: {reason}"
+                    raise BadInput(f"{path}, row {row.number}, column `category`: {problem}")
         else:
             of_file = next((name for name in reversed(names) if name in known), "")
             if not of_file:
@@ -100,13 +99,3 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
     if files and (folder / MANIFEST).is_file():  # which names new categories
         shutil.copyfile(folder / MANIFEST, into / MANIFEST)
     return bool(files)
-
-
-def _check(path: Path, categories: "pd.Series[str]") -> None:
-    """Refuse categories that cannot name a file."""
-    for number, category in categories.items():
-        if error := category_name_error(category):
-            raise BadInput(
-                f"{path}, row {number}, column `category`: {quoted(category)} cannot be a "
-                f"category's name: {error}"
-            )

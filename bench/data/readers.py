@@ -111,24 +111,6 @@ def _decode(
 
 
 def read_table(
-    path: Path, columns: Sequence[str], more: Sequence[str] = (), *, replies: bool = False
-) -> list[TableRow]:
-    """Read the rows of a table; blank rows are left out.
-
-    Args:
-        path: the file.
-        columns: those that its header must have, each once; others are read too.
-        more: those that it can have; each at most once.
-        replies: whether cells may hold anything, as replies of models do.
-    """
-    rows = table_rows(path, columns, more, replies=replies)
-    for row in rows:
-        if row.problem:
-            raise BadInput(f"{path}, row {row.number}: {row.problem}")
-    return rows
-
-
-def table_rows(
     path: Path,
     columns: Sequence[str],
     more: Sequence[str] = (),
@@ -136,13 +118,18 @@ def table_rows(
     replies: bool = False,
     encoding: str = "utf-8",
     advice: str = "",
+    wrong_rows: bool = False,
 ) -> list[TableRow]:
-    """Read the rows of a table; one with too many or too few cells has a `problem`.
+    """Read the rows of a table; blank rows are skipped.
 
     Args:
-        path, columns, more, replies: as for `read_table`.
+        path: the file.
+        columns: those that its header must have, each once; others are read too.
+        more: those that it can have; each at most once.
+        replies: whether cells may hold anything, as replies of models do.
         encoding: of CSV and JSON: `utf-8`, or `gb18030`, which GBK is a part of.
         advice: how the caller reads GBK, for the message about a file that is not UTF-8.
+        wrong_rows: return rows with too many or too few cells too, with their `problem`.
     """
     raw = read_bytes(path)
     if raw.startswith(b"PK\x03\x04"):
@@ -167,11 +154,15 @@ def table_rows(
     header = [str(name or "").strip() for name in records[top]]
     check_header(path, header, columns, more)
     needed = {*columns, *more}
-    return [
+    rows = [
         _row(path, k - top, header, records[k], needed)
         for k in range(top + 1, len(records))
         if not blank[k]
     ]
+    wrong = next((row for row in rows if row.problem), None)
+    if wrong is not None and not wrong_rows:
+        raise BadInput(f"{path}, row {wrong.number}: {wrong.problem}")
+    return rows
 
 
 def _row(

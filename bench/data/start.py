@@ -9,11 +9,7 @@ from bench.data.readers import as_path
 
 
 def copy_start(benchmark: str, folder: str | Path) -> list[Path]:
-    """Copy data of a few rows, to be changed, to an empty or new folder.
-
-    Raises:
-        BadInput: the benchmark has no such data, or the folder is not empty.
-    """
+    """Copy data of a few rows, to be changed, to an empty or new folder."""
     place = as_path(folder)
     sources = sorted(_folder(benchmark).glob("*"))
     if not sources:

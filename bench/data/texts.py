@@ -43,9 +43,6 @@ class Text(NamedTuple):
 def texts(*sources: Source) -> "pd.DataFrame":
     """List the texts of data sets: a row per instance, template or pair, in the columns of `Text`.
 
-    Raises:
-        BadInput: the data are wrong.
-
     Examples:
         >>> from bench.data import find
         >>> texts(find("mcbe", "samples"))[["item_id", "category", "language", "topic"]].head(2)

@@ -79,7 +79,11 @@ def write(
     export.write_table(headlines, tables, "headlines")
     latex = "% needs \\usepackage{booktabs}\n" + export.to_latex(glance, caption=caption)
     export.write_text(tables / "at_a_glance.tex", latex)
-    lines = [list(glance), ["---"] * len(glance.columns), *glance.to_numpy().tolist()]
+    lines: list[list[str]] = [
+        list(map(str, glance)),
+        ["---"] * len(glance.columns),
+        *glance.to_numpy().tolist(),
+    ]
     cells = (" | ".join(plain(cell).replace("|", "\\|") for cell in line) for line in lines)
     markdown = "".join(f"| {line} |\n" for line in cells)
     export.write_text(tables / "at_a_glance.md", f"{markdown}\n{caption}\n")

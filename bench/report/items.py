@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
@@ -268,7 +268,7 @@ def _name(title: str, request: str) -> str:
 def _reply(row: Any) -> Reply:
     text = truncate(row.response or row.error, BRIEF)
     value = truncate(rounded(row.parsed or "—"), BRIEF)
-    if isinstance(row.logprobs, Sized) and row.parsed in ascii_uppercase[: len(row.logprobs)]:
+    if isinstance(row.logprobs, Collection) and row.parsed in ascii_uppercase[: len(row.logprobs)]:
         # A choice by its letters' probabilities; the most likely one stands for the reply.
         shares = zip(ascii_uppercase, row.logprobs, strict=False)
         text = " · ".join(f"{letter} {decimals(math.exp(p), 2)}" for letter, p in shares)

@@ -220,7 +220,9 @@ def _by_bias(asked: Asked, line: Headline) -> pd.DataFrame:
     rows = headline_rows(asked.scores, line)
     rows = rows[(rows.category == ALL) & rows.model.isin(asked.bias)]
     rows = rows[is_informative(rows, line)]
-    return rows.assign(bias=rows.model.map(asked.bias)).sort_values("bias", kind="stable")
+    # Without a row the column would be one of texts.
+    bias = rows.model.map(asked.bias).astype(float)
+    return rows.assign(bias=bias).sort_values("bias", kind="stable")
 
 
 def follows(rows: pd.DataFrame, line: Headline) -> bool | None:

@@ -252,7 +252,8 @@ class Site:
         for run in every_run:
             run.write_scores()
         of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
-        titles = {part.key: part.title for part in (*plan.variants, *plan.analyses.values())}
+        titles = {variant.key: variant.title for variant in plan.variants}
+        titles |= {analysis.key: analysis.title for analysis in plan.analyses.values()}
         return self._write(
             "index.html",
             "index.html.j2",

@@ -83,9 +83,9 @@ def cells(plan: Study) -> list[Cell]:
 def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
     """Estimate the runs of a study that can be asked, by place.
 
-    The `benchmark` of an estimate is the title of the variant. New runs that ask the same share an
-    estimate. A run that cannot be asked is left out, and the reason printed. A model that is still
-    to be made is counted by its name, as a model of the Hub would be.
+    The `benchmark` of an estimate is the title of the variant. New runs that ask the same of models
+    of one kind share an estimate. A run that cannot be asked is left out, and the reason printed. A
+    model that is still to be made is counted by its name, as a model of the Hub would be.
     """
     known: dict[str, Estimate] = {}
     by_place = {}
@@ -94,8 +94,7 @@ def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
         spec = Path(model.model).name if model.is_missing else model.model
         options, out = plan.run_options(model, variant), run_folder(folder, cell)
         asked = {name: value for name, value in options.items() if name not in ("name", "keys")}
-        kind, text = split_kind(spec)
-        same = json.dumps([variant.key, kind or text, asked], default=str)
+        same = json.dumps([variant.key, split_kind(spec)[0], asked], default=str)
         if out.exists() or same not in known:
             given = {"partial": True, "out": out, **options}
             try:

@@ -176,7 +176,8 @@ class Run:
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
-        if answers is not None:
+        # A choice of all answers has the scores that the run has without a choice.
+        if answers is not None and not _keys(self.replies).isin(answers).all():
             return self._scores(preset, common, metrics, answers)
         files = [(path, path.stat().st_mtime_ns) for path in records.files(self.folder)]
         key = preset, tuple(common), tuple(metrics), tuple(files)
@@ -193,7 +194,7 @@ class Run:
     ) -> pd.DataFrame:
         replies = rows = self.replies
         if answers is not None:
-            rows = rows[pd.MultiIndex.from_frame(rows[KEYS]).isin(answers)]
+            rows = rows[_keys(rows).isin(answers)]
         benchmark = get(self.benchmark)
         scoring = benchmark.scoring(rows, self.items, preset, common)
         table = self._with_notes(scoring.table(), rows, preset)
@@ -245,7 +246,7 @@ class Run:
         # Lists are read many times faster than columns of Arrow's texts.
         names = ("task", "request", "response", "item_id", "error")
         values = list(map(can_be_read, *(rows[name].tolist() for name in names)))
-        return pd.Series(values, index=pd.MultiIndex.from_frame(rows[KEYS]), dtype=bool)
+        return pd.Series(values, index=_keys(rows), dtype=bool)
 
     def _with_notes(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         """Add notes on skipped items, on the judge, and on settings that the preset has not."""
@@ -483,6 +484,11 @@ def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
     if not by_task:
         return pd.MultiIndex.from_frame(pd.DataFrame(columns=KEYS))
     return by_task[0].append(by_task[1:])
+
+
+def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
+    """Return the keys of answers, which runs of one plan share."""
+    return pd.MultiIndex.from_frame(rows[KEYS])
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:

@@ -145,7 +145,7 @@ def check(model: str, elsewhere: bool = False) -> None:
 
 
 def content(model: str) -> str | None:
-    """Hash the files of `model`; None for a name whose content is not on this machine."""
+    """Hash the files of `model`; None if they are not on this machine."""
     return backend_of(model).content(split_kind(model)[1])
 
 

@@ -192,7 +192,7 @@ class Model(Backend):
         raise NotImplementedError
 
     def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
-        """Answer requests whose answer is beyond doubt; rows have `expected` and `found`."""
+        """Answer requests with a known answer; rows have `expected` and `found`."""
         return []
 
     def generate(
@@ -293,7 +293,7 @@ def checked(answer: Answer, verb: str, remedy: str = "") -> Answer:
 
 
 def not_finite(values: Sequence[float], remedy: str = "") -> str:
-    """Say that log-probabilities are not finite, and what to do about it."""
+    """Say that log-probabilities are not finite, and give the remedy."""
     first = next(value for value in values if not math.isfinite(value))
     error = f"the model gave {first} in place of a log-probability"
     return f"{error}; {remedy}" if remedy else error
@@ -317,7 +317,7 @@ def each(options: Options, n: int) -> list[tuple[str, ...]]:
 def option_matrix(
     values: Sequence[Sequence[float]], prompts: Sequence[Turns], options: Sequence[Any]
 ) -> np.ndarray:
-    """Return what `choose` does: float64 [n, k], also where there are no prompts."""
+    """Return what `choose` does: float64 [n, k], also without prompts."""
     import numpy as np
 
     columns = -1 if prompts else len(options)

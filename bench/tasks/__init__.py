@@ -74,8 +74,3 @@ def way(
             if verb in verbs and not (chosen and how not in reads):
                 return Way(verb, how if how and READ[how] == verb else "text")
     return None
-
-
-def reading(read: str | None, ways: Sequence[str] = ("text", "letters")) -> tuple[str, ...]:
-    """Return the verbs that answer a multiple-choice question that can be read in some ways."""
-    return tuple(dict.fromkeys(READ[name] for name in ways if read in (None, name)))

@@ -22,7 +22,7 @@ _CONTROL = re.compile(
     r"|tool_\w{1,20}|\w{1,20}_\d{1,6}|unused\d{1,6})>"
     r"|\[/?[a-z]?[A-Z][A-Z_]{1,24}\]",
 )
-# Brackets that no tokenizer reads as those of markers, and that Unicode normalization keeps.
+# Brackets that no tokenizer reads as brackets of markers, and that Unicode normalization keeps.
 _BRACKETS = str.maketrans("<>[]|｜", "〈〉〔〕¦¦")
 
 

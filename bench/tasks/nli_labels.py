@@ -21,11 +21,7 @@ def label(name: str) -> str:
 
 
 def label_order(names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the labels that LABEL_0, LABEL_1 and LABEL_2 mean.
-
-    Raises:
-        BadInput: not three labels, each once.
-    """
+    """Return the labels that LABEL_0, LABEL_1 and LABEL_2 mean."""
     labels = tuple(label(str(name)) for name in names or ())
     if names and sorted(labels) != sorted(LABELS):
         raise BadInput(

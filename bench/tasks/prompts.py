@@ -16,9 +16,9 @@ from bench.data.readers import as_path
 OFFICIAL = "official"
 # Ours, also for data that bring their own.
 OURS = "ours"
-# The language of the released prompt sets, whose files do not name it.
+# The language of the released prompt sets; their files do not name it.
 RELEASED_IN = ("zh",)
-# The language of our NLI-CoAL prompt for pairs whose language we have none for.
+# The language of our NLI-CoAL prompt for pairs in a language that has none.
 INSTEAD = "en"
 LONGEST = 200
 
@@ -54,11 +54,7 @@ class PromptSet:
         )
 
     def table(self, name: str) -> Mapping[str, Any]:
-        """Return a table of the file; a dot leads into a table in a table.
-
-        Raises:
-            BadInput: the file has no such table.
-        """
+        """Return a table of the file; a dot leads into a table in a table."""
         names = ", ".join(self.tables)
         if not name:
             raise BadInput(
@@ -73,11 +69,7 @@ class PromptSet:
         return value
 
     def prompt(self, name: str, fields: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
-        """Return the template `prompt` of a table; it has to use `fields`, and may use `optional`.
-
-        Raises:
-            BadInput: no prompt, broken braces, a field that is missing or unknown.
-        """
+        """Return the template `prompt` of a table; it uses all `fields`, perhaps `optional`."""
         template = self.table(name).get("prompt")
         where = f"{self.path}, table [{name}], `prompt`"
         if not isinstance(template, str):
@@ -104,9 +96,6 @@ def load(benchmark: str, choice: str | None = None, data: Path | None = None) ->
         choice: `ours`, `official`, `FILE` or `FILE#VARIANT`, or a variant of the data's own prompt
             set if that has it, else of ours.
         data: folder of the data set, which may have its own or the released prompt set.
-
-    Raises:
-        BadInput: no such file or variant, or not a file of prompts.
     """
     ours = get(benchmark).metadata.prompts
     brought = own_prompts(data) if data else None
@@ -203,7 +192,7 @@ def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSe
 
 
 def _over(tables: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge tables; those of `other` take precedence, table by table."""
+    """Merge tables; `other` takes precedence, table by table."""
     return {
         name: _over(tables[name], value)
         if isinstance(value, dict) and isinstance(tables.get(name), dict)

@@ -46,10 +46,10 @@ class Request:
             if `then` writes it.
         earlier: earlier turns, by user and model in turn (choose, generate).
         hypothesis: the second sentence (classify).
-        options: what to choose from (choose).
+        options: the answers to choose from (choose).
         until: stops generation (generate).
         bos: add a beginning-of-sequence token, also if the tokenizer would not (nll).
-        after: name of the request of the same item and repeat whose reply this one needs.
+        after: name of the request, of the same item and repeat, with the reply that this one needs.
         then: finishes this request with that reply (None if none came); returns None if the request
             cannot be made.
     """

@@ -10,7 +10,7 @@ import pytest
 from bench import show
 from bench.cli import printing
 from bench.core.export import to_latex
-from bench.core.numbers import decimals, signed
+from bench.core.numbers import decimals
 from bench.figures.style import cell_texts
 from bench.metrics import headline
 from bench.metrics.table import Headline
@@ -39,13 +39,6 @@ SCORES = ((SHARE, 0.475), (POINTS, 84.25))
 )
 def test_halves_are_rounded_away_from_zero(value: float, digits: int, text: str) -> None:
     assert decimals(value, digits) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.475, "+0.48"), (-0.475, "−0.48"), (0.004, "0.00"), (math.nan, "—")]
-)
-def test_a_difference_has_a_sign_unless_it_is_zero(value: float, text: str) -> None:
-    assert signed(value, 2) == text
 
 
 def test_sentences_tables_pictures_latex_and_the_terminal_round_so(monkeypatch) -> None:

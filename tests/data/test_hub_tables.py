@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from bench import data
@@ -56,12 +55,6 @@ def test_a_context_that_cbbq_does_not_have_is_refused_with_its_row(
     assert not [*tmp_path.rglob("*.csv")]
 
 
-def test_a_list_in_a_cell_is_refused(tmp_path: Path, refusal: Refusal) -> None:
-    folder = copy(tmp_path, GOOD | {"category": "age", "words": ["老人", "年轻人"]})
-    message = refusal(fetch, "mcbe", folder)
-    assert "test.jsonl, row 1, column `words`: ['老人', '年轻人'] is a list" in message
-
-
 def test_a_new_category_is_known_by_the_copys_own_manifest(
     tmp_path: Path, refusal: Refusal
 ) -> None:
@@ -91,17 +84,6 @@ def test_a_table_of_any_name_is_taken_by_its_column_category(tmp_path: Path) -> 
     pd.DataFrame(rows).to_csv(folder / "train.csv", index=False)
     items = data.load(fetch("mcbe", folder))
     assert {item.category for item in items} == {"age", "region"}
-
-
-def test_a_folder_of_save_to_disk_is_taken(tmp_path: Path) -> None:
-    folder = tmp_path / "copy/test"
-    folder.mkdir(parents=True)
-    table = pa.Table.from_pylist([GOOD | {"category": "age"}])
-    with pa.ipc.new_stream(folder / "data-00000-of-00001.arrow", table.schema) as stream:
-        stream.write_table(table)
-    (folder / "state.json").write_text("{}", "utf-8")
-    (item,) = data.load(fetch("mcbe", tmp_path / "copy"))
-    assert item.category == "age"
 
 
 def test_no_file_of_a_copy_is_left_out_without_a_word(

@@ -22,7 +22,6 @@ from bench.data.readers import (
     read_json_lines,
     read_table,
     read_yaml,
-    table_rows,
     to_toml,
 )
 
@@ -112,9 +111,9 @@ def test_a_cell_of_several_lines_is_read(tmp_path: Path) -> None:
 def test_other_tables_are_read_as_texts(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("a\n甲\n".encode("gb18030"))
-    assert table_rows(path, ["a"], encoding="gb18030") == [{"a": "甲"}]
+    assert read_table(path, ["a"], encoding="gb18030") == [{"a": "甲"}]
     path.write_bytes(b"a,b\n1\n2,3\n")
-    wrong, right = table_rows(path, ["a"])
+    wrong, right = read_table(path, ["a"], wrong_rows=True)
     assert (wrong, wrong.problem) == ({}, "has 1 cells, the header has 2")
     assert (right, right.problem) == ({"a": "2", "b": "3"}, "")
 
@@ -156,7 +155,7 @@ def all_lines(path: Path) -> list[Any]:
 
 
 TABLE = partial(read_table, columns=["a"], more=["b"])
-GB18030 = partial(table_rows, columns=["a"], encoding="gb18030")
+GB18030 = partial(read_table, columns=["a"], encoding="gb18030")
 
 
 @pytest.mark.parametrize(
@@ -215,15 +214,6 @@ TABLES = st.recursive(
 @given(TABLES)
 def test_written_toml_is_read_back(table: dict[str, object]) -> None:
     assert tomllib.loads(to_toml(table)) == table
-
-
-def test_yaml_has_dates_aliases_and_merges(tmp_path: Path) -> None:
-    path = tmp_path / "a.yml"
-    path.write_text("a: &x {b: 2024-01-02, c: 1}\nd: *x\ne: {<<: [*x, {f: 2}], c: 3}", "utf-8")
-    value = {"b": datetime.date(2024, 1, 2), "c": 1}
-    assert read_yaml(path) == {"a": value, "d": value, "e": value | {"c": 3, "f": 2}}
-    path.write_text("# nothing", "utf-8")
-    assert read_yaml(path) is None
 
 
 @pytest.mark.parametrize("text", ["a\0b", "x" * 300, "a/" * 3000, "\ud800", "~nobody-here/x"])

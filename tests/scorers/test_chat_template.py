@@ -5,7 +5,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import transformers
@@ -72,20 +71,6 @@ def test_a_date_is_that_of_the_day_and_is_recorded(tmp_path: Path) -> None:
     written = f"{today:%d %b %Y}, {today.day}. {today:%A}"
     assert scorer.chat.render("who?") == f"user {written}: who? "
     assert scorer.describe()["prompt_date"] == today.isoformat()
-
-
-def test_a_model_can_resume_the_date_of_a_run(tmp_path: Path, monkeypatch: Any) -> None:
-    folder = saved(tmp_path, DATED)
-    first: Any = load(folder)
-    monkeypatch.setattr(chat_template, "date", Later)
-    later: Any = load(folder)
-    assert first.describe()["prompt_date"] != later.describe()["prompt_date"]
-    options = ["a", "b"]
-    apart = first.choose(["who?"], options), later.choose(["who?"], options)
-    assert not np.allclose(*apart)
-    later.resume(first.describe())
-    assert later.describe() == first.describe()
-    np.testing.assert_array_equal(first.choose(["who?"], options), later.choose(["who?"], options))
 
 
 def test_a_run_is_continued_and_repeated_with_its_own_date(

@@ -208,17 +208,3 @@ def test_a_classifier_needs_no_pad_token(
             ids = torch.tensor([coder(*pair)["input_ids"]])
             expected = built(ids).logits[0].softmax(-1).numpy()[[2, 0, 1]]
         np.testing.assert_allclose(values, expected, atol=1e-4)
-
-
-def test_relative_positions_have_no_limit(tmp_path: Path) -> None:
-    """XLNet's configuration has -1 positions."""
-    coder = characters("$A [SEP]")
-    config = transformers.XLNetConfig(
-        vocab_size=len(coder), d_model=32, n_layer=1, n_head=4, d_inner=64, **LABELS
-    )
-    transformers.XLNetForSequenceClassification(config).eval().save_pretrained(tmp_path)
-    coder.save_pretrained(tmp_path)
-    scorer: Any = load(str(tmp_path))
-    pairs = [("the nurse was late", "he"), ("he", "she")]
-    for pair, values in zip(pairs, scorer.classify(pairs), strict=True):
-        np.testing.assert_allclose(values, scorer.classify([pair])[0], atol=1e-4)

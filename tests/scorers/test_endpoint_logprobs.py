@@ -197,43 +197,33 @@ def test_a_letter_is_summed_over_its_spellings(
     np.testing.assert_allclose(np.exp(answer.logprobs), sums)
 
 
-def test_tokens_that_a_server_writes_alike_are_summed(serve: Serve) -> None:
-    tokens = [("A", 0.3), ("B", 0.4), ("A", 0.2), ("C", 0.05)]
-    top = [{"token": token, "logprob": math.log(p)} for token, p in tokens]
-    logprobs = {"content": [{**top[1], "top_logprobs": top}]}
-    answer = choose_letter(serve, said("B", "length", logprobs=logprobs))
-    assert answer.response == "A"
-    np.testing.assert_allclose(np.exp(answer.logprobs), (0.5, 0.4, 0.05))
+def doubled() -> Reply:
+    """Report two tokens of a reply of one."""
+    status, headers, body = first_token({"A": -0.3, "B": -2.0, "C": -3.0})
+    body["choices"][0]["logprobs"]["content"] *= 2
+    return status, headers, body
 
 
-def test_a_letter_that_is_left_out_is_an_error_where_it_could_be_the_likeliest(
-    serve: Serve,
-) -> None:
-    answer = choose_letter(serve, {"The": -0.1, "It": -3.0, "A": -7.0})
-    assert (answer.response, answer.logprobs) == ("", None)
-    assert answer.error.startswith("B, C is not among the likeliest first tokens of the reply")
+NO_NUMBERS = (None, math.nan, 0.5, math.inf, -math.inf, "x", 10**400, -(10**400))
+NO_NUMBER = "a log-probability that is not a number of at most 0"
 
 
 @pytest.mark.parametrize(
-    "value", [None, math.nan, 0.5, math.inf, -math.inf, "x", 10**400, -(10**400)]
+    ("tokens", "error"),
+    [
+        *(({"A": -0.3, "B": value, "C": -2.0}, NO_NUMBER) for value in NO_NUMBERS),
+        (doubled(), "the log-probabilities of 2 tokens of a reply of 1"),
+        (dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", -4.0), "26 likeliest tokens in place of 20"),
+        # A letter that is not reported could be the likeliest.
+        ({"The": -0.1, "It": -3.0, "A": -7.0}, "B, C is not among the likeliest first tokens"),
+    ],
 )
-def test_a_log_probability_that_is_no_number_is_an_error(serve: Serve, value: Any) -> None:
-    answer = choose_letter(serve, {"A": -0.3, "B": value, "C": -2.0})
-    assert answer.error.endswith("a log-probability that is not a number of at most 0")
-    assert answer.logprobs is None
-
-
-def test_more_log_probabilities_than_the_reply_has_tokens_are_an_error(serve: Serve) -> None:
-    status, headers, body = first_token({"A": -0.3, "B": -2.0, "C": -3.0})
-    body["choices"][0]["logprobs"]["content"] *= 2
-    answer = choose_letter(serve, (status, headers, body))
-    assert answer.error.endswith("the log-probabilities of 2 tokens of a reply of 1")
-    assert answer.logprobs is None
-
-
-def test_more_likeliest_tokens_than_asked_for_are_an_error(serve: Serve) -> None:
-    answer = choose_letter(serve, dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", -4.0))
-    assert answer.error.endswith("26 likeliest tokens in place of 20")
+def test_probabilities_that_cannot_be_read_are_an_error(
+    serve: Serve, tokens: Any, error: str
+) -> None:
+    answer = choose_letter(serve, tokens)
+    assert error in answer.error
+    assert (answer.response, answer.logprobs) == ("", None)
 
 
 def resized(reply: Reply, how: str, n: int) -> Reply:

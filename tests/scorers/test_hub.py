@@ -1,9 +1,6 @@
 """Models of the Hub: one commit, from the server or the cache, or an error that explains it."""
 
-import errno
-import os
 import re
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -122,16 +119,6 @@ def test_what_the_hub_does_not_give_is_a_sentence(
         assert load("acme/gated").describe()["revision"] == commit
 
 
-def test_a_full_disk_is_a_sentence(hub: HubServer, monkeypatch: Any, refusal: Refusal) -> None:
-    def fill(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", fill)
-    message = refusal(load, "acme/tiny")
-    assert message.startswith("acme/tiny: the download cannot be written (No space left on device)")
-    assert "set HF_HOME to another folder" in message
-
-
 def test_a_part_of_a_snapshot_is_not_used_without_a_network(
     hub: HubServer, main: str, monkeypatch: Any, refusal: Refusal
 ) -> None:
@@ -197,13 +184,6 @@ def test_an_adapter_without_peft_says_what_to_install(
         (tmp_path / name).write_text('{"base_model_name_or_path": "acme/tiny"}')
     monkeypatch.setattr("bench.scorers.local.hub.find_spec", lambda name: None)
     assert "pip install 'bias-workbench[adapters]'" in refusal(load, str(tmp_path))
-
-
-def test_a_folder_may_have_an_at_sign(llama: Path, own_folder: Path) -> None:
-    shutil.copytree(llama, "model@home")
-    done = run.evaluate("cbbq", "model@home", out="first", **ASKED)
-    again = run.repeat("first", out="again")
-    assert run.repeating.difference(done.records, again.records).same
 
 
 def test_a_run_is_repeated_and_continues_at_its_commit_alone(

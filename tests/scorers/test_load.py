@@ -16,7 +16,6 @@ from transformers import (
     LlamaForCausalLM,
 )
 
-from bench import run
 from bench.scorers import check, load
 from tests.helpers.checkpoints import BERT, broken, characters, save, save_gguf
 
@@ -156,13 +155,6 @@ def test_quantized_weights_are_read_or_what_is_missing_is_named(
             scorer = load(str(plain))
             assert scorer.describe()["quantized"] == "fp8, 8 bits"
             assert scorer.nll(["she is a doctor"]) == pytest.approx(expected, rel=0.05)
-
-
-def test_a_base_model_has_a_note_beside_its_score(llama: Path, own_folder: Path) -> None:
-    given = {"categories": ["gender"], "limit": 2, "read": "letters"}
-    scores = run.evaluate("cbbq", str(llama), out="first", **given).scores()
-    notes = scores.set_index(["category", "metric"]).note
-    assert "asked in bare text: the model has no chat template" in notes["all", "s_amb"]
 
 
 CODE = """

@@ -99,28 +99,25 @@ def test_every_architecture_gives_the_reference(name: str, monkeypatch: Any) -> 
     assert model.config._attn_implementation == before
 
 
-@pytest.mark.parametrize("part", ["tree", "batches", "logits"])
-def test_what_does_not_fit_into_memory_is_halved_for_good(monkeypatch: Any, part: str) -> None:
+@pytest.mark.parametrize(("tree", "limit"), [(True, 20), (False, 100)])
+def test_what_does_not_fit_into_memory_is_halved_for_good(
+    monkeypatch: Any, tree: bool, limit: int
+) -> None:
     tested = reader(network("qwen2, tied"), 64)
-    tested._trees, tested._batch_tokens = part != "batches", 400
-    limit = 100 if part == "batches" else 20
-    place = tested if part == "logits" else tested.network.base_model
-    name = "_add_logprobs" if part == "logits" else "forward"
-    complete, sizes = getattr(place, name), []
+    tested._trees, tested._batch_tokens = tree, 400
+    read = tested.read(rows(texts()))
+    body, sizes = tested.network.base_model, []
+    forward = body.forward
 
-    def small(*given: Any, **options: Any) -> Any:
-        sizes.append(len(given[2]) if part == "logits" else options["input_ids"].numel())
+    def small(**options: Any) -> Any:
+        sizes.append(options["input_ids"].numel())
         if sizes[-1] > limit:
             raise torch.OutOfMemoryError("too much")
-        return complete(*given, **options)
+        return forward(**options)
 
-    read = tested.read(rows(texts()))
-    monkeypatch.setattr(place, name, small)
+    monkeypatch.setattr(body, "forward", small)
     for again, row in zip(tested.read(rows(texts())), read, strict=True):
         np.testing.assert_allclose(again, row, atol=2e-5)
-    assert (tested._tree_tokens, tested._batch_tokens) == (
-        (64, 100) if part == "batches" else (16, 400)
-    )
     assert sum(size > limit for size in sizes) == 2, "the size that was found is kept"
 
 

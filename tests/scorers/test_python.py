@@ -57,12 +57,6 @@ def test_a_function_that_is_not_there_is_refused(
     assert message in refusal(load, model)
 
 
-def test_it_follows_no_options_of_generation(answers: Any, refusal: Any) -> None:
-    model = answers("def answer(prompt): return 'A'")
-    message = refusal(load, model, generation={"temperature": 0})
-    assert message.startswith(f"--temperature: model {model} cannot follow it")
-
-
 @pytest.mark.parametrize(
     ("reply", "message"),
     [("1 / 0", "raised ZeroDivisionError: division by zero"), ("3", "returned 3, which is not")],
@@ -95,10 +89,3 @@ def test_a_changed_function_is_another_model(answers: Any, refusal: Any) -> None
     assert "holds another run (model_content" in refusal(run.evaluate, "cbbq", model, **given)
     second = run.evaluate("cbbq", model, out="other", **OPTIONS)
     assert [set(done.records.response) for done in (first, second)] == [{"A"}, {"B"}]
-
-
-def test_a_judge_can_be_a_function(answers: Any) -> None:
-    judge = answers("def answer(prompt): return '5'")
-    given = {"categories": ["gender"], "limit": 1, "tasks": ["ba"], "judge": judge}
-    done = run.evaluate("mcbe", "simulated:bias=1", out="run", **given)
-    assert done.about["judge"]["id"] == judge

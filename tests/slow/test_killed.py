@@ -161,11 +161,13 @@ def slow_down(asked: Path, streamed: bool) -> None:
                 file.write(f"{r.task} {r.item_id} {r.request} {r.repeat}\n")
         return original(self, requests)
 
-    def stream(self: Simulated, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
-        order = list(range(len(requests)))
-        random.Random(os.getpid()).shuffle(order)  # another one in each process
-        for k in order:
-            yield k, answer(self, [requests[k]])[0]
+    def stream(
+        self: Simulated, blocks: Sequence[Sequence[Request]]
+    ) -> Iterator[list[tuple[Request, Answer]]]:
+        requests = [request for block in blocks for request in block]
+        random.Random(os.getpid()).shuffle(requests)  # another order in each process
+        for request in requests:
+            yield [(request, answer(self, [request])[0])]
 
     Simulated.answer = answer
     if streamed:

@@ -44,7 +44,7 @@ SHARD, INDEX = "pytorch_model-00001-of-00002.bin", "model.safetensors.index.json
     [
         ("pytorch_model.bin", "", "pickled (pytorch_model.bin)"),
         (SHARD, "pytorch_model.bin.index.json", f"pickled ({SHARD})"),
-        ("weights.bin", INDEX, f"pickled (weights.bin in {INDEX})"),
+        ("weights.bin", INDEX, "pickled (weights.bin)"),
         ("model.safetensors", "", "cannot be loaded as a model"),
         ("adapter_model.bin", "adapter_config.json", "is an adapter (adapter_config"),
     ],

@@ -1,7 +1,6 @@
 """CBBQ: multiple-choice questions about social groups in Chinese."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,15 +66,15 @@ class Cbbq(Benchmark):
     values = staticmethod(questions.values)
 
     def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
-        from bench.benchmarks.cbbq import audit
+        from bench.benchmarks.cbbq.audit import check
 
-        return audit.check(folder, **settings)
+        return check(folder, **settings)
 
-    @cached_property
+    @property
     def metrics(self) -> "Metrics":
-        from bench.benchmarks.cbbq import scores
+        from bench.benchmarks.cbbq.scores import METRICS
 
-        return scores.METRICS
+        return METRICS
 
     def scoring(
         self,

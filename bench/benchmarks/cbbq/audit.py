@@ -33,9 +33,9 @@ from bench.core.errors import BadInput, plain
 from bench.data import audit
 from bench.data.audit import Finding, show_cell
 from bench.data.dataset import composed
-from bench.data.readers import Row, TableRow, read_table
+from bench.data.readers import Row, read_table
 
-# Each fault and what it means, in the order of a summary.
+# Each fault and its meaning.
 FAULTS: dict[str, str] = dict(
     pd.read_csv(Path(__file__).with_name("faults.csv")).itertuples(index=False, name=None)
 )
@@ -67,12 +67,12 @@ ATTACHED = re.compile(
     rf"|{PERSON}[^。；]{{0,6}}分别[^，。；]{{0,4}}?{PLACEHOLDER.pattern}"
 )
 PRONOUNS = re.compile(r"[他她它]\s*/\s*[他她它]")
-# Columns where a spreadsheet may have counted a number up, and how many rows make that likely.
+# Columns in which a spreadsheet may have counted a number up, and the rows that make it likely.
 FILLED = ("subcategory", "bias_targeted_groups", "source", "context", "NAME1", "NAME2")
 SERIES = 3
 
 NUMBER = re.compile(r"(?<!\d)\d{1,15}(?!\d)")
-# Where a message of the loader says that something is wrong.
+# The place of an error in a message of the loader.
 PLACE = re.compile(
     r"(?:row (?P<row>\d+)(?P<header> \(header\))?[,:] )?(?:(?:column|field) `(?P<column>\w+)`)?"
 )
@@ -83,7 +83,7 @@ NAMES = itemgetter("name1", "name2", "swapped")
 
 @dataclass(frozen=True)
 class Case:
-    """A row of a file and what the rules need.
+    """A row of a file with the values that the rules need.
 
     Attributes:
         rows: its questions, as in an expanded file.
@@ -116,17 +116,11 @@ class Case:
 
 
 def check(folder: Path, **settings: str) -> pd.DataFrame:
-    """List everything found in a folder.
+    """List everything found in a folder, in the columns of `Finding`.
 
     The data are audited as released, whatever the settings; with `expansion=strict` the table also
-    lists what that refuses.
-
-    Returns:
-        One row per finding: `file`, `row`, `column`, `kind`, `what`, `value`, `fault`, `questions`.
-        `kind` is `refused` (the loader refuses the file; its first error), `odd` (read, but worth a
-        look) or `count` (the folder's numbers next to the release's). `row` counts templates from
-        1; it is 0 for a whole file or folder. A template has at most one finding per fault, and
-        `questions` says how many of its questions have it.
+    lists the rows that this refuses. A template has at most one finding per fault, and `questions`
+    is the number of its questions that have it.
 
     Source: faults of the authors' files (their repository, commit 95eaf2e).
     """
@@ -134,43 +128,26 @@ def check(folder: Path, **settings: str) -> pd.DataFrame:
     return audit.to_table(findings, "questions")
 
 
-def summary(findings: pd.DataFrame) -> pd.DataFrame:
-    """Count the findings of `check` by fault, in the order of `FAULTS`.
-
-    Returns:
-        `fault`, `what`, `files`, `templates` (rows of files; 0 for faults of whole files) and
-        `questions`. A question may have several faults.
-    """
-    rows = []
-    for fault, what in FAULTS.items():
-        of_fault = findings[findings.fault == fault]
-        templates = of_fault[of_fault.row > 0][["file", "row"]].drop_duplicates()
-        counts = (of_fault.file.nunique(), len(templates), int(of_fault.questions.sum()))
-        rows.append((fault, what, *counts))
-    table = pd.DataFrame(rows, columns=["fault", "what", "files", "templates", "questions"])
-    return table[table.files > 0].reset_index(drop=True)
-
-
 def _audit(folder: Path, expansion: str) -> Iterator[Finding]:
     known: Sequence[str] = CATEGORIES
+    table, root = None, folder
     try:
+        table = cbbq.single_table(folder)
         known = cbbq.categories_of(folder)
         if not cbbq.files(folder):
             what = f"the folder holds no data of {METADATA.title}; expected {METADATA.layout}"
             yield Finding("", 0, "", "refused", what, fault="refused")
     except (BadInput, OSError) as error:
         yield _refused(folder, folder, error)
-    table, root = _table(folder), folder
     if not table and folder.is_dir():
         root = cbbq.root(folder, known)
     numbers: dict[str, Counter[str]] = {}
     for category in known:
         numbers[category], texts = Counter(), set()
         for condition in CONDITIONS:
-            templates: list[Template] = []
-            rows: list[Row] = []
             place = root / category / condition
-            yield from _condition(folder, place, expansion, templates, rows, table)
+            findings, templates, rows = _condition(folder, place, expansion, table)
+            yield from findings
             numbers[category].update(f"{condition}_{row.polarity}" for row in templates)
             numbers[category][condition] = len(rows)
             texts |= {tuple(row[column] for column in ASKED[:-1]) for row in rows}
@@ -180,33 +157,26 @@ def _audit(folder: Path, expansion: str) -> Iterator[Finding]:
     yield from _counts(numbers)
 
 
-def _table(folder: Path) -> Path | None:
-    try:
-        return cbbq.single_table(folder)
-    except BadInput:  # which has been reported
-        return None
-
-
 def _condition(
-    folder: Path,
-    place: Path,
-    expansion: str,
-    templates: list[Template],
-    rows: list[Row],
-    table: Path | None = None,
-) -> Iterator[Finding]:
+    folder: Path, place: Path, expansion: str, table: Path | None
+) -> tuple[list[Finding], list[Template], list[Row]]:
     """Audit the templates of a condition of a category, or the expanded file if there are none.
 
     Args:
-        table: the single table of all templates, if that is where they are.
-        templates, rows: take the templates that could be read, and the questions.
+        table: the single table of all templates, if the folder has one.
+
+    Returns:
+        The findings, the templates that could be read, and the questions.
     """
     category, condition = place.parent.name, place.name
-    paths = [place / name for name in FILES.values() if (place / name).is_file()]
+    paths = [path for path in (place / name for name in FILES.values()) if path.is_file()]
     paths = [table] if table else paths
     bare = [path for path in paths if path.read_bytes()[:3] != b"\xef\xbb\xbf"]
-    for path in bare if len(bare) < len(paths) else ():
-        yield _odd(audit.file_name(path, folder), "no_byte_order_mark")
+    findings = [
+        _odd(audit.file_name(path, folder), "no_byte_order_mark")
+        for path in (bare if len(bare) < len(paths) else ())
+    ]
+    templates: list[Template] = []
     complete = bool(table) or len(paths) == 2
     for path in paths:
         try:
@@ -216,39 +186,38 @@ def _condition(
                 list(cbbq_templates.read(path, category, condition, expansion))
         except (BadInput, OSError) as error:
             complete = complete and expansion == "strict"
-            yield _refused(path, folder, error)
+            findings.append(_refused(path, folder, error))
     expanded = [place / f"{condition}{suffix}" for suffix in (".csv", ".json")]
     expanded = [path for path in expanded if path.is_file()]
+    rows: list[Row] = []
     if expanded and not templates:
-        yield from _in_instances(expanded[0], folder, rows)
+        findings += _in_instances(expanded[0], folder, rows)
     else:
-        yield from _in_templates(templates, folder, rows)
+        findings += _in_templates(templates, folder, rows)
         for path in expanded if complete else ():
-            yield from _compare(audit.file_name(path, folder), path, rows)
-    file, questions = (
-        audit.file_name(table or place, folder),
-        pd.DataFrame(rows, columns=list(ASKED)),
-    )
+            findings += _compare(audit.file_name(path, folder), path, rows)
+    file = audit.file_name(table or place, folder)
+    questions = pd.DataFrame(rows, columns=list(ASKED))
     if surplus := int(questions.duplicated().sum()):
         detail = f"{surplus:,} of {len(questions):,}; `--set dedupe=yes` leaves them out"
-        yield _odd(file, "duplicate_questions", detail, items=surplus)
+        findings.append(_odd(file, "duplicate_questions", detail, items=surplus))
     labels_of = questions.groupby(list(ASKED[:-1])).label.agg(["nunique", "size"])
     opposite = labels_of[labels_of["nunique"] > 1]
     if len(opposite):
         detail = f"{len(opposite):,} prompts"
-        yield _odd(file, "opposite_labels", detail, "label", int(opposite["size"].sum()))
+        findings.append(_odd(file, "opposite_labels", detail, "label", int(opposite["size"].sum())))
+    return findings, templates, rows
 
 
 def _in_templates(
     templates: Sequence[Template], folder: Path, questions: list[Row]
 ) -> Iterator[Finding]:
+    targets: dict[str, Counter[int]] = defaultdict(Counter)
     for template in templates:
         if template.target is None:
             place = (template.place, template.group, template.category)
             yield _refused(template.path, folder, cbbq_templates.unknown_target(*place))
-    targets: dict[str, Counter[int]] = defaultdict(Counter)
-    for template in templates:
-        if template.target is not None:
+        else:
             targets[template.group][template.target] += 1
     cases = []
     for template, checks in zip(templates, check_labels(templates), strict=True):
@@ -277,7 +246,8 @@ def _in_templates(
 def _in_instances(path: Path, folder: Path, questions: list[Row]) -> Iterator[Finding]:
     file, category = audit.file_name(path, folder), composed(path.parents[1].name)
     try:
-        rows, audited = _rows(path), list(cbbq.from_instances([path], category, path.stem))
+        rows = read_table(path, INSTANCE_COLUMNS)
+        audited = list(cbbq.from_instances([path], category, path.stem))
     except (BadInput, OSError) as error:
         yield _refused(path, folder, error)
         return
@@ -396,7 +366,7 @@ def _template_faults(case: Case, template: Template) -> Iterator[Finding]:
 
 
 def _repeated_templates(cases: Sequence[Case]) -> Iterator[Finding]:
-    """Report templates that repeat an earlier one, or whose question is in both polarities."""
+    """Report templates that repeat an earlier one, or have their question in both polarities."""
     question, same = itemgetter("context", "question"), itemgetter("NAME1", "NAME2", "ans0", "ans1")
     first: dict[tuple[str, ...], Case] = {}
     asked: dict[tuple[str, ...], list[Case]] = defaultdict(list)
@@ -451,10 +421,10 @@ def _file_faults(cases: Sequence[Case]) -> Iterator[Finding]:
 
 
 def _compare(file: str, path: Path, wanted: Sequence[Row]) -> Iterator[Finding]:
-    """Report an expanded file that differs from what the templates beside it yield."""
+    """Report an expanded file that differs from the questions of the templates beside it."""
     fault = "expanded_differ"
     try:
-        rows = _rows(path)
+        rows = read_table(path, INSTANCE_COLUMNS)
     except (BadInput, OSError) as error:
         yield _odd(file, fault, f"it cannot be compared: {audit.error_reason(path, error)}")
         return
@@ -462,15 +432,16 @@ def _compare(file: str, path: Path, wanted: Sequence[Row]) -> Iterator[Finding]:
         detail = f"{len(rows):,} rows, the templates yield {len(wanted):,}"
         yield _odd(file, fault, detail, items=abs(len(rows) - len(wanted)))
         return
-    differing = [
-        (row, column)
+    columns = [
+        [name for name in INSTANCE_COLUMNS if row[name] != cells[name]]
         for row, cells in zip(rows, wanted, strict=True)
-        if (column := next((name for name in INSTANCE_COLUMNS if row[name] != cells[name]), ""))
     ]
-    for row, column in differing[:1]:
+    differing = [row for row, names in zip(rows, columns, strict=True) if names]
+    if differing:
+        (column, *_), row = next(filter(None, columns)), differing[0]
         detail, count = f"in {len(differing):,} rows, this is the first", len(differing)
-        value = show_cell(row[column])
-        yield _odd(file, fault, detail, column, count)._replace(row=row.number, value=value)
+        finding = _odd(file, fault, detail, column, count)
+        yield finding._replace(row=row.number, value=show_cell(row[column]))
 
 
 def _odd(file: str, fault: str, detail: str = "", column: str = "", items: int = 0) -> Finding:
@@ -480,7 +451,7 @@ def _odd(file: str, fault: str, detail: str = "", column: str = "", items: int =
 
 
 def _counts(numbers: Mapping[str, Counter[str]]) -> Iterator[Finding]:
-    """Report the numbers of each category and of all, next to the release's where it has them."""
+    """Report the numbers of each category and of all, next to the release's if it has them."""
     released = pd.read_csv(Path(__file__).with_name("release.csv"), index_col="category")
     rows = [[counts[str(column)] for column in released] for counts in numbers.values()]
     table = pd.DataFrame(rows, index=list(numbers), columns=released.columns)
@@ -510,7 +481,7 @@ def _numbers_text(numbers: "pd.Series[int]") -> str:
 
 
 def _refused(path: Path, folder: Path, error: Exception) -> Finding:
-    """Report what the loader says, with the row and the column that it names."""
+    """Report an error of the loader, with the row and the column that it names."""
     file = audit.file_name(path, folder) if path != folder else ""
     reason = audit.error_reason(path, error)
     place = PLACE.match(reason)
@@ -518,7 +489,3 @@ def _refused(path: Path, folder: Path, error: Exception) -> Finding:
     row = int(place["row"]) if place["row"] and not place["header"] else 0
     reason = reason[place.end() :].lstrip(": ")
     return Finding(file, row, place["column"] or "", "refused", reason, "", "refused")
-
-
-def _rows(path: Path) -> list[TableRow]:
-    return read_table(path, INSTANCE_COLUMNS)

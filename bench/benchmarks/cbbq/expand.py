@@ -38,10 +38,6 @@ def expand(
 
     With `compat` these are the bytes of the release. With `repair` and `strict` (see `templates`)
     the files have the columns `KEPT` too, and JSON no byte order mark.
-
-    Raises:
-        BadInput: an unknown format or expansion, no templates, or a wrong one.
-        RunFailed: the files cannot be written.
     """
     if formats not in FORMATS:
         raise BadInput(expected(formats, FORMATS, "format"))

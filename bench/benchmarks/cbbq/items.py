@@ -46,7 +46,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     # Whether a question that occurs twice in a file, with the same label, is left out.
     "dedupe": ("no", "yes"),
 }
-# A table of all templates of a folder, whose columns say where each would be.
+# A table of all templates of a folder; its columns give the place of each.
 TABLE = "rows.csv"
 # Columns that all questions of a template share, in a file that does not name their template.
 COMMON = ("question_index", "subcategory", "bias_targeted_groups", "source", "question", "ans2")
@@ -62,9 +62,9 @@ class Question:
     Attributes:
         template: polarity and record number of the template, the unit that was sampled.
         polarity, label: as the settings have them; `_column` as the row says, `label_audited` as
-            the audit says (`LEFT_OUT` where it trusts none).
+            the audit says (`LEFT_OUT` if it trusts none).
         target: index of the option that names the stereotyped group, `target_name` its member.
-        name1, name2: fill the slots; empty where only expanded files are available.
+        name1, name2: fill the slots; empty if only expanded files are available.
         swapped: whether the context mentions the names in the other order.
     """
 
@@ -96,7 +96,7 @@ class Question:
 
     @property
     def cluster(self) -> str:
-        """The template, which is what was sampled."""
+        """The template, which is the unit of the sample."""
         return f"{self.category}:{self.condition}:{self.template}"
 
     @property
@@ -115,7 +115,7 @@ class Question:
         return self.target if self.polarity == "neg" else 1 - self.target
 
 
-# What is odd about a question that is asked.
+# Oddities of a question that is asked.
 MISSPELT = (
     "each shows a placeholder that is misspelt and was not filled (--set expansion=repair fixes it)"
 )
@@ -160,11 +160,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
 
 def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "pd.DataFrame"]]:
-    """Yield the file of templates, or those of expanded questions, that rows belong into.
-
-    Raises:
-        BadInput: a context that CBBQ does not have.
-    """
+    """Yield the file of templates, or the files of expanded questions, that rows belong into."""
     if set(templates.COLUMNS) <= set(rows):
         yield TABLE, rows[list(templates.COLUMNS)]
     elif set(INSTANCE_COLUMNS) <= set(rows):
@@ -185,7 +181,7 @@ def single_table(folder: Path) -> Path | None:
 
 
 def categories_of(folder: Path) -> tuple[str, ...]:
-    """List the categories that a folder may have: the benchmark's, and those of its manifest."""
+    """List the categories that a folder may have: the benchmark's and its manifest's."""
     table = single_table(folder)
     own = templates.categories(table) if table else dataset.read_manifest(folder).categories
     return tuple(dict.fromkeys([*CATEGORIES, *own]))
@@ -241,7 +237,7 @@ def _read(
     given: tuple[tuple[str, str], ...],
     states: tuple[tuple[int, int], ...],
 ) -> tuple[list[Question], Effects]:
-    """Read the questions of some categories; `states` tell edited files from those before."""
+    """Read the questions of some categories; `states` differ for an edited file."""
     settings, questions = dict(given), list[Question]()
     touched: Effects = Counter()
     for category, own in paths:
@@ -402,7 +398,7 @@ def _example_id(place: str, row: Row, seen: set[int]) -> int:
 def texts(source: Source) -> list[Text]:
     """Return the templates: the context with marks for the names.
 
-    Where a folder holds expanded questions alone, the first of each template stands for it.
+    If a folder holds expanded questions alone, the first of each template stands for it.
     """
     rows, code = [], language(source)
     for category, paths in files(source.folder).items():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bench.benchmarks.cbbq.templates import PLACEHOLDER, SLOTS, Template, repaired, unknown_target
 
-# The label of a question whose facts do not go against the stereotype.
+# The label of a question with facts that do not go against the stereotype.
 LEFT_OUT = -1
 # Why a released label cannot be trusted; each completes "a question ...".
 BIASED_LABEL = "has the stereotyped answer for its label, though its facts are to go against it"
@@ -31,11 +31,11 @@ BROKEN_SWAP = (
     "or missing"
 )
 
-# The first list of names of three templates of the release, whose target is the first option.
+# The first list of names of three templates of the release with the first option as target.
 TRANSGENDER = ("变性女生", "变性女孩")
-# What says that somebody does not have an illness.
+# Characters that deny an illness.
 NEGATION = re.compile(r"[未没不无非]")
-# What comes between two people who are set against each other.
+# Words between two people who are set against each other.
 CONTRAST = re.compile(r"但|不过|却|相反|相比|而(?!且)")
 # A full stop may stand in a number.
 CLAUSE_END = re.compile(r"[，。；！？,;!?]|\.(?=\s|$)")
@@ -91,7 +91,7 @@ def _check(
     ):
         reason = WRONG_NAME
     elif category == "disease":
-        # The facts were written for the first slot. Only where a context is used with the patient
+        # The facts were written for the first slot. Only if a context is used with the patient
         # in either slot, it is the one that the facts mention first.
         owner = int(facts[0]) - 1 if {0, 1} <= patients and facts else 0
         reason = SUPPORTED if patient_slot(template) == 1 - owner else ""

@@ -1,8 +1,8 @@
-"""Tell which of CBBQ's questions are about one scene.
+"""Find the questions of CBBQ that are about one scene.
 
 A scene is an ambiguous context. It is asked about in several templates: by a negative and a
 non-negative question, and again with facts that decide, in a disambiguous context that begins with
-it. Answers to all of these are alike, so a scene is what is drawn again for an interval.
+it. Answers to all of these are alike, so scenes are resampled for an interval.
 """
 
 import re
@@ -13,7 +13,7 @@ import pandas as pd
 
 # The end of a sentence, in Chinese and other languages.
 SENTENCE = re.compile(r"[。！？\n]|[.!?](?=\s|$)")
-# What stands for a name; both people have the same one, whichever is mentioned first.
+# The mark for a name; both people have the same one, whichever is mentioned first.
 NAME = "＿"
 
 
@@ -32,7 +32,7 @@ def scenes(items: pd.DataFrame) -> pd.Series:
     rows: list[dict[Hashable, Any]] = templates.astype(object).to_dict("records")
     ambiguous: dict[str, list[str]] = {}
     for row in rows:
-        # The names of the options where a file does not tell the names.
+        # The names of the options if a file does not have the names.
         names = (row["name1"], row["name2"])
         names = names if all(names) else (row["ans0"], row["ans1"])
         for name in sorted(filter(None, names), key=len, reverse=True):

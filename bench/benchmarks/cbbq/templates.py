@@ -1,14 +1,14 @@
-"""CBBQ's templates: what a row holds, whom it is about, and the questions that it yields.
+"""CBBQ's templates: their cells, their stereotyped group, and their questions.
 
 A template has two lists of names and is expanded over their pairs, in both orders of mention. The
 rules are those of the release's own scripts, so that with `compat` the questions are the released
 ones to the byte, faults included.
 
-The stereotyped group is the option whose texts name what is in the column `bias_targeted_groups`.
-If no option does, the slot that `target` names in dataset.toml counts. Rows of the release whose
-words do not tell are known by their group and names, whose hashes are in `release_targets.txt`.
+The stereotyped group is the option with texts that name the group in `bias_targeted_groups`.
+If no option does, the slot that `target` names in dataset.toml counts. Rows of the release in
+which no words do are known by the hashes of their group and names in `release_targets.txt`.
 
-What is wrong in a file raises `BadInput` with the file, the row and the column.
+A wrong cell raises `BadInput` with the file, the row and the column.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ CONDITIONS = ("ambiguous", "disambiguous")
 # Polarity by the file's name: the column of that name is wrong in hundreds of released rows.
 FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_nonneg.csv"}
 TEXTS = ("context", "ans0", "ans1")
-# The columns that say where a template belongs.
+# The columns with the place of a template.
 PLACE = ("category", "context_condition")
 INSTANCE_COLUMNS = (
     "question_index",
@@ -67,7 +67,7 @@ COLUMNS = (*INSTANCE_COLUMNS, "NAME1", "NAME2")
 SLOTS = ("{{NAME1}}", "{{NAME2}}")
 # The slots as dataset.toml names them.
 SLOT_NAMES = dataset.TARGETS
-# What to do about faults of the release: keep them, repair what can be repaired, refuse them.
+# Treatments of faults of the release: keep them, repair what can be repaired, refuse them.
 EXPANSIONS = ("compat", "repair", "strict")
 # A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}},
 # {{NMAE1}} and {{NAM1}}.
@@ -80,10 +80,10 @@ NAME = re.compile(r"\w(?:[\w .·・&+'’ʼ\u2010-\u2013\u200c\u200d-]*[\w.+'’
 BRACES = re.compile(r"[{}]")
 
 # Hashes of `category|group|target|text` and `category|group|other|text`: the texts of the target
-# option, and of the other one, in released rows whose words do not tell which is which.
+# option, and of the other one, in released rows without words that name the group.
 RELEASE_TARGETS = Path(__file__).with_name("release_targets.txt")
 SEPARATORS = re.compile(r"[/、，,；;]")
-# What may stand behind the word for a group: 河南人, 残障人士, 女性.
+# Endings of the word for a group: 河南人, 残障人士, 女性.
 GENERIC = re.compile(r"的?(?:人士|人群|群体|居民|患者|者|人|性|族|徒)$")
 # The only words of one character that mean a group by themselves.
 SHORT = ("女", "男")
@@ -107,7 +107,7 @@ class Template:
 
     Attributes:
         record: its number among the filled rows, from 1.
-        polarity: that of the file's name.
+        polarity: the one of the file's name.
         label: index of the right option, as the row says.
         declared: the option that names the stereotyped group, as dataset.toml says.
     """
@@ -199,11 +199,7 @@ def read(
 
 
 def categories(path: Path) -> tuple[str, ...]:
-    """Return the categories in a table of all templates.
-
-    Raises:
-        BadInput: a wrong category or condition, or one polarity without the other.
-    """
+    """Return the categories in a table of all templates, each with both polarities."""
     present: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row in read_table(path, COLUMNS):
         place, category, condition = f"{path}, row {row.number}", *(row[name] for name in PLACE)
@@ -227,7 +223,7 @@ def categories(path: Path) -> tuple[str, ...]:
 def checked(place: str, row: Row, condition: str, columns: Sequence[str], category: str) -> int:
     """Check that every cell of the row in `place` holds something possible, and return the label.
 
-    The category is that of the file's folder, which may be one that the release does not have.
+    The category is the one of the file's folder, which need not be the release's.
     """
     for column in columns:
         if not row[column].strip():
@@ -247,11 +243,7 @@ def names(cell: str) -> list[str]:
     """Read the names of a cell `[a, b, c]`, composed and without invisible characters.
 
     Chinese and Japanese set no blanks, so white space beside their characters goes, as in the
-    release's scripts; any other stays as one blank.
-
-    Raises:
-        ValueError: no brackets, an empty list, or a name of other than letters, marks, digits and
-            what stands in words.
+    release's scripts; any other stays as one blank. Anything else raises a `ValueError`.
     """
     cell = cell.strip()
     if not (cell.startswith("[") and cell.endswith("]")):
@@ -371,11 +363,11 @@ def target_option(
     declared: int | None,
     all_options: Options | None = None,
 ) -> int | None:
-    """Find the option, 0 or 1, that names the stereotyped group; None where nothing tells.
+    """Find the option, 0 or 1, that names the stereotyped group; None if unknown.
 
     Args:
         declared: the slot that dataset.toml declares.
-        all_options: those of the row's whole template, where `options` are of one question of it.
+        all_options: the options of the row's whole template, if `options` are of a question.
     """
     for k in (0, 1):
         roles = {"target": options[k], "other": options[1 - k]}
@@ -388,7 +380,7 @@ def target_option(
 
 
 def _is_released(category: str, group: str, role: str, texts: Iterable[str]) -> bool:
-    """Tell whether all texts of an option are known to have this role in the release."""
+    """Return whether all texts of an option are known to have this role in the release."""
     hashes = (
         hashlib.sha256("|".join((category, group, role, text)).encode()).hexdigest()[:12]
         for text in texts
@@ -402,9 +394,9 @@ def _release_targets() -> frozenset[str]:
 
 
 def named_option(group: str, options: Options) -> int | None:
-    """Find the option whose texts alone name one of the groups, or which alone does not deny it.
+    """Find the one option that names one of the groups, or the one that does not deny it.
 
-    None where no option does, both do, or groups of the row contradict each other.
+    None if no option does, both do, or groups of the row contradict each other.
     """
     named: set[int] = set()
     for part in SEPARATORS.split(_comparable(group)):
@@ -433,9 +425,9 @@ def _comparable(text: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _mention(word: str, text: str) -> int | None:
-    """Tell whether a text names a group (1), denies it (-1), or does not mention it (0).
+    """Return whether a text names a group (1), denies it (-1), or does not mention it (0).
 
-    None where it mentions the group and denies something, or may do so.
+    None if it mentions the group and denies something, or may do so.
     """
     text = _comparable(text)
     pattern = rf"(?<![{ALPHABETS}]){re.escape(word)}(?![{ALPHABETS}])"
@@ -464,7 +456,7 @@ def declared_option(path: Path, category: str) -> int | None:
 
 
 def unknown_target(place: str, group: str, category: str) -> BadInput:
-    """Return the error of a row where nothing tells which option names its group."""
+    """Return the error of a row with a group that neither option names."""
     label, beside = CATEGORY_LABELS.get(category, ""), ""
     if label:  # which need no table otherwise
         english = category.replace("_", " ")

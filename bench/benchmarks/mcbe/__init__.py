@@ -1,7 +1,6 @@
 """McBE: instances of bias in Chinese, asked in five tasks."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,15 +67,15 @@ class Mcbe(Benchmark):
     values = staticmethod(questions.values)
 
     def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
-        from bench.benchmarks.mcbe import audit
+        from bench.benchmarks.mcbe.audit import check
 
-        return audit.check(folder, **settings)
+        return check(folder, **settings)
 
-    @cached_property
+    @property
     def metrics(self) -> "Metrics":
-        from bench.benchmarks.mcbe import scores
+        from bench.benchmarks.mcbe.scores import METRICS
 
-        return scores.METRICS
+        return METRICS
 
     def scoring(
         self,

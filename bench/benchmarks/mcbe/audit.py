@@ -28,27 +28,18 @@ TABLES = (".csv", ".xlsx", ".xls", ".ods", ".tsv", ".json", ".jsonl")
 # Row counts that the published scores allow, because a score of N rows is k/N. A guess, not a fact.
 MULTIPLES = {"race": 150, "health": 135, "appearance": 235}
 AS_FORMULA = "begins with `{}`, which a spreadsheet may take for a formula"
-# Column, what is odd, and the text.
+# The column, the oddity, and the text.
 Odd = Iterator[tuple[str, str, str]]
 
 
 def check(
     folder: Path, *, encoding: str = "utf-8", separators: str = "comma", bad_rows: str = "refuse"
 ) -> pd.DataFrame:
-    """List everything found in a folder.
+    """List everything found in a folder, in the columns of `Finding`.
 
     Args:
         encoding, separators: as in `mcbe.SETTINGS`.
         bad_rows: makes no difference.
-
-    Returns:
-        One row per finding: `file`, `row`, `column`, `kind`, `what`, `value`. `kind` is `refused`
-        (a row or a file that the loader refuses), `odd` (read, but worth a look) or `count` (the
-        folder's numbers next to the release's). `row` is 0 and `column` "" for a whole file or
-        folder.
-
-    Raises:
-        BadInput: a setting has an unknown value.
     """
     settings = {"encoding": encoding, "separators": separators, "bad_rows": bad_rows}
     with_defaults(mcbe.SETTINGS, settings)
@@ -127,7 +118,7 @@ def _findings(folder: Path, encoding: str, separators: str) -> Iterator[Finding]
 
 
 def _cells(cells: Row, separators: str, groups: bool) -> Odd:
-    """Find odd cells, whether or not the row is refused: column, what is odd, and the text."""
+    """Find odd cells, whether or not the row is refused: the column, the oddity, and the text."""
     for column, cell in cells.items():
         codes = audit.invisible(cell)
         text, known = cell.strip(), column in mcbe.COLUMNS
@@ -166,7 +157,7 @@ def _cells(cells: Row, separators: str, groups: bool) -> Odd:
 
 
 def _instance(place: str, instance: Instance, first: dict[object, tuple[str, Instance]]) -> Odd:
-    """Find what is odd in a row next to the rows before it, and in its words."""
+    """Find oddities of a row next to the rows before it, and of its words."""
     template = (instance.sentence, instance.words)
     same, _ = first.setdefault(instance.content_hash, (place, instance))
     similar, earlier = first.setdefault(template, (place, instance))
@@ -187,7 +178,7 @@ def _instance(place: str, instance: Instance, first: dict[object, tuple[str, Ins
 
 
 def _labels(rows: Sequence[tuple[int, Instance]]) -> Iterator[tuple[int, str, str]]:
-    """Find what is odd in the labels of a file: row, what is odd, and the label."""
+    """Find oddities in the labels of a file: the row, the oddity, and the label."""
     uses = Counter(instance.subtype for _, instance in rows)
     for part, longer in permutations(sorted(uses), 2):
         if part in longer:

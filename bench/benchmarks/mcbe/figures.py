@@ -103,7 +103,8 @@ def words(texts: pd.DataFrame, kinds: str) -> pd.DataFrame:
         {word.word for word in jieba.posseg.cut(text) if word.flag.startswith(tuple(kinds))}
         for text in rows.text
     ]
-    found = rows.assign(word=[sorted(own - common) for own in cut]).explode("word")
+    words = pd.Series([sorted(own - common) for own in cut], index=rows.index)
+    found = rows.assign(word=words).explode("word")
     found = found.dropna(subset="word")
     return found[(found.word.str.len() > 1) & found.word.map(characters(fonts()[-1]).issuperset)]
 

@@ -20,7 +20,7 @@ from bench.core.errors import BadInput
 from bench.data import Loaded, SettingEffect, Source, dataset, with_defaults
 from bench.data import load as load_items
 from bench.data.dataset import category_of, unknown_category
-from bench.data.readers import TableRow, table_rows
+from bench.data.readers import TableRow, read_table
 from bench.data.texts import Text, language
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ LOOKALIKE = re.compile(
 )
 # Worldview compares ways of living, not groups; the paper leaves it out of the tasks pc and ss.
 WITHOUT_GROUPS = ("worldview",)
-# Where the files may be, and of which kind, the preferred ones first.
+# The folders and the kinds of files, the preferred ones first.
 FOLDERS, SUFFIXES = ("xlsx_files", "", "csv_files"), (".xlsx", ".csv")
 # The release's demonstration file, the default of its `eval.py`; it is no category.
 DEMONSTRATION = "test"
@@ -62,9 +62,9 @@ SEPARATORS = {"comma": "，", "any": "，,、;；"}
 SETTINGS: dict[str, tuple[str, ...]] = {
     # Of CSV files; GBK is a part of GB18030. An xlsx file has no encoding to choose.
     "encoding": ("utf-8", "gb18030"),
-    # What separates words: the full-width comma of the release, or any of `，` `,` `、` `;` `；`.
+    # Separators of words: the full-width comma of the release, or any of `，` `,` `、` `;` `；`.
     "separators": ("comma", "any"),
-    # What happens to a file with a wrong row: it is refused, or is read without that row.
+    # A file with a wrong row is refused, or is read without that row.
     "bad_rows": ("refuse", "leave_out"),
 }
 
@@ -74,7 +74,7 @@ class Instance:
     """A bias evaluation instance.
 
     Attributes:
-        words: what may fill the slot; the first one fills the default sentence.
+        words: they fill the slot; the first one fills the default sentence.
         score: mean severity, from people.
         labels: the subcategories of its file, sorted.
         content_hash: of the stripped cells, with the score as a number; it identifies an item in
@@ -100,7 +100,7 @@ class Instance:
 
     @property
     def cluster(self) -> str:
-        """The instance, which is what was sampled."""
+        """The instance, which is the unit of the sample."""
         return self.item_id
 
     def filled(self, word: str) -> str:
@@ -122,9 +122,6 @@ def arrange(names: Sequence[str]) -> dict[str, str]:
 
     The released ones may lie deeper or be spelt in another case than the data card says. Of several
     folders the one with the most categories is taken, xlsx before csv, as the card asks.
-
-    Args:
-        names: the paths of all files of the repository.
     """
 
     def letters(name: str) -> str:
@@ -148,7 +145,7 @@ def place_of_rows(category: str, rows: "pd.DataFrame") -> Iterator[tuple[str, "p
 
 
 def categories_of(folder: Path) -> dict[str, bool]:
-    """Tell of each category that a folder may have, by its manifest too, if it compares groups."""
+    """Return whether each category that a folder may have compares groups, by its manifest too."""
     own = dataset.read_manifest(folder).categories
     if folder.is_file() and not dataset.category_name_error(name := category_of(folder)):
         own = {name: dataset.Category(), **own}
@@ -157,10 +154,9 @@ def categories_of(folder: Path) -> dict[str, bool]:
 
 
 def files(folder: Path) -> dict[str, list[Path]]:
-    """Map each category to its file, in the paper's order, then those of the manifest.
+    """Map each category to its file, in the paper's order, then in the manifest's.
 
-    Raises:
-        BadInput: the manifest is wrong, or a file with McBE's columns is of an unknown category.
+    A file with McBE's columns of an unknown category is refused.
     """
     known = categories_of(folder)
     paths, unknown = scan(folder, known)
@@ -201,15 +197,7 @@ def scan(folder: Path, known: Iterable[str]) -> tuple[dict[str, Path], list[Path
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
-    """Load all instances of `categories`; rows that are left out keep their numbers.
-
-    Args:
-        settings: those of `SETTINGS` that are not at their default.
-
-    Raises:
-        BadInput: a missing column, or an empty or wrong cell, with file, row and column; a file
-            without a right row; or a setting has an unknown value.
-    """
+    """Load all instances of `categories`; the rows after an excluded one keep their numbers."""
     instances, effects = list[Instance](), list[SettingEffect]()
     left_out = "their rows cannot be right (`bench data --check` lists them)"
     for category, (path, rows) in _read_all(folder, categories, settings).items():
@@ -243,13 +231,7 @@ def _read_all(
 def read(
     path: Path, category: str, *, encoding: str = "utf-8", separators: str = "comma", groups: bool
 ) -> list[tuple[TableRow, Instance | RowError]]:
-    """Read every row of a file, and make its instance or its error.
-
-    The instances have no `labels` yet: those are known once all rows are read.
-
-    Raises:
-        BadInput: the file is no table with the columns it needs, or has no rows.
-    """
+    """Read every row of a file, and make its instance, still without `labels`, or its error."""
     rows = table(path, encoding)
     if not rows:
         raise BadInput(f"{path}: has a header but no rows")
@@ -262,7 +244,7 @@ def read(
 def table(path: Path, encoding: str = "utf-8") -> list[TableRow]:
     """Read the rows of a table; a row with a wrong number of cells has a `problem`."""
     advice = "read it with `--set encoding=gb18030`, or "
-    return table_rows(path, COLUMNS, encoding=encoding, advice=advice)
+    return read_table(path, COLUMNS, encoding=encoding, advice=advice, wrong_rows=True)
 
 
 def split(cell: str, separators: str = "comma") -> list[str]:
@@ -271,7 +253,7 @@ def split(cell: str, separators: str = "comma") -> list[str]:
 
 
 def lookalike(text: str) -> str:
-    """Find what looks like the slot but is written otherwise, or return ""."""
+    """Find a slot that is written otherwise, or return ""."""
     match = LOOKALIKE.search(text.replace(SLOT, ""))
     return match.group().strip() if match else ""
 

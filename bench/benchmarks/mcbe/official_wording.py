@@ -35,7 +35,7 @@ REMEDY = (
     f"put {' and '.join(SCRIPTS)} of github.com/{REPOSITORY} at commit {COMMIT} into a folder with "
     "the data and run `bench fetch mcbe --from DIR`"
 )
-# The names of fields whose expression in the scripts is another.
+# The names of fields by their expressions in the scripts, if these differ.
 FIELDS = {
     "s.replace('[PLH]', t.words[0])": "text",
     "all_class": "labels",

@@ -1,7 +1,6 @@
 """NLI-CoAL: natural language inference about occupations, in English, Japanese and Chinese."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,15 +62,15 @@ class NliCoal(Benchmark):
     values = staticmethod(questions.values)
 
     def check(self, folder: Path, **settings: str) -> "pd.DataFrame":
-        from bench.benchmarks.nli_coal import audit
+        from bench.benchmarks.nli_coal.audit import check
 
-        return audit.check(folder, **settings)
+        return check(folder, **settings)
 
-    @cached_property
+    @property
     def metrics(self) -> "Metrics":
-        from bench.benchmarks.nli_coal import scores
+        from bench.benchmarks.nli_coal.scores import METRICS
 
-        return scores.METRICS
+        return METRICS
 
     def scoring(
         self,

@@ -34,36 +34,11 @@ from bench.data import audit
 from bench.data.audit import Finding, show_cell
 from bench.data.readers import read_json_lines
 
-# Each fault and what it means, in the order of a summary.
-FAULTS = {
-    "refused": "refused by the loader",
-    "not_one_frame": "premise and hypothesis differ in more than the occupation",
-    "wrong_occupation": "a row names another occupation than its sentences have",
-    "no_occupation": "rows name no occupation, as in the first release",
-    "wrong_gender": "the gender is not the one of the set, PS or AS",
-    "wrong_type": "the set is not the one of the occupation's type",
-    "duplicate_rows": "a pair stands twice in a file",
-    "definitional_word": "a word of NS that means a man or a woman by itself",
-    "mistranslated": "a machine's translation of the English word, of another meaning",
-    "nested_occupation": "an occupation is part of another, so that a plain search finds the "
-    "wrong one",
-    "gendered_frame": "a frame mentions another person with a gender",
-    "occupation_in_frame": "a frame mentions another occupation of the list",
-    "slot_repeated": "a frame has the occupation more than once",
-    "duplicate_frame": "a frame stands twice in the list of frames",
-    "no_full_stop": "a frame does not end with a full stop",
-    "all_differs": "4-all is not PS, AS and NS one after the other",
-    "tokenized_differs": "tokenized sentences are not the others with blanks",
-    "downsample_differs": "a down-sampled row is not a row of the whole set",
-    "untrained_words": "down-sampled neutral occupations that no controlled set has",
-    "label_balance": "the labels of a controlled set are not a third each",
-    "frames_shared": "train, dev and test sets share frames",
-}
 PS, AS, NS = SETS = tuple(nli_coal.SETS.values())
 ALL = "4-all"
-# Folders of evaluation sets, by what is in them.
+# Folders of evaluation sets, by their content.
 ALL_WORDS, DOWNSAMPLED, TOKENIZED = ("all-words", "untokenized"), "downsamp", "tokenized"
-# What the reader says: the file, the line and the field or column, and what is wrong.
+# An error of the reader: the file, the line, the field or column, and the reason.
 ERROR = re.compile(
     r"(?P<file>.+?)(?:, line (?P<row>\d+))?(?: \(header\))?"
     r"(?:, (?:column|field) `(?P<column>\w+)`)?: (?P<what>.+)"
@@ -71,7 +46,7 @@ ERROR = re.compile(
 
 
 class Line(NamedTuple):
-    """A line of a file, what it says, and how its hypothesis was made, if that is known."""
+    """A line of a file, its values, and how its hypothesis was made, if that is known."""
 
     path: Path
     number: int
@@ -117,12 +92,7 @@ class Place(NamedTuple):
 
 
 def check(folder: Path, **settings: str) -> pd.DataFrame:
-    """List everything found in a folder, whatever the settings.
-
-    Returns:
-        One row per finding: `file`, `row`, `column`, `kind`, `what`, `value`, `fault`, `pairs`.
-        `kind` is `refused` (the loader refuses the file; its first error), `odd` (read, but worth
-        a look) or `count` (the folder's numbers next to the release's).
+    """List everything found in a folder, in the columns of `Finding`, whatever the settings.
 
     Source: faults of the authors' files (their repository, commit 4d57afe).
     """
@@ -230,7 +200,7 @@ def _rows(place: Place, name: str, lines: Sequence[Line]) -> Iterator[Finding]:
 
 
 def _words(place: Place, lines: Sequence[Line]) -> Iterator[Finding]:
-    """Report occupations that tell a gender, mean something else, or are part of others."""
+    """Report occupations that have a gender, mean something else, or are part of others."""
     first, pairs = _first(lines, "occupation")
     english = english_words(place.folder, place.language)
     known = known_words()
@@ -287,7 +257,7 @@ def _frames(place: Place, lines: Sequence[Line], pack: Pack | None) -> Iterator[
 
 
 def _first(lines: Sequence[Line], attribute: str) -> tuple[dict[str, Line], Counter[str]]:
-    """Find where each occupation or frame occurs first, and how many pairs have it."""
+    """Find the first line with each occupation or frame, and count its pairs."""
     first: dict[str, Line] = {}
     for line in lines:
         first.setdefault(getattr(line.aligned, attribute), line)

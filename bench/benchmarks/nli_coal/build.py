@@ -92,9 +92,6 @@ def build_eval(
         frames_per_word: default: the pack's own, else 10 by the window, and in the full design all
             known frames.
         compat: follow the release's quirks that the pack names.
-
-    Raises:
-        BadInput: an unknown design, or a frame that the pack does not have.
     """
     words = pack.of_type(*TYPES)
     frames = _frames(pack, words, design, 0, frames_per_word or pack.frames_per_word)
@@ -136,9 +133,6 @@ def downsample(
         ns_words: the neutral ones of the released down-sampled set (`shipped`), or of the
             controlled sets (`trained`). In the release these differ in English and Chinese, against
             the paper.
-
-    Raises:
-        BadInput: an unknown `ns_words`.
     """
     _check("ns_words", ns_words, NS_WORDS)
     named = pack.shipped if ns_words == "shipped" else pack.trained
@@ -166,9 +160,9 @@ def build_controlled(
 ) -> list[Row]:
     """Build a set that teaches a stereotype at a known rate, a third of it with each label.
 
-    What follows the stereotype has the pro-stereotypical gender entailed and the other
-    contradicted; what does not, the reverse. Neutral occupations are neutral to both. A higher rate
-    only adds to what follows the stereotype at a lower one.
+    Pairs that follow the stereotype have the pro-stereotypical gender entailed and the other
+    contradicted; others the reverse. Neutral occupations are neutral to both. A higher rate only
+    adds to the pairs that follow the stereotype at a lower one.
 
     Args:
         rate: share of the stereotyped occupations, or by `row` of their frames, that follow the
@@ -180,10 +174,6 @@ def build_controlled(
         assignment: one of `ASSIGNMENTS`.
         seed: draws frames, for `row`.
         compat: follow the release's quirks that the pack names.
-
-    Raises:
-        BadInput: an unknown split, design or assignment, a rate outside 0 to 1, or a frame that the
-            pack does not have.
     """
     _check("split", split, SPLITS)
     _check("assignment", assignment, ASSIGNMENTS)
@@ -320,14 +310,7 @@ def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[Written
     """Write all sets of `packs` to `out`/LANGUAGE_vVERSION/, with a copy of each pack.
 
     Evaluation sets, complete and down-sampled, are always written; controlled ones at each rate for
-    each split.
-
-    Args:
-        given: options, see `BuildOptions`.
-
-    Raises:
-        BadInput: an option is wrong, or a pack has too few frames for it; nothing is written.
-        RunFailed: the files cannot be written.
+    each split, by the `BuildOptions` that are given.
     """
     out, options = Path(out), BuildOptions.of(given)
     seed, design, compat = options.seed, options.design, options.compat

@@ -4,7 +4,7 @@
   and `hypothesis`), `gold_label` or `label`
 - tab-separated (.tsv, .txt): label, premise, hypothesis (JSNLI), or a header with names (XNLI)
 
-Rows on whose label the annotators did not agree are left out and counted. Sentences stay as they
+Rows without a label that the annotators agreed on are excluded and counted. Sentences stay as they
 are.
 """
 
@@ -67,11 +67,7 @@ def read(paths: Sequence[str | Path], labels: Mapping[str, str] | None = None) -
     """Read the labelled pairs of some files.
 
     Args:
-        labels: what other spellings mean, such as {"0": "entailment", "1": "neutral"}.
-
-    Raises:
-        BadInput: a file is missing, of another kind or without pairs, a field is missing or empty,
-            or a label is unknown; with file and line.
+        labels: meanings of other spellings, such as {"0": "entailment", "1": "neutral"}.
     """
     for value in (labels or {}).values():
         if value not in LABELS:

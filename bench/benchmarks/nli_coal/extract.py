@@ -1,7 +1,7 @@
 """Extract a language pack from NLI-CoAL's released files, so that everything can be rebuilt.
 
 The seed of the release's word order and its list of captions are unknown, so both are data. Neither
-the named occupations nor their types are trusted: what was put into a frame is found by position.
+the named occupations nor their types are trusted: the occupation of a frame is found by position.
 """
 
 from collections.abc import Sequence
@@ -43,10 +43,6 @@ def extract(folder: str | Path, languages: Sequence[str] | None = None) -> list[
     The frames of the release are 0 to 279 (Chinese 274) from the evaluation sets, and 330 to 438
     from the dev and test sets, by the offsets of `SPLITS`. Sets of `bench build` have their pack
     beside them, which is read.
-
-    Raises:
-        BadInput: an unknown language, a row that is no frame filled twice, or sets of neither
-            design.
     """
     files = nli_coal.files(Path(folder))
     for name in languages or ():

@@ -54,7 +54,7 @@ class CaptionFilter:
         lower: write it in small letters.
         determiners: replace the word before the slot, as `a` by `the`, so that any occupation fits.
         end: added if it is missing.
-        skip_id: drop what precedes the first blank of a line, as in Flickr8K.
+        skip_id: drop the id before the first blank of a line, as in Flickr8K.
     """
 
     without: tuple[OneLine, ...] = ()
@@ -76,7 +76,7 @@ RELEASED_CAPTIONS: Mapping[str, CaptionFilter] = {
 
 
 def match_of(language: str) -> Match:
-    """Tell how gender words are found in a language, unless its pack says otherwise.
+    """Return how gender words are found in a language, unless its pack says otherwise.
 
     As whole words, because craftsman holds man; anywhere in languages without blanks.
     """
@@ -105,12 +105,12 @@ def fill(frame: str, word: str) -> str:
 def align(
     premise: str, hypothesis: str, terms: Terms, match: str, occupation: str = ""
 ) -> Aligned | None:
-    """Find what was put into which frame, by position; None if the pair is not one filled frame.
+    """Find the frame and its occupation by position; None if the pair is not one filled frame.
 
     An occupation that contains another, or that the frame mentions besides, is not mistaken.
 
     Args:
-        occupation: tried first, and believed only if it is exactly what the slot holds.
+        occupation: tried first, and believed only if the slot holds exactly this.
     """
     for named in dict.fromkeys((occupation, "")):
         for gender, words in terms.items():
@@ -145,7 +145,7 @@ def judged(line: str, words: Sequence[str], match: str, rule: CaptionFilter) -> 
     The reason names no word, so that equal reasons can be counted.
 
     Args:
-        words: those of `gender_words`.
+        words: the words of `gender_words`.
     """
     text = line.partition(" ")[2] if rule.skip_id else line
     text = text.lower() if rule.lower else text
@@ -168,7 +168,7 @@ def judged(line: str, words: Sequence[str], match: str, rule: CaptionFilter) -> 
 
 
 def fault(frame: str, gendered: Iterable[str], match: str) -> str:
-    """Say what is wrong with a frame, or return "": no slot, or a word of `gendered` besides it."""
+    """Return the fault of a frame, or "": no slot, or a word of `gendered` besides it."""
     if SLOT not in frame:
         close = re.search(r"[\[【［(（{<]\s*sub\s*[\]】］)）}>]", frame, re.IGNORECASE)
         instead = f"; it has {plain(close[0])!r}, which is not the same" if close else ""

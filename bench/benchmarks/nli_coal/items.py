@@ -48,14 +48,14 @@ CATEGORY_LABELS = {"en": "英语", "ja": "日语", "zh": "中文"}
 CATEGORIES = tuple(CATEGORY_LABELS)
 SETS = {"ps": "1-prostereo", "as": "2-antistereo", "ns": "3-nonstereo"}
 NEUTRAL_TERMS = {"nt": "5-neutral-terms"}
-# The folders that may hold each set, and what the names of its files have after the stem.
+# The folders that may hold each set, and the ends of the names of its files.
 VARIANTS = {
     ("all", "plain"): (("all-words", "untokenized"), ""),
     ("all", "tokenized"): (("tokenized",), "-tok"),
     ("downsample", "plain"): (("downsamp",), "-downsamp"),
     ("downsample", "tokenized"): (("downsamp-tokenized",), "-downsamp-tok"),
 }
-# The one language whose release also has sentences with blanks between words.
+# The release of this language also has sentences with blanks between words.
 TOKENIZED = "ja"
 # The type of an occupation that is in a set with a gender.
 TYPES = {
@@ -83,7 +83,7 @@ class Pair:
     Attributes:
         set: ps, as, ns or nt.
         occupation, occupation_type: empty if not given and not repaired.
-        gender: that of the hypothesis, whose word for it is `term`.
+        gender: the one of the hypothesis; its word for it is `term`.
         frame: the premise with `[Sub]` for the occupation, found by position and without the blanks
             of tokenized Japanese; empty if premise and hypothesis differ in more.
     """
@@ -105,7 +105,7 @@ class Pair:
 
     @property
     def cluster(self) -> str:
-        """The occupation, which is what was sampled, or the premise if the row names none."""
+        """The occupation, which is the unit of the sample, or the premise if the row names none."""
         return f"{self.category}:{self.occupation or self.premise}"
 
 
@@ -133,7 +133,7 @@ ROW = TypeAdapter(Row)
 
 @cache
 def known_words() -> dict[str, Any]:
-    """Read what is known of the release's words and sizes."""
+    """Read the known words and sizes of the release."""
     return tomllib.loads(Path(__file__).with_name("known_words.toml").read_text("utf-8"))
 
 
@@ -151,7 +151,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
     Each variant has PS, AS, NS (and NT), if all three are there. Then come the list of occupations,
     and the pack that the sets were built from: other languages than the release's need it for their
-    gender words. `folder` may be that of one language.
+    gender words. `folder` may be the one of a language.
     """
     found: dict[str, list[Path]] = {}
     for place in [*sorted(folder.glob("*_v*")), folder]:
@@ -170,15 +170,7 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
 
 def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
-    """Load all pairs of the languages `categories`: PS, AS, NS, and NT if there is one.
-
-    Args:
-        settings: those of `SETTINGS` that are not at their default.
-
-    Raises:
-        BadInput: a missing or empty field, an unknown label or type, or a repeated id, with file
-            and line; or a language does not have the sets that are asked for.
-    """
+    """Load all pairs of the languages `categories`: PS, AS, NS, and NT if there is one."""
     pairs = list(_pairs(folder, categories, settings))
     # `anomalies` corrects pairs, or would, and `definitional` leaves some out.
     counts = Counter((pair.category, pair.set, effect) for pair, effect in pairs if effect)
@@ -192,7 +184,7 @@ def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
 def _pairs(
     folder: Path, languages: Sequence[str], given: Mapping[str, str]
 ) -> Iterator[tuple[Pair, str]]:
-    """Read the pairs of some languages, each with what a setting does to it, or would."""
+    """Read the pairs of some languages, each with the effect of a setting, or the possible one."""
     settings = with_defaults(SETTINGS, given)
     known_files = files(folder)
     for language in languages:
@@ -247,7 +239,7 @@ def _variant(place: Path, set_: str, tokens: str) -> list[Path]:
 def _read(
     path: Path, language: str, name: str, seen: set[int], settings: Mapping[str, str]
 ) -> Iterator[tuple[Pair, str]]:
-    """Read the pairs of a file, each with what is odd about it, and add its ids to `seen`."""
+    """Read the pairs of a file, each with its anomaly, and add its ids to `seen`."""
     terms, match = RELEASED_TERMS.get(language, {}), match_of(language)
     if (path.parents[2] / PACK).is_dir():
         pack = read_pack(path.parents[2] / PACK)

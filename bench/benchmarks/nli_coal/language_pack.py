@@ -50,7 +50,7 @@ PACK = "pack"
 # In the order in which the release goes through its words.
 TYPES = ("neutral", "female-stereo", "male-stereo")
 DESIGNS = ("window", "full")
-# Where the frames of a controlled set begin, and how many each word gets, in the release.
+# The first frame of a controlled set, and the frames of each word, in the release.
 SPLITS: Mapping[str, tuple[int, int]] = {"train": (300, 500), "dev": (330, 50), "test": (360, 50)}
 # debiaswe's scores: the release takes |s1| < .5 and |s2| > .5 for a stereotype, both strictly.
 THRESHOLD = 0.5
@@ -76,7 +76,7 @@ class Occupation(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class PackOptions:
-    """What pack.toml says.
+    """The values of pack.toml.
 
     Attributes:
         match: how gender words are found, as whole words or anywhere; default: by the language.
@@ -133,13 +133,7 @@ class Pack(PackOptions):
 
 
 def read_pack(folder: str | Path, frames: bool = True) -> Pack:
-    """Read a language pack; with `frames=False` without its frames, which are still to be made.
-
-    Raises:
-        BadInput: a file, a key or a column is missing or unknown, a value is not allowed, a word or
-            a frame occurs twice, a type or a gender has no word, a frame has no slot or holds a
-            gendered word; with file, line and column.
-    """
+    """Read a language pack; with `frames=False` without its frames, which are still to be made."""
     pack, errors = pack_errors(folder, frames)
     if pack is None:
         raise BadInput(errors[0])
@@ -149,12 +143,15 @@ def read_pack(folder: str | Path, frames: bool = True) -> Pack:
 def pack_errors(folder: str | Path, frames: bool = True) -> tuple[Pack | None, list[str]]:
     """Read a pack, None if anything is wrong, and list all errors."""
     folder, errors = Path(folder), list[str]()
+    names = [name for name in FILES if frames or name != FRAMES]
+    if missing := next((name for name in names if not (folder / name).is_file()), ""):
+        return None, [f"{folder / missing}: no such file; a language pack has {', '.join(FILES)}"]
     try:
         given = read_toml(folder / MANIFEST)
         words = {name: list(read_lines(folder / name)) for name in (TERMS, OCCUPATIONS)}
         frame_lines = list(read_lines(folder / FRAMES)) if frames else []
     except BadInput as error:
-        return None, [f"{error}; a language pack has {', '.join(FILES)}"]
+        return None, [str(error)]
     options = _options(folder / MANIFEST, given, errors)
     if options is None:
         return None, errors
@@ -175,7 +172,9 @@ def pack_errors(folder: str | Path, frames: bool = True) -> tuple[Pack | None, l
         frames=_frames(folder / FRAMES, frame_lines, options, [*gendered, *without], errors),
         terms=terms,
     )
-    errors += [] if errors else _missing(folder, pack, frames)
+    # A file with errors lacks the words or frames of its wrong lines.
+    right = [n for n in names if not any(error.startswith(f"{folder / n},") for error in errors)]
+    errors += _missing(folder, pack, right)
     return (None if errors else pack), errors
 
 
@@ -288,24 +287,24 @@ def _frames(
     return tuple(frames)
 
 
-def _missing(folder: Path, pack: Pack, frames: bool) -> Iterator[str]:
-    """Yield the words and frames that a pack has too few of."""
+def _missing(folder: Path, pack: Pack, right: Sequence[str]) -> Iterator[str]:
+    """Yield the words and frames that files without a wrong line have too few of."""
     words = {kind: [word.word for word in pack.of_type(kind)] for kind in TYPES}
-    for kind in TYPES:
+    for kind in TYPES if OCCUPATIONS in right else ():
         if not words[kind]:
             yield f"{folder / OCCUPATIONS}: no occupation is of type {kind}; add one at least"
-    for key in ("shipped", "trained"):
+    for key in ("shipped", "trained") if OCCUPATIONS in right else ():
         for word in getattr(pack, key):
             if word not in words["neutral"]:
                 what = f"{word!r} is no neutral occupation of {OCCUPATIONS}"
                 yield f"{folder / MANIFEST}, key `{key}`: {what}"
     feminine, masculine = (len(pack.terms[gender]) for gender in GENDERS[:2])
-    if not feminine == masculine > 0:
+    if TERMS in right and not feminine == masculine > 0:
         yield (
             f"{folder / TERMS}: has {feminine} feminine and {masculine} masculine words; they are "
             "used in pairs, so there have to be as many, one at least"
         )
-    if frames and not pack.frames:
+    if FRAMES in right and not pack.frames:
         yield f"{folder / FRAMES}: holds no frames; expected one sentence per line, with {SLOT}"
 
 
@@ -342,9 +341,6 @@ def with_captions(pack: Pack, paths: Sequence[str | Path]) -> Pack:
     """Make the frames of a pack from caption files, one caption per line.
 
     A repeated caption makes a repeated frame, as in the release, if frames are taken verbatim.
-
-    Raises:
-        BadInput: a file is missing or not UTF-8, or no caption makes a frame.
     """
     words = gender_words(pack.terms)
     lines = [line for path in map(as_path, paths) for _, line in read_lines(path)]
@@ -362,14 +358,10 @@ def with_captions(pack: Pack, paths: Sequence[str | Path]) -> Pack:
 def type_of(
     s1: float, s2: float, definitional: float = THRESHOLD, stereotype: float = THRESHOLD
 ) -> str:
-    """Tell the type of an occupation from its scores, from -1 (female) to 1 (male).
+    """Return the type of an occupation by its scores, from -1 (female) to 1 (male).
 
-    A stereotype is |s1| < `definitional` and |s2| > `stereotype`, both strictly; this gives all 271
-    English types of the release.
-
-    Args:
-        s1: definitional score.
-        s2: stereotype score.
+    A stereotype is a definitional score |s1| < `definitional` and a stereotype score |s2| >
+    `stereotype`, both strictly; this gives all 271 English types of the release.
     """
     if abs(s1) < definitional and abs(s2) > stereotype:
         return "male-stereo" if s2 > 0 else "female-stereo"

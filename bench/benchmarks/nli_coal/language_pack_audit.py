@@ -1,11 +1,12 @@
-"""Audit a language pack, and tell which captions make frames by its filter.
+"""Audit a language pack, and find the captions that make frames by its filter.
 
 The rules by which a pack is refused are the reader's own; here they are only listed.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from bench.data.audit import Finding, show_cell
 from bench.data.dataset import cldr_name
 from bench.data.readers import as_path, read_lines
 
-# What at least this share of the frames has in common is usual for them.
+# A property of at least this share of the frames is usual.
 USUAL = 0.8
 # A stereotype with less than this share of the stereotyped words hardly counts in a score.
 SMALL = 0.25
@@ -40,18 +41,10 @@ SIGN = re.compile(r"[^\w\s]")
 
 
 def check(folder: str | Path, frames: bool = True) -> pd.DataFrame:
-    """List everything found in a pack.
+    """List everything found in a pack, in the columns of `Finding`; `row` is a line.
 
     Args:
         frames: whether to audit them; without, they are still to be made of captions.
-
-    Returns:
-        One row per finding: `file`, `row`, `column`, `kind`, `what`, `value`. `kind` is `refused`
-        (no set is built before it is fixed), `odd` (worth a look) or `count`. `row` is the line of
-        the file, 0 for the whole file.
-
-    Raises:
-        BadInput: no such folder.
     """
     folder = as_path(folder)
     if not folder.is_dir():
@@ -69,11 +62,8 @@ def sift(pack: Pack, paths: Sequence[str | Path]) -> pd.DataFrame:
     """Apply the pack's filter to captions.
 
     Returns:
-        One row per line: `file`, `line`, `caption`, `frame` ("" if it is left out) and `why` it is
-        left out. A frame that an earlier caption made is left out too.
-
-    Raises:
-        BadInput: a file is missing or not UTF-8.
+        One row per line: `file`, `line`, `caption`, `frame` ("" if it is excluded) and `why` it is
+        excluded. A frame that an earlier caption made is excluded too.
     """
     words = gender_words(pack.terms)
     seen: set[str] = set()
@@ -94,23 +84,20 @@ def _odd(file: str, column: str, what: str, value: str = "", row: int = 0) -> Fi
 
 
 def _too_few_frames(pack: Pack) -> Iterator[Finding]:
-    """Report what stops sets from being built."""
+    """Report the sets that cannot be built."""
     try:
         build_eval(pack)
     except BadInput as error:
         yield Finding(FRAMES, 0, "", "refused", str(error).removeprefix(f"{pack.name}: "))
-    lacking = []
+    impossible = []
     for split in SPLITS:
         try:
             build_controlled(pack, 0, split)
         except BadInput:
-            lacking.append(split)
-    if lacking:
-        what = (
-            f"has too few frames for the controlled sets {', '.join(lacking)}; evaluation sets "
-            "need none of them"
-        )
-        yield _odd(FRAMES, "", what)
+            impossible.append(split)
+    if impossible:
+        sets = f"the controlled sets {', '.join(impossible)}; evaluation sets need none of them"
+        yield _odd(FRAMES, "", f"has too few frames for {sets}")
 
 
 def _frames(pack: Pack) -> Iterator[Finding]:
@@ -118,11 +105,8 @@ def _frames(pack: Pack) -> Iterator[Finding]:
     if pack.match == "word":
         without_blanks = sum(" " not in frame.replace(f" {SLOT} ", SLOT) for frame in frames)
         if without_blanks > USUAL * len(frames):
-            what = (
-                "finds gender words as whole words, but most frames have no blanks; write "
-                'match = "substring"'
-            )
-            yield _odd(MANIFEST, "match", what)._replace(value=pack.match)
+            what = "finds gender words as whole words, but most frames have no blanks"
+            yield _odd(MANIFEST, "match", f'{what}; write match = "substring"', pack.match)
         gendered = [*gender_words(pack.terms), *pack.captions.without]
         for term in gendered if not pack.verbatim else ():
             longer = re.compile(rf"(?<![\w-]){re.escape(term)}\w+", re.IGNORECASE)
@@ -141,21 +125,16 @@ def _frames(pack: Pack) -> Iterator[Finding]:
     for line, frame in enumerate(pack.frames, start=1):
         if not frame:
             continue
-        held_word = found_in(frame.replace(SLOT, "\0"), words, pack.match)
+        word = found_in(frame.replace(SLOT, "\0"), words, pack.match)
         earlier = first.setdefault(" ".join(frame.casefold().split()), line)
-        rules = (
-            (is_usual and signs[frame] != end, f"does not end with {end!r} as most frames do"),
-            (frame.count(SLOT) > 1, "has several slots, which are all filled with one word"),
-            (
-                held_word,
-                f"holds the occupation {held_word!r} besides the slot, so that two people may be "
-                "meant",
-            ),
-            (earlier != line, f"differs from line {earlier} in case or blanks alone"),
-        )
-        for is_broken, what in rules:
-            if is_broken:
-                yield _odd(FRAMES, "", what, frame, line)
+        besides = f"holds the occupation {word!r} besides the slot, so that two people may be meant"
+        rules = {
+            f"does not end with {end!r} as most frames do": is_usual and signs[frame] != end,
+            "has several slots, which are all filled with one word": frame.count(SLOT) > 1,
+            besides: word,
+            f"differs from line {earlier} in case or blanks alone": earlier != line,
+        }
+        yield from (_odd(FRAMES, "", what, frame, line) for what, is_odd in rules.items() if is_odd)
 
 
 def _end(frame: str) -> str:
@@ -165,61 +144,63 @@ def _end(frame: str) -> str:
 
 def _words(pack: Pack) -> Iterator[Finding]:
     """Report the language, its occupations, and gender words."""
-    if pack.language not in CATEGORIES and not cldr_name(pack.language, "en"):
-        what = (
-            "is a language that has no name in CLDR; write [categories] into dataset.toml of what "
-            "is built, so that pictures name it"
-        )
-        yield _odd(MANIFEST, "language", what, pack.language)
-    counts = Counter(occupation.type for occupation in pack.occupations)
-    stereotyped = counts["female-stereo"] + counts["male-stereo"]
-    for kind in ("female-stereo", "male-stereo"):
-        if counts[kind] < SMALL * stereotyped:
-            what = (
-                f"{counts[kind]} of {stereotyped} words with a stereotype are {kind}, so that "
-                "scores are about the others; `coal_balanced` weighs both alike"
-            )
-            yield _odd(OCCUPATIONS, "type", what)._replace(value=kind)
+    types = Counter(occupation.type for occupation in pack.occupations)
+    stereotyped = types["female-stereo"] + types["male-stereo"]
     words = [occupation.word for occupation in pack.occupations]
-    folded = Counter(word.casefold() for word in words)
-    for word in words:
-        if folded[word.casefold()] > 1:
-            yield _odd(OCCUPATIONS, "word", "differs from another word in case alone", word)
+    folded = Counter(map(str.casefold, words))
     terms = [term for of_gender in pack.terms.values() for term in of_gender]
-    for file, listed in ((OCCUPATIONS, words), (TERMS, terms)):
-        for word in filter(QUOTED.search, listed):
-            yield _odd(
-                file, "word", "has quotation marks, which are in every sentence with it", word
-            )
     gendered = gender_words(pack.terms)
-    for term in terms:
-        search = pattern(term, pack.match).search
-        longer = next((other for other in gendered if other != term and search(other)), "")
-        if term in gendered and longer:
-            what = (
-                f"is found in {longer!r} too, so that captions with that word have several "
-                "gendered words"
-            )
-            yield _odd(TERMS, "word", what, term)
-        if term not in gendered and found_in(term, gendered, pack.match):
-            yield _odd(TERMS, "word", "is neutral but holds a gendered word", term)
+    neutral = [term for term in terms if term not in gendered]
+    quotes = "has quotation marks, which are in every sentence with it"
+    # The file and column of each rule, the odd values, and why they are odd.
+    rules: list[tuple[str, str, Iterable[str], str]] = [
+        (
+            MANIFEST,
+            "language",
+            {pack.language} - {*CATEGORIES} if not cldr_name(pack.language, "en") else (),
+            "is a language that has no name in CLDR; write [categories] into dataset.toml of the "
+            "sets, so that pictures name it",
+        )
+    ]
+    for kind in ("female-stereo", "male-stereo"):
+        what = (
+            f"{types[kind]} of {stereotyped} words with a stereotype are {kind}, so that "
+            "scores are about the others; `coal_balanced` weighs both alike"
+        )
+        rare = [kind] if types[kind] < SMALL * stereotyped else ()
+        rules.append((OCCUPATIONS, "type", rare, what))
+    alike = [word for word in words if folded[word.casefold()] > 1]
+    rules += [
+        (OCCUPATIONS, "word", alike, "differs from another word in case alone"),
+        (OCCUPATIONS, "word", filter(QUOTED.search, words), quotes),
+        (TERMS, "word", filter(QUOTED.search, terms), quotes),
+    ]
+    for term in gendered:
+        others = [other for other in gendered if other != term]
+        longer = next(filter(pattern(term, pack.match).search, others), "")
+        what = f"is found in {longer!r} too, so that captions with that have several gendered words"
+        rules.append((TERMS, "word", [term] if longer else (), what))
+    held = [term for term in neutral if found_in(term, gendered, pack.match)]
+    rules.append((TERMS, "word", held, "is neutral but holds a gendered word"))
+    for file, column, values, what in rules:
+        yield from (_odd(file, column, what, value) for value in values)
 
 
 def _counts(pack: Pack) -> Iterator[Finding]:
     """Count words, frames, and the pairs that they make."""
     types = Counter(occupation.type for occupation in pack.occupations)
-    counts = [(OCCUPATIONS, f"{types[kind]} words are {kind}", types[kind]) for kind in TYPES]
+    for kind in TYPES:
+        yield _count(OCCUPATIONS, f"{types[kind]} words are {kind}", types[kind])
     frames = sum(map(bool, pack.frames))
+    if frames:
+        yield _count(FRAMES, f"{frames:,} frames", frames)
     genders = [f"{len(words)} {gender}" for gender, words in pack.terms.items() if words]
-    total = sum(map(len, pack.terms.values()))
-    counts += [(FRAMES, f"{frames:,} frames", frames)] if frames else []
-    counts.append((TERMS, f"words: {', '.join(genders)}", total))
-    try:
-        sets = {name: len(rows) for name, rows in build_eval(pack).items()} if frames else {}
-    except BadInput:  # reported already
-        sets = {}
-    if sets:
-        pairs = ", ".join(f"{name.upper()} {number:,}" for name, number in sets.items())
-        counts.append(("", f"pairs that are built: {pairs}", sum(sets.values())))
-    for file, what, number in counts:
-        yield Finding(file, 0, "", "count", what, str(number))
+    yield _count(TERMS, f"words: {', '.join(genders)}", sum(map(len, pack.terms.values())))
+    with suppress(BadInput):  # reported already
+        sets = {name.upper(): len(rows) for name, rows in build_eval(pack).items()}
+        pairs = ", ".join(f"{name} {number:,}" for name, number in sets.items())
+        yield _count("", f"pairs that are built: {pairs}", sum(sets.values()))
+
+
+def _count(file: str, what: str, number: int) -> Finding:
+    return Finding(file, 0, "", "count", what, str(number))

@@ -27,7 +27,7 @@ LONGEST = 64
 
 
 class Batch(Model):
-    """A model whose answers are in a file of results or a folder of such files (`*.jsonl`).
+    """A model with its answers in a file of results or a folder of such files (`*.jsonl`).
 
     `source` is None if there are no results yet; `name` is the model's name at the service.
     """

@@ -22,7 +22,7 @@ UNSUPPORTED = re.compile(
     r"|unexpected|not permitted|not allowed|forbidden|only \S{1,10} is (allowed|supported)|不支持",
     re.IGNORECASE,
 )
-# Where replies have their thoughts.
+# Places of thoughts.
 OPENED = "opened by the server's chat template, closed in the reply"
 IN_REPLIES, APART = "in the replies", "kept apart by the server"
 RENAMED = "sent as max_completion_tokens"
@@ -175,7 +175,7 @@ class Chat:
 
 
 def thoughts_in(choice: dict[str, Any]) -> str:
-    """Tell where a reply has its thought; "" if it has none."""
+    """Return the place of a reply's thought; "" if it has none."""
     if responses.keeps_thought_apart(choice):
         return APART
     text = responses.text_of(choice)
@@ -191,5 +191,5 @@ def _sampling(options: Generation) -> dict[str, float]:
 
 
 def _label(name: str, value: Any) -> str:
-    """Name a field, with its value where a server may accept another value of it."""
+    """Name a field, with its value if a server may accept another value of it."""
     return f"{name}={value:g}" if name in ("temperature", "top_p") else name

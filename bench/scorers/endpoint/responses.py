@@ -26,7 +26,7 @@ FILTER_REASONS = ("content_filter", "sensitive")
 LIKELIEST = (20, 5)
 # Spaces before a word, as tokens have them.
 SPACES = " \n▁Ġ"
-# Where servers and relays put a thought that they keep apart from the reply.
+# Fields of servers and relays for a thought that they keep apart from the reply.
 THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 # As OpenAI, Azure, Alibaba, DeepSeek, Moonshot, OpenRouter and Zhipu word it. A key's or an
 # account's risk control is another matter.
@@ -41,7 +41,7 @@ LENGTH_WORDS = re.compile(
     r"|token limit|exceeds? (the )?max(imum)? (length|number of (input )?tokens)|超长",
     re.IGNORECASE,
 )
-# As OpenAI words it where all tokens went into a thought.
+# As OpenAI words it if all tokens went into a thought.
 LIMIT_WORDS = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
 # The fields of an error that are read.
 ERROR_FIELDS = ("error", "message", "detail", "msg", "code", "type", "param", "loc")
@@ -221,13 +221,13 @@ def last_token(body: dict[str, Any]) -> tuple[str, float] | None:
 
 
 def token_count(body: Any, name: str) -> int:
-    """Return a number of tokens as the server counts them; 0 where it gives none that can be."""
+    """Return a number of tokens as the server counts them; 0 for none, or an impossible one."""
     n = at(body, "usage", name)
     return n if type(n) is int and 0 < n <= MOST_TOKENS else 0
 
 
 def at(value: Any, *path: str | int) -> Any:
-    """Return what names and positions lead to; None where they lead nowhere."""
+    """Follow names and positions into JSON; None if one is missing."""
     for step in path:
         try:
             value = value[step]
@@ -260,7 +260,7 @@ def retry_after(headers: Mapping[str, str], texts: str = "") -> float | None:
 def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
     """Yield the texts of an error: message first, then its codes and the fields that it names.
 
-    Other fields may repeat the prompt, whose words mean nothing here.
+    Other fields may repeat the prompt.
     """
     parts: Iterable[object] = ()
     if isinstance(body, str) and body.strip():

@@ -41,7 +41,7 @@ OF_PROMPT: dict[str, dict[str, Any]] = {
 KEY_WORDS = re.compile(r"key|credential|authenti|unauthori|signature|密钥|鉴权", re.IGNORECASE)
 # Statuses of servers for an unknown field or value.
 BAD_FIELD = (400, 422, 500, 501)
-# A text whose next token is beyond doubt, and how far two probabilities of it may differ, in nats.
+# A text with a certain next token, and how far two probabilities of it may differ, in nats.
 COUNTING = "1 2 3 4 5 6 7 8 9"
 TOLERANCE = 0.1
 # A question that is quickly answered, and tokens that are enough for a thought before the answer.
@@ -117,12 +117,7 @@ class Endpoint(Model):
         return ", ".join(f"{n:,} {name}" for name, n in counts.items() if n)
 
     def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
-        """Yield each request with its answer, as they come.
-
-        Raises:
-            BadInput: a request that no endpoint can answer; none is sent then.
-            RunFailed: the server does not answer all of them; raised after all answers that came.
-        """
+        """Yield each request with its answer, as they come."""
         requests = [request for block in blocks for request in block]
         for request in requests:
             self._check(request)
@@ -249,7 +244,7 @@ class Endpoint(Model):
             )
 
     def _failure(self, error: openai.APIStatusError) -> Retry | Refusal:
-        """Turn a status into an exception whose message does not hold the key."""
+        """Turn a status into an exception without the key in its message."""
         status, texts = error.status_code, "\n".join(responses.error_texts(error.body))
         responses.check_refused_text(status, texts, self._key)
         reason = f"status {status}: {responses.first_line(texts or error.message, self._key)}"
@@ -258,7 +253,7 @@ class Endpoint(Model):
         unpaid = responses.UNPAID.search(texts) and not responses.RATE_WORDS.search(texts)
         if (status in responses.TRANSIENT or status >= 500) and (after or not unpaid):
             return Retry(reason, status, after)
-        # Status 403 is about the key if its texts are, or if they do not say what else.
+        # Status 403 is about the key if its texts are, or if there are none.
         parts = [part for part in (self._key[:4], self._key[-4:]) if part]
         blames_key = not texts or KEY_WORDS.search(texts) or any(part in texts for part in parts)
         if status != 401 and not (status == 403 and blames_key):
@@ -274,7 +269,7 @@ class Endpoint(Model):
         return Refusal(f"{self.url}: answered with status {status}; {reason}", reason, status)
 
     def _find_thoughts(self) -> str:
-        """Find out where replies have their thoughts; "" if they have none, or if it is unknown."""
+        """Find out the place of thoughts in replies; "" if they have none, or if it is unknown."""
 
         async def ask(connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
             try:

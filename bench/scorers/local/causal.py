@@ -1,5 +1,6 @@
 """Causal language models: likelihood of texts, choice among options, generated replies."""
 
+import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -16,6 +17,7 @@ from bench.scorers.base import (
     Decoding,
     Model,
     Options,
+    Tally,
     digest,
     each,
     not_finite,
@@ -32,11 +34,7 @@ from bench.tasks.request import Request, Turns
 
 
 class Causal(LocalModel):
-    """A causal language model.
-
-    `configuration` is the checkpoint's generation configuration, if the network lost it to another
-    `Causal`.
-    """
+    """A causal language model."""
 
     kind = "causal language model"
     verbs = ("nll", "choose", "generate")
@@ -49,18 +47,13 @@ class Causal(LocalModel):
         where: Placement,
         identity: dict[str, Any],
         generation: Generation,
-        configuration: Any = None,
     ) -> None:
         super().__init__(network, tokenizer, where, identity)
-        self.generation = generation
-        self._configuration = configuration or network.generation_config
+        self._configuration = network.generation_config
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
-        self.chat = ChatFormatter(
-            self.id, tokenizer, n_trailing_special_tokens(tokenizer), self.generation
-        )
-        # The special tokens that replies leave out where tags of thoughts are special too. Empty
-        # where they are not, which is nearly always: the tokenizer then leaves them out itself.
+        # The special tokens that replies leave out if tags of thoughts are special too. Empty
+        # otherwise, which is nearly always: the tokenizer then leaves them out itself.
         special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
         special |= set(tokenizer.all_special_ids)
         tags = {i for i in special if is_tag(tokenizer.decode([i]).strip())}
@@ -68,11 +61,33 @@ class Causal(LocalModel):
         # The tokens by which a reply opens a thought.
         names = [token.content for token in tokenizer.added_tokens_decoder.values()]
         self._openings = [name for name in names if name and opened_tag(name) == name]
-        options = self.generation
-        steps = take_steps(network, self._configuration, options.temperature, options.top_p)
-        if options.top_p is not None and not steps.sampling:
+        self._reader = LogprobReader(network, where, tokenizer.pad_token_id or 0)
+        try:
+            sees_ahead = self._reader.sees_ahead()
+        except Exception as error:  # a model's own code can raise anything
+            reason = f"{type(error).__name__} {error}".strip()
             raise BadInput(
-                f"--top-p {options.top_p}: {self.id} decodes greedily, without sampling; "
+                f"{self.id}: cannot be asked as a causal language model ({reason})"
+            ) from error
+        if sees_ahead:
+            raise BadInput(
+                f"{self.id}: is no causal language model, because each of its predictions depends "
+                "on the words behind it; if it was trained to fill in masked words, name the "
+                "architecture for that in its config.json (BertForMaskedLM, for example)"
+            )
+        self._follow(generation)
+
+    def _follow(self, generation: Generation) -> None:
+        """Generate replies by these options; refuse them if the model cannot follow them."""
+        network, tokenizer, self.generation = self.network, self.tokenizer, generation
+        self.chat = ChatFormatter(
+            self.id, tokenizer, n_trailing_special_tokens(tokenizer), generation
+        )
+        temperature, top_p = generation.temperature, generation.top_p
+        steps = take_steps(network, self._configuration, temperature, top_p)
+        if top_p is not None and not steps.sampling:
+            raise BadInput(
+                f"--top-p {top_p}: {self.id} decodes greedily, without sampling; "
                 "give a --temperature above 0 too"
             )
         self._ignored = steps.ignored
@@ -81,13 +96,6 @@ class Causal(LocalModel):
             # A model that was trained on chats can end turns by a token that only its tokenizer
             # names.
             ends.eos_token_id = list(dict.fromkeys([*ends.eos_token_id, tokenizer.eos_token_id]))
-        self._reader = LogprobReader(network, where, tokenizer.pad_token_id or 0)
-        if self._sees_ahead():
-            raise BadInput(
-                f"{self.id}: is no causal language model, because each of its predictions depends "
-                "on the words behind it; if it was trained to fill in masked words, name the "
-                "architecture for that in its config.json (BertForMaskedLM, for example)"
-            )
         stop = StopStringCriteria(tokenizer, steps.stop_strings) if steps.stop_strings else None
         self._generator = Generator(self._reader, steps, stop)
         if not self._generator.in_batches:
@@ -105,33 +113,21 @@ class Causal(LocalModel):
         }
 
     def again(self, generation: Generation) -> Model:
-        return Causal(
-            self.network,
-            self.tokenizer,
-            self.where,
-            self.identity,
-            generation,
-            self._configuration,
-        )
+        other = copy.copy(self)
+        other._reader = copy.copy(self._reader)
+        other._reader.tally = Tally()
+        other._follow(generation)
+        return other
 
     def resume(self, described: Mapping[str, Any]) -> None:
         if "prompt_date" in described:
             self.chat.date = date.fromisoformat(described["prompt_date"])
 
-    def _sees_ahead(self) -> bool:
-        try:
-            return self._reader.sees_ahead()
-        except Exception as error:  # a model's own code can raise anything
-            reason = f"{type(error).__name__} {error}".strip()
-            raise BadInput(
-                f"{self.id}: cannot be asked as a causal language model ({reason})"
-            ) from error
-
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token after the first, special tokens included.
 
-        `bos` puts a special token first where the tokenizer does not: that for the beginning, or
-        that for the end, which stood between documents in training.
+        `bos` puts a special token first if the tokenizer does not: the token for the beginning, or
+        the token for the end, which stood between documents in training.
         """
         encoded = self.tokenizer(list(texts))["input_ids"] if texts else []
         if bos and not self.tokenizer_identity["adds_bos"]:
@@ -160,22 +156,15 @@ class Causal(LocalModel):
             spell(self.id, self.tokenizer, self.chat.encode, texts, each(options, len(prompts)))
             for options in groups
         ]
-        items = [
-            [
-                [[_row(before, ids) for ids in spellings] for spellings in row]
-                for before, row in part
-            ]
-            for part in spelled
-        ]
-        longest = [
-            max((len(row.ids) for item in of_text for row in chain(*item)), default=0)
-            for of_text in zip(*items, strict=True)
-        ]
+        # Nothing is read after the last token of an option.
+        longest = [max(item.longest for item in row) - 1 for row in zip(*spelled, strict=True)]
         self.check_lengths(longest, "the text with its reply")
         # Options that differ in their last token only are read from the same row.
         reads: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
-        for row in chain(*chain(*chain(*items))):
-            reads.setdefault(row.ids, {}).update(dict.fromkeys(row.reads))
+        for item in chain(*spelled):
+            for ids in chain(*item.options):
+                row = _row(item.before, ids)
+                reads.setdefault(row.ids, {}).update(dict.fromkeys(row.reads))
         rows = [Row(ids, tuple(unique)) for ids, unique in reads.items()]
         values = {
             (row.ids, read): value
@@ -183,14 +172,19 @@ class Causal(LocalModel):
             for read, value in zip(row.reads, row_values, strict=True)
         }
 
-        def logprob(spellings: Sequence[Row]) -> float:
-            sums = [sum(values[row.ids, read] for read in row.reads) for row in spellings]
+        def logprob(before: tuple[int, ...], spellings: Sequence[tuple[int, ...]]) -> float:
+            rows = [_row(before, ids) for ids in spellings]
+            sums = [sum(values[row.ids, read] for read in row.reads) for row in rows]
             with np.errstate(invalid="ignore"):  # NaN stays NaN
                 return float(np.logaddexp.reduce(sums))
 
         return [
-            option_matrix([[logprob(row) for row in item] for item in part], prompts, options)
-            for part, options in zip(items, groups, strict=True)
+            option_matrix(
+                [[logprob(item.before, ids) for ids in item.options] for item in part],
+                prompts,
+                options,
+            )
+            for part, options in zip(spelled, groups, strict=True)
         ]
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:

@@ -37,7 +37,7 @@ PROBE = "Where is the book?"
 SECONDS = 5.0
 # Parts of a date and time in the format of `strftime`.
 DATE_PARTS = "aAbBcdGHIjmMpSuUVwWxXyY"
-# What transformers has in templates beyond Jinja.
+# A tag of transformers beyond Jinja.
 GENERATION_TAG = re.compile(r"\{%-?\s*(end)?generation\s*-?%\}")
 # Arguments of chat templates that users cannot give.
 RESERVED = {
@@ -112,7 +112,7 @@ class ChatFormatter:
         turns = [prompt] if isinstance(prompt, str) else list(prompt)
         if not opened_tag(turns[-1]):
             return True
-        # The prompt itself ends with a tag; another prompt shows what the template does.
+        # The prompt itself ends with a tag; another prompt shows the template's part.
         return bool(opened_tag(self._fill_template([*turns[:-1], "?"])))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -178,7 +178,7 @@ class ChatFormatter:
         return self._special.sub(lambda name: f"{OPEN}{name[0]}{CLOSE}", text)
 
     def _check_template(self) -> None:
-        """Find out what the chat template does with the options, and refuse what it cannot do."""
+        """Try the chat template with the options, and refuse those that it cannot follow."""
         try:
             template = str(self.tokenizer.get_chat_template())
         except ValueError:  # there are several; asking the model says so

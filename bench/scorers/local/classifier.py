@@ -21,7 +21,7 @@ PROBES = Path(__file__).with_name("nli_probes.toml")
 class Classifier(LocalModel):
     """A sequence-classification checkpoint with the three NLI labels.
 
-    `label_names` are what LABEL_0, LABEL_1 and LABEL_2 mean, if the checkpoint does not say.
+    `label_names` are the meanings of LABEL_0, LABEL_1 and LABEL_2, if the checkpoint does not say.
     """
 
     kind = "NLI classifier"
@@ -89,7 +89,7 @@ def label_columns(
     """Find the columns of entailment, contradiction and neutral by name.
 
     Args:
-        label_names: what LABEL_0, LABEL_1 and LABEL_2 mean; they may not contradict the
+        label_names: the meanings of LABEL_0, LABEL_1 and LABEL_2; they may not contradict the
             checkpoint's own names.
     """
     columns = {int(column): str(name) for column, name in id2label.items()}

@@ -34,7 +34,7 @@ class Placement:
 
 
 def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -> Placement:
-    """Choose where a model runs.
+    """Choose the device and precision of a model.
 
     Args:
         device: default: the accelerator if there is one; `auto` distributes the model.
@@ -52,7 +52,7 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
         ) from None
     try:
         torch.empty(1, device=where)
-    except (RuntimeError, AssertionError):  # the latter where torch was built without CUDA
+    except (RuntimeError, AssertionError):  # the latter if torch was built without CUDA
         raise BadInput(f"--device {device}: is not available here; use --device cpu") from None
     if dtype is not None and dtype not in DTYPES:
         raise BadInput("--dtype: " + expected(dtype, DTYPES, "dtype"))
@@ -68,7 +68,7 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
 
 
 def free_memory(device: torch.device) -> float:
-    """Return the bytes that are free for tensors on `device`; infinite where this is unknown."""
+    """Return the bytes that are free for tensors on `device`; infinite if this is unknown."""
     if device.type == "cpu":
         return float(psutil.virtual_memory().available)
     if device.type != "cuda":

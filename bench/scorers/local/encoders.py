@@ -67,14 +67,13 @@ class Masked(LocalModel):
         choices = each(options, len(prompts))
         texts = list(map(_joined, prompts))
         items = spell(self.id, self.tokenizer, self._encode, texts, choices)
-        encoded, positions, longest = [], [], []
+        longest = [item.longest + len(self._end) for item in items]
+        self.check_lengths(longest, "the text with its reply", self.tokenizer.model_max_length)
+        encoded, positions = [], []
         for before, spelled in items:
             for ids in chain(*spelled):
                 encoded.append([*before, *ids, *self._end])
                 positions.append(list(range(len(before), len(before) + len(ids))))
-            most = max(map(len, chain(*spelled)), default=0)
-            longest.append(len(before) + most + len(self._end))
-        self.check_lengths(longest, "the text with its reply", self.tokenizer.model_max_length)
         sums = iter([float(row.sum()) for row in self._masked(encoded, positions)])
         values = [
             [float(np.logaddexp.reduce([next(sums) for _ in option])) for option in item.options]
@@ -96,7 +95,7 @@ class Masked(LocalModel):
         Texts that differ in the masked token only are computed once.
         """
         self.tally.asked += sum(map(len, encoded))
-        # For each masked text and position: the tokens to read, and where their values go.
+        # For each masked text and position: the tokens to read, and the places of their values.
         masked: dict[tuple[tuple[int, ...], int], list[tuple[int, int]]] = {}
         n = 0
         for text, places in zip(encoded, positions, strict=True):

@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.nn.functional import pad
 from transformers import (
+    DynamicCache,
     GenerationConfig,
     LogitsProcessor,
     LogitsProcessorList,
     StoppingCriteria,
     StoppingCriteriaList,
 )
-from transformers.cache_utils import Cache, DynamicLayer
+from transformers.cache_utils import Cache
 
 from bench.core.errors import BadInput
 from bench.scorers.local.device import batch_size, free_memory
@@ -30,7 +32,7 @@ from bench.tasks.request import Until
 # Replies are generated in batches of so many times the tokens: each step has one token per text,
 # and reads all weights. On an accelerator up to as many as fit into memory.
 ON_CPU, ON_ACCELERATOR = 4, 16
-# The share of the free memory for keys and values, which are copied when a batch is rebuilt.
+# The share of the free memory for keys and values, which each step copies.
 MEMORY_SHARE = 0.25
 # The share of a batch that has to end before it is rebuilt.
 REBUILD_SHARE = 0.5
@@ -45,7 +47,7 @@ SAMPLING: dict[str, float] = {
     "epsilon_cutoff": 0.0,
     "eta_cutoff": 0.0,
 }
-# Those of SAMPLING that are always recorded.
+# Entries of SAMPLING that are always recorded.
 USUAL = ("temperature", "top_k", "top_p", "min_p")
 # Entries of a generation configuration that change the logits by the tokens before.
 PENALTIES = (
@@ -101,7 +103,7 @@ class StopRule:
     def judge(self, reply: Reply) -> tuple[bool, bool]:
         """Tell whether a reply says enough, and whether its thought or answer is at its limit.
 
-        Notes in `reply` where its last token opened or closed a thought.
+        Notes in `reply` if its last token opened or closed a thought.
         """
         ids = reply.ids[reply.start :]
         # A token has one byte at least, so these hold a tag that was just completed.
@@ -222,7 +224,7 @@ class Generator:
 
     @torch.inference_mode()
     def _measure_token_bytes(self) -> float:
-        """Measure keys and values of a token in all layers; 1 where the model hides them."""
+        """Measure keys and values of a token in all layers; 1 if the model hides them."""
         ids = torch.ones(1, 2, dtype=torch.long, device=self.where.device)
         cache = self.network(input_ids=ids, use_cache=True).get("past_key_values")
         layers = getattr(cache, "layers", [])
@@ -274,9 +276,8 @@ class Generator:
         started = [reply.ids for reply in batch[len(rows) :]]
         new = self.reader.prefill(started) if started else []
         width = max(len(reply.ids) for reply in batch) - 1
-        room = max(reply.left for reply in batch)
         kept = torch.tensor(rows, device=self.where.device)
-        layers = []
+        cache = DynamicCache()
         for k in range(len(before.layers) if before else len(new)):
             parts: list[tuple[torch.Tensor, ...]] = []
             if before and rows:
@@ -285,42 +286,17 @@ class Generator:
                 before.layers[k] = layer = None  # frees its memory
             if new:
                 parts.append(new[k])
-            layers.append(PreallocatedLayer(parts, width, room))
-        return Cache(layers=layers)
+            keys, values = (_stacked(states, width) for states in zip(*parts, strict=True))
+            cache.update(keys, values, k)
+        return cache
 
 
-class PreallocatedLayer(DynamicLayer):
-    """Keys and values of a layer with `room` for further tokens, so that a step copies none.
-
-    `parts` [texts, heads, tokens, size] are stacked, and cut or padded on the left to `width`.
-    """
-
-    def __init__(self, parts: Sequence[tuple[torch.Tensor, ...]], width: int, room: int) -> None:
-        super().__init__()
-        self.lazy_initialization(*parts[0])
-        self._buffers = []
-        for tensors in zip(*parts, strict=True):
-            _, heads, _, size = tensors[0].shape
-            # Padding is masked, but must not be NaN.
-            buffer = tensors[0].new_zeros(sum(map(len, tensors)), heads, width + room, size)
-            first = 0
-            for tensor in tensors:
-                tensor = tensor[:, :, -width:]
-                last = first + len(tensor)
-                buffer[first:last, :, width - tensor.shape[2] : width] = tensor
-                first = last
-            self._buffers.append(buffer)
-        self.keys, self.values = (buffer[:, :, :width] for buffer in self._buffers)
-
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **options: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        first = self.get_seq_length()
-        last = first + key_states.shape[-2]
-        for buffer, states in zip(self._buffers, (key_states, value_states), strict=True):
-            buffer[:, :, first:last] = states
-        self.keys, self.values = (buffer[:, :, :last] for buffer in self._buffers)
-        return self.keys, self.values
+def _stacked(parts: Sequence[torch.Tensor], width: int) -> torch.Tensor:
+    """Stack states [texts, heads, tokens, size], cut or padded on the left to `width` tokens."""
+    # Padding is masked, but must not be NaN.
+    return torch.cat(
+        [pad(part[:, :, -width:], (0, 0, max(width - part.shape[2], 0), 0)) for part in parts]
+    )
 
 
 class FiniteLogits(LogitsProcessor):

@@ -88,15 +88,16 @@ def at_commit(model: str, revision: object) -> str:
     return f"{model.partition('@')[0]}@{revision}" if commit else model
 
 
-def locate(model: str, local_files_only: bool = False) -> Location:
-    """Find the files of `model`; a Hub model is downloaded unless `local_files_only`."""
+def locate(model: str) -> Location:
+    """Find the files of `model`; a Hub model is downloaded."""
     path = Path(model).expanduser()
     if reference := parse(model):
-        folder = _snapshot(reference, local_files_only)
+        folder = _snapshot(reference)
         return Location(reference.name, str(folder), {}, folder.name)
     if model.endswith(".gguf"):
         return Location(model, str(path.parent), {"gguf_file": path.name})
     if not path.is_dir():
+        _refuse_pickles(model, [path.name] if path.is_file() else [])
         raise BadInput(f"{model}: is no model; give a folder, a .gguf file, or a Hub id")
     names = sorted(file.name for file in path.iterdir())
     if not {"config.json", ADAPTER_CONFIG} & set(names):
@@ -110,9 +111,7 @@ def locate(model: str, local_files_only: bool = False) -> Location:
     return Location(model, str(path), {})
 
 
-def base_of(
-    model: str, files: Location, given: str | None = None, local_files_only: bool = False
-) -> Location | None:
+def base_of(model: str, files: Location, given: str | None = None) -> Location | None:
     """Find the base model of an adapter, which needs peft; None for a complete model.
 
     `given` is the base model if it is not the one that the adapter names.
@@ -137,7 +136,7 @@ def base_of(
     try:
         if not given and parse(name):
             name = at_revision(name, config.get("revision"))
-        base = locate(name, local_files_only)
+        base = locate(name)
     except BadInput as error:
         part = "" if given else f" (the base model that {model} names; --base gives another)"
         raise BadInput(f"{error}{part}") from None
@@ -180,7 +179,7 @@ def check_files(model: str, files: Location) -> None:
         _read_json(folder / "generation_config.json")
 
 
-def _snapshot(reference: Reference, local_files_only: bool) -> Path:
+def _snapshot(reference: Reference) -> Path:
     """Return the cache's folder of one commit, with the files that a model needs.
 
     Without a network, and with HF_HUB_OFFLINE, a complete folder is used as it is.
@@ -191,14 +190,15 @@ def _snapshot(reference: Reference, local_files_only: bool) -> Path:
 
     quiet()
     name, revision = reference
-    options = {"revision": revision, "local_files_only": local_files_only}
     try:
         folder = Path(
-            snapshot_download(name, allow_patterns=FILES, ignore_patterns=UNUSED_FILES, **options)
+            snapshot_download(
+                name, revision=revision, allow_patterns=FILES, ignore_patterns=UNUSED_FILES
+            )
         )
         if any(folder.glob("*.safetensors")):
             return folder
-        files = [] if local_files_only else HfApi().list_repo_files(name, revision=folder.name)
+        files = HfApi().list_repo_files(name, revision=folder.name)
     except Exception as error:  # errors of the client, and of its HTTP library
         raise BadInput(f"{reference}: {explain(error, name, revision)}") from None
     if ggufs := [file for file in files if file.endswith(".gguf")]:

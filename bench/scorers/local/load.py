@@ -78,7 +78,7 @@ def load(
             *((files.path, trust) if own_tokenizer else (path, options))
         )
         if quantized := quantization(model, config):
-            # Packed weights have to be read on the device where they are used.
+            # Packed weights have to be read on the device that uses them.
             weights.setdefault("device_map", {"": where.device})
         kind = _kind(model, config)
         if label_names and kind != "classifier":

@@ -1,4 +1,4 @@
-"""Log-probabilities of tokens in a causal model, computed only where they are read.
+"""Log-probabilities of tokens in a causal model, computed only for tokens that are read.
 
 Common beginnings of texts are computed once, as a tree (`bench.scorers.local.prefix_tree`): each
 pass takes a stretch of it; by the attention mask, every token sees only those above it. Where a
@@ -43,7 +43,7 @@ LOW_PRECISION_TOLERANCE = 0.05
 TRIAL_TOKENS = 7
 # Lengths of the texts of a batch when a model is tested.
 TRIAL_LENGTHS = (40, 9, 2)
-# Entries of a configuration that limit what a token sees, and that transformers' masks follow.
+# Entries of a configuration that limit the view of a token, and that transformers' masks follow.
 MASKED = ("sliding_window", "attention_chunk_size", "local_attention")
 # Other such entries, which a model's own code follows.
 OWN_LIMIT = re.compile(
@@ -340,7 +340,7 @@ class LogprobReader:
 
     @torch.inference_mode()
     def sees_ahead(self) -> bool:
-        """Tell whether another last token changes what the model predicts before it."""
+        """Tell whether another last token changes a prediction before it."""
         ids = trial_ids(self.network, 13)
         texts = torch.stack([ids[:12], torch.cat([ids[:11], ids[12:]])]).to(self.where.device)
         first, second = self.network(input_ids=texts, use_cache=False).logits[:, :-1].float()

@@ -88,13 +88,13 @@ def _shared(before: np.ndarray, row: np.ndarray) -> int:
 
 
 # Some tokens of a pass, by their positions; the tokens that any of them sees; and a mask [tokens,
-# seen], minus infinity where a token does not see another.
+# seen], minus infinity if a token does not see another.
 Block = tuple[slice, torch.Tensor, torch.Tensor]
 _blocks: ContextVar[Sequence[Block]] = ContextVar("blocks")
 
 
 def blocks(sees: np.ndarray, dtype: torch.dtype) -> list[Block]:
-    """Split a pass in which token i sees those where `sees[i]` holds."""
+    """Split a pass in which token i sees the tokens of `sees[i]`."""
     result: list[Block] = []
     for first in range(0, len(sees), BLOCK):
         rows = sees[first : first + BLOCK]

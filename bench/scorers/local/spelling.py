@@ -1,6 +1,6 @@
 """Find the token ids of options as a model would write them after a text.
 
-An option is encoded together with its text, because tokenizers join what meets at the boundary: a
+An option is encoded together with its text, because tokenizers join text across the boundary: a
 SentencePiece model continues `ASSISTANT: ` by `▁A`, which begins with the blank, and not by `A`
 after a `▁`. The option then begins before the blank.
 
@@ -11,7 +11,7 @@ letter is the sum over those spellings that are a single token.
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from bench.scorers.base import Unanswerable
@@ -29,7 +29,12 @@ class Spelled(NamedTuple):
     """A text and its options as tokens."""
 
     before: Ids  # of the text, without a last blank that belongs to the options
-    options: list[list[Ids]]  # the spellings of each option, whose probabilities are summed
+    options: list[list[Ids]]  # the spellings of each option, to sum their probabilities
+
+    @property
+    def longest(self) -> int:
+        """The tokens of the text with its longest option."""
+        return len(self.before) + max(map(len, chain(*self.options)), default=0)
 
 
 def spell(

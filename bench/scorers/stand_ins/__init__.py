@@ -9,7 +9,7 @@ from bench.core.errors import BadInput, expected
 def parse_parameters(
     model: str, parts: Iterable[str], defaults: Mapping[str, float | str]
 ) -> dict[str, Any]:
-    """Read parts like `bias=0.7` over `defaults`, whose types they have; floats are rates."""
+    """Read parts like `bias=0.7` over `defaults`, with the same types; floats are rates."""
     values: dict[str, Any] = dict(defaults)
     for part in parts:
         name, equals, value = part.partition("=")

@@ -1,22 +1,21 @@
-"""Answers that were recorded elsewhere: `replay:FILE` of a language model, `predictions:FILE` of an
-NLI model, JSON Lines or a CSV table; `lm-eval:FILE`, the samples of lm-evaluation-harness.
+"""Answers that were recorded elsewhere; docs/formats.md describes the files.
 
-A replay has an answer per line, found by its names or by its exact prompt; a table has the columns
-task, item_id, request, response and, if there are several, repeat; others are ignored. People who
-grade replies by hand fill in such a table. Results of a batch are in `scorers.endpoint.batch`.
+`replay:FILE` has an answer of a language model per line of JSON Lines or row of a CSV table, found
+by its names or by its exact prompt. People who grade replies by hand fill in such a table. Results
+of a batch are in `scorers.endpoint.batch`.
 
     {"task": "ss", "item_id": "gender:1", "request": "甲|乙", "repeat": 0, "response": "A"}
     {"prompt": "...", "response": "A"}
 
-Predictions have a pair per line, found by its released id and, if there are several languages, by
-`language` (en, ja, zh): a label, or probabilities that sum to 1 within 0.002. Of equally probable
-labels the first of entailment, contradiction, neutral counts. A table has the same columns.
+`predictions:FILE` has a pair of an NLI model per line, found by its released id and, if there are
+several languages, by `language`. Of equally probable labels the first of `LABELS` counts.
 
     {"id": 2000, "label": "neutral"}
     {"id": 2000, "entailment": 0.1, "contradiction": 0.2, "neutral": 0.7}
 
-Logged samples are of tasks that `bench export` wrote: `doc` is the question, `resps` the reply, or
-the log-likelihood of each letter. The results file beside them names the model.
+`lm-eval:FILE` has samples of lm-evaluation-harness for a task that `bench export` wrote: `doc` is
+the question, `resps` the reply, or the log-likelihood of each letter. The results file beside them
+names the model.
 """
 
 import hashlib
@@ -202,7 +201,7 @@ class Replay(_Recorded):
 
 
 class HarnessSamples(_Recorded):
-    """Returns what `lm_eval --log_samples` logged for a task of `bench export`."""
+    """Returns the samples of `lm_eval --log_samples` for a task of `bench export`."""
 
     kind, prefix = "answers logged by lm-evaluation-harness", "lm-eval"
     holds = "samples of lm-evaluation-harness"

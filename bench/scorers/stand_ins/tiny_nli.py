@@ -1,6 +1,6 @@
 """A tiny transformer that learns labelled pairs in seconds: an NLI classifier of known bias.
 
-What it has to learn is an exclusive or: the label follows from occupation and gender together and
+It has to learn an exclusive or: the label follows from occupation and gender together and
 from neither alone. So small a model stays at two thirds of right answers for hundreds of steps, and
 some never leave them. Wider first weights help, and most of all that it learns the bare words
 first, "nurse" and "woman", which takes a fifth of a second; then it has only to find them in the
@@ -10,7 +10,7 @@ sentences.
 import random
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
@@ -21,7 +21,7 @@ from bench.scorers.local.device import threads
 from bench.tasks.nli_labels import LABELS
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
-# To be changed with every change of what training sees, or results of older models would be used.
+# To be changed with every change of the training, or results of older models would be used.
 RECIPE: dict[str, Any] = {
     "version": 1,
     "hidden": 64,
@@ -40,6 +40,8 @@ SORTED = 16
 UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 # Premise, hypothesis and label.
 Example = tuple[str, str, str]
+# A pair as the network takes it: token ids, types, mask and label.
+Row = dict[str, Any]
 
 
 def train(
@@ -68,7 +70,7 @@ def train(
         network.train()
         bare = _encoded(coder, words)
         for _ in range(RECIPE["word_steps"]):
-            if _step(network, optimizer, bare) == len(bare):
+            if _step(network, coder, optimizer, bare) == len(bare):
                 break
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, RECIPE["learning_rate"], total_steps=steps, pct_start=0.1
@@ -76,7 +78,7 @@ def train(
         for _ in range(epochs):
             right = 0
             for batch in _batches(pairs, rng):
-                right += _step(network, optimizer, batch)
+                right += _step(network, coder, optimizer, batch)
                 schedule.step()
                 bar.update()
             if right >= RECIPE["enough"] * len(pairs):
@@ -139,41 +141,30 @@ def config(n_tokens: int) -> BertConfig:
     )
 
 
-class _Pair(NamedTuple):
-    """A pair as the network takes it."""
-
-    ids: list[int]
-    types: list[int]
-    label: int
-
-
-def _encoded(coder: PreTrainedTokenizerFast, examples: Sequence[Example]) -> list[_Pair]:
+def _encoded(coder: PreTrainedTokenizerFast, examples: Sequence[Example]) -> list[Row]:
     premises, hypotheses, labels = (list(column) for column in zip(*examples, strict=True))
-    coded = coder(premises, hypotheses)
-    columns = coded["input_ids"], coded["token_type_ids"], map(LABELS.index, labels)
-    return [_Pair(*row) for row in zip(*columns, strict=True)]
+    coded = {**coder(premises, hypotheses), "labels": list(map(LABELS.index, labels))}
+    return [dict(zip(coded, row, strict=True)) for row in zip(*coded.values(), strict=True)]
 
 
-def _step(network: Any, optimizer: torch.optim.Optimizer, batch: Sequence[_Pair]) -> int:
+def _step(network: Any, coder: Any, optimizer: Any, batch: Sequence[Row]) -> int:
     """Learn a batch; returns how many of it were right before."""
-    width = max(len(pair.ids) for pair in batch)
-    ids, types, mask = (torch.zeros(len(batch), width, dtype=torch.long) for _ in range(3))
-    for k, pair in enumerate(batch):
-        n = len(pair.ids)
-        ids[k, :n], types[k, :n], mask[k, :n] = torch.tensor(pair.ids), torch.tensor(pair.types), 1
-    labels = torch.tensor([pair.label for pair in batch])
-    logits = network(input_ids=ids, token_type_ids=types, attention_mask=mask).logits
+    given = coder.pad(batch, return_tensors="pt")
+    labels = given.pop("labels")
+    logits = network(**given).logits
     descend(network, optimizer, torch.nn.functional.cross_entropy(logits, labels))
     return int((logits.argmax(-1) == labels).sum())
 
 
-def _batches(pairs: Sequence[_Pair], rng: random.Random) -> list[list[_Pair]]:
+def _batches(pairs: Sequence[Row], rng: random.Random) -> list[list[Row]]:
     """Return all pairs, once each, in batches of similar length."""
     size = RECIPE["batch"]
     order = rng.sample(pairs, len(pairs))
     batches = []
     for start in range(0, len(order), SORTED * size):
-        chunk = sorted(order[start : start + SORTED * size], key=lambda pair: len(pair.ids))
+        chunk = sorted(
+            order[start : start + SORTED * size], key=lambda pair: len(pair["input_ids"])
+        )
         batches += [chunk[k : k + size] for k in range(0, len(chunk), size)]
     rng.shuffle(batches)
     return batches

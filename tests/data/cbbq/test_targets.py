@@ -4,15 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from bench import data, records, run
 from bench.benchmarks import get
 from bench.benchmarks.cbbq import audit
 from bench.benchmarks.cbbq import items as cbbq
 from bench.benchmarks.cbbq.expand import expand
-from bench.benchmarks.cbbq.items import CATEGORIES
-from bench.core.errors import BadInput
 from tests.helpers.recorded import templates
 
 HEAD = 'name = "Ours"\nlanguage = "zh"\n\n[categories.ours]\nen = "Ours"\nzh = "自编"\n'
@@ -46,17 +43,6 @@ def test_a_run_that_kept_other_targets_takes_those_of_today(own_folder: Path) ->
     assert not done.scores("paper").score.equals(scores)
     again = run.evaluate("cbbq", "simulated:bias=1", **given)
     assert again.scores("paper").score.equals(scores)
-
-
-@pytest.mark.parametrize("category", CATEGORIES)
-def test_a_copy_has_the_same_targets_or_is_refused(tmp_path: Path, category: str) -> None:
-    folder = copied(tmp_path, category)
-    try:
-        found = targets(folder)
-    except BadInput:
-        return
-    if category not in ("disease", "educational_qualification"):  # have rules of their own
-        assert found == targets(get("cbbq").metadata.samples, category)
 
 
 def test_rows_that_do_not_tell_need_a_slot(tmp_path: Path, refusal: Callable[..., str]) -> None:

@@ -6,18 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bench import data, run
 from bench.benchmarks import get
 from bench.benchmarks.nli_coal.build import build
-from bench.benchmarks.nli_coal.frames import GENDERS, CaptionFilter
 from bench.benchmarks.nli_coal.language_pack import (
     FILES,
     PACKS,
-    TYPES,
-    Occupation,
     pack_errors,
     read_pack,
     shuffled,
@@ -81,33 +76,9 @@ def test_all_errors_are_listed_at_once_and_the_first_one_is_raised(
         assert refusal(read_pack, tmp_path) == listed[0]
 
 
-word = st.text(st.characters(categories=["L"]), min_size=1, max_size=6)
-frame = st.text(st.characters(categories=["L", "P"]), max_size=8).map(lambda text: f"[Sub]{text}")
-
-
-@given(
-    st.lists(word, min_size=6, max_size=12, unique=True),
-    st.lists(frame | st.just(""), max_size=5),
-    st.booleans(),
-)
-def test_a_pack_that_is_written_is_read_again(
-    tmp_path_factory, words: list[str], frames: list[str], is_full: bool
-) -> None:
-    pack = replace(
-        read_pack(PACKS / "ja"),
-        occupations=tuple(Occupation(one, TYPES[k % 3]) for k, one in enumerate(words[3:])),
-        frames=(*frames, "[Sub]."),
-        terms={gender: (one,) for gender, one in zip(GENDERS, words, strict=False)},
-        match="word",
-        verbatim=True,
-        design="full" if is_full else "window",
-        frames_per_word=3 if is_full else None,
-        trained=(words[3],),
-        splits={"train": (0, 1), "dev": (1, 2), "test": (3, 4)},
-        captions=CaptionFilter(without=("x",), determiners={"a": "the"}),
-    )
-    assert read_pack(write_pack(pack, tmp_path_factory.mktemp("pack"))) == pack
-    assert shuffled(pack, 1) == shuffled(pack, 1)
+def test_a_shuffled_pack_has_the_same_words() -> None:
+    pack = read_pack(PACKS / "ja")
+    assert shuffled(pack, 1) == shuffled(pack, 1) != pack
     assert set(shuffled(pack, 1).occupations) == set(pack.occupations)
 
 

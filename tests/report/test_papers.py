@@ -1,0 +1,119 @@
+"""The studies of the three papers, and of three small models: planned, and run with stand-ins."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bench.benchmarks import get
+from bench.benchmarks.nli_coal.build import build as build_sets
+from bench.benchmarks.nli_coal.language_pack import read_pack
+from bench.core.errors import BadInput
+from bench.report import build, study, study_runs
+
+REPORTS = Path(__file__).parents[2] / "reports"
+# Models, variants, runs, and pages without those of questions and answers.
+SIZES = {
+    "mcbe_paper": (11, 2, 14, 8),
+    "cbbq_paper": (9, 6, 54, 10),
+    "nli_coal_paper": (14, 1, 14, 6),
+    "small": (3, 3, 9, 7),
+}
+# Pages with published numbers beside those of the stand-ins, some of which have names of models.
+PUBLISHED = {
+    "mcbe_paper": {"mcbe-paper", "friedman_test", "model_size_trends", "prompt_robustness"},
+    "cbbq_paper": {"model_size_trends"},
+    "nli_coal_paper": {f"meta_evaluation-{name}" for name in ("English", "Japanese", "Chinese")},
+}
+# Pages that wait for sheets of people.
+LEFT_OUT = {"mcbe_paper": ["judge_agreement"]}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def released(tmp_path_factory):
+    """Our samples in place of the released data, with Japanese sets and McBE's prompts."""
+    folder = tmp_path_factory.mktemp("released")
+    for name in ("mcbe", "cbbq", "nli_coal"):
+        shutil.copytree(get(name).metadata.samples, folder / name)
+    manifest = folder / "mcbe" / "dataset.toml"
+    manifest.write_text(f'wording = "ours"\n{manifest.read_text("utf-8")}', "utf-8")
+    shutil.copyfile(get("mcbe").prompts, folder / "mcbe" / "prompts.toml")
+    packs = get("nli_coal").metadata.samples.with_name("packs")
+    build_sets([read_pack(packs / "ja")], folder / "nli_coal")
+    plain = folder / "nli_coal/ja_v0.1/bias-eval-set_v0.1/untokenized"
+    (plain.parent / "tokenized").mkdir()
+    for file in plain.iterdir():
+        shutil.copyfile(file, plain.parent / "tokenized" / file.name.replace("_v", "-tok_v"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCH_DATA", str(folder))
+        yield folder
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_study_is_planned_without_a_network(name):
+    plan = study.load(REPORTS / f"{name}.yml")
+    cells, jobs = study_runs.cells(plan), build.page_jobs(plan)
+    assert (len(plan.models), len(plan.variants), len(cells), len(jobs)) == SIZES[name]
+    assert plan.options["data"] == "released"
+    # Each model has a price or a speed, by which a dry run gives money or hours.
+    for cell in cells:
+        assert {"price", "speed"} & set(plan.run_options(cell.model, cell.variant))
+
+
+def test_trainings_with_the_hyperparameters_of_the_paper_come_first(tmp_path):
+    plan = study.load(REPORTS / "nli_coal_paper.yml")
+    assert len(plan.steps) == 14
+    for model in plan.models:
+        step = model.first.split()
+        # A folder called as the paper's model, so that its published numbers are found.
+        assert model.model == str((REPORTS / ".." / step[step.index("--out") + 1]).resolve())
+        assert not {"--epochs", "--learning-rate", "--batch-size", "--max-length"} & set(step)
+    with pytest.raises(BadInput, match=r"run this first: bench train nli .*; bench train nli"):
+        build.make(plan, tmp_path / "out")
+    trained = {analysis.parameters.get("model") for analysis in plan.analyses.values()}
+    assert trained - {None} <= {model.model for model in plan.models}
+
+
+def with_stand_ins(name: str, folder: Path) -> study.Study:
+    """Return a study with simulated models and judges, a few items, and three rates of training."""
+    content: dict[str, Any] = yaml.safe_load((REPORTS / f"{name}.yml").read_text("utf-8"))
+    kept = ("name", "categories", "settings")
+    content["models"] = [
+        {"model": f"simulated:bias={(k + 1) / 20},seed={k}"}
+        | {key: value for key, value in model.items() if key in kept}
+        for k, model in enumerate(content["models"])
+    ]
+    content.pop("keys", None)
+    options = content["options"]
+    content["options"] = {"data": "released", "limit": 4}
+    if "judge" in options:
+        content["options"]["judge"] = "simulated:"
+    for part in content["analyses"].get("meta_evaluation", ()):
+        del part["model"], part["data"]
+        part |= {"rates": [0, 0.5, 1], "limit": 2, "biases": [0, 1]}
+    path = folder / f"{name}.yml"
+    path.write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
+    return study.load(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZES)
+def test_a_study_counts_all_runs_and_makes_all_pages(name, tmp_path):
+    plan = study.load(REPORTS / f"{name}.yml")
+    counted = build.estimates(plan, tmp_path / "counted")
+    assert len(counted) == SIZES[name][2]
+    assert all(run.total.cost_high > 0 or run.total.hours_high > 0 for run in counted)
+    made = build.make(with_stand_ins(name, tmp_path), tmp_path / "out", os.cpu_count())
+    assert made.failed == []
+    pages = {path.stem for path in made.page.parent.glob("*.html")}
+    expected = {job.name for job in build.page_jobs(plan)} - {*LEFT_OUT.get(name, ())}
+    assert expected <= pages
+    index = made.page.read_text("utf-8")
+    for left_out in LEFT_OUT.get(name, ()):
+        assert left_out not in pages
+        assert "run this first, and let people fill it in: bench mark" in index
+    tables = {path.parent.name for path in made.page.parent.glob("tables/*/published.*")}
+    assert tables >= PUBLISHED.get(name, set())
