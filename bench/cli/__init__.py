@@ -18,7 +18,6 @@ import typer
 
 from bench import __version__
 from bench.benchmarks import get, names
-from bench.benchmarks.nli_coal.build import BuildOptions
 from bench.cli import make
 from bench.cli.options import (
     GROUPS,
@@ -31,7 +30,7 @@ from bench.cli.options import (
     switch,
     with_options,
 )
-from bench.config import Options, RunConfig
+from bench.config import BuildOptions, Options, RunConfig
 from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
 from bench.core.progress import say
 from bench.train import TrainOptions
