@@ -245,8 +245,8 @@ def heatmap_figure(
 ) -> Figure:
     """Draw a single heatmap with a title and a colour bar."""
     style()
-    width = max(WIDTH, 3.8 + 0.9 * len(values.columns))
-    fig = Figure(figsize=(width, height + 1), layout="constrained")
+    width = max(0.75 * WIDTH, 2.6 + 0.9 * len(values.columns))
+    fig = Figure(figsize=(width, height), layout="constrained")
     ax = fig.subplots()
     heatmap(ax, values, texts, centre, limits, palette=palette, colour_bar=True)
     ax.set_yticklabels(names, rotation=0)
