@@ -172,7 +172,8 @@ def gallery() -> Iterator[str]:
         yield from [f"## [{title.splitlines()[0].lstrip('# ')}]({place}.md)", ""]
         number = 0
         for cell in cells:
-            pictures = [one for one in cell.get("outputs", []) if "image/png" in one.get("data", {})]
+            outputs = cell.get("outputs", [])
+            pictures = [one for one in outputs if "image/png" in one.get("data", {})]
             for output in pictures:
                 number += 1
                 yield from [f"![{alternative(output)}]({place}-{number}.png){{loading=lazy}}", ""]
