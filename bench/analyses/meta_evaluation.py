@@ -35,6 +35,7 @@ from bench.benchmarks.nli_coal.frames import SLOT
 from bench.benchmarks.nli_coal.items import CATEGORIES, Pair
 from bench.benchmarks.nli_coal.language_pack import MANIFEST, PACKS, Pack, read_pack
 from bench.benchmarks.nli_coal.outcomes import SUMS, answers
+from bench.config import RATES
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_path, atomic_write
 from bench.core.locks import lock
@@ -45,7 +46,6 @@ from bench.metrics.engine import Sums
 from bench.scorers.base import digest
 from bench.tasks.nli_labels import LABELS
 
-RATES = tuple(k / 10 for k in range(11))
 SEEDS = (0, 1)
 GATE, TRIES = 0.99, 4
 # Seeds of later tries, far from any that a user gives.
