@@ -32,7 +32,7 @@ from bench.metrics.headline import (
 from bench.metrics.table import ALL, Headline
 from bench.report.study import StudyModel, Variant
 from bench.report.study_runs import DONE, FAILED, Cell
-from bench.run.models import rests_on
+from bench.run.models import conditions
 from bench.run.results import Run, data_conflict, labels, table
 from bench.scorers import split_kind
 
@@ -113,7 +113,7 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> Asked:
         lines.append(Line(cell.model.folder, name, is_done, why, numbers))
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
-    data = rests_on(every[0])["data"] if every else ""
+    data = conditions(every[0])["data"] if every else ""
     return Asked(variant, scores, headlines, lines, bias, data_conflict(every), data)
 
 

@@ -23,7 +23,7 @@ from bench.report.execute import Trouble, drop_blank_outputs
 from bench.report.overview import Asked, Runs
 from bench.report.study import Study
 from bench.report.study_runs import Cell
-from bench.run.models import rests_on
+from bench.run.models import conditions
 from bench.run.results import labels
 from bench.show import answer_output
 
@@ -272,7 +272,7 @@ class Site:
             warnings=warnings([run.about for run in every_run]),
             left_out=[(titles[name], why) for name, why in left_out.items()],
             runs=[
-                (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
+                (name, run, run.folder.relative_to(folder).as_posix(), conditions(run))
                 for name, run in zip(labels(every_run), every_run, strict=True)
             ],
             titles={run.folder: titles[key] for (_model, key), run in runs.items()},
