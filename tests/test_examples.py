@@ -18,8 +18,11 @@ MODULES = [
     "bench.metrics.frames",
     "bench.metrics.headline",
     "bench.metrics.statistics",
+    "bench.run",
+    "bench.run.costs",
     "bench.run.models",
     "bench.run.outcomes",
+    "bench.run.results",
 ]
 
 
