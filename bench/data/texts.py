@@ -22,11 +22,11 @@ class Text(NamedTuple):
     Attributes:
         language: of the text: zh, en, ja or another.
         topic: the subcategory; of NLI-CoAL the set.
-        groups: of McBE all groups, of CBBQ the stereotyped one, of NLI-CoAL the occupation.
+        groups: all groups (McBE), the stereotyped group (CBBQ), or the occupation (NLI-CoAL).
         text: the text for ROUGE-L and word counts; CBBQ's context and NLI-CoAL's frame with a mark
             for a name.
-        whole: the complete row; equal ones are duplicates.
-        items: how many questions it is asked as.
+        whole: the complete row, which finds duplicates.
+        items: the number of questions with this text.
     """
 
     benchmark: str

@@ -1,8 +1,8 @@
 """Statistics of frames: shares, differences, trends, ranks, correlations and agreement.
 
-Each function takes a frame, or the CSV file that holds one, and returns a frame with the same names
-of columns: `estimate`, `ci_low`, `ci_high` (a 95 % interval), `n`, `p`, `p_adjusted`, and `note`,
-which says why a number is undefined. Frames are of two kinds:
+Each function takes a frame, or the CSV file that holds one, and returns a frame. We use the same
+names of columns in all of these: `estimate`, `ci_low`, `ci_high` (a 95 % interval), `n`, `p`,
+`p_adjusted`, and `note`, the reason why a number is undefined. Frames are of two kinds:
 
 - Outcomes, a row per scored unit, as `bench.outcomes` returns them: `share` and `compare`.
 - Scores, a row per model and measure (`model`, `category`, `task`, `metric`, `score`), as
@@ -33,9 +33,9 @@ INTERVAL = ["estimate", "ci_low", "ci_high"]
 COEFFICIENTS = {"pearson": "pearsonr", "spearman": "spearmanr", "kendall": "kendalltau"}
 # With two points every coefficient is 1 or -1.
 LEAST_POINTS = 3
-# Scores that differ by less are the same number computed in two ways.
+# Scores that are equal to this many decimals are the same number computed in two ways.
 NOISE_DIGITS = 9
-# Between the names of a part that is named by several columns.
+# Joins the names of a part that several columns name.
 SEPARATOR = "\x1f"
 
 
@@ -490,7 +490,7 @@ def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> Statistic:
     if not len(kept):
         return lambda sums: np.full(len(sums), np.nan)
     names = pd.DataFrame([str(totals.strata[k]).split(SEPARATOR) for k in kept])
-    # A part weighs the less, the more parts there are beside it, and beside what it is a part of.
+    # The mean of each level of names: with 2 categories of 3 tasks, a part weighs 1/2 * 1/3.
     weights = np.full(len(kept), 1 / names[0].nunique())
     for level in range(1, names.shape[1]):
         weights /= names.groupby([*range(level)])[level].transform("nunique")
