@@ -44,10 +44,13 @@ if TYPE_CHECKING:
 
 PRO = {"female-stereo": "feminine", "male-stereo": "masculine"}
 OTHER = {"feminine": "masculine", "masculine": "feminine"}
-# Frames per word of the sliding window, and words of each type in the small sets.
-WINDOW, WORDS = 10, 10
-# Who is against the stereotype at a rate below 1: whole words, female-stereo first (the release);
-# whole words, female-stereo and male-stereo in turn; or some frames of each word, drawn by a seed.
+# Frames per word of the sliding window.
+WINDOW = 10
+# Words of each type in the small sets.
+WORDS = 10
+# Which pairs follow the stereotype at a rate below 1: whole words, female-stereo first (the
+# release); whole words, female-stereo and male-stereo in turn; or a random sample of the frames of
+# each word.
 ASSIGNMENTS = ("word", "balanced", "row")
 NS_WORDS = ("shipped", "trained")
 STEMS = {**RELEASED_SETS, "all": "4-all", **NEUTRAL_TERMS}
@@ -190,11 +193,11 @@ def build_controlled(
     if assignment == "row":
         follow = set()
         for word in stereotyped:
-            drawn = list(frames[word])
-            Random(f"{seed} {word.word}").shuffle(drawn)
-            follow |= {(word, frame) for frame in drawn[: int(rate * len(drawn) + 0.5)]}
+            order = list(frames[word])
+            Random(f"{seed} {word.word}").shuffle(order)
+            follow |= {(word, frame) for frame in order[: int(rate * len(order) + 0.5)]}
     else:
-        # Rounded, because .3 * 20 need not be 6 exactly.
+        # We round, because for example .3 * 20 need not be 6 exactly.
         words = stereotyped[: math.ceil(round(rate * len(stereotyped), 6))]
         follow = {(word, frame) for word in words for frame in frames[word]}
     is_quirky = compat and split == "dev" and "dev-feminine-first" in pack.quirks
