@@ -15,7 +15,9 @@ PAGE = Path(__file__).parents[1] / "docs/statistics.md"
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = [
     "bench.analyses",
+    "bench.benchmarks.cbbq.requests",
     "bench.benchmarks.cbbq.templates",
+    "bench.benchmarks.nli_coal.language_pack",
     "bench.benchmarks.nli_coal.scores",
     "bench.data",
     "bench.data.audit",

@@ -280,7 +280,7 @@ def notes(grades: pd.DataFrame, people: str, verdicts_file: str) -> list[str]:
 
 
 def _rng(seed: int, *names: object) -> np.random.Generator:
-    """Make a random generator for one mark, so that it does not depend on the other marks."""
+    """Make a random generator for one mark. This does not depend on the other marks."""
     return np.random.default_rng([seed, *"\0".join(map(str, names)).encode()])
 
 

@@ -51,7 +51,7 @@ GLOSSES = "glosses.jsonl"
 # The key under which `bench fetch` keeps the version of official prompts.
 FETCHED = "wording"
 TEXTS = ("name", "version", "licence", "note")
-# The name of a category, which becomes a part of file names, of ids and of lists with commas.
+# The name of a category. This becomes a part of file names, of ids and of lists with commas.
 NAME = re.compile(r"[^\W_][\w+-]*")
 # The most characters of this name.
 MAX_NAME = 40

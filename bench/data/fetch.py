@@ -222,7 +222,7 @@ def _is_text(name: str) -> bool:
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     text = to_toml({key: value for key, value in manifest.items() if value != ""})
-    # Names that are not UTF-8 have surrogates, which TOML cannot hold.
+    # Names that are not UTF-8 have surrogates, and TOML cannot hold these.
     (folder / MANIFEST).write_bytes(text.encode("utf-8", "replace"))
 
 

@@ -12,7 +12,7 @@ from bench.data import Source
 if TYPE_CHECKING:
     import pandas as pd
 
-# Marks for the names in a template: one character each, so that a slot is one token.
+# Marks for the names in a template, of one character. This makes a slot one token.
 FIRST, SECOND = "①", "②"
 
 

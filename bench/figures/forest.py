@@ -126,14 +126,14 @@ def forest(
 def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
     """Return three rows per score for seaborn: the `value` of the score and of its interval's ends.
 
-    Seaborn computes intervals by itself; it draws given ones as the range (`errorbar`) around the
-    median of these rows:
+    Seaborn computes intervals by itself. To draw ours, we give it the range (`errorbar`) around the
+    median of these rows, for example:
 
         seaborn.pointplot(interval_ends(scores), x="value", y="model", **GIVEN)
 
     Args:
-        frame: `score` (or `estimate`), `ci_low` and `ci_high`, such as rows of `bench.explain`. If
-            its `unit` is `%`, values are in per cent.
+        frame: `score` (or `estimate`), `ci_low` and `ci_high`, for example rows of `bench.explain`.
+            If its `unit` is `%`, values are in per cent.
     """
     rows = frame.rename(columns={"estimate": "score"})
     others = rows.columns.difference(ENDS, sort=False)
@@ -157,7 +157,7 @@ def _lines(rows: pd.DataFrame, y: str, col: str) -> list[Any]:
 
 
 def _references(rows: pd.DataFrame) -> set[str]:
-    """Return the models that are references for real ones, such as simulated respondents."""
+    """Return the models that are references for real ones, for example simulated respondents."""
     return set(rows.model) - set(contenders(rows).model) if "kind" in rows else set()
 
 

@@ -171,7 +171,7 @@ def use_models(models: Sequence[str]) -> Iterator[None]:
 
 
 def _places(models: Sequence[str]) -> dict[str, int]:
-    """Number models, first the models of `use_models`, so that a missing one changes nothing."""
+    """Number models, first the models of `use_models`: with this a missing one changes nothing."""
     known = json.loads(os.environ.get(ENVIRONMENT) or "[]")
     order = {model: k for k, model in enumerate(dict.fromkeys([*known, *models]))}
     return {model: order[model] for model in models}

@@ -256,7 +256,7 @@ def cohen_kappa(table: pd.DataFrame, clusters: Sequence[object] | None = None) -
         # Chance is the share of disagreement that the raters' own frequencies make.
         alike = (table.sum(2) * table.sum(1)).sum(1)
         chance = np.where(1 - alike > _ROUNDING, 1 - alike, np.nan)
-        # Rounded, so that a rater who gives everything the same category has exactly 0.
+        # We round, so that a rater who gives everything the same category has exactly 0.
         return np.round(1 - (1 - np.trace(table, axis1=1, axis2=2)) / chance, 12)
 
     return _bootstrap(cells, clusters, kappa, 2)

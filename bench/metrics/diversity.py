@@ -116,7 +116,7 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> 
     if len(distinct) > largest:
         sample = np.random.default_rng(seed).choice(len(distinct), largest, replace=False)
         compared = distinct.loc[np.sort(sample)].reset_index(drop=True)
-    # Languages share hardly any words, so that pairs between them are NaN.
+    # Pairs between languages stay NaN, because these share hardly any words.
     values = np.full((len(compared), len(compared)), np.nan, dtype=np.float32)
     for language in dict.fromkeys(compared.language):
         own = np.flatnonzero(compared.language == language)
@@ -137,7 +137,7 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> 
         part, kinds = (frame[frame.category == name] for frame in (texts, distinct))
         within = masks["within"][pairs]
         rows.append({"category": name, **_summary(part, kinds, values[pairs], within)})
-    # Without the text itself, which shares everything with itself.
+    # Without the text itself: this has a ROUGE-L of 1.
     others = known.sum(1) - 1
     sums = np.nansum(values, axis=1, dtype=np.float64) - 1
     mean_to_others = np.where(others > 0, sums / np.maximum(others, 1), np.nan)

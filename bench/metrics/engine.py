@@ -125,7 +125,7 @@ class Metric:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Task and name, which find it in a score table."""
+        """Task and name. These find it in a score table."""
         return self.task, self.name
 
     def headline(self, title: str, finding: str, **options: Any) -> Headline:

@@ -207,7 +207,12 @@ def too_few_tasks(benchmark: str) -> str:
 
 
 def listing(parts: Sequence[str]) -> str:
-    """Join words as in a sentence: a, b and c."""
+    """Join words as in a sentence.
+
+    Examples:
+        >>> listing(["a", "b", "c"])
+        'a, b and c'
+    """
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
@@ -217,13 +222,23 @@ def percent(share: float) -> str:
 
 
 def inside_sentence(text: str) -> str:
-    """Write the first word of a text in lower case, unless it is an abbreviation."""
+    """Write the first word of a text in lower case, unless this is an abbreviation.
+
+    Examples:
+        >>> inside_sentence("All tasks"), inside_sentence("CoAL: biased labels")
+        ('all tasks', 'CoAL: biased labels')
+    """
     first = re.split(r"\W", text, maxsplit=1)[0]
     return text if re.search("[A-Z]", first[1:]) else text[:1].lower() + text[1:]
 
 
 def measure_words(metric: str) -> str:
-    """Return the name of a measure in words: CoAL, directional gap."""
+    """Return the name of a measure in words.
+
+    Examples:
+        >>> measure_words("s_amb"), measure_words("severity_shift")
+        ('stereotyped (ambiguous)', 'severity shift')
+    """
     for code, name in MEASURES.items():
         if metric == code:
             return name
@@ -320,9 +335,9 @@ def left_out(doubts: Mapping[str, str]) -> str:
 
 
 def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
-    """Return the rows of `headline` under the table's first preset, which is the one asked for.
+    """Return the rows of `headline` under the table's first preset.
 
-    Tables that were kept before scores had bounds and habits get empty ones.
+    Tables of versions without bounds and `by_habit` get empty values.
     """
     empty: dict[str, Any] = {"bound_low": math.nan, "bound_high": math.nan}
     empty |= {"baseline_of": "", "by_habit": False}
@@ -446,6 +461,6 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
 
 
 def without_chat_template(about: Row) -> bool:
-    """Return whether a run's questions were asked of a base model, which only continues texts."""
+    """Return whether a run asked a base model. This only continues texts."""
     bare = about["model"].get("prompted_as", "").startswith("bare text")
     return bare and "generate" in about["verbs"]

@@ -115,7 +115,7 @@ def slope_test(x: Sequence[float] | np.ndarray, values: np.ndarray) -> Compariso
     """Test a slope by how far the points lie from the line, with points - 2 degrees of freedom.
 
     Args:
-        x: at least two different numbers, such as logarithms of sizes.
+        x: at least two different numbers, for example logarithms of sizes.
         values: float64 [points], one per model.
     """
     from_mean, n = np.asarray(x) - np.mean(x), len(values)

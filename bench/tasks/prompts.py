@@ -12,7 +12,7 @@ from bench.data import readers, user_folder
 from bench.data.dataset import PROMPTS_FILE, is_language, own_prompts
 from bench.data.readers import as_path
 
-# The released prompt set, which `bench fetch` brings.
+# The released prompt set. We have this after `bench fetch`.
 OFFICIAL = "official"
 # Ours, also for data that bring their own.
 OURS = "ours"

@@ -126,7 +126,12 @@ def opened_tag(text: str) -> str:
 
 
 def closing_tag(opening: str) -> str:
-    """Return the tag that closes a thought, for example </think> for <think>."""
+    """Return the tag that closes a thought.
+
+    Examples:
+        >>> closing_tag("<think>"), closing_tag("<|START_THINKING|>")
+        ('</think>', '<|END_THINKING|>')
+    """
     for start, end in (("START", "END"), ("start", "end"), ("begin", "end")):
         if start in opening:
             return opening.replace(start, end)
@@ -183,7 +188,7 @@ def answered(reply: str) -> bool:
 
 
 def ends(text: str) -> str:
-    """Keep both ends of a long text, a line each."""
+    """Return both ends of a long text, in a line each. This is the text itself if it is short."""
     return text if len(text) <= 2 * ENDS else f"{text[:ENDS]}\n{text[-ENDS:]}"
 
 

@@ -156,5 +156,5 @@ def patient_slot(template: Template) -> int | None:
 
 
 def _pairs(text: str) -> set[str]:
-    """List the pairs of neighbouring characters, which we take for words."""
+    """List the pairs of neighbouring characters. We take these for words."""
     return set(map("".join, pairwise(text)))

@@ -76,7 +76,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> pd.DataF
         request
         for request in records.request.unique()
         if request.partition(":")[0] in ("answer", "explanation")
-        and not (preset == "official" and ":" in request)  # which knows one order
+        and not (preset == "official" and ":" in request)  # this preset knows one order
     ]
     rows = records[records.request.isin(chosen)]
     items = items.assign(cluster=scenes(items))
@@ -171,7 +171,7 @@ def _chosen(rows: pd.DataFrame) -> list[str]:
 
 
 def _once(function: Callable[[Any], str], table: pd.DataFrame) -> list[str]:
-    """Return the values of a function of each row, which we call once for equal rows."""
+    """Return the values of a function of each row. We call this function once for equal rows."""
     groups = table.groupby(list(table), sort=False, dropna=False)
     values = [function(row) for row in groups.head(1).itertuples(index=False)]
     texts: list[str] = np.array(values, dtype=object)[groups.ngroup()].tolist()

@@ -187,7 +187,7 @@ def _bare(response: str, item: Any) -> str:
 
 
 def values(task: str, request: str, item: Any) -> Values:
-    """Return the letters, and which of them is the stereotyped option and the right one."""
+    """Return the letters, and the verdicts on the stereotyped option and on the right one."""
     name, _, order = request.partition(":")
     if name == "thought":
         return Values({})
@@ -217,7 +217,12 @@ def verdict(response: str) -> str:
 
 
 def displayed(request: str, chosen: str) -> str:
-    """Return the letter under which a request showed a released option."""
+    """Return the letter of a released option in a request.
+
+    Examples:
+        >>> displayed("answer:CAB", "A")  # this shows C as A, A as B and B as C
+        'B'
+    """
     order = request.partition(":")[2] or LETTERS
     return LETTERS[order.index(chosen)]
 

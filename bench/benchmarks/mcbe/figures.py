@@ -61,7 +61,7 @@ def categories_by_model(scores: pd.DataFrame) -> Figure:
     White is the baseline, if there is one; a category without a score is hatched.
 
     Args:
-        scores: of one task and metric, such as `bench.measure` returns them.
+        scores: of one task and metric, as `bench.measure` returns these.
     """
     rows = scores[scores.category != ALL]
     wide = rows.pivot_table("score", "category", "model", sort=False, dropna=False)

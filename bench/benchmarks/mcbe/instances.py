@@ -119,7 +119,7 @@ def outcomes(terms: pd.DataFrame) -> pd.DataFrame:
         `category`, `task`, `item_id`, `repeat`, `cluster` (the instance), `stratum` (the category),
         and numbers, empty if they do not apply to the task or the replies have no such value:
 
-        - `answered`: the questions asked about the instance, such as two for each pair of groups.
+        - `answered`: the questions about the instance, for example two for each pair of groups.
         - `parsed`: how many of their replies could be read.
         - `scored`: 1 if the instance counts in the score of its task, else 0.
         - `score`: its points, 0 to 100. The score of a category and task is the sum of `score`

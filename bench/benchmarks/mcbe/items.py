@@ -263,7 +263,7 @@ def _instance(
 ) -> Instance | RowError:
     """Make the instance of a row, or give the first reason why there is none.
 
-    `number` counts filled rows, so that a blank row changes no `item_id`.
+    `number` counts filled rows. In this way a blank row changes no `item_id`.
     """
     if row.problem:
         return RowError(row.number, "", row.problem)

@@ -39,8 +39,8 @@ SETTINGS = {
     "label_order": Setting(("sorted", "shuffled"), task="sc"),
     # Without a first special token the first token is not predicted, even if it names the group.
     "bos": Setting(("tokenizer", "forced"), task="pc"),
-    # `until_answered` stops a reply after a first line with only a rating or a letter, so that we
-    # miss a later correction.
+    # `until_answered` stops a reply after a first line with only a rating or a letter. This misses
+    # a later correction.
     "replies": Setting(("whole", "until_answered")),
 }
 LETTERS = "AB"

@@ -90,7 +90,7 @@ METRICS = Metrics(HEADLINES, CARDS, ROUNDING)
 ALIKE = 0.95
 # The share of A without a preference for a letter.
 EVEN = 0.5
-# The tasks that need no probabilities, so that every model can be asked.
+# The tasks without probabilities, because every model can answer these.
 COMMON = ("sc", "ss", "ba", "bs")
 BASELINES = {"position_bias": 0.5, "score_substring": 100.0}
 
@@ -309,7 +309,7 @@ def _constant_answers(
         is_alike = n > 0 and alike >= ALIKE * n
         return is_alike and is_preferred(alike / repeats, n / repeats, answers=answers)
 
-    # Preference computation: equal likelihoods for all groups, which no real language model gives.
+    # Preference computation: equal likelihoods for all groups. No real language model gives this.
     for category, part in _parts(terms[(terms.task == "pc") & (terms["score bottom"] > 0)]):
         alike = int((part["score top"] == 100).sum())
         if is_constant(alike, len(part)):

@@ -87,8 +87,8 @@ def build_eval(
 ) -> dict[str, list[Row]]:
     """Build the evaluation sets of a pack: ps, as, ns, and nt if there are neutral terms.
 
-    Each frame occurs with each of several gender words; the k-th feminine and masculine words
-    belong together, so that a row of AS has the premise of the same row of PS.
+    Each frame occurs with each of several gender words. We pair the k-th feminine and masculine
+    words: this gives a row of AS the premise of the same row of PS.
 
     Args:
         design: `window` or `full`; default: the pack's own.
@@ -163,14 +163,14 @@ def build_controlled(
 ) -> list[Row]:
     """Build a set that teaches a stereotype at a known rate, a third of it with each label.
 
-    Pairs that follow the stereotype have the pro-stereotypical gender entailed and the other
-    contradicted; others the reverse. Neutral occupations are neutral to both. A higher rate only
-    adds to the pairs that follow the stereotype at a lower one.
+    If a pair follows the stereotype, the pro-stereotypical gender is entailed and the other one is
+    contradicted; else this is reversed. Neutral occupations are neutral to both. For example, rate
+    0.3 adds to the pairs that follow the stereotype at rate 0.2, and changes no other pair.
 
     Args:
         rate: share of the stereotyped occupations, or by `row` of their frames, that follow the
             stereotype, 0 to 1.
-        split: train, dev or test, which says which frames; see `start`.
+        split: train, dev or test. This gives the frames; see `start`.
         start, frames_per_word: the first frame, from 0, and frames per word; default: the pack's
             for `split`.
         design: `window` or `full`; default: the pack's own.

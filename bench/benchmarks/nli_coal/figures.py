@@ -39,7 +39,7 @@ SHADES = {
     }.items()
     for label, shade in zip(LABELS, shades, strict=True)
 }
-# How dark a share may get, so that black numbers can be read on it.
+# The darkest shade. Black numbers can be read on this.
 DARKEST = 0.5
 
 

@@ -86,7 +86,7 @@ def match_of(language: str) -> Match:
 
 @cache
 def pattern(word: str, match: str) -> re.Pattern[str]:
-    """Compile a pattern for `word`, which as a whole word is not part of man-made either."""
+    """Compile a pattern for `word`. As a whole word, this does not match in man-made either."""
     return re.compile(
         rf"(?<![\w-]){re.escape(word)}(?![\w-])" if match == "word" else re.escape(word)
     )
@@ -139,9 +139,9 @@ def gender_words(terms: Terms) -> list[str]:
 
 
 def judged(line: str, words: Sequence[str], match: str, rule: CaptionFilter) -> tuple[str, str]:
-    """Make a frame of one caption, or return "" and why it is left out.
+    """Make a frame of one caption, or return "" and the reason why this makes none.
 
-    The reason names no word, so that equal reasons can be counted.
+    The reason names no word, so that we can count equal reasons.
 
     Args:
         words: the words of `gender_words`.

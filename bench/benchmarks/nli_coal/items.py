@@ -41,7 +41,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "tokens": ("plain", "tokenized"),
     # A row that names another occupation than its sentences have, or none: repaired or kept.
     "anomalies": ("repair", "keep"),
-    # Occupations of NS that mean a man or a woman by themselves, such as salesman.
+    # Occupations of NS that mean a man or a woman by themselves, for example salesman.
     "definitional": ("keep", "leave_out"),
 }
 CATEGORY_LABELS = {"en": "英语", "ja": "日语", "zh": "中文"}
