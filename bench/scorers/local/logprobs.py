@@ -328,7 +328,7 @@ class LogprobReader:
 
     @torch.inference_mode()
     def _body_and_head_agree(self) -> bool:
-        """Return whether the logits are the product with the output matrix, for example uncapped."""
+        """Return whether the logits are the product with the output matrix, such as uncapped."""
         ids = trial_ids(self.network, 9).to(self.where.device)[None]
         try:
             body = self.network.base_model(input_ids=ids, use_cache=False).last_hidden_state
