@@ -28,7 +28,7 @@ from bench.core.text import as_html, reveal_invisible
 from bench.data import by_id, dataset
 from bench.metrics import engine
 from bench.metrics.engine import Metric
-from bench.metrics.headline import HALF, headline_rows, without_chat_template
+from bench.metrics.headline import HALF, contenders, explain, headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
 from bench.run.cache import code_hash, kept
@@ -467,6 +467,25 @@ def score(
         answers = common_answers(own) if common else None
         tables.append(table(own, preset, beside=False, metrics=metrics, answers=answers))
     return pd.concat(tables, ignore_index=True)
+
+
+def most_biased_first(runs: Sequence[Run], preset: str | None = None) -> list[Run]:
+    """Sort runs of a benchmark by its first primary score, so that a page has one order of models.
+
+    Models whose score says nothing of bias follow; references, such as simulated respondents for
+    real models, come last.
+    """
+    scores = explain(score(*runs, preset=preset))
+    first = scores[scores.primary & (scores.category == ALL)]
+    first = first[first.title == first.title.head(1).squeeze()]
+    order = first.assign(
+        is_reference=~first.model.isin(contenders(first).model),
+        is_doubtful=first.doubt != "",
+        bias=first.score.mask(first.worse == "lower", -first.score),
+    ).sort_values(["is_reference", "is_doubtful", "bias"], ascending=[True, True, False])
+    places = {name: k for k, name in enumerate(order.model)}
+    pairs = zip(labels(runs), runs, strict=True)
+    return [run for _, run in sorted(pairs, key=lambda pair: places.get(pair[0], len(places)))]
 
 
 def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
