@@ -79,9 +79,10 @@ def forest(
     lines = _lines(rows, y, col)
     dots = list(dict.fromkeys(rows[hue])) if hue else [""]
     coloured = hue or ("model" if y == "model" else "")
-    palette = {"": sns.color_palette("colorblind")[0]}
-    palette |= colours(list(dict.fromkeys(rows[coloured]))) if coloured else {}
+    # Greys for all that is no model.
+    palette = dict(zip(dots, sns.color_palette("Greys", len(dots) + 2)[:1:-1], strict=True))
     if coloured == "model":
+        palette |= colours(list(dict.fromkeys(rows.model)))
         palette |= dict.fromkeys(_references(rows), FAINT)
     marks = markers(dots) if hue else {"": "o"}
     height = 0.9 + (LINE_HEIGHT + DOT_HEIGHT * (len(dots) - 1)) * len(lines)

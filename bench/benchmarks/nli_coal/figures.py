@@ -110,8 +110,8 @@ def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None
 
 
 def _language(code: str) -> str:
-    """Name a language in English, after its own name where a font shows that."""
+    """Name a language in English, with its own name after it if a font shows that."""
     own = dataset.category_name("nli_coal", code)
     known, native = LANGUAGES.get(code) or ("", own.native)
     name = known or dataset.cldr_name(code, "en") or own.english
-    return f"{native} ({name})" if native and native != name and can_show(native) else name
+    return f"{name} ({native})" if native and native != name and can_show(native) else name
