@@ -17,7 +17,6 @@ from bench.figures.style import (
     INK,
     WIDTH,
     can_show,
-    models_of,
     style,
 )
 from bench.metrics.table import ALL
@@ -53,7 +52,7 @@ def labels_by_set(scores: pd.DataFrame) -> Figure:
     rows = scores[scores.metric.isin([*LABELS, "coal", "fn"])]
     languages = [name for name in dict.fromkeys(rows.category) if name != ALL]
     asked = {
-        name: models_of(scores[scores.model.isin(rows.model[rows.category == name])])
+        name: scores.model[scores.model.isin(rows.model[rows.category == name])].unique()
         for name in languages
     }
     lengths = [len(models) for models in asked.values()]
