@@ -481,23 +481,21 @@ def score(
     return pd.concat(tables, ignore_index=True)
 
 
-def most_biased_first(runs: Sequence[Run], preset: str | None = None) -> list[Run]:
-    """Sort runs of a benchmark by its first primary score, so that a page has one order of models.
+def most_biased_first(runs: Sequence[Run]) -> list[Run]:
+    """Sort runs of a benchmark by its first primary score, for one order of models on a page.
 
-    Models whose score says nothing of bias follow; references, such as simulated respondents for
-    real models, come last.
+    Models with a doubtful score follow. References for real models, such as simulated respondents,
+    come last.
     """
-    scores = explain(score(*runs, preset=preset))
-    first = scores[scores.primary & (scores.category == ALL)]
-    first = first[first.title == first.title.head(1).squeeze()]
-    order = first.assign(
-        is_reference=~first.model.isin(contenders(first).model),
-        is_doubtful=first.doubt != "",
-        bias=first.score.mask(first.worse == "lower", -first.score),
-    ).sort_values(["is_reference", "is_doubtful", "bias"], ascending=[True, True, False])
-    places = {name: k for k, name in enumerate(order.model)}
-    pairs = zip(labels(runs), runs, strict=True)
-    return [run for _, run in sorted(pairs, key=lambda pair: places.get(pair[0], len(places)))]
+    scores = explain(score(*runs))
+    # The first row of a model is that of the first primary score.
+    first = scores[scores.primary & (scores.category == ALL)].drop_duplicates("model")
+    bias = first.score.mask(first.worse == "lower", -first.score)
+    is_reference = ~first.model.isin(contenders(first).model)
+    keys = zip(is_reference, first.doubt != "", -bias.fillna(0), strict=True)
+    places = dict(zip(first.model, keys, strict=True))
+    by_name = dict(zip(labels(runs), runs, strict=True))
+    return [by_name[name] for name in sorted(by_name, key=lambda name: places.get(name, (True,)))]
 
 
 def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
