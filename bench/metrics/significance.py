@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from bench.core.numbers import decimals
 from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, sample
 
 # How often a difference that is called detectable would be found.
@@ -150,7 +149,3 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
 
-
-def format_p(p: float) -> str:
-    """Write a p value."""
-    return "p < 0.001" if p < 0.001 else f"p = {decimals(p, 3)}"
