@@ -15,6 +15,9 @@ PAGE = Path(__file__).parents[1] / "docs/statistics.md"
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = [
     "bench.analyses",
+    "bench.core.errors",
+    "bench.core.files",
+    "bench.core.text",
     "bench.metrics.frames",
     "bench.metrics.headline",
     "bench.metrics.statistics",
@@ -23,6 +26,8 @@ MODULES = [
     "bench.run.models",
     "bench.run.outcomes",
     "bench.run.results",
+    "bench.scorers",
+    "bench.scorers.base",
 ]
 
 

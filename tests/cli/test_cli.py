@@ -173,7 +173,7 @@ BAD_CALLS = [
     ("run cbbq", "--model"),
     ("score nowhere", "nowhere: holds no run"),
     ("report nowhere.yml", "nowhere.yml: no such study file"),
-    ("data --data x", "--data: say which benchmark"),
+    ("data --data x", "--data: name the benchmark"),
     ("fly", "fly"),
     ("rnu cbbq", "Did you mean 'run'?"),
     ("cbqb", "`bench run cbbq --model MODEL`"),
