@@ -18,7 +18,6 @@ import typer
 
 from bench import __version__
 from bench.benchmarks import get, names
-from bench.benchmarks.nli_coal.build import BuildOptions
 from bench.cli import make
 from bench.cli.options import (
     GROUPS,
@@ -31,7 +30,7 @@ from bench.cli.options import (
     switch,
     with_options,
 )
-from bench.config import Options, RunConfig
+from bench.config import BuildOptions, Options, RunConfig
 from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
 from bench.core.progress import say
 from bench.train import TrainOptions
@@ -267,10 +266,17 @@ def report(
     ),
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
+    from bench.core import places
+    from bench.report import fingerprint
     from bench.report.study import load
 
     _check_format(format)
     plan = load(Path(study)) if study else load()
+    folder = places.report_folder(plan.name, out)
+    if not dry_run and fingerprint.is_unchanged(plan, folder):
+        say(f"nothing has changed since the report in {folder} was made")
+        print(folder / "index.html")
+        return
     # These imports take seconds, and a wrong study does not need them.
     from bench.cli import printing
     from bench.report import build

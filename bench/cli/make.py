@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.benchmarks import get, names, resolve
-from bench.benchmarks.nli_coal.build import BuildOptions
 from bench.cli.options import argument, given, read_options, switch
-from bench.config import RunConfig
+from bench.config import BuildOptions, RunConfig
 from bench.core.errors import BadInput, expected
 from bench.core.numbers import decimals
 from bench.core.progress import say

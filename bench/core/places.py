@@ -26,6 +26,11 @@ def reports() -> Path:
     return next(filter(_is_checkout, (folder, *folder.parents)), folder) / "reports"
 
 
+def report_folder(name: str, out: str | Path | None) -> Path:
+    """Return the folder of a report, absolute, because kernels have another working folder."""
+    return Path(out).resolve() if out else reports() / name
+
+
 def copy_notebooks(folder: Path, more: Iterable[Path] = ()) -> list[Path]:
     """Copy the package's notebooks, and the files beside them, for JupyterLab.
 

@@ -23,7 +23,7 @@ from bench.core.errors import BadInput, NoRuns
 from bench.core.locks import lock
 from bench.core.progress import progress, say
 from bench.figures.style import use_models
-from bench.report import execute, site, study, study_runs
+from bench.report import execute, fingerprint, site, study, study_runs
 from bench.report.execute import OwnKernel, Trouble, check_parameters, types_of_parameters
 from bench.report.site import Page
 from bench.report.study import Study
@@ -72,7 +72,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
         jobs: number of concurrent models; by default one per core, too many if they share an
             accelerator.
     """
-    folder = _folder(plan, out)
+    folder = places.report_folder(plan.name, out)
     if plan.steps:
         raise BadInput(f"{plan.path}: run this first: {'; '.join(plan.steps)}")
     pages_to_make = page_jobs(plan)
@@ -85,6 +85,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
         except OSError as error:
             why = f"cannot be written ({error.strerror or error})"
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
+        fingerprint.forget_report(folder)
         _report_remaining(plan, folder)
         with use_models([model.label for model in plan.models]):
             cells = study_runs.ask_models(plan, folder, at_a_time)
@@ -92,14 +93,11 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
             runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in done}
             pages, left_out = _make_pages(folder, pages_to_make, done)
             index = site.Site(plan, folder).write(cells, pages, runs, left_out)
-    failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
-    failed += [f"notebook {page.name}" for page in pages if page.trouble]
+        failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
+        failed += [f"notebook {page.name}" for page in pages if page.trouble]
+        if not failed:
+            fingerprint.remember_report(plan, folder)
     return Made(index, failed)
-
-
-def _folder(plan: Study, out: str | Path | None) -> Path:
-    """Return the folder of a report as an absolute path: kernels have another working folder."""
-    return Path(out).resolve() if out else places.reports() / plan.name
 
 
 def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
@@ -108,7 +106,7 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
     Args:
         plan, out: as for `make`.
     """
-    return list(study_runs.estimates(plan, _folder(plan, out)).values())
+    return list(study_runs.estimates(plan, places.report_folder(plan.name, out)).values())
 
 
 def _report_remaining(plan: Study, folder: Path) -> None:
@@ -230,11 +228,11 @@ def _make_page(
     if variants is not None and not runs:
         return Page(name, shown_as, "", "", [], [], Trouble(NoRuns.__name__, "it has no runs"))
     target, tables = folder / "notebooks" / f"{name}.ipynb", folder / "tables" / name
-    now = execute.fingerprint(source, parameters, runs)
+    now = fingerprint.of_page(source, parameters, runs)
     is_there = (folder / f"{name}.html").is_file() and tables.is_dir()
-    if is_there and not execute.changed(target, now):
+    if is_there and not fingerprint.changed(target, now):
         return site.page(name, shown_as, target)
-    execute.forget(target)
+    fingerprint.forget(target)
     # Old files may belong to models that are no longer in this study.
     shutil.rmtree(tables, ignore_errors=True)
     tables.mkdir(parents=True)
@@ -244,7 +242,7 @@ def _make_page(
     finally:
         kernels.put(kernel)
     if trouble:
-        execute.forget(target)
+        fingerprint.forget(target)
     else:
-        execute.remember(target, now)
+        fingerprint.remember(target, now)
     return site.page(name, shown_as, target, trouble)

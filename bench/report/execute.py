@@ -1,14 +1,11 @@
 """Run notebooks by papermill, unless their inputs are unchanged."""
 
 import ast
-import hashlib
-import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +16,7 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.utils import run_sync
 
-from bench import __version__, records
-from bench.core import export
+from bench import records
 from bench.core.errors import (
     AnotherRun,
     BadInput,
@@ -31,7 +27,7 @@ from bench.core.errors import (
     quoted,
 )
 from bench.core.files import atomic_path, explain_write_errors
-from bench.scorers.base import digest
+from bench.report import fingerprint
 
 CELL_TIMEOUT = 3600  # seconds
 START_TIMEOUT = 120  # seconds until a kernel answers
@@ -51,10 +47,6 @@ TYPES: dict[str, tuple[type, ...]] = {
 SENTENCES = tuple(
     kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed)
 )
-# Files of this package that an executed notebook depends on.
-CODE = ("*.py", "*.toml", "*.csv")
-# Hashes of the inputs of an executed notebook; `runs` has one per run, by folder.
-Fingerprint = dict[str, Any]
 
 # Papermill warns of parameters over several lines; `check_parameters` reads them.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
@@ -88,7 +80,7 @@ class OwnKernel(AsyncKernelManager):
             imports=[os.path.abspath(folder) for folder in sys.path],
             folder=str(target.parent),
             variable=records.OPENED_RUNS,
-            listing=str(_opened_runs(target)),
+            listing=str(fingerprint.opened_runs(target)),
         )
         client = self.client()
         client.start_channels()
@@ -208,75 +200,3 @@ def drop_blank_outputs(book: nbformat.NotebookNode) -> None:
             for output in cell.outputs:
                 # A widget needs the network; its HTML shows its first state.
                 output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
-
-
-def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> Fingerprint:
-    """Hash the inputs of an executed notebook; with equal hashes, its page stays valid."""
-    cells = [cell.source for cell in nbformat.read(source, as_version=4).cells]
-    return {
-        "notebook": digest(cells),
-        "parameters": digest(parameters),
-        "runs": {str(folder): _of_run(folder) for folder in runs},
-        "package": f"{__version__} {_code()}",
-    }
-
-
-def changed(target: Path, now: Mapping[str, Any]) -> list[str]:
-    """List the parts of a fingerprint that changed since we executed `target`.
-
-    This lists all parts if `target` did not run to its end. The runs of a fingerprint include runs
-    that the notebook opened by itself.
-    """
-    try:
-        before = json.loads(_beside(target).read_text("utf-8")) if target.is_file() else {}
-        opened = {folder: _of_run(Path(folder)) for folder in before.get("runs", ())}
-    except (OSError, ValueError):
-        before, opened = {}, {}
-    now = {**now, "runs": {**opened, **now["runs"]}}
-    return [name for name, value in now.items() if before.get(name) != value]
-
-
-def forget(target: Path) -> None:
-    """Make an executed notebook count as changed."""
-    for path in (_beside(target), _opened_runs(target)):
-        path.unlink(missing_ok=True)
-
-
-def remember(target: Path, now: Mapping[str, Any]) -> None:
-    """Save the fingerprint of an executed notebook, with the runs that it opened.
-
-    We skip runs in temporary folders that are gone.
-    """
-    listing = _opened_runs(target)
-    named = listing.read_text("utf-8").splitlines() if listing.is_file() else []
-    opened = {folder: _of_run(Path(folder)) for folder in named if Path(folder).is_dir()}
-    inputs = {**now, "runs": {**opened, **now["runs"]}}
-    export.write_text(_beside(target), json.dumps(inputs, indent=2) + "\n")
-    listing.unlink(missing_ok=True)
-
-
-def _beside(target: Path) -> Path:
-    return target.with_suffix(".fingerprint.json")
-
-
-def _opened_runs(target: Path) -> Path:
-    return target.with_suffix(".opened")
-
-
-def _of_run(folder: Path) -> str:
-    return _hash_files(folder, records.files(folder))
-
-
-@cache
-def _code() -> str:
-    """Hash the package's files: during development one version has many states."""
-    home = Path(__file__).parents[1]
-    return _hash_files(home, sorted(file for pattern in CODE for file in home.rglob(pattern)))
-
-
-def _hash_files(folder: Path, files: Iterable[Path]) -> str:
-    hashes = {
-        file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
-    }
-    return digest(hashes)

@@ -313,7 +313,8 @@ def at_a_glance(models: Sequence[StudyModel], first: Sequence[Asked]) -> tuple[p
         for asked, line in zip(first, lines, strict=True):
             for headline, given in zip(asked.headlines, line.numbers, strict=False):
                 column = f"{asked.variant.title}: {short_title(headline)}"
-                row[column] = f"{given.text} {given.interval}".strip()
+                reach = f" ({given.interval})" if given.interval else ""
+                row[column] = f"{given.text}{reach}".replace("\u00a0", " ")
         rows.append(row)
     parts = ["Scores with their 95 % intervals."]
     for asked in first:

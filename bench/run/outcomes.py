@@ -5,7 +5,8 @@ from pathlib import Path
 import pandas as pd
 
 from bench.benchmarks import get
-from bench.run.results import Run, all_items, check_preset, labels, open_runs
+from bench.core.errors import BadInput
+from bench.run.results import Run, all_items, check_preset, data_conflict, labels, open_runs
 
 
 def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame:
@@ -25,7 +26,8 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
         `help(bench.benchmarks.cbbq.outcomes)` and the same of `nli_coal` and `mcbe.instances`.
 
     Raises:
-        BadInput: a folder or pattern without a run, or an unknown preset.
+        BadInput: a folder or pattern without a run, an unknown preset, or runs on different data,
+            whose units must not be paired by their names.
 
     Examples:
         >>> import bench
@@ -38,6 +40,9 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
         disambiguous         0.70     0.30          0.00
     """
     all_runs = open_runs(runs)
+    for benchmark in dict.fromkeys(run.benchmark for run in all_runs):
+        if conflict := data_conflict([run for run in all_runs if run.benchmark == benchmark]):
+            raise BadInput(conflict)
     parts = []
     for run, name in zip(all_runs, labels(all_runs), strict=True):
         own = preset or str(run.about["preset"])

@@ -10,7 +10,7 @@ import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial, reduce
 from itertools import combinations
 from pathlib import Path
@@ -25,6 +25,7 @@ from bench.config import PRESETS
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.export import to_rows
 from bench.core.numbers import decimals
+from bench.core.places import PACKAGE
 from bench.core.text import as_html, reveal_invisible
 from bench.data import by_id, dataset
 from bench.metrics import engine
@@ -32,6 +33,8 @@ from bench.metrics.engine import Metric
 from bench.metrics.headline import HALF, headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
+from bench.run.cache import code_hash, kept
+from bench.scorers.base import digest
 from bench.scorers.names import short_name
 
 # Below this median probability of all letters, the model would rather write another reply.
@@ -64,8 +67,6 @@ class Run:
 
     folder: Path
     about: dict[str, Any]
-    # Score tables, by their options and the state of the records.
-    _tables: dict[Any, pd.DataFrame] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         dataset.remember_names(self.benchmark, self.about["data"])
@@ -184,20 +185,21 @@ class Run:
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
-        # If `answers` has all answers, we use the cached table.
-        if answers is not None and not _keys(self.replies).isin(answers).all():
+        # If `answers` has all answers, we use the kept table.
+        is_part = answers is not None and not _keys(self.replies).isin(answers).all()
+        if metrics or is_part:
             return self._scores(preset, common, metrics, answers)
-        files = [(path, path.stat().st_mtime_ns) for path in records.files(self.folder)]
-        key = preset, tuple(common), tuple(metrics), tuple(files)
-        if key not in self._tables:
-            self._tables[key] = self._scores(preset, common, metrics)
-        return self._tables[key].copy()
+        name = f"scores-{preset}-{digest(list(common))[:4]}" if common else f"scores-{preset}"
+        home = get(self.benchmark).metadata.folder
+        code = code_hash() if home.is_relative_to(PACKAGE) else code_hash() + code_hash(home)
+        compute = partial(self._scores, preset, common)
+        return kept(self.folder, name, [preset, list(common)], code, compute)
 
     def _scores(
         self,
         preset: str,
         common: Sequence[str],
-        metrics: Sequence[Metric],
+        metrics: Sequence[Metric] = (),
         answers: pd.MultiIndex | None = None,
     ) -> pd.DataFrame:
         replies = rows = self.replies
