@@ -105,7 +105,6 @@ class Options(BaseModel):
         return of_command(cls.described()[name]).get("flag") or f"--{name.replace('_', '-')}"
 
     def changed(self) -> dict[str, Any]:
-        """Return the options that differ from their defaults."""
         return self.model_dump(exclude_defaults=True)
 
 
@@ -342,7 +341,6 @@ class RunConfig(Generation, Where):
 
     @property
     def generation(self) -> Generation:
-        """The options of generation."""
         return Generation(**{name: getattr(self, name) for name in Generation.model_fields})
 
     def labels_of(self, model: str) -> Sequence[str] | None:

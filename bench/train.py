@@ -47,8 +47,6 @@ LEARNING = {"epochs", "learning_rate", "batch_size", "max_length", "seed", "labe
 
 
 class TrainOptions(Options):
-    """The options of a training."""
-
     model: str = option(..., metavar="MODEL")
     """A Hub id (NAME or NAME@REVISION) or a folder: a base model, which gets a new head, or an NLI
     classifier, which is trained further."""

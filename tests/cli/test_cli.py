@@ -158,6 +158,7 @@ BAD_RUNS = [
     ("cbbq", "--preset best", "preset 'best' is unknown; allowed: robust"),
     ("cbbq", "--format xml", "--format: format 'xml' is unknown"),
     ("cbbq", "--read minds", "--read 'minds' is unknown; allowed: text, letters, options"),
+    ("cbbq", "--answer-mode minds", "--read 'minds' is unknown; allowed: text, letters, options"),
     ("cbbq", "--limit 0", "--limit 0: has to be at least 1"),
     ("cbbq", "--model tiny:xxl", "tiny:xxl: is no model of the package; allowed: tiny:s"),
     ("cbbq", "--model ./no/such/model", "./no/such/model: no such model folder or file"),

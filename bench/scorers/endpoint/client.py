@@ -150,7 +150,6 @@ class _Call:
             self.results.put(error)
 
     def cancel(self) -> None:
-        """Cancel all requests."""
         if self._loop:
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._task.cancel)

@@ -294,7 +294,6 @@ def first_line(message: str, key: str) -> str:
 
 
 def _log_sum(logprobs: Sequence[float]) -> float:
-    """Return the logarithm of the sum of probabilities."""
     most = max(logprobs)
     return most + math.log(sum(math.exp(value - most) for value in logprobs))
 

@@ -139,7 +139,6 @@ class Endpoint(Model):
         return [answers[id(request)] for request in requests]
 
     def _check(self, request: Request) -> None:
-        """Refuse a request that this endpoint cannot answer."""
         if request.verb in self.lacks:
             raise BadInput(f"{self.url}: cannot do {request.verb}: {self.lacks[request.verb]}")
         if request.bos:
@@ -361,5 +360,4 @@ def _root_cause(error: BaseException) -> BaseException:
 
 
 def _request(verb: str, prompt: str, **given: Any) -> Request:
-    """Make a request outside a benchmark."""
     return Request("", "", "", "answer", verb, prompt, "", Key(), **given)

@@ -34,8 +34,6 @@ from bench.tasks.request import Request, Turns
 
 
 class Causal(LocalModel):
-    """A causal language model."""
-
     kind = "causal language model"
     verbs = ("nll", "choose", "generate")
     reads = ("text", "letters", "options")

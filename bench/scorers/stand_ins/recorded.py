@@ -84,8 +84,6 @@ class _Reply(_Row):
 
 
 class _Prediction(_Row):
-    """A row of predictions."""
-
     id: WholeNumber
     language: StrictStr = ""
     label: Scalar = ""

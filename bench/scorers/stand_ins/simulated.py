@@ -61,7 +61,6 @@ class Simulated(Model):
         return [Answer(self.respond(request)) for request in requests]
 
     def respond(self, request: Request) -> str:
-        """Return the answer to one request."""
         p, key = self.parameters, request.key
         if request.verb == "nll":
             return repr(BASE_NLL + p["bias"] * key.rank)

@@ -88,7 +88,6 @@ def train(
 
 
 def descend(network: Any, optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
-    """Take one step of gradient descent."""
     optimizer.zero_grad()
     loss.backward()
     torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
