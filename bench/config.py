@@ -59,8 +59,6 @@ class Options(BaseModel):
     def of(cls, given: Mapping[str, Any] | Self | None, *, command: bool = False) -> Self:
         """Read options by name; an option that is None keeps its default.
 
-        For example, `RunConfig.of({"limit": 20})`.
-
         Args:
             command: errors spell the options as the command line does.
 
@@ -265,7 +263,13 @@ class Where(Options):
 
 
 class RunConfig(Generation, Where):
-    """All options of a run, for the command, a study, and `bench.evaluate`."""
+    """All options of a run, for the command, a study, and `bench.evaluate`.
+
+    Examples:
+        >>> config = RunConfig.of({"benchmark": "cbbq", "temperature": 0.0, "limit": 20})
+        >>> config.changed()
+        {'temperature': 0.0, 'benchmark': 'cbbq', 'limit': 20}
+    """
 
     benchmark: str = ""
     """mcbe, cbbq or nli_coal; not with --from."""

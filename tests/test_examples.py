@@ -19,6 +19,7 @@ MODULES = [
     "bench.benchmarks.cbbq.templates",
     "bench.benchmarks.nli_coal.language_pack",
     "bench.benchmarks.nli_coal.scores",
+    "bench.config",
     "bench.core.errors",
     "bench.core.files",
     "bench.core.text",
