@@ -180,9 +180,9 @@ def severities(runs: Sequence[Run]) -> pd.DataFrame:
 
     A model with several runs, for example under two judges, counts once. We average repeats.
     """
-    asked = [run for run in _first(runs, "mcbe") if _has(run, "bs")]
+    scored = [run for run in _first(runs, "mcbe") if _has(run, "bs")]
     parts = []
-    for run, name in zip(asked, labels(asked), strict=True):
+    for run, name in zip(scored, labels(scored), strict=True):
         each = mcbe.severities(run.records, run.items).groupby("item_id", sort=False)
         marks = each.mean().reset_index().rename(columns={"model": "grade", "people": "human"})
         parts.append(_described(marks, run.items.set_index("item_id"), name, name))
