@@ -63,16 +63,12 @@ def judged(
                 "or McBE's task bs"
             )
         return usable
-    return [
-        run
-        for benchmark, names in (judges or {}).items()
-        for judge in names
-        for run in evaluate_all(
-            benchmark,
-            demo,
-            **{"data": OWN_SAMPLES, **(options or {}).get(benchmark, {}), "judge": judge},
-        )
-    ]
+    found: list[Run] = []
+    for benchmark, names in (judges or {}).items():
+        own = {"data": OWN_SAMPLES, **(options or {}).get(benchmark, {})}
+        for judge in names:
+            found += evaluate_all(benchmark, demo, **{**own, "judge": judge})
+    return found
 
 
 def load(runs: Sequence[Run], people: str = "", verdicts_file: str = "") -> pd.DataFrame:

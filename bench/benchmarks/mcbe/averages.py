@@ -38,11 +38,10 @@ class Averages(Scoring):
         rows = terms.assign(stratum=terms.category, cluster=terms.item_id, part=part)
         columns = [str(name) for name in terms if name not in KEYS]
         super().__init__(rows, columns, (), preset)
-        self.all_cells: list[Cell] = list(
-            dict.fromkeys(zip(terms.category, terms.task, strict=True))
-        )
-        self.categories = [name for name in order if name in {c for c, _ in self.all_cells}]
-        self.tasks = [name for name in TASKS if name in {t for _, t in self.all_cells}]
+        cells = terms[["category", "task"]].drop_duplicates()
+        self.all_cells: list[Cell] = list(cells.itertuples(index=False, name=None))
+        self.categories = [name for name in order if name in set(cells.category)]
+        self.tasks = [name for name in TASKS if name in set(cells.task)]
         self.repeats = sorted(set(terms["repeat"]))
         totals = self.totals
         by_repeat = rows.groupby(["repeat", "part"])[columns].sum()
