@@ -34,6 +34,7 @@ from bench.benchmarks.nli_coal.frames import SLOT
 from bench.benchmarks.nli_coal.items import CATEGORIES, Pair
 from bench.benchmarks.nli_coal.language_pack import MANIFEST, PACKS, Pack, read_pack
 from bench.benchmarks.nli_coal.outcomes import SUMS, answers
+from bench.config import RATES
 from bench.core.errors import BadInput, RunFailed, expected
 from bench.core.files import atomic_path, atomic_write
 from bench.core.locks import lock
@@ -44,7 +45,6 @@ from bench.metrics.engine import Sums
 from bench.scorers.base import digest
 from bench.tasks.nli_labels import LABELS
 
-RATES = tuple(k / 10 for k in range(11))
 SEEDS = (0, 1)
 # The least accuracy of a model on its own set.
 GATE = 0.99

@@ -36,6 +36,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     [
         common_answers,
         lambda runs: bench.items(*runs),
+        lambda runs: bench.outcomes(*runs),
         all_items,
     ],
 )

@@ -37,7 +37,7 @@ def ask(model: str, kind: str, out: Path, block: int = 256, thread: int = 1, **h
     benchmark, options = KINDS[kind]
     given = {"categories": ["gender"], "device": "cpu", "seed": 7, **options, **how}
     with threads(thread), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execute, "BLOCK", block)
+        patch.setattr(execute, "BLOCK_REQUESTS", block)
         return run.evaluate(benchmark, model, out=out, **given)
 
 

@@ -25,7 +25,7 @@ ASKED = {"tasks": ["ss"], "categories": ["age", "race"], "repeats": 4, "seed": 3
 
 @pytest.fixture(autouse=True)
 def small_blocks(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "BLOCK", 16)
+    monkeypatch.setattr(execute, "BLOCK_REQUESTS", 16)
 
 
 def ask(out: str | None = "out", model: str = MODEL, **options) -> run.Run:

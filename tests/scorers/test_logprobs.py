@@ -83,7 +83,7 @@ def check(tested: LogprobReader, sequences: list[list[int]]) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_architecture_gives_the_reference(name: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(logprobs, "VOCABULARY", 7)
+    monkeypatch.setattr(logprobs, "CPU_VOCABULARY", 7)
     model = network(name)
     before = model.config._attn_implementation
     tested = reader(model)

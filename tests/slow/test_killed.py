@@ -39,7 +39,7 @@ BLOCK = 16
 
 @pytest.fixture(autouse=True)
 def small_blocks(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "BLOCK", BLOCK)
+    monkeypatch.setattr(execute, "BLOCK_REQUESTS", BLOCK)
 
 
 def ask(out: Path | str = "out", **options) -> run.Run:

@@ -47,7 +47,7 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
         0.5,
         (0, 1),
         BIAS_IS_LOW_PALETTE,
-        names=[f"{TASKS[task]} (white: {decimals(white[task])})" for task in tasks],
+        names=[f"{TASKS[task].title} (white: {decimals(white[task])})" for task in tasks],
         title="Score by task, mean over categories (100: best)",
         height=max(2.2, 1.2 + 0.3 * len(wide)),
     )

@@ -14,9 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, product, zip_longest
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
-
-from pydantic import BeforeValidator, model_validator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.benchmarks.nli_coal.frames import fill
 from bench.benchmarks.nli_coal.items import CATEGORIES, NEUTRAL_TERMS
@@ -32,7 +30,7 @@ from bench.benchmarks.nli_coal.language_pack import (
     shuffled,
     write_pack,
 )
-from bench.config import Options, option
+from bench.config import BuildOptions
 from bench.core.errors import BadInput, expected
 from bench.core.files import atomic_write, explain_write_errors
 from bench.data import MANIFEST
@@ -55,7 +53,6 @@ ASSIGNMENTS = ("word", "balanced", "row")
 NS_WORDS = ("shipped", "trained")
 STEMS = {**RELEASED_SETS, "all": "4-all", **NEUTRAL_TERMS}
 TEST_NAMES = {1: "test_bias", 0: "test_nonbias"}
-RATES = tuple(k / 10 for k in range(11))
 
 
 class Row(NamedTuple):
@@ -255,55 +252,6 @@ def _neutral(pack: Pack, named: Sequence[str]) -> list[Occupation]:
 def _check(what: str, value: str, allowed: Iterable[str]) -> None:
     if value not in allowed:
         raise BadInput(expected(value, list(allowed), what))
-
-
-def _rates(given: Any) -> Any:
-    """Read `all` as the release's rates, and take each rate once."""
-    rates = [rate for one in given for rate in (RATES if one == "all" else [one])]
-    return list(dict.fromkeys(rates))
-
-
-class BuildOptions(Options):
-    """Which sets are built, and how; default: as the release or the pack has them."""
-
-    rates: Annotated[Sequence[float], BeforeValidator(_rates)] = option((), "--rate", "RATES")
-    """Rates of bias-controlled sets, 0 to 1, comma-separated, or all: the release's 11. Default: no
-    such sets."""
-
-    splits: Sequence[str] = option(("train", "dev"), "--split", "NAMES")
-    """Splits of controlled sets: train, dev, test; default: train and dev."""
-
-    rows: int | None = option(None, ge=1)
-    """Pairs per controlled set; default: the pack's."""
-
-    start: int | None = option(None, ge=0)
-    """First frame of a controlled set, from 0; default: the split's."""
-
-    assignment: str = option("word", "--assign", "NAME")
-    """Which pairs follow the stereotype: by word (the release), balanced, or row."""
-
-    design: str | None = option(None, metavar="NAME")
-    """How words meet frames: window or full; default: the pack's."""
-
-    ns_words: str = option("shipped", metavar="NAME")
-    """Neutral words of the down-sampled sets: shipped or trained."""
-
-    seed: int | None = option(None, metavar="SEED")
-    """Shuffle the words within their types; default: the pack's order."""
-
-    compat: bool = False
-    """The bytes of the release, oddities included; default: off."""
-
-    @model_validator(mode="after")
-    def _of_controlled_sets(self) -> Self:
-        """Refuse options of controlled sets without a rate."""
-        for name in self.changed() if not self.rates else ():
-            if name in ("splits", "rows", "start", "assignment"):
-                raise BadInput(
-                    f"{self.flag(name)}: is about bias-controlled sets; say at which "
-                    "rates, like --rate all"
-                )
-        return self
 
 
 def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[WrittenFile]":
