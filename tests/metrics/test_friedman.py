@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -27,6 +27,7 @@ def random_scores(seed, blocks=12, models=5):
     return np.random.default_rng(seed).normal(np.arange(models) * 0.4, 1, (blocks, models))
 
 
+@settings(max_examples=10)
 @given(st.lists(st.lists(st.integers(0, 6), min_size=4, max_size=4), min_size=3, max_size=7))
 def test_against_scipy_and_an_analysis_of_variance_of_ranks(matrix):
     scores = np.asarray(matrix) / 10

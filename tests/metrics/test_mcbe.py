@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench import run
@@ -111,6 +111,7 @@ def test_an_instance_with_one_unreadable_answer_is_left_out_and_counted():
     assert score_of_each(rows, items_of("甲乙", "甲乙"), "official") == pytest.approx(wanted)
 
 
+@settings(max_examples=8)
 @given(st.lists(st.floats(0, 50), min_size=2, max_size=6))
 def test_preference_scores_agree_with_a_slow_statement(nlls):
     words = list(WORDS[: len(nlls)])
