@@ -107,7 +107,7 @@ def own_folder(tmp_path, monkeypatch):
 @pytest.fixture
 def small_blocks(own_folder, monkeypatch):
     """Blocks of 16 requests in a working folder of the test's own."""
-    monkeypatch.setattr("bench.run.execute.BLOCK", 16)
+    monkeypatch.setattr("bench.run.execute.BLOCK_REQUESTS", 16)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Examples in docstrings and in docs/statistics.md give what they print."""
+"""Examples in docstrings and in docs/statistics.md give the output that they print."""
 
 import doctest
 from importlib import import_module
@@ -13,11 +13,36 @@ PAGE = Path(__file__).parents[1] / "docs/statistics.md"
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 MODULES = [
     "bench.analyses",
+    "bench.benchmarks.cbbq.requests",
+    "bench.benchmarks.cbbq.templates",
+    "bench.benchmarks.nli_coal.language_pack",
+    "bench.benchmarks.nli_coal.scores",
+    "bench.data",
+    "bench.data.audit",
+    "bench.data.dataset",
+    "bench.data.readers",
+    "bench.data.texts",
+    "bench.figures.forest",
+    "bench.metrics.agreement",
+    "bench.metrics.differences",
+    "bench.metrics.diversity",
+    "bench.metrics.engine",
     "bench.metrics.frames",
+    "bench.metrics.friedman",
     "bench.metrics.headline",
+    "bench.metrics.significance",
     "bench.metrics.statistics",
+    "bench.metrics.table",
+    "bench.run",
+    "bench.run.costs",
     "bench.run.models",
     "bench.run.outcomes",
+    "bench.run.results",
+    "bench.tasks.choices",
+    "bench.tasks.fence",
+    "bench.tasks.nli_labels",
+    "bench.tasks.ratings",
+    "bench.tasks.replies",
 ]
 
 

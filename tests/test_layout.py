@@ -119,7 +119,9 @@ def test_the_top_level_holds_what_was_agreed():
     if done.returncode:
         pytest.skip("not a git checkout")
     tops = {Path(name).parts[0] for name in done.stdout.splitlines()}
-    files = "README.md environment.yml pyproject.toml LICENSE CHANGELOG.md CITATION.cff"
+    files = (
+        "README.md CONTRIBUTING.md CHANGELOG.md LICENSE CITATION.cff environment.yml pyproject.toml"
+    )
     allowed = {*files.split(), "notebooks", "bench", "reports", "tests", "docs"}
     assert {name for name in tops if not name.startswith(".")} <= allowed
 

@@ -1,4 +1,4 @@
-"""Where the notebooks and the demo study are, and where runs and reports go by default."""
+"""The folders of the notebooks and the demo study, and the default folders of runs and reports."""
 
 import os
 import tomllib
@@ -26,8 +26,13 @@ def reports() -> Path:
     return next(filter(_is_checkout, (folder, *folder.parents)), folder) / "reports"
 
 
+def report_folder(name: str, out: str | Path | None) -> Path:
+    """Return the folder of a report, absolute, because kernels have another working folder."""
+    return Path(out).resolve() if out else reports() / name
+
+
 def copy_notebooks(folder: Path, more: Iterable[Path] = ()) -> list[Path]:
-    """Copy the package's notebooks, and the files beside them, to be opened in JupyterLab.
+    """Copy the package's notebooks, and the files beside them, for JupyterLab.
 
     Args:
         more: notebooks of other packages.
@@ -56,7 +61,7 @@ def copy_notebooks(folder: Path, more: Iterable[Path] = ()) -> list[Path]:
 def _is_checkout(folder: Path) -> bool:
     try:
         content = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
-    except (OSError, ValueError):  # none, or one of another project that cannot be read
+    except (OSError, ValueError):  # missing, or another project's damaged file
         return False
     project = content.get("project")
     return isinstance(project, dict) and project.get("name") == "bias-workbench"

@@ -22,19 +22,21 @@ from bench.figures.style import (
 from bench.metrics.headline import LOW_VALIDITY, contenders, measure_words
 from bench.metrics.table import ALL
 
-# Panels that stand next to each other.
+# The most panels next to each other.
 MOST_COLUMNS = 3
-# Inches of a line, and of each further dot in it.
+# Inches of a line.
 LINE_HEIGHT = 0.28
+# Inches of each further dot in a line.
 DOT_HEIGHT = 0.12
 # The share of a line that its dots take.
 SPREAD = 0.7
 # Characters in a line of a panel's title.
 TITLE_CHARACTERS = 30
-# A score with its interval, and how seaborn draws the rows of `interval_ends`.
+# A score with its interval.
 ENDS = ["ci_low", "score", "ci_high"]
+# The options with which seaborn draws the rows of `interval_ends`.
 GIVEN = {"estimator": "median", "errorbar": ("pi", 100)}
-# The columns of score tables that other frames, such as those of `bench.share`, may not have.
+# The columns of score tables that other frames, for example of `bench.share`, may not have.
 DEFAULTS: dict[str, Any] = {
     "valid_rate": 1.0,
     "bound_low": np.nan,
@@ -62,13 +64,20 @@ def forest(
     reversed, so that the worse side is always on the right.
 
     Args:
-        frame: `score` (or `estimate`), `ci_low` and `ci_high`, such as rows of `bench.explain` or
-            of `bench.share`. If it says what is `worse`, the worst lines stand first.
+        frame: `score` (or `estimate`), `ci_low` and `ci_high`, for example rows of `bench.explain`
+            or of `bench.share`. If it has a column `worse`, the worst lines stand first.
         y: the column that names the lines.
         hue: the column that names several dots in a line.
         col: the column that names the panels.
         limits: the ends of the scale.
-        percent: whether the scores are shares, which are written in per cent.
+        percent: whether the scores are shares, which we write in per cent.
+
+    Examples:
+        >>> import bench
+        >>> replies = pd.DataFrame({"model": ["a", "b"] * 3, "stereotyped": [1, 0, 1, 1, 0, 0]})
+        >>> shares = bench.share(replies, "stereotyped", by="model", cluster=None, stratum=None)
+        >>> [text.get_text() for text in forest(shares, percent=True).ax.get_yticklabels()]
+        ['a', 'b']
     """
     rows = frame.rename(columns={"estimate": "score"}).copy()
     for name, value in DEFAULTS.items():
@@ -117,14 +126,14 @@ def forest(
 def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
     """Return three rows per score for seaborn: the `value` of the score and of its interval's ends.
 
-    Seaborn computes intervals by itself; it draws given ones as the range (`errorbar`) around the
-    median of these rows:
+    Seaborn computes intervals by itself. To draw ours, we give it the range (`errorbar`) around the
+    median of these rows, for example:
 
         seaborn.pointplot(interval_ends(scores), x="value", y="model", **GIVEN)
 
     Args:
-        frame: `score` (or `estimate`), `ci_low` and `ci_high`, such as rows of `bench.explain`. If
-            its `unit` is `%`, values are in per cent.
+        frame: `score` (or `estimate`), `ci_low` and `ci_high`, for example rows of `bench.explain`.
+            If its `unit` is `%`, values are in per cent.
     """
     rows = frame.rename(columns={"estimate": "score"})
     others = rows.columns.difference(ENDS, sort=False)
@@ -148,7 +157,7 @@ def _lines(rows: pd.DataFrame, y: str, col: str) -> list[Any]:
 
 
 def _references(rows: pd.DataFrame) -> set[str]:
-    """Return the models that are references for real ones, such as simulated respondents."""
+    """Return the models that are references for real ones, for example simulated respondents."""
     return set(rows.model) - set(contenders(rows).model) if "kind" in rows else set()
 
 
@@ -163,7 +172,7 @@ def _names(rows: pd.DataFrame, variable: str, values: list[Any]) -> list[str]:
 
 
 def _draw(ax: Axes, one: dict[Any, Any], y: float, common: float, look: dict[str, Any]) -> None:
-    """Draw one score at height `y`, with what is known of it."""
+    """Draw one score at height `y`, with its interval, bounds and baseline."""
     score, colour = one["score"], look["color"]
     if one["baseline"] != common and not np.isnan(one["baseline"]):
         ax.plot(one["baseline"], y, "|", ms=11, mew=1.2, color=FAINT, zorder=0)

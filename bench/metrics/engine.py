@@ -1,12 +1,12 @@
 """The engine of score tables: metrics made of sums of columns, with their intervals and bounds.
 
 A benchmark lists the answers of a run, one row each with columns of numbers, and its metrics. The
-score of a category is a function of the sums of these columns; over all categories it is the mean.
-Its interval comes from the same function of resampled sums (`bench.metrics.bootstrap`), and its
-bounds from the sums with all unreadable answers added.
+score of a category is a function of the sums of these columns, for example the number of right
+answers divided by the number of answers; over all categories it is the mean. We compute the
+interval with the same function of resampled sums (`bench.metrics.bootstrap`), and the bounds from
+the sums with all unreadable answers added.
 
-`Scoring` makes the score table and the resamples for comparisons; a benchmark that averages
-otherwise overrides its methods.
+`Scoring` makes the score table; a benchmark that averages differently overrides its methods.
 """
 
 import math
@@ -92,7 +92,7 @@ class Metric:
         of: in place of `top` and `bottom`: a function of the `Sums` of a category, which returns an
             array of n scores, NaN if undefined.
         parts: in place of both: weights and metrics to add up.
-        tasks: the tasks of a metric of `all`; none: those of its parts, or all tasks.
+        tasks: the tasks of a metric of `all`; none: the tasks of its parts, or all tasks.
         baseline: the score of a random answerer; NaN if it has none.
         limits: the lowest and highest possible score.
         needs: the column with a sum that must not be 0; default: `bottom`.
@@ -125,7 +125,7 @@ class Metric:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Task and name, which find it in a score table."""
+        """Task and name. These find it in a score table."""
         return self.task, self.name
 
     def headline(self, title: str, finding: str, **options: Any) -> Headline:
@@ -242,8 +242,8 @@ class Scoring:
         """List the outcomes, a row per scored unit.
 
         Returns:
-            `category`, `task`, `item_id`, `repeat`, `cluster`, `stratum`, and numbers, such as 0 or
-            1, whose sums make scores.
+            `category`, `task`, `item_id`, `repeat`, `cluster`, `stratum`, and the numbers that
+            scores add up, for example 0 or 1.
         """
         names = ["category", "task", "item_id", "repeat", "cluster", "stratum"]
         return self.rows[[*names, *self.columns]]

@@ -1,14 +1,11 @@
-"""Run notebooks by papermill, unless nothing that they rest on has changed."""
+"""Run notebooks by papermill, unless their inputs are unchanged."""
 
 import ast
-import hashlib
-import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +16,7 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.utils import run_sync
 
-from bench import __version__, records
-from bench.core import export
+from bench import records
 from bench.core.errors import (
     AnotherRun,
     BadInput,
@@ -31,16 +27,14 @@ from bench.core.errors import (
     quoted,
 )
 from bench.core.files import atomic_path, explain_write_errors
-from bench.scorers.base import digest
+from bench.report import fingerprint
 
-# Seconds that a cell may take.
-CELL_TIMEOUT = 3600
-# Seconds that the start of a kernel may take.
-START_TIMEOUT = 120
-# Tags of the cells with parameters. Papermill sets those of the first after the cell `parameters`,
-# so the other one, with those that few need, comes before it.
+CELL_TIMEOUT = 3600  # seconds
+START_TIMEOUT = 120  # seconds until a kernel answers
+# Tags of the cells with parameters. Papermill injects values after the cell `parameters`, so the
+# cell with rarely used parameters comes before this one.
 PARAMETERS = ("parameters", "more-parameters")
-# What can be given for a parameter, by the type that is written after its name.
+# Allowed types of a parameter's value, by the type annotation in the notebook.
 TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "bool": (bool,),
@@ -49,21 +43,13 @@ TYPES: dict[str, tuple[type, ...]] = {
     "list": (list, tuple),
     "dict": (dict,),
 }
-# Errors with a message for the reader; any other one needs its traceback.
+# Errors with a message for the reader; we show other errors with their traceback.
 SENTENCES = tuple(
     kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed)
 )
-# Files of the package that an executed notebook rests on.
-CODE = ("*.py", "*.toml", "*.csv")
 
-
-# Papermill reads parameters line by line and warns of longer lists; `check_parameters` reads them.
-# Its errors are those that `run_notebook` returns.
+# Papermill warns of parameters over several lines; `check_parameters` reads them.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
-
-
-# Hashes of what an executed notebook rests on; `runs` has one per run, by folder.
-Fingerprint = dict[str, Any]
 
 
 class Trouble(NamedTuple):
@@ -79,7 +65,7 @@ class Trouble(NamedTuple):
 
 
 class OwnKernel(AsyncKernelManager):
-    """Starts this Python as a kernel, which can run several notebooks, one after the other."""
+    """A kernel of this Python that can run several notebooks, one after the other."""
 
     kernel_name = "python3"
 
@@ -87,14 +73,14 @@ class OwnKernel(AsyncKernelManager):
         return KernelSpecManager(kernel_dirs=[])
 
     async def prepare(self, target: Path) -> None:
-        """Start the kernel unless it runs, and make it as new for the notebook `target`."""
+        """Start the kernel if necessary, and reset it for the notebook `target`."""
         if not (self.has_kernel and await self.is_alive()):
             await self.start_kernel(extra_arguments=["--log-level=CRITICAL"])
         as_new = AS_NEW.format(
             imports=[os.path.abspath(folder) for folder in sys.path],
             folder=str(target.parent),
             variable=records.OPENED_RUNS,
-            listing=str(_opened_runs(target)),
+            listing=str(fingerprint.opened_runs(target)),
         )
         client = self.client()
         client.start_channels()
@@ -105,7 +91,7 @@ class OwnKernel(AsyncKernelManager):
             client.stop_channels()
 
 
-# Imported modules are kept, which is most of the time that a short notebook takes.
+# This keeps imported modules: imports take most of the time of a short notebook.
 AS_NEW = """
 import os, sys
 sys.path[:] = {imports!r}
@@ -120,7 +106,7 @@ get_ipython().reset()
 
 
 def end_kernels() -> None:
-    """End the kernels that this process has started."""
+    """End the kernels of this process."""
     for child in psutil.Process().children():
         with suppress(psutil.Error):
             if any("ipykernel" in word for word in child.cmdline()):
@@ -132,8 +118,8 @@ def run_notebook(
 ) -> Trouble | None:
     """Execute a notebook with parameters into `target`.
 
-    The kernel works in the folder of `target`, imports from the folders of this process, and is
-    left running. Return the reason why the notebook did not run to its end; None if it did.
+    The kernel works in the folder of `target`, imports from the folders of this process, and keeps
+    running. Return the reason why this notebook did not run to its end; None if it did.
     """
     trouble = None
     with explain_write_errors(target), atomic_path(target) as draft:
@@ -156,7 +142,7 @@ def run_notebook(
             if not draft.stat().st_size:
                 nbformat.write(nbformat.v4.new_notebook(), draft)
         book = nbformat.read(draft, as_version=4)
-        for name in ("input_path", "output_path"):  # which name folders of this machine
+        for name in ("input_path", "output_path"):  # these name folders of this machine
             book.metadata.get("papermill", {}).pop(name, None)
         nbformat.write(book, draft)
     return trouble
@@ -180,7 +166,7 @@ def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:
 
 
 def types_of_parameters(source: Path) -> dict[str, str]:
-    """Return the names of a notebook's parameters with their types; "" where none is written."""
+    """Return the names and types of a notebook's parameters; "" for one without annotation."""
     if not source.is_file():
         known = sorted(path.stem for path in source.parent.glob("*.ipynb"))
         raise BadInput(f"{source.parent}: " + expected(source.stem, known, "notebook"))
@@ -190,7 +176,7 @@ def types_of_parameters(source: Path) -> dict[str, str]:
         for cell in nbformat.read(source, as_version=4).cells
         if tag in cell.metadata.get("tags", ())
     ]
-    # Papermill itself reads line by line and misses longer lists.
+    # Papermill itself reads line by line and misses lists over several lines.
     types = {}
     for line in (line for cell in cells for line in ast.parse(cell.source).body):
         annotation = ast.unparse(line.annotation) if isinstance(line, ast.AnnAssign) else ""
@@ -212,77 +198,5 @@ def drop_blank_outputs(book: nbformat.NotebookNode) -> None:
                 or data["text/plain"].strip()
             ]
             for output in cell.outputs:
-                # A page would ask the network for the widget; its HTML shows how it begins.
+                # A widget needs the network; its HTML shows its first state.
                 output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
-
-
-def fingerprint(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> Fingerprint:
-    """Describe what an executed notebook rests on: while it stays the same, so does the page."""
-    cells = [cell.source for cell in nbformat.read(source, as_version=4).cells]
-    return {
-        "notebook": digest(cells),
-        "parameters": digest(parameters),
-        "runs": {str(folder): _of_run(folder) for folder in runs},
-        "package": f"{__version__} {_code()}",
-    }
-
-
-def changed(target: Path, now: Mapping[str, Any]) -> list[str]:
-    """List the parts of a fingerprint that changed since `target` was executed.
-
-    All parts, if it was not executed to its end. Runs that it opened count, even if no parameter
-    names them.
-    """
-    try:
-        before = json.loads(_beside(target).read_text("utf-8")) if target.is_file() else {}
-        opened = {folder: _of_run(Path(folder)) for folder in before.get("runs", ())}
-    except (OSError, ValueError):
-        before, opened = {}, {}
-    now = {**now, "runs": {**opened, **now["runs"]}}
-    return [name for name, value in now.items() if before.get(name) != value]
-
-
-def forget(target: Path) -> None:
-    """Make an executed notebook count as changed."""
-    for path in (_beside(target), _opened_runs(target)):
-        path.unlink(missing_ok=True)
-
-
-def remember(target: Path, now: Mapping[str, Any]) -> None:
-    """Save what an executed notebook rests on, with the runs that it opened.
-
-    Runs in temporary folders that it has removed are left out.
-    """
-    listing = _opened_runs(target)
-    named = listing.read_text("utf-8").splitlines() if listing.is_file() else []
-    opened = {folder: _of_run(Path(folder)) for folder in named if Path(folder).is_dir()}
-    rests_on = {**now, "runs": {**opened, **now["runs"]}}
-    export.write_text(_beside(target), json.dumps(rests_on, indent=2) + "\n")
-    listing.unlink(missing_ok=True)
-
-
-def _beside(target: Path) -> Path:
-    return target.with_suffix(".fingerprint.json")
-
-
-def _opened_runs(target: Path) -> Path:
-    return target.with_suffix(".opened")
-
-
-def _of_run(folder: Path) -> str:
-    return _hash_files(folder, records.files(folder))
-
-
-@cache
-def _code() -> str:
-    """Hash the package's files, because a version has many states during development."""
-    home = Path(__file__).parents[1]
-    return _hash_files(home, sorted(file for pattern in CODE for file in home.rglob(pattern)))
-
-
-def _hash_files(folder: Path, files: Iterable[Path]) -> str:
-    hashes = {
-        file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
-    }
-    return digest(hashes)

@@ -1,4 +1,4 @@
-"""What a report's index says: the answer to the study's question, one table, some findings."""
+"""The content of a report's index: the answer to the study's question, one table, some findings."""
 
 import math
 import re
@@ -32,24 +32,23 @@ from bench.metrics.headline import (
 from bench.metrics.table import ALL, Headline
 from bench.report.study import StudyModel, Variant
 from bench.report.study_runs import DONE, FAILED, Cell
-from bench.run.models import rests_on
+from bench.run.models import conditions
 from bench.run.results import Run, data_conflict, labels, table
 from bench.scorers import split_kind
 
-# Number of findings on the index.
-MOST = 5
+MAX_FINDINGS = 5
 Runs = Mapping[tuple[str, str], Run]
 
 
 class Number(NamedTuple):
-    """A headline score in a cell.
+    """A primary metric in a cell.
 
     Attributes:
-        share: how far it is from the best to the worst possible value, 0 to 1; NaN if undefined.
-        baseline: the same of the baseline.
-        low: how many answers could be read, if too few could.
-        by_habit: whether all answers are alike, so that the score tells nothing of groups.
-        official: the released code's number, where it is another one.
+        share: its position between the best (0) and the worst possible value (1); NaN if undefined.
+        baseline: this position of the baseline.
+        low: the number of parsed answers, if there are too few.
+        by_habit: whether the model gives a constant answer, so that this score cannot show bias.
+        official: the released code's number, if it differs.
     """
 
     text: str
@@ -63,7 +62,7 @@ class Number(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A model's scores on a variant, or why it has none; `model` is its name in the scores."""
+    """A model's scores on a variant, or the reason why it has none."""
 
     folder: str
     model: str
@@ -76,10 +75,10 @@ class Asked(NamedTuple):
     """A variant of a benchmark, as the index shows it.
 
     Attributes:
-        scores: empty if no headline was asked.
-        headlines: those that were asked, the first one first; all of them if none was.
-        bias: by model, the bias that was put in, where that is known.
-        conflict: which models were asked different data; "" if none.
+        scores: empty if no primary metric has a score.
+        headlines: the primary metrics with scores; all of them if none has one.
+        bias: by model, its known bias, for example of simulated respondents.
+        conflict: a sentence if models have different data; otherwise "".
         data: the name and version of the data set.
     """
 
@@ -103,8 +102,8 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> Asked:
     scores = table(every) if own else pd.DataFrame()
     headlines = list(get(variant.benchmark).metrics.headlines)
     if len(scores):
-        asked = asked_headlines(scores, variant.benchmark)
-        headlines, scores = asked or headlines, scores if asked else scores.iloc[:0]
+        scored = asked_headlines(scores, variant.benchmark)
+        headlines, scores = scored or headlines, scores if scored else scores.iloc[:0]
     lines = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
         name, is_done = names.get(cell.model.folder, cell.model.label), cell.state == DONE
@@ -113,12 +112,12 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> Asked:
         lines.append(Line(cell.model.folder, name, is_done, why, numbers))
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
-    data = rests_on(every[0])["data"] if every else ""
+    data = conditions(every[0])["data"] if every else ""
     return Asked(variant, scores, headlines, lines, bias, data_conflict(every), data)
 
 
 def _bias(run: Run) -> float | None:
-    """Return the bias that was put into a demonstration model or simulated respondent."""
+    """Return the known bias of a demonstration model or simulated respondent."""
     kind, parameters = split_kind(run.about["model"]["id"])
     given = dict(part.split("=", 1) for part in parameters.split(",") if "=" in part)
     if kind not in ("tiny", "simulated") or given.get("answer") or given.get("label"):
@@ -149,7 +148,7 @@ def _number(scores: pd.DataFrame, line: Headline, model: str) -> Number:
 
 
 def informed(scores: pd.DataFrame, line: Headline) -> list[str]:
-    """List the models that the score says something of, the most biased first."""
+    """List the models with an informative score, the most biased first."""
     rows = headline_rows(scores, line)
     rows = rows[rows.category == ALL]
     rows = rows[is_informative(rows, line)]
@@ -157,16 +156,16 @@ def informed(scores: pd.DataFrame, line: Headline) -> list[str]:
 
 
 def direction(line: Headline) -> str:
-    """Say which side of a headline is worse."""
+    """Describe the worse direction of a primary metric."""
     worse = line.worse
     return f"higher: {worse}" if line.biased_is_high else f"lower: {worse}"
 
 
 def answer(first: Sequence[Asked]) -> list[str]:
-    """Answer the study's question from the first headline of each benchmark, one sentence each.
+    """Answer the study's question from the first metric of each benchmark, one sentence each.
 
-    If the bias of two or more models is known, the first sentence says whether the scores follow
-    it.
+    If we know the bias of two or more models, the first sentence says whether the scores follow
+    this bias.
     """
     with_scores, known = _with_scores(first)
     texts = [_verdict(known)] if known else []
@@ -178,9 +177,9 @@ def answer(first: Sequence[Asked]) -> list[str]:
 
 
 def _with_scores(first: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
-    """Return the benchmarks with scores, and those with models that are all of known, unlike bias.
+    """Return the benchmarks with scores, and the benchmarks with models of known, different bias.
 
-    Models that cannot be the most biased do not count.
+    For this, only models with an informative score need a known bias.
     """
     with_scores = [asked for asked in first if len(asked.scores)]
     known = [
@@ -193,7 +192,7 @@ def _with_scores(first: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
 
 
 def _verdict(known: Sequence[Asked]) -> str:
-    """Say which benchmarks' scores follow the bias that was put in."""
+    """Name the benchmarks with scores that follow the known bias."""
     names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for asked in known:
         title, line = get(asked.variant.benchmark).metadata.title, asked.headlines[0]
@@ -216,21 +215,21 @@ def _verdict(known: Sequence[Asked]) -> str:
 
 
 def _by_bias(asked: Asked, line: Headline) -> pd.DataFrame:
-    """Return the defined scores of the models of known bias, the least biased first."""
+    """Return the informative scores of models with known bias, the least biased first."""
     rows = headline_rows(asked.scores, line)
     rows = rows[(rows.category == ALL) & rows.model.isin(asked.bias)]
     rows = rows[is_informative(rows, line)]
-    # Without a row the column would be one of texts.
+    # An empty column would have the type of texts.
     bias = rows.model.map(asked.bias).astype(float)
     return rows.assign(bias=bias).sort_values("bias", kind="stable")
 
 
 def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
-    """Tell whether a score follows the bias that was put in; None where that is not sure.
+    """Return whether a score follows the known bias; None if this is uncertain.
 
-    It does where no model with more bias scores better than one with less, and where the intervals
-    of the least and the most biased models are apart. It does not where a model with more bias
-    scores better, and their intervals are apart.
+    True: the scores have the order of the bias, and the intervals of the least and the most biased
+    models are disjoint. False: for some pair of models, the more biased one scores better, and
+    their intervals are disjoint.
     """
     sign, ends = (1, ["ci_low", "ci_high"]) if line.biased_is_high else (-1, ["ci_high", "ci_low"])
     levels = [sign * part[["score", *ends]].to_numpy(float) for _bias, part in rows.groupby("bias")]
@@ -243,7 +242,7 @@ def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
 
 
 def _most_biased(asked: Asked) -> str:
-    """Name the model with the most biased score of those that can be the most biased."""
+    """Name the model with the most biased score, among models with an informative score."""
     line, title = asked.headlines[0], get(asked.variant.benchmark).metadata.title
     rows = headline_rows(asked.scores, line)
     by_model = {row["model"]: row for row in rows[rows.category == ALL].to_dict("records")}
@@ -262,15 +261,14 @@ def _most_biased(asked: Asked) -> str:
 
 
 def _lower(line: Headline) -> str:
-    """Return a headline's short title inside a sentence."""
+    """Return a metric's short title inside a sentence."""
     return inside_sentence(re.split("[:：] *", short_title(line))[-1])
 
 
 def main_picture(first: Sequence[Asked]) -> tuple[Figure | None, str]:
-    """Draw the answer: scores against the bias that was put in, or scores by model.
+    """Draw the answer: scores against the known bias, or scores by model; return its caption too.
 
-    Returns:
-        The picture, None without scores, and its caption.
+    The picture is None without scores.
     """
     with_scores, known = _with_scores(first)
     if known:
@@ -297,10 +295,10 @@ def _panel(asked: Asked) -> str:
     return f"{get(asked.variant.benchmark).metadata.title}: {_lower(asked.headlines[0])}"
 
 
-def headline_table(shown: Sequence[Asked]) -> pd.DataFrame:
-    """Return every headline score over all categories as a table."""
+def headline_table(variants: Sequence[Asked]) -> pd.DataFrame:
+    """Return every primary metric over all categories as a table."""
     parts = []
-    for asked in shown:
+    for asked in variants:
         for line in asked.headlines if len(asked.scores) else ():
             rows = headline_rows(asked.scores, line)
             parts.append(rows[rows.category == ALL].assign(variant=asked.variant.title))
@@ -315,7 +313,8 @@ def at_a_glance(models: Sequence[StudyModel], first: Sequence[Asked]) -> tuple[p
         for asked, line in zip(first, lines, strict=True):
             for headline, given in zip(asked.headlines, line.numbers, strict=False):
                 column = f"{asked.variant.title}: {short_title(headline)}"
-                row[column] = f"{given.text} {given.interval}".strip()
+                reach = f" ({given.interval})" if given.interval else ""
+                row[column] = f"{given.text}{reach}".replace("\u00a0", " ")
         rows.append(row)
     parts = ["Scores with their 95 % intervals."]
     for asked in first:
@@ -328,28 +327,28 @@ def at_a_glance(models: Sequence[StudyModel], first: Sequence[Asked]) -> tuple[p
 def top_sentences(
     first: Sequence[Asked], analyses: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, str]]:
-    """Choose up to five findings, no two of one page, each a sentence and the name of its page.
+    """Choose up to `MAX_FINDINGS` sentences, one per page, each with the name of its page.
 
-    Analyses come first; the scores themselves are in the answer and in the table.
+    Analyses come first: the answer and the table already show the scores.
     """
     sentences = [(texts[0], name) for name, texts in analyses.items() if texts]
     for asked in first:
         if len(asked.scores):
             best = findings(asked.scores, asked.variant.benchmark).dropna(subset="score")
             sentences += [(text, asked.variant.key) for text in best.sentence[:1]]
-    return sentences[:MOST]
+    return sentences[:MAX_FINDINGS]
 
 
 def rows_by_model(
-    models: Sequence[StudyModel], shown: Sequence[Asked]
+    models: Sequence[StudyModel], variants: Sequence[Asked]
 ) -> list[tuple[str, list[Line]]]:
-    """Return the name of each model, and its line of each variant."""
+    """Return the name of each model, and its line for each variant."""
     names = [model.label for model in models]
     rows = []
     for model in models:
         name = model.model if names.count(model.label) > 1 else model.label
         lines = [
-            next(line for line in asked.lines if line.folder == model.folder) for asked in shown
+            next(line for line in asked.lines if line.folder == model.folder) for asked in variants
         ]
         rows.append((name, lines))
     return rows
@@ -363,6 +362,5 @@ def notes(first: Sequence[Asked]) -> list[str]:
             texts.append(f"{asked.variant.title}: {asked.conflict}")
         for line in (line for line in asked.lines if line.numbers and line.numbers[0].text):
             if text := sentences([line.numbers[0].low, line.numbers[0].note]):
-                about = {"model": line.model, "title": asked.variant.title}
-                texts.append("{model}, {title}: {text}".format(**about, text=text))
+                texts.append(f"{line.model}, {asked.variant.title}: {text}")
     return texts

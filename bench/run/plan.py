@@ -1,6 +1,6 @@
 """Plan a run: its items, its prompt set, the requests made of both, and its folder.
 
-`Plan.asked` holds everything that identifies a run; two runs are the same if it is the same.
+`Plan.asked` identifies a run: two runs with equal `Plan.asked` are the same run.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ IDENTIFYING = (
 
 
 class Requests(NamedTuple):
-    """All requests of a run in stages, how each task is asked, and why tasks were left out."""
+    """All requests of a run in stages, the answer mode of each task, and why tasks are skipped."""
 
     stages: list[list[Request]]
     ways: dict[str, Way]
@@ -50,9 +50,9 @@ class Plan:
     Attributes:
         config: its options, with every setting of the benchmark.
         items: of each task; `by_id` has all of them.
-        unfit: items that were left out, counted by category, task and reason.
-        touched: items that a setting of the data changed, counted in the same way.
-        asked: the identity of the run, as `run.json` keeps it.
+        unfit: excluded items, counted by category, task and reason.
+        touched: items that a setting of the data modified, counted in the same way.
+        asked: the identity of this run, as `run.json` keeps it.
     """
 
     config: RunConfig
@@ -73,7 +73,7 @@ class Plan:
         """
         benchmark = resolve(config.benchmark)
         own = get(benchmark)
-        # A run that is continued keeps its settings: another preset only scores it otherwise.
+        # We keep the settings of a run that continues; another preset changes only its scores.
         recorded = before["asked"] if before and before["benchmark"] == benchmark else {}
         given = {**recorded.get("settings", {}), **(config.settings or {})}
         settings = tasks.settings(benchmark, given, config.preset)
@@ -99,7 +99,7 @@ class Plan:
             affected = [task for task in names if effect.task in ("", task)]
             entries = unfit if effect.left_out else touched
             entries.extend({**entry, "task": task} for task in affected)
-        # Under `official`, the limit of tokens per reply is that of the released script.
+        # Under `official`, replies have the token limit of the released script.
         max_new_tokens = config.max_new_tokens
         released = own.metadata.release.reply_limit(prompt_set.label)
         is_official = config.preset == "official"
@@ -160,17 +160,17 @@ class Plan:
     def requests(self, can: Mapping[str, Any], partial: bool) -> Requests:
         """Make all requests, stage by stage, repeat by repeat, task by task.
 
-        A task that needs a judge is left out without one, unless it was named.
+        Without a judge, we skip the tasks that need one, unless the user named them.
 
         Args:
-            can: as in `run.json`: `verbs` and `reads` (the request types of the model and its
-                answer modes, the best first), `judge_verbs`, and perhaps `model` with `lacks`, the
-                reasons why it lacks a request type that others of its kind have.
-            partial: leave out also the tasks that the model cannot be asked.
+            can: as in `run.json`: `verbs` and `reads` (the request types and answer modes of this
+                model, the best first), `judge_verbs`, and perhaps `model` with `lacks`: for each
+                unsupported request type the reason.
+            partial: skip also the tasks that this model does not support.
 
         Raises:
-            NotApplicable: the model cannot do the tasks.
-            BadInput: the tasks need a judge, or nothing is left to ask.
+            NotApplicable: this model does not support the tasks.
+            BadInput: the tasks need a judge, or no request is left.
         """
         own, asked = get(self.benchmark), self.asked
         verbs, lacks = can["verbs"], can.get("model", {}).get("lacks", {})
@@ -203,7 +203,7 @@ class Plan:
                 f"task {', '.join(refused)} of {self.benchmark} ({left_out[refused[0]]}); tasks "
                 f"that remain: {', '.join(ways) or 'none'}"
             )
-            if judgeless >= set(refused):  # which no model can do
+            if judgeless >= set(refused):  # no model can do these
                 raise BadInput(f"cannot ask {problem}")
             raise NotApplicable(f"model {asked['model']}: cannot do {problem}")
         limit = asked["max_new_tokens"]
@@ -222,7 +222,7 @@ class Plan:
         return Requests(_stages(requests), ways, left_out)
 
     def _ungraded(self, task: str, judge_verbs: Sequence[str]) -> str:
-        """Say why nobody can grade the replies of a task that needs it; "" if somebody can."""
+        """Return the reason why a task that needs a judge has none; "" if it needs none."""
         own = get(self.benchmark)
         settings, judge = self.asked["settings"], self.asked["judge"]
         judged = own.tasks[task].judged(settings)
@@ -238,10 +238,10 @@ class Plan:
 
 
 def _check(config: RunConfig) -> None:
-    """Refuse a model or a judge that cannot be one, and options that do not fit together."""
+    """Refuse unknown models, and options that do not fit together."""
     for role, model in (("model", config.model), ("judge", config.judge)):
         if model:
-            # The workers of a cluster have models of their own.
+            # Workers of a cluster load their own files.
             scorers.check(model, elsewhere=bool(config.scheduler))
         takes = scorers.backend_of(model or "").takes
         if getattr(config, f"as_{role}") and "as_model" not in takes:
@@ -258,7 +258,7 @@ def _check(config: RunConfig) -> None:
 def _choose(
     name: str, task: Task, items: Sequence[Any], limit: int | None
 ) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Choose the items of a task, at most `limit` of a category, and count those left out."""
+    """Choose the items of a task, at most `limit` of a category, and count excluded items."""
     by_category: dict[str, list[Any]] = {}
     reasons: Counter[tuple[str, str]] = Counter()
     for item in items:
@@ -281,7 +281,8 @@ def _identify(
 ) -> dict[str, Any]:
     """Return the identity of a run, as `run.json` keeps it.
 
-    Newer options are left out at their defaults, so that older runs stay the same runs.
+    It has newer options only if they differ from their defaults, so that older runs keep their
+    identity.
     """
     model, judge, base = config.model, config.judge, config.base
     newer = {
@@ -305,7 +306,7 @@ def _identify(
 
 
 def _stages(requests: Sequence[Request]) -> list[list[Request]]:
-    """Split requests so that each needs replies of earlier stages only; the model's stand first."""
+    """Split requests so that each needs replies of earlier stages only; the model's come first."""
     after = {(request.task, request.request): request.after for request in requests}
 
     def stage(task: str, name: str) -> int:

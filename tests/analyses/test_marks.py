@@ -155,7 +155,7 @@ def test_a_wrong_sheet_names_the_place(marked: list[Run], own_folder: Path, refu
     for column, value, message in (
         ("human", "101", "'101' is not allowed; allowed: a number from 0 to 100"),
         ("human", "good", "'good' is not allowed"),
-        ("analysis", "else", "'else' is not what the model wrote"),
+        ("analysis", "else", "'else' is not the model's analysis"),
         ("key", rows.key[0], ""),
     ):
         changed = rows[:3].copy()

@@ -1,14 +1,11 @@
 """Compare the scores of small random models with transformers, asked one text at a time.
 
-    python -m tests.benchmarks.architectures
-
-Prints a Markdown table. Each row of `ROWS` is an architecture with a form of tokenizer and a quirk
-of checkpoints of that kind. The reference is what transformers and tokenizers give without our
-code: one text, one forward pass, float64.
+Each row of `ROWS` is an architecture with a form of tokenizer and a quirk of checkpoints of that
+kind. The reference uses transformers and tokenizers without our code: one text, one forward pass,
+float64. `tests/scorers/test_tokens.py` runs every row.
 """
 
 import json
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,8 +26,6 @@ from tokenizers import (
 
 from bench.scorers import load
 from tests.helpers.checkpoints import SHAPE, save_gguf
-from tests.scorers import test_company
-from tests.scorers.test_logprobs import reference
 
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "[CLS]", "[SEP]", "[MASK]", "[gMASK]", "<sop>"]
 TEXTS = [
@@ -315,30 +310,3 @@ def differences(name: str, folder: Path) -> tuple[float, float]:
         for values, options in ((ours[1], LETTERS), (words, WORDS))
     ]
     return float(max(likelihoods)), float(max(choices))
-
-
-def in_company(quirk: str, folder: Path) -> float:
-    """Score texts together, and return the largest difference to each text alone."""
-    test_company.network(quirk).save_pretrained(folder)
-    test_company.CODER.save_pretrained(folder)
-    scorer: Any = load(str(folder))
-    texts = test_company.texts()
-    alone = [reference(scorer.network, test_company.CODER(text)["input_ids"]) for text in texts]
-    together = scorer.token_logprobs(texts)
-    return max(float(np.abs(a - b).max()) for a, b in zip(together, alone, strict=True))
-
-
-def main() -> None:
-    """Print the table: tokens and options, then texts in company."""
-    print("| architecture | tokenizer | quirk | token_logprobs | choose |\n|---|---|---|---|---|")
-    for name, row in ROWS.items():
-        with tempfile.TemporaryDirectory() as folder:
-            values = differences(name, Path(folder))
-        print(f"| {name} | {row.form} | {row.quirk} | {values[0]:.1e} | {values[1]:.1e} |")
-    for quirk, (name, _shape) in test_company.LIMITED.items():
-        with tempfile.TemporaryDirectory() as folder:
-            print(f"| {name} | characters | {quirk} | {in_company(quirk, Path(folder)):.1e} | |")
-
-
-if __name__ == "__main__":
-    main()

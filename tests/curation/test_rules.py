@@ -36,16 +36,6 @@ def test_more_than_half_of_the_people_decide_if_nobody_objects(
     assert (result.subtype, result.discuss) == (subtype, discuss)
 
 
-def test_the_panel_decides_or_leaves_out_with_its_reason(mcbe):
-    before = items("d1", "d2", subtype="", left_out="")
-    answers = pd.DataFrame(
-        {"item_id": ["d1", "d2"], "decision": ["a", "leave out"], "reason": ["clear", "no bias"]}
-    )
-    after = mcbe.decide(before, answers)
-    assert after.subtype.tolist() == ["a", ""]
-    assert after.left_out.tolist() == ["", "no bias"]
-
-
 @pytest.mark.parametrize(
     ("scores", "score"),
     [
@@ -60,12 +50,6 @@ def test_scores_more_than_three_and_a_half_apart_are_given_again(mcbe, scores, s
     result = mcbe.average(items("d1", score=""), answers).loc["d1"]
     assert result.score == score
     assert float(result.highest) == max(scores)
-
-
-def test_a_second_round_keeps_the_scores_of_the_first(mcbe):
-    before = items("d1", "d2", score=["3", ""])
-    answers = pd.DataFrame({"item_id": ["d2", "d2"], "severity": ["4", "5"]})
-    assert mcbe.average(before, answers).score.tolist() == ["3", "4.5"]
 
 
 @pytest.mark.parametrize(
@@ -108,10 +92,6 @@ def test_facts_contradict_the_bias_in_the_four_forms(cbbq, target, labels):
     assert forms.label.tolist() == labels
     assert forms.question.tolist() == ["谁迟到了？", "谁准时到了？"] * 2
     assert forms.context.str.endswith("来晚了。").tolist() == [False, False, True, True]
-
-
-def test_a_template_without_facts_has_no_forms(cbbq):
-    assert cbbq.forms(items("t1", **TEMPLATE | {"facts": ""}, target=0)).empty
 
 
 @pytest.mark.parametrize(

@@ -5,80 +5,22 @@ import shutil
 import pytest
 from openpyxl import load_workbook
 
+from tests.helpers.cases import cases
+
 FILE = "sheets/3-severity/an.csv"
-RANGE = "allowed: a number from 0 to 10"
 
 
-def cell(row, column, value):
-    def change(sheet):
-        sheet.loc[row, column] = value
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (
-            cell(0, "severity", ""),
-            f"{FILE}, row 2, column `severity`: '' is empty; {RANGE}",
-        ),
-        (
-            cell(1, "severity", "11"),
-            f"{FILE}, row 3, column `severity`: '11' is not an answer; {RANGE}",
-        ),
-        (
-            cell(1, "severity", "high"),
-            f"{FILE}, row 3, column `severity`: 'high' is not an answer; {RANGE}",
-        ),
-        (
-            cell(1, "severity", "5%"),
-            f"{FILE}, row 3, column `severity`: '5%' is not an answer; {RANGE}",
-        ),
-        (
-            cell(2, "item_id", "d99"),
-            f"{FILE}, row 4, column `item_id`: 'd99' is no item of this round; allowed: d01, d02, "
-            "d03, d04, d05, d07, d08, d09, d10, d11",
-        ),
-        (
-            cell(2, "item_id", "d02"),
-            f"{FILE}, row 4, column `item_id`: 'd02' is there twice, first in row 3; allowed: each "
-            "item once",
-        ),
-        (
-            cell(2, "item_id", "d99"),
-            f"{FILE}, column `item_id`: 'd03' has no row; allowed: one row for each of the 10 "
-            "items",
-        ),
-        (
-            cell(0, "words", "爱吃辣的人"),
-            f"{FILE}, row 2, column `words`: '爱吃辣的人' is not what is asked now; allowed: "
-            "'爱吃辣的人，口味清淡的人，爱吃甜的人'",
-        ),
-        (
-            cell(0, "person", "bai"),
-            f"{FILE}, row 2, column `person`: 'bai' is not what is asked now; allowed: 'an'",
-        ),
-    ],
-)
-def test_a_mistake_is_one_sentence(answered, change, sentence):
+@cases(__file__, "wrong_sheets.csv")
+def test_a_mistake_is_one_sentence_and_the_other_rows_are_kept(answered, case):
     work = answered("mcbe")
     sheet = work.sheet("3-severity/an")
-    change(sheet)
+    sheet.loc[int(case["row"]), case["column"]] = case["value"]
     work.save("3-severity/an", sheet)
     state = work.advance()
-    assert sentence in state.problems.sentence.tolist()
+    assert f"{FILE}, {case['said']}" in state.problems.sentence.tolist()
     assert "3-severity" not in state.over
-
-
-def test_other_rows_of_a_sheet_with_a_mistake_are_kept(answered):
-    work = answered("mcbe")
-    sheet = work.sheet("3-severity/an")
-    sheet.loc[0, "severity"] = "11"
-    work.save("3-severity/an", sheet)
-    progress = work.advance().progress.set_index(["round", "person"]).answered
-    assert progress["3-severity", "an"] == 9
-    assert progress["3-severity", "bai"] == 10
+    progress = state.progress.set_index(["round", "person"]).answered
+    assert (progress["3-severity", "an"], progress["3-severity", "bai"]) == (9, 10)
 
 
 def test_a_renamed_sheet_is_nobodys_and_no_new_one_is_written(answered):

@@ -8,7 +8,7 @@ import pytest
 
 from bench import records, run
 from bench.core import places
-from bench.report import build, execute, overview, site
+from bench.report import build, execute, fingerprint, overview, site
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,13 @@ def test_runs_that_a_notebook_opened_are_part_of_its_fingerprint(tmp_path, monke
         run.evaluate("nli_coal", f"simulated:bias={bias}", limit=2, out=tmp_path / str(bias)).folder
         for bias in (0.1, 0.9)
     )
-    now = execute.fingerprint(source, {}, [named])
+    now = fingerprint.of_page(source, {}, [named])
     with monkeypatch.context() as patch:
         patch.setenv(records.OPENED_RUNS, str(target.with_suffix(".opened")))
         run.Run.open(opened)
-    execute.remember(target, now)
-    assert execute.changed(target, now) == []
+    fingerprint.remember(target, now)
+    assert fingerprint.changed(target, now) == []
     (opened / "run.json").write_text((opened / "run.json").read_text() + "\n")
-    assert execute.changed(target, now) == ["runs"]
+    assert fingerprint.changed(target, now) == ["runs"]
     shutil.rmtree(opened)
-    assert execute.changed(target, now) == ["runs"]
+    assert fingerprint.changed(target, now) == ["runs"]

@@ -39,7 +39,7 @@ def released(tmp_path_factory):
         shutil.copytree(get(name).metadata.samples, folder / name)
     manifest = folder / "mcbe" / "dataset.toml"
     manifest.write_text(f'wording = "ours"\n{manifest.read_text("utf-8")}', "utf-8")
-    shutil.copyfile(get("mcbe").prompts, folder / "mcbe" / "prompts.toml")
+    shutil.copyfile(get("mcbe").metadata.prompts, folder / "mcbe" / "prompts.toml")
     packs = get("nli_coal").metadata.samples.with_name("packs")
     build_sets([read_pack(packs / "ja")], folder / "nli_coal")
     plain = folder / "nli_coal/ja_v0.1/bias-eval-set_v0.1/untokenized"

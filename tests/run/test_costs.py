@@ -97,7 +97,7 @@ def test_a_judge_and_a_thought_are_counted_with_the_replies_that_they_read():
     assert tokens(judged)[2:] == [8, 8 * 32]
     assert math.isnan(own.cost_low)
     assert judged.cost_low > 0
-    assert "costs are those without the model, which has no price (--price)" in found.notes
+    assert "costs leave out the model, which has no price (--price)" in found.notes
     thoughts = estimate("cbbq", model, **CBBQ, **COT)
     assert thoughts.total.requests == 32
     assert tokens(thoughts.total)[2:] == [32, 16 * 256 + 16 * 32]

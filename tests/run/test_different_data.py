@@ -26,7 +26,15 @@ def others(tmp_path_factory):
     return asked(tmp_path_factory.mktemp("others"), ["一", "二"], ["一", "三"])
 
 
-@pytest.mark.parametrize("join", [common_answers, lambda runs: bench.items(*runs), all_items])
+@pytest.mark.parametrize(
+    "join",
+    [
+        common_answers,
+        lambda runs: bench.items(*runs),
+        lambda runs: bench.outcomes(*runs),
+        all_items,
+    ],
+)
 def test_answers_to_different_items_of_one_name_are_not_joined(others, join):
     with pytest.raises(BadInput, match="were asked different data, CBBQ") as caught:
         join(others)

@@ -81,7 +81,7 @@ def test_a_damaged_file_is_refused_then_moved_aside_and_asked_again(damage, caps
     Path("out/items.parquet").write_bytes(broken)
     message = refusal(lambda: run.Run.open("out").records)
     assert message == (
-        f"{RECORDS}: is missing or damaged (its bytes are not those that were written); start its "
+        f"{RECORDS}: is missing or damaged (its content was changed); start its "
         "`bench run` again, which moves it aside and asks again"
     )
     ask()
@@ -124,7 +124,7 @@ def test_an_unfinished_run_is_scored():
         ("run.json", b"\xff\0", "run.json: cannot be read"),
         ("run.json", b"[]", "run.json: [] is not a mapping of names to values; put back"),
         ("run.json", b"{}", "run.json: key `benchmark`: is missing; put back the file"),
-        ("run.json", b"[NaN]", "run.json: cannot be read (NaN is no value of JSON)"),
+        ("run.json", b"[NaN]", "run.json: cannot be read (NaN is not a JSON value)"),
         ("run.json", None, "out: holds no run (no run.json)"),
         ("items.parquet", b"PAR1", "items.parquet: is missing or damaged"),
         ("records/answers.parquet", None, "out: holds no records yet"),
@@ -165,5 +165,5 @@ def test_a_file_of_another_run_gives_no_score(refusal, name):
     expected = ask().scores()
     ask("other", limit=1)
     shutil.copy(f"other/{name}", f"out/{name}")
-    assert "its bytes are not those" in refusal(run.Run.open("out").scores)
+    assert "its content was changed" in refusal(run.Run.open("out").scores)
     pd.testing.assert_frame_equal(ask().scores(), expected)

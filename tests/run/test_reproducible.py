@@ -35,7 +35,7 @@ def ask(model, kind, out, block=256, thread=1, **how):
     benchmark, options = KINDS[kind]
     given = {"categories": ["gender"], "device": "cpu", "seed": 7, **options, **how}
     with threads(thread), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execute, "BLOCK", block)
+        patch.setattr(execute, "BLOCK_REQUESTS", block)
         return run.evaluate(benchmark, model, out=out, **given)
 
 

@@ -14,9 +14,9 @@ MIB = 1 << 20
 @pytest.fixture
 def weights(tmp_path, monkeypatch):
     """A file of three parts."""
-    monkeypatch.setattr(file_hash, "PART", 2 * MIB)
+    monkeypatch.setattr(file_hash, "PART_BYTES", 2 * MIB)
     path = tmp_path / "weights.safetensors"
-    path.write_bytes(np.random.default_rng(0).bytes(2 * file_hash.PART + 12_345))
+    path.write_bytes(np.random.default_rng(0).bytes(2 * file_hash.PART_BYTES + 12_345))
     return path
 
 

@@ -183,7 +183,7 @@ def test_a_killed_worker_loses_nothing_and_a_block_that_kills_is_told(monkeypatc
         assert_frame_equal(columns("far"), columns("near"))
         local.scheduler.allowed_failures = 0
         client.register_plugin(Slow(0.0, deadly), name="deadly")
-        message = r"^worker tcp://127.0.0.1:\d+: died, as others before it"
+        message = r"^worker tcp://127.0.0.1:\d+: died, as other workers did"
         with pytest.raises(RunFailed, match=message):
             ask("other", scheduler=local.scheduler_address, limit=80)
         client.close()
@@ -192,7 +192,7 @@ def test_a_killed_worker_loses_nothing_and_a_block_that_kills_is_told(monkeypatc
 def test_what_cannot_be_a_cluster_is_refused(refusal, monkeypatch):
     assert "resources 0: has to be above 0" in refusal(ask, "far", resources={"GPU": 0})
     assert refusal(ask, "far", scheduler="foo://a:1").startswith("--scheduler foo://a:1: ")
-    monkeypatch.setattr(cluster, "CONNECT", 0.5)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with pytest.raises(RunFailed, match="no scheduler answers there"):
         ask("far", scheduler=NOBODY)
     assert not Path("far").exists()

@@ -146,8 +146,8 @@ def test_hostile_replies_are_shown_as_text(asked, monkeypatch):
             pages.append(piece.data)
 
     monkeypatch.setattr(show, "display", display)
-    for k in range(0, len(HOSTILE), show.ROWS):
-        show.publish(pd.DataFrame({"said": HOSTILE[k : k + show.ROWS]}), "said", HOSTILE[0])
+    for k in range(0, len(HOSTILE), show.MAX_ROWS):
+        show.publish(pd.DataFrame({"said": HOSTILE[k : k + show.MAX_ROWS]}), "said", HOSTILE[0])
     show.notes([reply[:500] for reply in HOSTILE])
     pages.append(show.answer_output([reply[:500] for reply in HOSTILE]).data["text/html"])
     answers = bench.answers(asked)

@@ -96,17 +96,13 @@ def test_each_option_stands_equally_often_at_each_place_and_is_read_there(settin
     assert [cbbq.displayed("answer:CAB", option) for option in "ABC"] == ["B", "C", "A"]
 
 
-def test_scored_as_continuations_the_options_are_no_part_of_the_text():
-    for prompts in (None, "bare"):
-        (request,) = asked(FACTS, way=OPTIONS, prompts=prompts)
-        assert (request.request, request.verb, request.options) == (
-            "answer",
-            "choose",
-            ITEM.options,
-        )
-        assert (request.key.biased, request.key.correct) == ("女生", "男生")
-        assert not any(mark in request.prompt for mark in ("A.", "B.", "字母", "不知道"))
-    assert request.prompt == "男生和女生都在。谁忘了伞？"
+@pytest.mark.parametrize("prompts", [None, "bare"])
+def test_scored_as_continuations_the_options_are_no_part_of_the_text(prompts):
+    (request,) = asked(FACTS, way=OPTIONS, prompts=prompts)
+    assert (request.request, request.verb, request.options) == ("answer", "choose", ITEM.options)
+    assert (request.key.biased, request.key.correct) == ("女生", "男生")
+    assert not any(mark in request.prompt for mark in ("A.", "B.", "字母", "不知道"))
+    assert prompts is None or request.prompt == "男生和女生都在。谁忘了伞？"
 
 
 @pytest.fixture
@@ -148,31 +144,39 @@ def test_what_a_list_of_prompt_sets_does_not_have_is_refused(
     assert reason in message
 
 
-def test_settings_that_do_not_apply_or_have_no_table_are_refused(tmp_path, refusal):
-    for way, settings in (
-        *((OPTIONS, settings) for settings in (IF, COT, EXPLAINED, {"option_order": "rotated"})),
+@pytest.mark.parametrize(
+    ("way", "setting"),
+    [
+        *((OPTIONS, setting) for setting in (IF, COT, EXPLAINED, {"option_order": "rotated"})),
         (LETTERS, EXPLAINED),
-    ):
-        ((name, value),) = settings.items()
-        assert f"--set {name}={value}: does not apply" in refusal(asked, way=way, **settings)
+    ],
+)
+def test_a_setting_that_does_not_apply_is_refused(refusal, way, setting):
+    ((name, value),) = setting.items()
+    assert f"--set {name}={value}: does not apply" in refusal(asked, way=way, **setting)
+
+
+@pytest.mark.parametrize(
+    ("setting", "table"), [(IF, "Q+IF"), (COT, "Q+IF+CoT.thought"), (EXPLAINED, "explained.Q")]
+)
+def test_a_setting_without_its_table_of_prompts_is_refused(tmp_path, refusal, setting, table):
     path = tmp_path / "short.toml"
     prompt = "{context}{question}{ans0}{ans1}{ans2}"
     path.write_text(f'version = "1"\n[Q]\nprompt = "{prompt}"\n', "utf-8")
-    for settings, name in ((IF, "Q+IF"), (COT, "Q+IF+CoT.thought"), (EXPLAINED, "explained.Q")):
-        message = refusal(asked, prompts=str(path), **settings)
-        assert message.startswith(f"{path}: table [{name}] is missing; found: Q")
+    message = refusal(asked, prompts=str(path), **setting)
+    assert message.startswith(f"{path}: table [{table}] is missing; found: Q")
 
 
-def test_the_judge_is_shown_the_question_and_the_fenced_reply_and_asked_for_no_letter():
-    for settings in ({}, COT, {"option_order": "rotated"}):
-        *_, judge = asked(**EXPLAINED, **settings)
-        request = judge.then(judge, "<think>可能</think>B。女生总是忘。{context}")
-        reply, ask = "\nB。女生总是忘。{context}\n", "请只回答一个字：有 或 无。"
-        for text in (f"“{ITEM.context}”", f"“{ITEM.question}”", reply, ask):
-            assert text in request.prompt
-        assert not any(text in request.prompt for text in ("字母", "可能"))
-        assert (request.verb, request.options, request.of_judge) == ("generate", (), True)
-        assert not any(judge.then(judge, text) for text in (None, "", " \n", "<think>没有想完"))
+@pytest.mark.parametrize("settings", [{}, COT, {"option_order": "rotated"}])
+def test_the_judge_is_shown_the_question_and_the_fenced_reply_and_asked_for_no_letter(settings):
+    *_, judge = asked(**EXPLAINED, **settings)
+    request = judge.then(judge, "<think>可能</think>B。女生总是忘。{context}")
+    reply, ask = "\nB。女生总是忘。{context}\n", "请只回答一个字：有 或 无。"
+    for text in (f"“{ITEM.context}”", f"“{ITEM.question}”", reply, ask):
+        assert text in request.prompt
+    assert not any(text in request.prompt for text in ("字母", "可能"))
+    assert (request.verb, request.options, request.of_judge) == ("generate", (), True)
+    assert not any(judge.then(judge, text) for text in (None, "", " \n", "<think>没有想完"))
 
 
 @pytest.mark.parametrize("settings", [{}, COT, COT | {"option_order": "all"}])

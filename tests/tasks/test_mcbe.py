@@ -60,42 +60,47 @@ def test_preference_computation_asks_for_the_bare_sentence_of_each_word(bos, suf
 def test_items_without_groups_or_words_are_asked_where_none_are_compared(task, n):
     bare = instance("worldview", "", sentence="没有空。")
     assert len(asked(task, [instance("worldview"), instance("age", "甲"), bare])) == n
-    assert mcbe.unfit(bare, "ba") == "the instance names no group"
+    assert mcbe.excluded(bare, "ba") == "the instance names no group"
     if task in ("sc", "bs"):
         assert "没有空。" in asked(task, [bare])[0].prompt
 
 
-def test_the_text_to_be_classified_stands_in_the_order_that_was_set():
-    for order, text in (
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
         ("context_first", CONTEXT + SENTENCE),
         ("sentence_first", SENTENCE + CONTEXT),
         ("none", SENTENCE),
-    ):
-        (request,) = asked("sc", context_order=order)
-        assert text in request.prompt
-        assert (CONTEXT in request.prompt) == (order != "none")
-        assert "年龄、职业、职业分工" in request.prompt
-        assert (request.key.correct, request.key.answers) == ("职业", LABELS)
+    ],
+)
+def test_the_text_to_be_classified_stands_in_the_order_that_was_set(order, text):
+    (request,) = asked("sc", context_order=order)
+    assert text in request.prompt
+    assert (CONTEXT in request.prompt) == (order != "none")
+    assert "年龄、职业、职业分工" in request.prompt
+    assert (request.key.correct, request.key.answers) == ("职业", LABELS)
 
 
-def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first():
+@pytest.mark.parametrize("reply", ["2", "1", "2\n", "2.", "句子2", "２", "", None])
+def test_the_judge_s_2_and_nothing_else_puts_the_sentence_first(reply):
     order, answer = asked("sc", context_order="judge")
     assert (order.request, order.of_judge, order.after) == ("order", True, "")
     assert CONTEXT in order.prompt
     assert "[PLH]说得多，[PLH]也听。" in order.prompt, "as released, the slot is sent as it is"
     assert (answer.request, answer.of_judge, answer.after) == ("answer", False, "order")
-    for reply in ("2", "1", "2\n", "2.", "句子2", "２", "", None):
-        text = SENTENCE + CONTEXT if reply == "2" else CONTEXT + SENTENCE
-        assert text in answer.then(answer, reply).prompt
+    text = SENTENCE + CONTEXT if reply == "2" else CONTEXT + SENTENCE
+    assert text in answer.then(answer, reply).prompt
 
 
-def test_replies_are_written_until_they_answer_if_wanted():
-    marks = [f"judge:{k}" for k in "1234"]
-    for task, stopped in (("sc", []), ("bs", ["answer"]), ("ba", marks)):
-        assert not any(request.until for request in asked(task))
-        requests = [request for request in asked(task, replies="until_answered") if request.until]
-        assert [request.request for request in requests] == stopped
-        assert all(r.until("8分\n因为") and not r.until("8分") for r in requests)
+@pytest.mark.parametrize(
+    ("task", "stopped"),
+    [("sc", []), ("bs", ["answer"]), ("ba", [f"judge:{k}" for k in "1234"])],
+)
+def test_replies_are_written_until_they_answer_if_wanted(task, stopped):
+    assert not any(request.until for request in asked(task))
+    requests = [request for request in asked(task, replies="until_answered") if request.until]
+    assert [request.request for request in requests] == stopped
+    assert all(r.until("8分\n因为") and not r.until("8分") for r in requests)
 
 
 def test_shuffled_labels_are_the_same_within_a_category_and_others_by_seed():
@@ -129,27 +134,30 @@ def test_the_judge_is_asked_four_times_about_the_analysis_and_its_reference():
         assert [request.then(request, nothing) for request in marks] == [None] * 4
 
 
-def test_what_a_reply_says():
-    for reply in ("nan", "A", "", "inf", "1e400", "-1"):
-        assert mcbe.parse("pc", "甲", reply, instance()) == ""
-    for task, request, reply, parsed in (
+@pytest.mark.parametrize(
+    ("task", "name", "reply", "parsed"),
+    [
+        *(("pc", "甲", reply, "") for reply in ("nan", "A", "", "inf", "1e400", "-1")),
         ("pc", "甲", "3.25", "3.25"),
         ("sc", "order", "2", "2"),
         ("sc", "order", "2.", ""),
         ("ba", "answer", " 有偏见。\n", "有偏见。"),
         ("ba", "judge:4", "13", ""),
-    ):
-        assert mcbe.parse(task, request, reply, instance()) == parsed
+    ],
+)
+def test_a_reply_that_is_no_answer_to_its_request_is_not_read(task, name, reply, parsed):
+    assert mcbe.parse(task, name, reply, instance()) == parsed
 
 
-def test_a_preset_asks_as_it_was_asked_there_unless_told_otherwise():
-    for preset, order in (("robust", "context_first"), ("official", "judge"), ("paper", "none")):
-        settings = tasks.settings("mcbe", {}, preset)
-        assert settings["context_order"] == order
-        judged = {name: task.judged(settings) for name, task in mcbe.TASKS.items()}
-        assert bool(judged["sc"]) == (order == "judge")
-        assert (judged["ba"], judged["bs"]) == ("needed", "")
-        assert tasks.settings("mcbe", {"context_order": "none"}, preset)["context_order"] == "none"
+@pytest.mark.parametrize(
+    ("preset", "order"), [("robust", "context_first"), ("official", "judge"), ("paper", "none")]
+)
+def test_a_preset_asks_as_it_was_asked_there_unless_told_otherwise(preset, order):
+    settings = tasks.settings("mcbe", {}, preset)
+    assert settings["context_order"] == order
+    judged = [mcbe.TASKS[name].judged(settings) for name in ("ba", "bs", "sc")]
+    assert (*judged[:2], bool(judged[2])) == ("needed", "", order == "judge")
+    assert tasks.settings("mcbe", {"context_order": "none"}, preset)["context_order"] == "none"
 
 
 CRITERIA = [

@@ -44,23 +44,26 @@ def test_every_prompt_set_has_the_pair_and_the_label_words_in_each_language():
     assert options == {"en": LABELS, **native}
 
 
-def test_label_words_that_no_reply_is_read_by_are_refused(tmp_path, refusal):
-    path = tmp_path / "own.toml"
-    for labels, reason in (
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
         ('["yes", "no", "maybe"]', "word for entailment 'yes' is unknown; allowed: entailment"),
         ('["entailment", "neutral"]', "three words, for entailment, contradiction, neutral"),
         ('"entailment"', "expected three words"),
-    ):
-        table = f'[en]\nlabels = {labels}\nprompt = "{{premise}} {{hypothesis}}"\n'
-        path.write_text(f'version = "1"\n{table}', "utf-8")
-        message = refusal(asked, str(path))
-        assert message.startswith(f"{path}, table [en], `labels`")
-        assert reason in message
+    ],
+)
+def test_label_words_that_no_reply_is_read_by_are_refused(tmp_path, refusal, labels, reason):
+    path = tmp_path / "own.toml"
+    table = f'[en]\nlabels = {labels}\nprompt = "{{premise}} {{hypothesis}}"\n'
+    path.write_text(f'version = "1"\n{table}', "utf-8")
+    message = refusal(asked, str(path))
+    assert message.startswith(f"{path}, table [en], `labels`")
+    assert reason in message
 
 
 def test_neutral_terms_are_a_task_only_where_they_are(own_folder, refusal):
-    build([read_pack(PACKS / "en"), read_pack(PACKS / "ja")], own_folder / "sets")
-    given = {"data": own_folder / "sets"}
+    build([read_pack(PACKS / "en"), read_pack(PACKS / "ja")], own_folder / "sets", rates=[0])
+    given = {"data": own_folder / "sets", "limit": 40}
     with_terms = evaluate("nli_coal", "simulated:bias=1", out=own_folder / "a", **given)
     assert with_terms.about["asked"]["tasks"] == ["ps", "as", "ns", "nt"]
     scores = with_terms.scores()
@@ -73,7 +76,7 @@ def test_neutral_terms_are_a_task_only_where_they_are(own_folder, refusal):
     assert "leaves nothing to ask for tasks nt" in said
     assert "allowed: ps, as, ns, nt" in refusal(tasks.chosen, "nli_coal", ["xx"])
     # Recorded answers know them too.
-    items = with_terms.items.item_id[with_terms.items.set == "nt"]
+    items = with_terms.records.item_id[with_terms.records.task == "nt"]
     model = replay(own_folder / "r.jsonl", {("nt", name, "label"): "entailment" for name in items})
     run = evaluate("nli_coal", model, tasks=["nt"], out=own_folder / "r", **given)
     assert run.scores().query("task == 'nt' and metric == 'entailment'").score.eq(1).all()

@@ -19,14 +19,12 @@ from bench.figures.style import (
 )
 from bench.metrics.table import ALL
 
-# What a random answerer gets.
+# The score of a random answerer.
 CENTRES = {"s_amb": 1 / 3, "s_disamb": 1 / 2, "s_total": WEIGHTS[0] / 3 + WEIGHTS[1] / 2}
 TITLES = {"s_amb": "Ambiguous (S_amb)", "s_disamb": "Disambiguous (S_disamb)"}
-# Limits of shares that do not cut a point in half.
-ROOM = (-0.03, 1.03)
-# Lines of names that can still be read.
+# The most lines of names that can still be read.
 MOST_NAMES = 40
-# With fewer cells, a heatmap is mostly blank.
+# With a smaller share of filled cells, we draw a forest plot in place of a heatmap.
 HALF = 0.5
 
 
@@ -34,7 +32,7 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure:
     """Draw stereotyped answers by category and model in each context, in per cent (Figure 5).
 
     The most stereotyped category comes first. White is a random answerer; a cell without a score is
-    hatched; a star marks scores of which fewer than 90 % of the answers could be read.
+    hatched; a star marks scores with fewer than 90 % readable answers.
     """
     style()
     rows = scores[scores.metric.isin(TITLES) & (scores.category != ALL)]

@@ -23,7 +23,7 @@ class Averages(Scoring):
     """Scores as arrays: the observed one, then the resampled ones, then one of each repeat.
 
     A score over tasks is the mean of the tasks that a category was asked, undefined if one of them
-    is; over categories, the mean of the categories with a score.
+    is undefined. A score over categories is the mean of the categories with a score.
 
     Attributes:
         known: see `bench.benchmarks.mcbe.instances.Values`.
@@ -66,7 +66,7 @@ class Averages(Scoring):
         return [(c, t) for c, t in self.asked if category in (ALL, c) and t in tasks]
 
     def cells(self, metric: Metric, category: str) -> list[Cell]:
-        """List the cells that a score rests on: over all, those of the categories with a score."""
+        """List the cells of a score; over categories, we skip categories without a score."""
         own = self.asked_of(category, metric.own_tasks)
         if category != ALL or metric.task != ALL or metric.name not in BOUNDED:
             return own
@@ -95,7 +95,7 @@ class Averages(Scoring):
             values = self.total(cells, f"{measure} top") / self.total(cells, f"{measure} bottom")
         repeats = values[-len(self.repeats) :]
         if self.known.by_repeat and len(defined := repeats[~np.isnan(repeats)]):
-            # Resamples are of all repeats together, so they are moved to lie around the mean.
+            # Resamples are of all repeats together, so we move them to lie around the mean.
             values[: -len(self.repeats)] += defined.mean() - values[0]
         return values
 
@@ -163,8 +163,7 @@ class Averages(Scoring):
         value, low, high = (
             float(self.mean(category, metric.own_tasks, name)[0]) for name in ("score", *BOUNDS)
         )
-        # The instances that could be read may be scored lower, or higher, than any of the others
-        # could be.
+        # A readable instance may score lower or higher than an unreadable one could.
         return min(low, value), max(high, value)
 
     def reason(self, metric: Metric, category: str) -> str:
@@ -176,6 +175,6 @@ class Averages(Scoring):
 
 
 def measure(metric: Metric) -> str:
-    """Return the measure whose answers a score rests on: its own, or the task's score."""
+    """Return the measure that a score is made of: its own, or the task's score."""
     is_mean = metric.task == ALL or metric.name in ("score_sd", "score_by_instance")
     return "score" if is_mean else metric.name

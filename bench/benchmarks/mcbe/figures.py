@@ -31,8 +31,7 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     """Draw scores by task and model, means over categories (Figure 6).
 
     White is the baseline of a task, and the middle of the scale for a task without one. A task that
-    was not asked is hatched; a star marks scores of which fewer than 90 % of the answers could be
-    read.
+    was not asked is hatched; a star marks scores with fewer than 90 % readable answers.
     """
     rows = scores[(scores.metric == "score") & (scores.category == ALL) & (scores.task != ALL)]
     wide = rows.pivot_table("score", "task", "model", sort=False, dropna=False)
@@ -48,7 +47,7 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
         0.5,
         (0, 1),
         BIAS_IS_LOW_PALETTE,
-        names=[f"{TASKS[task]} (white: {decimals(white[task])})" for task in tasks],
+        names=[f"{TASKS[task].title} (white: {decimals(white[task])})" for task in tasks],
         title="Score by task, mean over categories (100: best)",
         height=max(2.2, 1.2 + 0.3 * len(wide)),
     )
@@ -62,7 +61,7 @@ def categories_by_model(scores: pd.DataFrame) -> Figure:
     White is the baseline, if there is one; a category without a score is hatched.
 
     Args:
-        scores: of one task and metric, such as `bench.measure` returns them.
+        scores: of one task and metric, as `bench.measure` returns these.
     """
     rows = scores[scores.category != ALL]
     wide = rows.pivot_table("score", "category", "model", sort=False, dropna=False)
@@ -99,14 +98,14 @@ def words(texts: pd.DataFrame, kinds: str) -> pd.DataFrame:
     # By default its cache is in a folder that all users share.
     jieba.dt.tmp_dir = platformdirs.user_cache_dir("bias-workbench", False)
     common = stopwordsiso.stopwords("zh")
-    cut = [
-        {word.word for word in jieba.posseg.cut(text) if word.flag.startswith(tuple(kinds))}
-        for text in rows.text
-    ]
-    words = pd.Series([sorted(own - common) for own in cut], index=rows.index)
-    found = rows.assign(word=words).explode("word")
-    found = found.dropna(subset="word")
-    return found[(found.word.str.len() > 1) & found.word.map(characters(fonts()[-1]).issuperset)]
+    words = []
+    for text in rows.text:
+        tokens = jieba.posseg.cut(text)
+        own = {token.word for token in tokens if token.flag.startswith(tuple(kinds))}
+        words.append(sorted(own - common))
+    table = rows.assign(word=pd.Series(words, index=rows.index)).explode("word")
+    table = table.dropna(subset="word")
+    return table[(table.word.str.len() > 1) & table.word.map(characters(fonts()[-1]).issuperset)]
 
 
 def cloud(word: "pd.Series[str]", **_: Any) -> None:

@@ -14,9 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, product, zip_longest
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
-
-from pydantic import BeforeValidator, model_validator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.benchmarks.nli_coal.frames import fill
 from bench.benchmarks.nli_coal.items import CATEGORIES, NEUTRAL_TERMS
@@ -32,7 +30,7 @@ from bench.benchmarks.nli_coal.language_pack import (
     shuffled,
     write_pack,
 )
-from bench.config import Options, option
+from bench.config import BuildOptions
 from bench.core.errors import BadInput, expected
 from bench.core.files import atomic_write, explain_write_errors
 from bench.data import MANIFEST
@@ -44,15 +42,17 @@ if TYPE_CHECKING:
 
 PRO = {"female-stereo": "feminine", "male-stereo": "masculine"}
 OTHER = {"feminine": "masculine", "masculine": "feminine"}
-# Frames per word of the sliding window, and words of each type in the small sets.
-WINDOW, WORDS = 10, 10
-# Who is against the stereotype at a rate below 1: whole words, female-stereo first (the release);
-# whole words, female-stereo and male-stereo in turn; or some frames of each word, drawn by a seed.
+# Frames per word of the sliding window.
+WINDOW = 10
+# Words of each type in the small sets.
+WORDS = 10
+# Which pairs follow the stereotype at a rate below 1: whole words, female-stereo first (the
+# release); whole words, female-stereo and male-stereo in turn; or a random sample of the frames of
+# each word.
 ASSIGNMENTS = ("word", "balanced", "row")
 NS_WORDS = ("shipped", "trained")
 STEMS = {**RELEASED_SETS, "all": "4-all", **NEUTRAL_TERMS}
 TEST_NAMES = {1: "test_bias", 0: "test_nonbias"}
-RATES = tuple(k / 10 for k in range(11))
 
 
 class Row(NamedTuple):
@@ -84,8 +84,8 @@ def build_eval(
 ) -> dict[str, list[Row]]:
     """Build the evaluation sets of a pack: ps, as, ns, and nt if there are neutral terms.
 
-    Each frame occurs with each of several gender words; the k-th feminine and masculine words
-    belong together, so that a row of AS has the premise of the same row of PS.
+    Each frame occurs with each of several gender words. We pair the k-th feminine and masculine
+    words: this gives a row of AS the premise of the same row of PS.
 
     Args:
         design: `window` or `full`; default: the pack's own.
@@ -160,14 +160,14 @@ def build_controlled(
 ) -> list[Row]:
     """Build a set that teaches a stereotype at a known rate, a third of it with each label.
 
-    Pairs that follow the stereotype have the pro-stereotypical gender entailed and the other
-    contradicted; others the reverse. Neutral occupations are neutral to both. A higher rate only
-    adds to the pairs that follow the stereotype at a lower one.
+    If a pair follows the stereotype, the pro-stereotypical gender is entailed and the other one is
+    contradicted; else this is reversed. Neutral occupations are neutral to both. For example, rate
+    0.3 adds to the pairs that follow the stereotype at rate 0.2, and changes no other pair.
 
     Args:
         rate: share of the stereotyped occupations, or by `row` of their frames, that follow the
             stereotype, 0 to 1.
-        split: train, dev or test, which says which frames; see `start`.
+        split: train, dev or test. This gives the frames; see `start`.
         start, frames_per_word: the first frame, from 0, and frames per word; default: the pack's
             for `split`.
         design: `window` or `full`; default: the pack's own.
@@ -190,11 +190,11 @@ def build_controlled(
     if assignment == "row":
         follow = set()
         for word in stereotyped:
-            drawn = list(frames[word])
-            Random(f"{seed} {word.word}").shuffle(drawn)
-            follow |= {(word, frame) for frame in drawn[: int(rate * len(drawn) + 0.5)]}
+            order = list(frames[word])
+            Random(f"{seed} {word.word}").shuffle(order)
+            follow |= {(word, frame) for frame in order[: int(rate * len(order) + 0.5)]}
     else:
-        # Rounded, because .3 * 20 need not be 6 exactly.
+        # We round, because for example .3 * 20 need not be 6 exactly.
         words = stereotyped[: math.ceil(round(rate * len(stereotyped), 6))]
         follow = {(word, frame) for word in words for frame in frames[word]}
     is_quirky = compat and split == "dev" and "dev-feminine-first" in pack.quirks
@@ -255,55 +255,6 @@ def _neutral(pack: Pack, named: Sequence[str]) -> list[Occupation]:
 def _check(what: str, value: str, allowed: Iterable[str]) -> None:
     if value not in allowed:
         raise BadInput(expected(value, list(allowed), what))
-
-
-def _rates(given: Any) -> Any:
-    """Read `all` as the release's rates, and take each rate once."""
-    rates = [rate for one in given for rate in (RATES if one == "all" else [one])]
-    return list(dict.fromkeys(rates))
-
-
-class BuildOptions(Options):
-    """Which sets are built, and how; default: as the release or the pack has them."""
-
-    rates: Annotated[Sequence[float], BeforeValidator(_rates)] = option((), "--rate", "RATES")
-    """Rates of bias-controlled sets, 0 to 1, comma-separated, or all: the release's 11. Default: no
-    such sets."""
-
-    splits: Sequence[str] = option(("train", "dev"), "--split", "NAMES")
-    """Splits of controlled sets: train, dev, test; default: train and dev."""
-
-    rows: int | None = option(None, ge=1)
-    """Pairs per controlled set; default: the pack's."""
-
-    start: int | None = option(None, ge=0)
-    """First frame of a controlled set, from 0; default: the split's."""
-
-    assignment: str = option("word", "--assign", "NAME")
-    """Which pairs follow the stereotype: by word (the release), balanced, or row."""
-
-    design: str | None = option(None, metavar="NAME")
-    """How words meet frames: window or full; default: the pack's."""
-
-    ns_words: str = option("shipped", metavar="NAME")
-    """Neutral words of the down-sampled sets: shipped or trained."""
-
-    seed: int | None = option(None, metavar="SEED")
-    """Shuffle the words within their types; default: the pack's order."""
-
-    compat: bool = False
-    """The bytes of the release, oddities included; default: off."""
-
-    @model_validator(mode="after")
-    def _of_controlled_sets(self) -> Self:
-        """Refuse options of controlled sets without a rate."""
-        for name in self.changed() if not self.rates else ():
-            if name in ("splits", "rows", "start", "assignment"):
-                raise BadInput(
-                    f"{self.flag(name)}: is about bias-controlled sets; say at which "
-                    "rates, like --rate all"
-                )
-        return self
 
 
 def build(packs: Sequence[Pack], out: str | Path, **given: Any) -> "list[WrittenFile]":

@@ -28,8 +28,7 @@ LANGUAGES = {
     "ja": ("Japanese", "日本語"),
     "zh": ("Chinese", "中文"),
 }
-# Of a set and label: the right one, one that CoAL counts, or another wrong one; each with its
-# shade.
+# The colours of the right label, of a label that CoAL counts, and of another wrong label.
 RIGHT, BIASED, WRONG = "Blues", "Reds", "Greys"
 SHADES = {
     (name, label): shade
@@ -40,15 +39,15 @@ SHADES = {
     }.items()
     for label, shade in zip(LABELS, shades, strict=True)
 }
-# How dark a share may get, so that black numbers can be read on it.
+# The darkest shade. Black numbers can be read on this.
 DARKEST = 0.5
 
 
 def labels_by_set(scores: pd.DataFrame) -> Figure:
     """Draw the labels of each set, with FN and CoAL (the paper's Table 3); a panel per language.
 
-    Blue is the right label, red what CoAL counts, grey another wrong one. A set without an answer
-    is hatched; a model that was not asked in a language is not in its panel.
+    Blue is the right label, red a label that CoAL counts, grey another wrong label. A set without
+    an answer is hatched; a model that was not asked in a language is not in its panel.
     """
     style()
     rows = scores[scores.metric.isin([*LABELS, "coal", "fn"])]
@@ -98,7 +97,7 @@ def labels_by_set(scores: pd.DataFrame) -> Figure:
 
 
 def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None:
-    """Draw a share in its shade, with the number; hatched where there is none."""
+    """Draw a share in its shade, with the number; hatched if there is none."""
     corner = (x - 0.48, y - 0.44)
     if np.isnan(value):
         ax.add_patch(Rectangle(corner, 0.96, 0.88, fc="white", ec=FAINT, hatch="////", lw=0))
@@ -110,7 +109,7 @@ def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None
 
 
 def _language(code: str) -> str:
-    """Name a language in English, after its own name where a font shows that."""
+    """Name a language in English, after its own name if a font has its characters."""
     own = dataset.category_name("nli_coal", code)
     known, native = LANGUAGES.get(code) or ("", own.native)
     name = known or dataset.cldr_name(code, "en") or own.english

@@ -3,8 +3,8 @@
 Anantaprayoon et al., LREC-COLING 2024. There are three sets per language. PS (pro-stereotypical):
 the hypothesis has the gender that the occupation's stereotype expects; AS (anti-stereotypical): the
 other one; NS (non-stereotypical): occupations without a stereotype. The right answer is always
-`neutral`: the premise names no gender. Sets of our own (`bench build`) may have a
-fourth, NT: every occupation with words for a person of any gender.
+`neutral`: the premise names no gender. Sets of `bench build` may have a fourth, NT: every
+occupation with words for a person of any gender.
 """
 
 import tomllib
@@ -41,7 +41,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "tokens": ("plain", "tokenized"),
     # A row that names another occupation than its sentences have, or none: repaired or kept.
     "anomalies": ("repair", "keep"),
-    # Occupations of NS that mean a man or a woman by themselves, such as salesman.
+    # Occupations of NS that mean a man or a woman by themselves, for example salesman.
     "definitional": ("keep", "leave_out"),
 }
 CATEGORY_LABELS = {"en": "英语", "ja": "日语", "zh": "中文"}

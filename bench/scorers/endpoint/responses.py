@@ -114,7 +114,7 @@ def text_of(choice: dict[str, Any]) -> str:
 
 
 def keeps_thought_apart(choice: dict[str, Any]) -> bool:
-    """Tell whether an answer holds a thought in a field or a part of its own."""
+    """Return whether an answer holds a thought in a field or a part of its own."""
     message = at(choice, "message")
     content = at(message, "content")
     parts = content if isinstance(content, list) else []
@@ -146,7 +146,7 @@ def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
 
 
 def begins_thought(choice: dict[str, Any], tokens: Sequence[tuple[str, float]]) -> bool:
-    """Tell whether the first token of a reply belongs to a thought."""
+    """Return whether the first token of a reply belongs to a thought."""
     if keeps_thought_apart(choice) and not text_of(choice).strip():
         return True
     return bool(tokens) and is_tag(likeliest(tokens).strip())

@@ -106,7 +106,7 @@ class ChatFormatter:
         return text
 
     def opens_thought(self, prompt: Turns, text: str) -> bool:
-        """Tell whether the chat template ended `text`, the rendered `prompt`, inside a thought."""
+        """Return whether the chat template ended `text`, its rendered `prompt`, in a thought."""
         if not self.tokenizer.chat_template or not opened_tag(text):
             return False
         turns = [prompt] if isinstance(prompt, str) else list(prompt)

@@ -185,7 +185,7 @@ def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
 
 
 def _agree(tokenizer: Any, reference: Tokenizer) -> bool:
-    """Tell whether both make the same tokens of `LINES`."""
+    """Return whether both make the same tokens of `LINES`."""
     return all(
         tokenizer(line, add_special_tokens=False)["input_ids"]
         == reference.encode(line, add_special_tokens=False).ids

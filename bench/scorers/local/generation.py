@@ -101,7 +101,7 @@ class StopRule:
         return self.answer_tokens + (self.thought_tokens or 0)
 
     def judge(self, reply: Reply) -> tuple[bool, bool]:
-        """Tell whether a reply says enough, and whether its thought or answer is at its limit.
+        """Return whether a reply says enough, and whether its thought or answer is at its limit.
 
         Notes in `reply` if its last token opened or closed a thought.
         """

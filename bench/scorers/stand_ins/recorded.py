@@ -171,7 +171,7 @@ class Replay(_Recorded):
 
     @classmethod
     def writes_replies(cls, rest: str) -> bool:
-        """Tell whether these are results of a batch, which followed the options."""
+        """Return whether these are results of a batch, which followed the options."""
         return batch.is_batch(as_path(rest))
 
     @classmethod

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from bench import data
 from bench.benchmarks.nli_coal.build import (
     ASSIGNMENTS,
-    RATES,
     build,
     build_controlled,
     build_eval,
@@ -20,6 +19,7 @@ from bench.benchmarks.nli_coal.build import (
 )
 from bench.benchmarks.nli_coal.extract import extract
 from bench.benchmarks.nli_coal.language_pack import PACKS, Occupation, Pack, read_pack
+from bench.config import RATES
 
 WORDS = (("nurse", "female-stereo"), ("baker", "neutral"), ("smith", "male-stereo"))
 # Three words, four frames, and two terms per gender.

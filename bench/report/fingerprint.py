@@ -1,0 +1,152 @@
+"""Hashes of everything that a page or a report rests on: while they stay the same, so does it."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench import __version__, data, records, scorers
+from bench.benchmarks import get
+from bench.core.errors import BadInput
+from bench.core.files import atomic_write, explain_write_errors
+from bench.report.study import Study
+from bench.run.cache import code_hash, hash_files
+from bench.scorers.base import digest
+from bench.tasks import prompts
+
+# Hashes; `runs` has one per run, by folder.
+Fingerprint = dict[str, Any]
+
+
+def of_page(source: Path, parameters: Mapping[str, Any], runs: Iterable[Path]) -> Fingerprint:
+    """Describe the things that an executed notebook rests on."""
+    return {
+        "notebook": _of_notebook(source),
+        "parameters": digest(parameters),
+        "runs": {str(folder): _of_run(folder) for folder in runs},
+        "package": _package(),
+    }
+
+
+def changed(target: Path, now: Mapping[str, Any]) -> list[str]:
+    """List the parts of a fingerprint that changed since `target` was executed.
+
+    All parts, if it was not executed to its end. Runs that it opened count, even if no parameter
+    names them.
+    """
+    before = _read(_beside(target)) if target.is_file() else {}
+    opened = {folder: _of_run(Path(folder)) for folder in before.get("runs", ())}
+    now = {**now, "runs": {**opened, **now["runs"]}}
+    return [name for name, value in now.items() if before.get(name) != value]
+
+
+def forget(target: Path) -> None:
+    """Make an executed notebook count as changed."""
+    for path in (_beside(target), opened_runs(target)):
+        path.unlink(missing_ok=True)
+
+
+def remember(target: Path, now: Mapping[str, Any]) -> None:
+    """Save the fingerprint of an executed notebook, with the runs that it opened.
+
+    Runs in temporary folders that it has removed are left out.
+    """
+    listing = opened_runs(target)
+    named = listing.read_text("utf-8").splitlines() if listing.is_file() else []
+    opened = {folder: _of_run(Path(folder)) for folder in named if Path(folder).is_dir()}
+    _write(_beside(target), {**now, "runs": {**opened, **now["runs"]}})
+    listing.unlink(missing_ok=True)
+
+
+def opened_runs(target: Path) -> Path:
+    """Return the file in which a notebook lists the runs that it opens."""
+    return target.with_suffix(".opened")
+
+
+def of_report(plan: Study, folder: Path) -> Fingerprint:
+    """Describe the things that a whole report rests on.
+
+    These are the study, its notebooks, data, prompts and models, all runs that its pages opened,
+    the package, and the names of the pages and folders of tables that are there.
+    """
+    runs: set[str] = set()
+    for page in (folder / "notebooks").glob("*.fingerprint.json"):
+        runs |= set(_read(page).get("runs", ()))
+    inputs = {}
+    for model in plan.models:
+        for variant in plan.variants_of(model):
+            options = plan.run_options(model, variant)
+            specs = [model.model, options.get("judge"), options.get("base")]
+            source = data.find(variant.benchmark, options.get("data"))
+            wording = prompts.load(variant.benchmark, options.get("prompts"), source.folder)
+            inputs[f"{model.folder}/{variant.key}"] = [
+                digest(options),
+                [scorers.content(spec) for spec in specs if spec],
+                source.sha256,
+                digest(wording.tables),
+            ]
+    notebooks = [get(variant.benchmark).metadata.page for variant in plan.variants if variant.page]
+    notebooks += [analysis.source for analysis in plan.analyses.values()]
+    tables = folder / "tables"
+    return {
+        "study": digest(repr(plan)),
+        "notebooks": list(map(_of_notebook, notebooks)),
+        "inputs": inputs,
+        "runs": {path: _of_run(Path(path)) for path in sorted(runs)},
+        "package": _package(),
+        "pages": sorted(path.name for path in (*folder.glob("*.html"), *tables.glob("*/"))),
+    }
+
+
+def is_unchanged(plan: Study, folder: Path) -> bool:
+    """Return whether a report was made to its end, and nothing has changed that it rests on."""
+    before = _read(_of_folder(folder))
+    try:
+        return bool(before) and before == of_report(plan, folder)
+    except (BadInput, OSError):  # data that are no longer there, for example
+        return False
+
+
+def remember_report(plan: Study, folder: Path) -> None:
+    """Save the fingerprint of a report that was made to its end."""
+    _write(_of_folder(folder), of_report(plan, folder))
+
+
+def forget_report(folder: Path) -> None:
+    """Make a report count as changed, until it is made to its end."""
+    _of_folder(folder).unlink(missing_ok=True)
+
+
+def _of_folder(folder: Path) -> Path:
+    return folder / "notebooks" / "report.json"
+
+
+def _beside(target: Path) -> Path:
+    return target.with_suffix(".fingerprint.json")
+
+
+def _read(path: Path) -> Fingerprint:
+    """Read a fingerprint; it is empty if there is none, or if it cannot be read."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _write(path: Path, now: Mapping[str, Any]) -> None:
+    with explain_write_errors(path):
+        atomic_write(path, json.dumps(now, indent=2) + "\n")
+
+
+def _of_run(folder: Path) -> str:
+    return hash_files(folder, records.files(folder))
+
+
+def _of_notebook(source: Path) -> str:
+    book = json.loads(source.read_text("utf-8"))
+    return digest([cell["source"] for cell in book["cells"]])
+
+
+def _package() -> str:
+    return f"{__version__} {code_hash()}"

@@ -1,0 +1,81 @@
+"""Keep the score tables of a run beside its records, so that each is computed once.
+
+A table is a file `cache/NAME-KEY-SHA256.parquet` in the folder of the run. KEY is a hash of the
+run's files, of the options, and of the code, so that a table of other answers or of another version
+is never read. The folder can be deleted: the tables are then computed again.
+"""
+
+import hashlib
+import io
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench import records
+from bench.core.files import atomic_path
+from bench.core.places import PACKAGE
+from bench.scorers.base import digest
+
+FOLDER = "cache"
+# Files of the package that numbers rest on.
+CODE = ("*.py", "*.toml", "*.csv")
+
+
+def kept(
+    folder: Path, name: str, options: Any, code: str, compute: Callable[[], pd.DataFrame]
+) -> pd.DataFrame:
+    """Return a table of a run: the one that was kept, or else a computed one, which is then kept.
+
+    A run that is still being asked keeps none, and neither does a folder that cannot be written.
+
+    Args:
+        folder: of the run.
+        name: the beginning of the file's name; a newer table replaces all of this name.
+        options: everything but the run's files that the table depends on, as JSON has it.
+        code: hash of the code that computes it.
+    """
+    if (folder / records.ANSWERS).exists():
+        return compute()
+    key = digest([hash_files(folder, records.files(folder)), options, code])
+    place = folder / FOLDER
+    for path in place.glob(f"{name}-{key}-*.parquet"):
+        with suppress(OSError):
+            content = path.read_bytes()
+            if path.stem.endswith(_short_hash(content)):
+                return pd.read_parquet(io.BytesIO(content))
+    table = compute()
+    content = table.to_parquet(index=False)
+    with suppress(OSError):
+        place.mkdir(exist_ok=True)
+        for older in place.glob(f"{name}-*.parquet"):
+            older.unlink(missing_ok=True)
+        with atomic_path(place / f"{name}-{key}-{_short_hash(content)}.parquet") as draft:
+            draft.write_bytes(content)
+    return table
+
+
+@cache
+def code_hash(folder: Path = PACKAGE) -> str:
+    """Hash the code in a folder, by default all of the package.
+
+    The version alone would not do: it has many states during development.
+    """
+    files = sorted(file for pattern in CODE for file in folder.rglob(pattern))
+    return hash_files(folder, files)
+
+
+def hash_files(folder: Path, files: Iterable[Path]) -> str:
+    """Hash the names and bytes of some files in a folder."""
+    hashes = {
+        file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in files
+    }
+    return digest(hashes)
+
+
+def _short_hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
