@@ -2,28 +2,10 @@
 
 import pytest
 
-from bench import data, run
-from bench.benchmarks import get
+from bench import run
 from bench.core import places
 from bench.report import study
 from bench.scorers.stand_ins.tiny import CARRIED, WEIGHTS, full_name
-from tests.benchmarks.tiny_models import lessons
-
-
-@pytest.mark.parametrize("bias", [0.0, 0.5, 1.0])
-def test_the_text_of_the_training_holds_the_bias(bias):
-    text = lessons(bias)
-    # The share `bias` of the pro-stereotypical set entails, of the anti-stereotypical one
-    # contradicts; the rest is neutral.
-    sets = {
-        (pair.premise, pair.hypothesis): pair.set
-        for pair in data.load(data.Source("nli_coal", get("nli_coal").metadata.samples, *[""] * 4))
-    }
-    for name, label in {"ps": "entailment", "as": "contradiction", "ns": "neutral"}.items():
-        labels = [pair[2] for pair in text.pairs if sets[pair[:2]] == name]
-        assert set(labels) <= {label, "neutral"}
-        expected = 1 if name == "ns" else bias
-        assert labels.count(label) / len(labels) == pytest.approx(expected, abs=0.1)
 
 
 def test_the_package_carries_the_models_of_the_demonstration():
