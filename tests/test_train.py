@@ -127,30 +127,46 @@ def test_a_killed_training_ends_as_one_that_was_not(
     assert done.accuracy == uninterrupted.accuracy
 
 
-def test_what_is_wrong_is_said_before_anything_is_trained(
-    fit, files, base, tmp_path, monkeypatch, refusal
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epochs": 0}, "epochs 0: has to be above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate nan: has to be finite"),
+        ({"dtype": "float16"}, "float16"),
+        ({"out": "full"}, "is not empty; give another --out"),
+        ({"model": "plain"}, "or train a fresh head on it with --new-head"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_is_trained(
+    fit, tmp_path, refusal, options, message
 ):
-    assert "epochs 0: has to be above 0" in refusal(fit, epochs=0)
-    assert "learning_rate nan: has to be finite" in refusal(fit, learning_rate=float("nan"))
-    assert "none.jsonl: cannot be read" in refusal(train.nli, base, [files / "none.jsonl"], "out")
-    assert "float16" in refusal(fit, dtype="float16")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
-    assert "is not empty; give another --out" in refusal(fit, "full")
+    if "model" in options:
+        options = {"model": classifier(tmp_path / "plain")}
+    assert message in refusal(fit, **options)
+
+
+def test_labels_without_names_get_a_fresh_head_on_demand(fit, tmp_path, refusal):
     plain = classifier(tmp_path / "plain")
-    message = refusal(fit, model=plain)
-    assert "LABEL_0" in message
-    assert message.endswith("or train a fresh head on it with --new-head")
     assert fit("new", plain, new_head=True).about["labels"]["0"] == "entailment"
     assert "trained otherwise" in refusal(fit, "new", plain, new_head=True, epochs=2)
-    body = save(tmp_path / "body", "BertModel", characters(BERT))
-    done = fit("of body", str(body), max_length=10)
+
+
+def test_a_model_without_a_head_gets_one_and_long_pairs_are_cut_and_counted(fit, tmp_path):
+    done = fit(model=str(save(tmp_path / "body", "BertModel", characters(BERT))), max_length=10)
     assert done.about["model"]["fresh_head"]
-    assert 0 < done.about["cut"] < 24, "long pairs are cut and counted"
-    for error, says in (
+    assert 0 < done.about["cut"] < 24
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
         (torch.OutOfMemoryError("CUDA"), "--batch-size 8: does not fit into the mem"),
         (RuntimeError("it broke\nhere"), r"the training broke off \(it broke\); the same command"),
-    ):
-        monkeypatch.setattr("transformers.Trainer.train", Mock(side_effect=error))
-        with pytest.raises(RunFailed, match=says):
-            fit("broken")
+    ],
+)
+def test_a_training_that_breaks_off_is_explained(fit, monkeypatch, error, says):
+    monkeypatch.setattr("transformers.Trainer.train", Mock(side_effect=error))
+    with pytest.raises(RunFailed, match=says):
+        fit()

@@ -1,5 +1,7 @@
 """What a notebook shows: tables, pictures and examples with the judge's grades, all as text."""
 
+import re
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -72,10 +74,9 @@ def test_a_published_frame_is_escaped_named_and_saved_in_full(shown, tmp_path):
     bench.publish(frame, "ranks", "Mean <i>ranks</i>", into=tmp_path / "tables")
     ((data, about),) = shown
     assert about == {"caption": "Mean <i>ranks</i>"}
-    for text, is_there in (("<b>", False), ("<img", False), ("Mean &lt;i&gt;ranks", True)):
-        assert (text in data["text/html"]) is is_there
-    assert "1.0e-09" in data["text/html"]
-    assert "10 more rows" in data["text/html"]
+    assert not re.search("<b>|<img|<i>", data["text/html"])
+    for text in ("Mean &lt;i&gt;ranks", "1.0e-09", "10 more rows"):
+        assert text in data["text/html"]
     saved = pd.read_csv(tmp_path / "tables/ranks.csv")
     assert (list(saved.columns[:2]), len(saved)) == (["n", "p"], 30)
     assert {path.suffix for path in (tmp_path / "tables").iterdir()} == {".csv", ".parquet", ".tex"}

@@ -99,16 +99,18 @@ def test_repeats_ask_everything_again_with_the_next_seed_in_the_order_of_tasks()
     assert parts[0].response.tolist() != parts[1].response.tolist()
 
 
+@pytest.mark.parametrize(
+    ("project", "reports"), [("bias-workbench", "reports"), ("other", "work/reports")]
+)
 def test_without_out_a_run_goes_to_the_reports_of_the_checkout_or_working_folder(
-    own_folder, monkeypatch
+    own_folder, monkeypatch, project, reports
 ):
     (own_folder / "work").mkdir()
     monkeypatch.chdir(own_folder / "work")
-    for project, reports in (("bias-workbench", "reports"), ("other", "work/reports")):
-        (own_folder / "pyproject.toml").write_text(f'[project]\nname = "{project}"\n')
-        first, again, other = ask(None), ask(None), ask(None, seed=1)
-        assert first.folder == again.folder != other.folder
-        assert first.folder.parent == own_folder / reports / "runs" / MODEL.replace(":", "_")
+    (own_folder / "pyproject.toml").write_text(f'[project]\nname = "{project}"\n')
+    first, again, other = ask(None), ask(None), ask(None, seed=1)
+    assert first.folder == again.folder != other.folder
+    assert first.folder.parent == own_folder / reports / "runs" / MODEL.replace(":", "_")
 
 
 @pytest.mark.parametrize(
@@ -225,14 +227,13 @@ def test_a_judge_that_fails_is_named_and_the_run_continues(stubs, monkeypatch):
     assert len(judge.asked) == 4 * n_asked
 
 
-def test_another_model_or_judge_of_the_name_may_not_continue_a_run(refusal):
+@pytest.mark.parametrize("role", ["model", "judge"])
+def test_another_model_or_judge_of_the_name_may_not_continue_a_run(refusal, role):
     about = judged().about
     Path("out/records/answers.parquet").unlink()
-    for role in ("model", "judge"):
-        records.write_run_json(Path("out"), {**about, role: {**about[role], "revision": "0"}})
-        assert refusal(judged).startswith(
-            f"out: was begun with another {role} (revision was 0, now 1"
-        )
+    records.write_run_json(Path("out"), {**about, role: {**about[role], "revision": "0"}})
+    message = f"out: was begun with another {role} (revision was 0, now 1"
+    assert refusal(judged).startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -125,15 +125,18 @@ def test_a_run_waits_for_workers_that_offer_the_resources(capsys):
     assert_as_here()
 
 
-def test_a_worker_with_another_model_or_version_is_refused(refusal):
+@pytest.mark.parametrize(
+    ("revision", "version", "message"),
+    [
+        ("2", cluster.__version__, "revision was 2, now 1"),
+        ("1", "9.9", ", the asker 9.9; install the same"),
+    ],
+)
+def test_a_worker_with_another_model_or_version_is_refused(refusal, revision, version, message):
     key = (MODEL, "{}")
     described = cluster._work({}, cluster.__version__, key, [key], {}).described
-    task = {"model": key, "keep": [key], "version": cluster.__version__, "described": described}
-    for other, message in (
-        ({"described": {**described, "revision": "2"}}, "revision was 2, now 1"),
-        ({"version": "9.9"}, ", the asker 9.9; install the same"),
-    ):
-        assert message in refusal(cluster._work, {}, **{**task, **other})
+    described = {**described, "revision": revision}
+    assert message in refusal(cluster._work, {}, version, key, [key], described)
 
 
 def test_a_failing_worker_is_named_and_other_blocks_are_kept(scheduler, monkeypatch):
