@@ -65,6 +65,11 @@ class Release:
     reply_limit: Callable[[str], int | None] = lambda prompt_version: None
 
 
+def _nothing(item: Any) -> str:
+    """Return an empty text: there is nothing to say about an item."""
+    return ""
+
+
 @dataclass(frozen=True)
 class Metadata:
     """The description of a benchmark.
@@ -76,6 +81,7 @@ class Metadata:
         language: code of the release's language; empty if each category is a language.
         units: the units that the bootstrap resamples, as a plural noun: scenes.
         notebook: its page in reports; default: `NAME.ipynb` in the folder.
+        fault: names the fault of the data in an item that is asked nonetheless; empty without one.
     """
 
     name: str
@@ -90,6 +96,7 @@ class Metadata:
     units: str
     notebook: Path | None = None
     release: Release = Release()
+    fault: Callable[[Any], str] = _nothing
 
     @property
     def samples(self) -> Path:
@@ -112,11 +119,6 @@ def loader_settings(allowed: Mapping[str, tuple[str, ...]]) -> dict[str, Setting
     return {name: Setting(values, of_data=True) for name, values in allowed.items()}
 
 
-def _fits(item: Any) -> str:
-    """Return an empty text: every item can be asked."""
-    return ""
-
-
 @dataclass(frozen=True)
 class Task:
     """A task of a benchmark.
@@ -136,7 +138,7 @@ class Task:
     request_types: tuple[str, ...] = ()
     answer_modes: tuple[str, ...] = ("text", "letters")
     applies_to: Mapping[str, str] = field(default_factory=dict)
-    excluded: Callable[[Any], str] = _fits
+    excluded: Callable[[Any], str] = _nothing
     judge: str = ""
     judge_if: Mapping[str, str] = field(default_factory=dict)
     choices: Sequence[str] = ()
@@ -222,10 +224,6 @@ class Benchmark(ABC):
     def check(self, folder: Path, **settings: str) -> "pd.DataFrame | None":
         """List odd rows (see `bench.data.audit.to_table`); None if nothing looks for them."""
         return None
-
-    def fault(self, item: Any) -> str:
-        """Name the fault of the data in an item that is asked nonetheless; "" if it has none."""
-        return ""
 
     # Requests
 
