@@ -9,7 +9,7 @@ from bench.benchmarks import get
 from bench.metrics import headline
 from bench.metrics.table import LETTERS_ALONE, Headline
 from bench.report import overview
-from bench.report.overview import Asked, Line
+from bench.report.overview import Line, VariantScores
 from bench.report.study import Variant
 from bench.run import evaluate, results, score
 from tests.helpers.findings import most_biased
@@ -31,7 +31,7 @@ def rows(*scores, benchmark="cbbq", line=HIGH):
 
 def asked(*scores, bias=None):
     variant = Variant.model_construct(benchmark="cbbq")
-    return Asked(variant, rows(*scores), [HIGH], [], bias or {})
+    return VariantScores(variant, rows(*scores), [HIGH], [], bias or {})
 
 
 @pytest.mark.parametrize(
