@@ -41,7 +41,7 @@ TEXT = (
 )
 CELL = "text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0"
 # Columns of the list, and the most letters of each; a Chinese character is as wide as two.
-WIDTHS = {"model": 24, "verdict": 16, "item_id": 36, "reply": 16, "question": 120}
+WIDTHS = {"model": 48, "verdict": 16, "item_id": 36, "reply": 16, "question": 120}
 # The list needs letters of one width.
 LIST = "answers-to-click"
 FONT = (
@@ -117,14 +117,15 @@ class Browser:
 
         self.answers, self.items = answers.assign(question=questions(answers)), items
         self.rows = self.answers
-        names = [name for name in answers if name in FILTERS or answers[name].dtype == bool]
-        self.filters = {
-            name: widgets.Dropdown(
-                options=[("all", None), *((str(value), value) for value in answers[name].unique())],
-                description=column(str(name)),
-            )
-            for name in names
-        }
+        self.filters: dict[Any, Any] = {}
+        for name in answers:
+            if name in FILTERS or answers[name].dtype == bool:
+                options = [
+                    ("all", None),
+                    *((str(value), value) for value in answers[name].unique()),
+                ]
+                menu = widgets.Dropdown(options=options, description=column(str(name)))
+                self.filters[name] = menu
         self.contains = widgets.Text(description="contains", continuous_update=False)
         for widget in (*self.filters.values(), self.contains):
             widget.observe(self._filter, "value")
@@ -145,7 +146,7 @@ class Browser:
             question=[truncate(text, 80) for text in rows.question],
             reply=[truncate(_reply(row), 80) for row in rows.itertuples()],
         )
-        text = f"{self._count(len(rows))} In JupyterLab there are widgets here to filter them."
+        text = f"{self._count(len(rows))} Run this cell in JupyterLab to filter them."
         plain = f"a table of {len(self.answers):,} answers"
         return {**bundle, "text/html": f"<p>{text}</p>{_table(table)}", "text/plain": plain}
 

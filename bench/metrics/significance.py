@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from bench.core.numbers import decimals
 from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, sample
 
 # How often a difference that is called detectable would be found.
@@ -96,10 +95,10 @@ def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math
     nothing = (np.nan, np.nan, np.nan, units, np.nan)
     if np.isnan(value):
         return Comparison(value, *nothing, "undefined for one of the two, or for both")
-    drawn = values[1:][~np.isnan(values[1:])]
-    if freedom < 1 or len(drawn) < len(values) / 2:
+    resamples = values[1:][~np.isnan(values[1:])]
+    if freedom < 1 or len(resamples) < len(values) / 2:
         return Comparison(value, *nothing, "no interval: too few units in a stratum")
-    error = float(np.std(drawn)) * rests_on.widening
+    error = float(np.std(resamples)) * rests_on.widening
     arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
     detectable = arm + float(stdtrit(freedom, POWER)) * error
     if error > _NOISE:
@@ -149,8 +148,3 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     steps = adjusted[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
-
-
-def format_p(p: float) -> str:
-    """Write a p value."""
-    return "p < 0.001" if p < 0.001 else f"p = {decimals(p, 3)}"

@@ -40,7 +40,6 @@ CATEGORY = re.compile(r"""(<span data-category=["']([^"']*)["']>)([^<]*)""")
 FINDING = "finding"
 # Tag of cells with outputs in a fold.
 FOLD = "fold"
-MAX_FOLD_CAPTIONS = 2
 # Tags of cells that we remove: computations of a paper's numbers, and papermill's own cells about
 # a failure, because the page has its own message.
 MARKERS = {"papermill-error-cell-tag", "not-in-reports"}
@@ -134,9 +133,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         if FOLD in _tags(cell):
             captions = [output.get("metadata", {}).get("caption", "") for output in cell.outputs]
             short = list(dict.fromkeys(re.split("[.;。；]", text)[0] for text in captions if text))
-            more = len(short) - MAX_FOLD_CAPTIONS
-            rest = [f"{more} more"] if more > 0 else []
-            cell.metadata["summary"] = "; ".join([*short[:MAX_FOLD_CAPTIONS], *rest])
+            cell.metadata["summary"] = "; ".join(short)
     body, _unused = exporter.from_notebook_node(book)
     # Links are relative to the notebook, one folder deeper than the page.
     body = re.sub(r"""(href=["'])\.\./tables/""", r"\1tables/", body)

@@ -30,7 +30,7 @@ from bench.core.text import as_html, reveal_invisible
 from bench.data import by_id, dataset
 from bench.metrics import engine
 from bench.metrics.engine import Metric
-from bench.metrics.headline import HALF, headline_rows, without_chat_template
+from bench.metrics.headline import HALF, contenders, explain, headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
 from bench.run.cache import code_hash, kept
@@ -478,6 +478,23 @@ def score(
         answers = common_answers(own) if common else None
         tables.append(table(own, preset, beside=False, metrics=metrics, answers=answers))
     return pd.concat(tables, ignore_index=True)
+
+
+def most_biased_first(runs: Sequence[Run]) -> list[Run]:
+    """Sort runs of a benchmark by its first primary score, for one order of models on a page.
+
+    Models with a doubtful score follow. References for real models, such as simulated respondents,
+    come last.
+    """
+    scores = explain(score(*runs))
+    # The first row of a model is that of the first primary score.
+    first = scores[scores.primary & (scores.category == ALL)].drop_duplicates("model")
+    bias = first.score.mask(first.worse == "lower", -first.score)
+    is_reference = ~first.model.isin(contenders(first).model)
+    keys = zip(is_reference, first.doubt != "", -bias.fillna(0), strict=True)
+    places = dict(zip(first.model, keys, strict=True))
+    by_name = dict(zip(labels(runs), runs, strict=True))
+    return [by_name[name] for name in sorted(by_name, key=lambda name: places.get(name, (True,)))]
 
 
 def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:

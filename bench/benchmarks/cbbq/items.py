@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.benchmarks.cbbq import labels, templates
 from bench.benchmarks.cbbq.labels import LEFT_OUT, check_labels, required_target, target_slot
@@ -122,6 +122,18 @@ MISSPELT = (
 ONE_NAME = (
     "each offers one name for both people, so that only unknown can be read from a reply's words"
 )
+
+
+def fault(item: Any) -> str:
+    """Name the fault in a question that is asked nonetheless."""
+    if templates.BRACES.search(item.context):
+        return "a placeholder that was not filled"
+    if item.ans0 == item.ans1:
+        return "one name for both people"
+    label = getattr(item, "label_audited", item.label)  # older runs have none
+    return "a label that the audit does not trust" if label != item.label else ""
+
+
 # A question with its audited label, and the reason why its released label is wrong, or "".
 Audited = tuple[Question, str]
 # The number of questions by category, condition, effect of a setting, and whether it excludes them.
@@ -206,13 +218,12 @@ def read_templates(
     paths: Sequence[Path], category: str, condition: str, expansion: str = "compat"
 ) -> list[Template]:
     """Read the templates of one condition among the files of a category, in the release's order."""
-    return [
-        template
-        for path in paths
-        if path.parent.name not in CONDITIONS
-        or (path.parent.name == condition and path.name in FILES.values())
-        for template in templates.read(path, category, condition, expansion)
-    ]
+    read: list[Template] = []
+    for path in paths:
+        is_file_of_condition = path.parent.name == condition and path.name in FILES.values()
+        if is_file_of_condition or path.parent.name not in CONDITIONS:
+            read += templates.read(path, category, condition, expansion)
+    return read
 
 
 def _load(
