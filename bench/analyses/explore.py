@@ -41,7 +41,7 @@ TEXT = (
 )
 CELL = "text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0"
 # Columns of the list, and the most letters of each; a Chinese character is as wide as two.
-WIDTHS = {"model": 24, "verdict": 16, "item_id": 36, "reply": 16, "question": 120}
+WIDTHS = {"model": 48, "verdict": 16, "item_id": 36, "reply": 16, "question": 120}
 # The list needs letters of one width.
 LIST = "answers-to-click"
 FONT = (
@@ -146,7 +146,7 @@ class Browser:
             question=[truncate(text, 80) for text in rows.question],
             reply=[truncate(_reply(row), 80) for row in rows.itertuples()],
         )
-        text = f"{self._count(len(rows))} In JupyterLab there are widgets here to filter them."
+        text = f"{self._count(len(rows))} Run this cell in JupyterLab to filter them."
         plain = f"a table of {len(self.answers):,} answers"
         return {**bundle, "text/html": f"<p>{text}</p>{_table(table)}", "text/plain": plain}
 

@@ -44,6 +44,7 @@ DEFAULTS: dict[str, Any] = {
     "baseline": np.nan,
     "baseline_of": "",
     "worse": "",
+    "doubt": "",
 }
 
 
@@ -59,14 +60,15 @@ def forest(
     """Draw scores as dots on bars of their 95 % intervals, a line per value of `y`.
 
     The dashed line is the baseline of a panel; an upright stroke is the baseline of a single score.
-    A hollow dot has fewer than 90 % readable answers, and a thin bar reaches as far as the
-    unreadable ones could move the score. If lower scores are the `worse` ones, the axis is
+    A hollow dot has fewer than 90 % readable answers or a `doubt`, and a thin bar reaches as far as
+    the unreadable ones could move the score. If lower scores are the `worse` ones, the axis is
     reversed, so that the worse side is always on the right.
 
     Args:
         frame: `score` (or `estimate`), `ci_low` and `ci_high`, for example rows of `bench.explain`
-            or of `bench.share`. If it has a column `worse`, the worst lines stand first.
-        y: the column that names the lines.
+            or of `bench.share`.
+        y: the column that names the lines. Models keep the order of the frame, references last; of
+            other lines the worst stand first, if the frame says what is `worse`.
         hue: the column that names several dots in a line.
         col: the column that names the panels.
         limits: the ends of the scale.
@@ -86,9 +88,10 @@ def forest(
     lines = _lines(rows, y, col)
     dots = list(dict.fromkeys(rows[hue])) if hue else [""]
     coloured = hue or ("model" if y == "model" else "")
-    palette = {"": sns.color_palette("colorblind")[0]}
-    palette |= colours(list(dict.fromkeys(rows[coloured]))) if coloured else {}
+    # Greys for all that is no model.
+    palette = dict(zip(dots, sns.color_palette("Greys", len(dots) + 2)[:1:-1], strict=True))
     if coloured == "model":
+        palette |= colours(list(dict.fromkeys(rows.model)))
         palette |= dict.fromkeys(_references(rows), FAINT)
     marks = markers(dots) if hue else {"": "o"}
     height = 0.9 + (LINE_HEIGHT + DOT_HEIGHT * (len(dots) - 1)) * len(lines)
@@ -147,13 +150,14 @@ def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _lines(rows: pd.DataFrame, y: str, col: str) -> list[Any]:
     """Return the values of `y` in the order of their lines: the worst in the first panel first."""
+    if y == "model":
+        return sorted(dict.fromkeys(rows.model), key=_references(rows).__contains__)
     first = rows[rows[col] == rows[col].iloc[0]] if col else rows
     means = first.groupby(y, sort=False).score.mean()
     if first.worse.iloc[0]:
         is_low = first.worse.iloc[0] == "lower"
         means = means.sort_values(ascending=is_low, kind="stable")
-    names = list(dict.fromkeys([*means.index, *rows[y]]))
-    return sorted(names, key=_references(rows).__contains__) if y == "model" else names
+    return list(dict.fromkeys([*means.index, *rows[y]]))
 
 
 def _references(rows: pd.DataFrame) -> set[str]:
@@ -182,7 +186,8 @@ def _draw(ax: Axes, one: dict[Any, Any], y: float, common: float, look: dict[str
         return
     ax.plot([one["bound_low"], one["bound_high"]], [y, y], color=colour, lw=0.8, marker="|", ms=5)
     ax.hlines(y, one["ci_low"], one["ci_high"], color=colour, lw=2.5, alpha=0.6, capstyle="round")
-    fill = "white" if one["valid_rate"] < LOW_VALIDITY else colour
+    is_hollow = one["valid_rate"] < LOW_VALIDITY or one["doubt"]
+    fill = "white" if is_hollow else colour
     ax.plot(score, y, ls="none", ms=6, mfc=fill, zorder=3, **look)
 
 

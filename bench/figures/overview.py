@@ -76,6 +76,8 @@ def scores_beside(panels: Sequence[Panel], title: str) -> Figure:
         rows.assign(panel=name, worse="higher" if line.biased_is_high else "lower")
         for name, line, rows in panels
     ]
+    is_low = not panels[0][1].biased_is_high
+    parts[0] = parts[0].sort_values("score", ascending=is_low, kind="stable")
     grid = forest(pd.concat(parts), col="panel")
     for ax, (_name, line, _rows) in zip(grid.axes.flat, panels, strict=True):
         _score_axis(ax.xaxis, ax.set_xlim, line)

@@ -151,11 +151,6 @@ def characters(font: str) -> frozenset[str]:
     return frozenset(map(chr, font_manager.get_font(font_manager.findfont(font)).get_charmap()))
 
 
-def models_of(scores: pd.DataFrame) -> list[str]:
-    """Return the models of a table, in its order."""
-    return list(dict.fromkeys(scores.model))
-
-
 @contextmanager
 def use_models(models: Sequence[str]) -> Iterator[None]:
     """Give models the same colours and marks in all pictures of a block.

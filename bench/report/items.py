@@ -62,6 +62,7 @@ class Item(NamedTuple):
         gloss: the item in English; "" if the data have none.
         verdicts: `model|verdict` of each answer, for filters.
         is_disputed: models differ in a verdict.
+        fault: of the data; "" if it has none.
         line: the distinctive part of the prompt or the gloss, shortened.
         answers: one per model for the line: its answer, or the number of stereotyped answers, for
             example 2/3.
@@ -76,6 +77,7 @@ class Item(NamedTuple):
     questions: list[Question]
     verdicts: list[str]
     is_disputed: bool
+    fault: str
     answers: list[Reply | None]
     line: str = ""
     is_printed: bool = False
@@ -150,7 +152,10 @@ def read(runs: Sequence[Run]) -> Items:
     for k in spread_evenly(range(len(items)), PRINTED_ITEMS):
         items[k] = items[k]._replace(is_printed=True)
     known = [verdict for verdict in dict.fromkeys(rows.verdict) if verdict]
-    read = [str(run.about["asked"].get("read") or "reply") for run in runs]
+    read = [
+        " and ".join(dict.fromkeys(run.about["read"].values())).replace("text", "reply")
+        for run in runs
+    ]
     return Items(names, read, categories, sorted(known), items, len(every), left_out)
 
 
@@ -251,12 +256,12 @@ def _item(
             {f"{m}|{v}" for m, v in zip(verdicts.model, verdicts.verdict, strict=True)}
         ),
         is_disputed=is_disputed,
+        fault=get(benchmark).fault(item),
         answers=[_answer(questions, k) for k in range(len(models))],
     )
 
 
 def _name(title: str, request: str) -> str:
-    """Name a request of a task."""
     if request in ("answer", "label"):
         return title
     if of_judge(request):

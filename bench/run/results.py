@@ -30,7 +30,7 @@ from bench.core.text import as_html, reveal_invisible
 from bench.data import by_id, dataset
 from bench.metrics import engine
 from bench.metrics.engine import Metric
-from bench.metrics.headline import HALF, headline_rows, without_chat_template
+from bench.metrics.headline import HALF, contenders, explain, headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
 from bench.run.cache import code_hash, kept
@@ -101,7 +101,6 @@ class Run:
         return f"<p>{as_html(self._summary())}</p>{table}"
 
     def _summary(self) -> str:
-        """Return benchmark, model, and number of answers."""
         n, planned = records.count(self.folder), self.about["requests"]
         answers = f"{n:,} answers" if n == planned else f"{n:,} of {planned:,} answers"
         return f"{self.benchmark}, {self.label}, {answers}"
@@ -481,6 +480,23 @@ def score(
     return pd.concat(tables, ignore_index=True)
 
 
+def most_biased_first(runs: Sequence[Run]) -> list[Run]:
+    """Sort runs of a benchmark by its first primary score, for one order of models on a page.
+
+    Models with a doubtful score follow. References for real models, such as simulated respondents,
+    come last.
+    """
+    scores = explain(score(*runs))
+    # The first row of a model is that of the first primary score.
+    first = scores[scores.primary & (scores.category == ALL)].drop_duplicates("model")
+    bias = first.score.mask(first.worse == "lower", -first.score)
+    is_reference = ~first.model.isin(contenders(first).model)
+    keys = zip(is_reference, first.doubt != "", -bias.fillna(0), strict=True)
+    places = dict(zip(first.model, keys, strict=True))
+    by_name = dict(zip(labels(runs), runs, strict=True))
+    return [by_name[name] for name in sorted(by_name, key=lambda name: places.get(name, (True,)))]
+
+
 def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
     """List the requests with a parsed answer of all models that have this task, by `KEYS`.
 
@@ -556,7 +572,6 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 
 def check_preset(preset: str) -> None:
-    """Refuse an unknown preset."""
     if preset not in PRESETS:
         raise BadInput(expected(preset, PRESETS, "preset"))
 

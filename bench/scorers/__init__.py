@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 GROUP = "bench.models"
-# The class of each kind, which we import for the first model of this kind. "" are checkpoints:
+# The class of each kind, imported for the first model of this kind. "" is the kind of checkpoints:
 # folders, .gguf files and Hub ids.
 BACKENDS = {
     "": "bench.scorers.local:Checkpoint",

@@ -12,7 +12,6 @@ from bench.figures.style import (
     cell_texts,
     heatmap,
     label,
-    models_of,
     names_or_numbers,
     set_title,
     style,
@@ -38,7 +37,7 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure:
     rows = scores[scores.metric.isin(TITLES) & (scores.category != ALL)]
     order = rows.groupby("category", sort=False).score.mean().sort_values(ascending=False).index
     metrics = [metric for metric in TITLES if metric in set(rows.metric)]
-    models, names = models_of(rows), [label("cbbq", name) for name in order]
+    models, names = rows.model.unique(), [label("cbbq", name) for name in order]
     longest = max(map(len, models))
     width = 2.4 + len(metrics) * max(1.6, 0.5 * len(models)) + 0.03 * longest
     fig = Figure(figsize=(width, 1.2 + 0.28 * len(order) + 0.045 * longest), layout="constrained")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.benchmarks.cbbq import labels, templates
 from bench.benchmarks.cbbq.labels import LEFT_OUT, check_labels, required_target, target_slot
@@ -122,6 +122,18 @@ MISSPELT = (
 ONE_NAME = (
     "each offers one name for both people, so that only unknown can be read from a reply's words"
 )
+
+
+def fault(item: Any) -> str:
+    """Name the fault in a question that is asked nonetheless."""
+    if templates.BRACES.search(item.context):
+        return "a placeholder that was not filled"
+    if item.ans0 == item.ans1:
+        return "one name for both people"
+    label = getattr(item, "label_audited", item.label)  # older runs have none
+    return "a label that the audit does not trust" if label != item.label else ""
+
+
 # A question with its audited label, and the reason why its released label is wrong, or "".
 Audited = tuple[Question, str]
 # The number of questions by category, condition, effect of a setting, and whether it excludes them.

@@ -18,7 +18,6 @@ from bench.figures.style import (
     fonts,
     heatmap_figure,
     label,
-    models_of,
     white_at,
 )
 from bench.metrics.table import ALL
@@ -36,7 +35,7 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     rows = scores[(scores.metric == "score") & (scores.category == ALL) & (scores.task != ALL)]
     wide = rows.pivot_table("score", "task", "model", sort=False, dropna=False)
     tasks = [task for task in TASKS if task in wide.index]
-    wide = wide.reindex(index=tasks, columns=models_of(scores)).astype(float)
+    wide = wide.reindex(index=tasks, columns=scores.model.unique()).astype(float)
     baselines = rows[rows.baseline_of == ""].groupby("task").baseline.mean()
     white = baselines.reindex(tasks).fillna(MIDDLE)
     shades = wide.apply(lambda row: white_at(white[row.name], LIMITS)(row), axis=1, raw=False)
@@ -66,7 +65,7 @@ def categories_by_model(scores: pd.DataFrame) -> Figure:
     rows = scores[scores.category != ALL]
     wide = rows.pivot_table("score", "category", "model", sort=False, dropna=False)
     order = wide.mean(axis=1).sort_values().index
-    wide = wide.reindex(index=order, columns=models_of(scores)).astype(float)
+    wide = wide.reindex(index=order, columns=scores.model.unique()).astype(float)
     baselines = rows.baseline[rows.baseline_of == ""].dropna()
     texts = cell_texts(wide, rows, "category", 0)
     return heatmap_figure(

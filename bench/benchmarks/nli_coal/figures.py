@@ -17,7 +17,6 @@ from bench.figures.style import (
     INK,
     WIDTH,
     can_show,
-    models_of,
     style,
 )
 from bench.metrics.table import ALL
@@ -53,7 +52,7 @@ def labels_by_set(scores: pd.DataFrame) -> Figure:
     rows = scores[scores.metric.isin([*LABELS, "coal", "fn"])]
     languages = [name for name in dict.fromkeys(rows.category) if name != ALL]
     models_by_language = {
-        name: models_of(scores[scores.model.isin(rows.model[rows.category == name])])
+        name: scores.model[scores.model.isin(rows.model[rows.category == name])].unique()
         for name in languages
     }
     lengths = [len(models) for models in models_by_language.values()]
@@ -109,8 +108,8 @@ def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None
 
 
 def _language(code: str) -> str:
-    """Name a language in English, after its own name if a font has its characters."""
+    """Name a language in English, with its own name after it if a font shows that."""
     own = dataset.category_name("nli_coal", code)
     known, native = LANGUAGES.get(code) or ("", own.native)
     name = known or dataset.cldr_name(code, "en") or own.english
-    return f"{native} ({name})" if native and native != name and can_show(native) else name
+    return f"{name} ({native})" if native and native != name and can_show(native) else name
