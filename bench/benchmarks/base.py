@@ -158,7 +158,7 @@ class Task:
         return all(getattr(item, name) == value for name, value in self.applies_to.items())
 
     def judged(self, settings: Mapping[str, str]) -> str:
-        """Return `needed` or `wanted` if this task has a use for a judge under the settings; or ""."""
+        """Return `needed` or `wanted` if a judge is of use under the settings; else ""."""
         return self.judge if self.judge_if.items() <= settings.items() else ""
 
 
