@@ -47,7 +47,8 @@ class Release:
         host: `github` or `hub`; empty if no address is known.
         repository, commit: the address there.
         tolerant: settings under which `bench fetch` takes a release with faults.
-        arrange: maps the paths of a repository's tables to the names that the loader knows.
+        arrange: maps the paths of a repository's tables to the names that the loader knows, for
+            example `Gender.xlsx` to `xlsx_files/gender.xlsx`.
         row_columns: the columns of a table that is no file of the release.
         place_of_rows: yields for the rows of a category the loader's files, and their columns.
         prompts: the prompts in the authors' scripts.
@@ -126,10 +127,11 @@ class Task:
     Attributes:
         request_types: request types that answer it, beside the ones of a choice.
         answer_modes: how a choice can be read, the best first; none if there is no choice.
-        applies_to: values that fields of an item need; default: it is about every item.
-        excluded: returns why an item that it is about cannot be asked; empty if it can.
-        judge: `needed` or `wanted` if it has a use for a judge.
-        judge_if: values that settings need for that.
+        applies_to: values that fields of an item need, for example `{"condition": "ambiguous"}`;
+            default: this task is about every item.
+        excluded: returns why an item of this task cannot be asked; empty if it can.
+        judge: `needed` or `wanted` if this task has a use for a judge.
+        judge_if: values that settings need for this.
         choices: the names of the answers to a choice, in the order of their log-probabilities.
         unit: the unit of answers that are numbers.
     """
@@ -145,7 +147,7 @@ class Task:
     unit: str = ""
 
     def verbs(self, read: str | None = None) -> tuple[str, ...]:
-        """Return the request types that can answer it, the best first.
+        """Return the request types that can answer this task, the best first.
 
         Args:
             read: the answer mode, if one was chosen.
@@ -154,11 +156,11 @@ class Task:
         return (*self.request_types, *dict.fromkeys(modes))
 
     def concerns(self, item: Any) -> bool:
-        """Return whether it is about an item."""
+        """Return whether this task is about an item."""
         return all(getattr(item, name) == value for name, value in self.applies_to.items())
 
     def judged(self, settings: Mapping[str, str]) -> str:
-        """Return `needed` or `wanted` if a judge is of use under some settings; else ""."""
+        """Return `needed` or `wanted` if a judge is of use under the settings; else ""."""
         return self.judge if self.judge_if.items() <= settings.items() else ""
 
 
