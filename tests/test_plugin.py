@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from io import StringIO
 from pathlib import Path
 
 import pandas as pd
@@ -40,15 +39,19 @@ def python(folder: Path, *words: str) -> str:
 def test_a_model_is_asked_and_scored(tmp_path: Path) -> None:
     asked = ("run", "everyday", "--model", "simulated:bias=1", "--data", "samples", "--out", "run")
     bench(tmp_path, *asked)
-    table = pd.read_csv(StringIO(bench(tmp_path, "score", "run", "--format", "csv")))
-    scores = table.set_index(["category", "task", "metric"])
+    code = (
+        "import bench\n"
+        "bench.score('run').to_csv('scores.csv')\n"
+        "bench.outcomes('run').groupby('task').stereotyped.sum().to_csv('sums.csv')\n"
+    )
+    python(tmp_path, "-c", code)
+    scores = pd.read_csv(tmp_path / "scores.csv").set_index(["category", "task", "metric"])
     # Whoever always follows the stereotype is never right: three scenes a category, two categories.
     assert scores.score["all", "ambiguous", "stereotyped"] == 1
     assert scores.score["all", "disambiguated", "accuracy"] == 0
     assert scores.n["age", "ambiguous", "stereotyped"] == 3
     assert scores.n["all", "ambiguous", "stereotyped"] == 6
-    code = "import bench; print(bench.outcomes('run').groupby('task').stereotyped.sum().to_csv())"
-    sums = pd.read_csv(StringIO(python(tmp_path, "-c", code)), index_col="task").stereotyped
+    sums = pd.read_csv(tmp_path / "sums.csv", index_col="task").stereotyped
     assert sums["ambiguous"] == 6
 
 
