@@ -28,6 +28,7 @@ OF_TESTS = (
     "reports/*.yml",
     "CHANGELOG.md",
     "CITATION.cff",
+    "CONTRIBUTING.md",
     "environment.yml",
 )
 

@@ -1,7 +1,7 @@
 """Hooks of MkDocs: what the manual shows besides docs/, and a check of the pages that were built.
 
 README.md is the first page, CHANGELOG.md and the notebooks with their outputs are pages, and tables
-of options and scores take the place of comments like `<!-- scores cbbq -->`.
+of options and scores, and the gallery, take the place of comments like `<!-- scores cbbq -->`.
 """
 
 import base64
@@ -22,19 +22,27 @@ from mkdocs.structure.pages import Page
 from typer.main import get_command
 
 from bench import cli
-from bench.benchmarks import module
+from bench.benchmarks import get
 from bench.cli.options import GROUPS
 from bench.config import RunConfig
 
 HOME = Path(__file__).resolve().parents[1]
 # Files of the top level that are pages.
-TOP = {"README.md": "index.md", "CHANGELOG.md": "changelog.md"}
+TOP = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+BOOKS = [
+    *sorted(HOME.glob("notebooks/*.ipynb")),
+    *sorted(HOME.glob("notebooks/curation/*.ipynb")),
+]
 # Code cells with more lines are folded.
 LINES = 12
 # A link or picture to a file: its text, the file, its anchor.
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)#\s:]+)(#[^)\s]*)?\)")
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
-TABLE = re.compile(r"^<!-- (commands|options|scores) ?(\w*) -->$", re.MULTILINE)
+TABLE = re.compile(r"^<!-- (commands|gallery|options|scores) ?(\w*) -->$", re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -45,7 +53,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     added["site.css"] = (HOME / ".ci/site.css").read_text("utf-8")
     for path in sorted((HOME / ".github/pictures").iterdir()):
         added[f"pictures/{path.name}"] = path.read_bytes()
-    for path in sorted([*HOME.glob("notebooks/*.ipynb"), *HOME.glob("notebooks/curation/*.ipynb")]):
+    for path in BOOKS:
         added |= notebook(path)
     for place, content in added.items():
         files.append(File.generated(config, place, content=content))
@@ -111,8 +119,7 @@ def notebook(path: Path) -> dict[str, str | bytes]:
             if "image/png" in data:
                 name = f"{path.stem}-{len(pictures) + 1}.png"
                 pictures[f"{folder}/{name}"] = base64.b64decode(data["image/png"])
-                alt = output["metadata"].get("image/png", {}).get("alt", "")
-                parts.append(f"![{' '.join(re.sub(r'[][]', '', alt).split())}]({name})")
+                parts.append(f"![{alternative(output)}]({name})")
             elif html:
                 # Numbers would fill the index of the search.
                 parts.append(html.replace("<table", "<table data-search-exclude"))
@@ -150,13 +157,38 @@ def other_commands() -> Iterator[str]:
 def scores(benchmark: str) -> Iterator[str]:
     """Yield a table of the scores of a benchmark."""
     yield from head("score", "what it is", "best value", "source")
-    for card in module("metrics", benchmark).CARDS:
+    for card in get(benchmark).metrics.cards:
         names = "<br>".join(map(code, card.metric.split(", ")))
         best = f"{card.ideal}<br>({card.range})"
         yield row(names, f"{card.definition}<br>{code(card.formula)}", best, card.source)
 
 
-TABLES = {"commands": other_commands, "options": options, "scores": scores}
+def gallery() -> Iterator[str]:
+    """Yield the pictures of each notebook with the cells that draw them."""
+    for path in BOOKS:
+        place = path.relative_to(HOME).with_suffix("").as_posix()
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        title = next("".join(one["source"]) for one in cells if one["cell_type"] == "markdown")
+        yield from [f"## [{title.splitlines()[0].lstrip('# ')}]({place}.md)", ""]
+        number = 0
+        for cell in cells:
+            outputs = cell.get("outputs", [])
+            pictures = [one for one in outputs if "image/png" in one.get("data", {})]
+            for output in pictures:
+                number += 1
+                yield from [f"![{alternative(output)}]({place}-{number}.png){{loading=lazy}}", ""]
+            if pictures:
+                yield from ["<details markdown><summary>The cell that draws it</summary>", ""]
+                yield from ["```python", "".join(cell["source"]), "```", "", "</details>", ""]
+
+
+def alternative(output: dict[str, Any]) -> str:
+    """Return the alternative text of a picture, without brackets."""
+    text = output["metadata"].get("image/png", {}).get("alt", "")
+    return " ".join(re.sub(r"[][]", "", text).split())
+
+
+TABLES = {"commands": other_commands, "gallery": gallery, "options": options, "scores": scores}
 
 
 def commands() -> dict[str, Any]:

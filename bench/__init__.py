@@ -7,11 +7,11 @@
     run.answers()                       # every answer, with its verdict
     bench.open("reports/runs/...")      # a run that `bench run` or `evaluate` wrote
     bench.score("reports/runs/...", "reports/runs/...", preset="official")
-    outcomes = bench.outcomes(run)      # what each reply is worth, in columns of 0 and 1
+    outcomes = bench.outcomes(run)      # one row per scored unit, with columns of 0 and 1
     bench.share(outcomes, "stereotyped", of="answered", by="category")
 
-Rooms in the order of the data: `data`, `tasks`, `scorers`, `records`, `metrics`, `figures`, `run`,
-`analyses`, `show`. Each is imported when it is first used.
+Packages in the order of the data: `data`, `tasks`, `scorers`, `records`, `metrics`, `figures`,
+`run`, `analyses`, `show`. We import each when it is first used.
 """
 
 from pkgutil import resolve_name
@@ -67,7 +67,7 @@ __all__ = [
     "tasks",
     "trend",
 ]
-# Where the names that are no rooms are defined.
+# The definitions of the names that are not packages.
 _DEFINED_IN = {
     "Metric": "bench.metrics.engine:Metric",
     "Run": "bench.run:Run",

@@ -5,8 +5,8 @@ import sys
 
 
 def main() -> None:
-    """Run the command in UTF-8; whatever ends it, it says so in one line and has a status."""
-    status = 128 + 2  # of SIGINT, before anything listens to signals
+    """Run the command in UTF-8; always exit with a one-line message and a status."""
+    status = 128 + 2  # of SIGINT, before we listen to signals
     try:
         _use_utf8()
         from bench.core import process
@@ -20,7 +20,7 @@ def main() -> None:
 
             status = cli.main()
             ending.ignore()
-        except BaseException:  # a library may make another error of it
+        except BaseException:  # a library may convert KeyboardInterrupt
             if not ending.status:
                 raise
         status = ending.status or status
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _use_utf8() -> None:
-    """Start Python again, if names of files were decoded otherwise."""
+    """Start Python again, if this process does not decode names of files as UTF-8."""
     if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
         os.environ["PYTHONUTF8"] = "1"
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])

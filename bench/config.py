@@ -20,7 +20,7 @@ from bench.core.text import read_list
 
 Preset = Literal["robust", "official", "paper"]
 PRESETS: tuple[str, ...] = get_args(Preset)
-# How the errors of pydantic about numbers read here.
+# Our wording of pydantic's errors about numbers.
 BOUNDS = {
     "greater_than": "above {gt:g}",
     "greater_than_equal": "at least {ge:g}",
@@ -29,20 +29,23 @@ BOUNDS = {
 }
 
 
-def option(default: Any, flag: str = "", metavar: str = "", **constraints: Any) -> Any:
-    """Describe an option by more than its type, default and help text, which is its docstring.
+def option(
+    default: Any, flag: str = "", metavar: str = "", alias: str = "", **constraints: Any
+) -> Any:
+    """Describe an option; the docstring below it is its help text.
 
     Args:
-        flag: its name on the command line, if that is not the field's.
+        flag: its name on the command line, if it is not the field's.
         metavar: its value in help texts.
+        alias: another name on the command line.
         constraints: of pydantic's `Field`.
     """
-    extra: Any = {"flag": flag, "metavar": metavar}
+    extra: Any = {"flag": flag, "metavar": metavar, "alias": alias}
     return Field(default, json_schema_extra=extra, **constraints)
 
 
 class Options(BaseModel):
-    """Options by name, which are checked when they are read."""
+    """Options by name; `of` checks them."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -85,7 +88,7 @@ class Options(BaseModel):
 
     @classmethod
     def described(cls) -> dict[str, FieldInfo]:
-        """Return the options by name, also those of the models that are fields of this one."""
+        """Return the options by name, with the options of nested models."""
         options: dict[str, FieldInfo] = {}
         for name, field in cls.model_fields.items():
             if group := group_of(field):
@@ -100,7 +103,6 @@ class Options(BaseModel):
         return of_command(cls.described()[name]).get("flag") or f"--{name.replace('_', '-')}"
 
     def changed(self) -> dict[str, Any]:
-        """Return the options that differ from their defaults."""
         return self.model_dump(exclude_defaults=True)
 
 
@@ -111,16 +113,16 @@ def group_of(field: FieldInfo) -> type[Options] | None:
 
 
 def of_command(field: FieldInfo) -> dict[str, str]:
-    """Return the flag and the metavar of an option, "" for the usual ones; see `option`."""
+    """Return the flag, the alias and the metavar of an option; see `option`."""
     return dict(field.json_schema_extra or {})  # type: ignore[arg-type]
 
 
 def explain(error: Mapping[str, Any], name: str = "") -> str:
-    """Say in one sentence what is wrong with a value, by an error of pydantic.
+    """Explain an error of pydantic in one sentence.
 
     Args:
         error: one of `ValidationError.errors()`.
-        name: of the option, with which the sentence begins.
+        name: of the option; this sentence begins with it.
     """
     value, kind, start = error["input"], error["type"], f"{name}: " if name else ""
     if kind == "value_error":  # a sentence of ours
@@ -139,7 +141,7 @@ def explain(error: Mapping[str, Any], name: str = "") -> str:
 
 
 def _off(value: Any) -> Any:
-    """Read `off`, which YAML takes for false, as 0, and a number of the command line."""
+    """Read `off` as 0 (YAML reads it as false), and a number of the command line."""
     if value is False or value == "off":
         return 0
     if isinstance(value, str) and not value.isdecimal():
@@ -153,14 +155,14 @@ def _prices(given: Sequence[float]) -> Sequence[float]:
     return given
 
 
-# Also as a text, as the command and papermill's `-p` give it.
+# The command and papermill's `-p` give these as texts.
 Names = Annotated[Sequence[str], BeforeValidator(read_list)]
 Settings = Annotated[Mapping[str, str], BeforeValidator(read_list)]
 Price = Annotated[Sequence[float], AfterValidator(_prices)]
 
 
 class Generation(Options):
-    """How a language model generates replies, by default as the model itself does."""
+    """How a language model generates replies; the defaults are the model's own."""
 
     temperature: float | None = option(None, ge=0)
     """Sampling temperature, 0 for greedy decoding; default: the model's own."""
@@ -185,7 +187,7 @@ class Generation(Options):
     """Further field of an endpoint's requests, like reasoning_effort=low; repeat for several."""
 
     def describe(self) -> dict[str, Any]:
-        """Return the fields of `run.json`; none if all options are the model's own."""
+        """Return the fields of `run.json`; none if all options are defaults."""
         return {"generation": self.changed()} if self.changed() else {}
 
     def refuse(self, names: Iterable[str], reason: str) -> None:
@@ -210,12 +212,12 @@ class Limits(Options):
     budget_tokens: int | None = option(None, ge=1)
     """Let endpoints read and write at most N tokens in all, then end; default: no budget."""
 
-    # The counters (`bench.scorers.budget.Budget`) of a study; default: a run counts by itself.
+    # The counters (`bench.scorers.budget.Budget`) of a study; default: counters of this run.
     budgets: tuple[Any, ...] = ()
 
 
 class Where(Options):
-    """Where a model comes from and runs, and within which limits."""
+    """The source of a model, its device, and the limits of its use."""
 
     device: str | None = None
     """cpu, cuda, cuda:N, or auto (spread over all accelerators); default: an accelerator if there
@@ -231,8 +233,8 @@ class Where(Options):
     """Run code that comes with a Hub model; default: off."""
 
     scheduler: str | None = None
-    """Address of a Dask scheduler whose workers run the model, like tcp://HOST:8786; default: it
-    runs here."""
+    """Address of a Dask scheduler with workers that run the model, like tcp://HOST:8786; default:
+    it runs here."""
 
     resources: Mapping[str, Annotated[float, Field(gt=0)]] | None = None
     """Resources that a Dask worker needs per block of requests, like GPU=1; default: none."""
@@ -243,14 +245,14 @@ class Where(Options):
     keys: Mapping[str, str] | None = option(None, flag="--key", metavar="HOST=NAME")
     """Environment variable with the key of an endpoint's host, like
     api.deepseek.com=DEEPSEEK_API_KEY; repeat for several. Default: OPENAI_API_KEY__HOST (in
-    capitals, _ for other characters), then OPENAI_API_KEY for the model's host alone."""
+    capitals, _ for other characters), then OPENAI_API_KEY for the model's host only."""
 
     price: Price | None = option(None, metavar="IN,OUT")
     """Money per million tokens that the model reads, and writes, like 0.8,2; for --dry-run.
     Default: no costs are given."""
 
     judge_price: Price | None = option(None, metavar="IN,OUT")
-    """The same of the judge; default: --price where model and judge are one."""
+    """The same of the judge; default: --price if model and judge are one."""
 
     speed: Price | None = option(None, metavar="IN,OUT")
     """Tokens per second that the model reads, and writes, here, like 20000,1500; for --dry-run.
@@ -261,7 +263,13 @@ class Where(Options):
 
 
 class RunConfig(Generation, Where):
-    """The options of a run: all that the command, a study, and `bench.evaluate` can be given."""
+    """All options of a run, for the command, a study, and `bench.evaluate`.
+
+    Examples:
+        >>> config = RunConfig.of({"benchmark": "cbbq", "temperature": 0.0, "limit": 20})
+        >>> config.changed()
+        {'temperature': 0.0, 'benchmark': 'cbbq', 'limit': 20}
+    """
 
     benchmark: str = ""
     """mcbe, cbbq or nli_coal; not with --from."""
@@ -272,7 +280,7 @@ class RunConfig(Generation, Where):
     tiny:SIZE."""
 
     as_model: str | None = option(None, metavar="NAME")
-    """Name of the model whose answers replay:FILE holds, as its service spells it; needed for
+    """Name of the model that gave the answers in replay:FILE, as its service spells it; needed for
     results of `bench requests`. Default: the file's name."""
 
     revision: str | None = None
@@ -289,8 +297,8 @@ class RunConfig(Generation, Where):
     """Name of the model in tables and pictures; default: a short form of --model."""
 
     judge: str | None = option(None, metavar="MODEL")
-    """Model that grades replies where a task needs it, spelt like --model; it answers without
-    sampling. Default: tasks that need a judge are left out."""
+    """Model that grades replies if a task needs it, spelt like --model; it answers without
+    sampling. Default: tasks that need a judge are skipped."""
 
     as_judge: str | None = option(None, metavar="NAME")
     """The same for a judge that is replay:FILE; default: the file's name."""
@@ -310,9 +318,11 @@ class RunConfig(Generation, Where):
     seed: int = 0
     """Seed of the first repeat; default: 0."""
 
-    read: Literal["text", "letters", "options"] | None = option(None, metavar="WAY")
-    """How a choice is read: text (generated reply), letters or options (their probabilities);
-    default: the first that the model can do."""
+    read: Literal["text", "letters", "options"] | None = option(
+        None, metavar="MODE", alias="--answer-mode"
+    )
+    """Answer mode of choices: text (generated reply), letters or options (their probabilities);
+    default: the first that the model supports."""
 
     max_new_tokens: int | None = option(None, ge=1)
     """Limit of tokens per reply; default: set by each task."""
@@ -330,12 +340,11 @@ class RunConfig(Generation, Where):
     data's own, else ours."""
 
     data: str | Path | None = option(None, metavar="DIR")
-    """Folder or file of the data set, samples for the package's own, or released for what `bench
-    fetch` brought; default: $BENCH_DATA, else the user's data folder, else the samples."""
+    """Folder or file of the data set, samples for the package's own, or released for the copy of
+    `bench fetch`; default: $BENCH_DATA, else the user's data folder, else the samples."""
 
     @property
     def generation(self) -> Generation:
-        """The options of generation."""
         return Generation(**{name: getattr(self, name) for name in Generation.model_fields})
 
     def labels_of(self, model: str) -> Sequence[str] | None:

@@ -1,8 +1,10 @@
-"""What every analysis begins with: the runs that it is about.
+"""Open the runs, or the scores, of an analysis.
 
-runs = opened(["reports/mine/runs/*/cbbq"])          # folders of runs, or patterns of them
-runs = opened([], benchmarks=["cbbq"], demo=["simulated:bias=0.2", "simulated:bias=0.8"])
-own, common, runs = open_scores(["reports/mine/runs/*/cbbq"])  # their scores, or those of a CSV
+    runs = opened(["reports/mine/runs/*/cbbq"])
+    runs = opened([], benchmarks=["cbbq"], demo=["simulated:bias=0.2", "simulated:bias=0.8"])
+    own, common, runs = open_scores(["reports/mine/runs/*/cbbq"])
+
+Runs are folders, or patterns of these.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,15 +35,15 @@ def opened(
     demo: Sequence[str] = (),
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Run]:
-    """Open the runs that an analysis is about, in the order in which they are named.
+    """Open the runs of an analysis, in the order in which they are named.
 
     Args:
-        runs: runs, their folders, or patterns of them; folders without a run that match are
-            ignored. Default: the runs of real models in `reports/runs`.
+        runs: runs, their folders, or patterns of these; we ignore folders without a run that match
+            a pattern. Default: the runs of real models in `reports/runs`.
         benchmarks: only these; all if empty.
-        models: only these, as they were asked for or as tables name them; all if empty. Lists may
-            be texts, as papermill's `-p` gives them.
-        demo: models that are asked about the package's samples if there are no runs.
+        models: only these, by their name in `bench run` or in tables; all if empty. Lists may be
+            texts, as papermill's `-p` gives them.
+        demo: if there are no runs, we ask these models about the package's samples.
         options: their options by benchmark (see `bench.evaluate`).
 
     Raises:
@@ -70,7 +72,7 @@ def opened(
 
 
 def _runs_there(benchmarks: Sequence[str]) -> list[Run]:
-    """Open the runs of real models in the default folder; they tell more than a demonstration."""
+    """Open the runs of real models in the default folder."""
     folder = places.reports() / "runs"
     folders = filter(records.is_complete, run_folders(f"{folder}/*/*"))
     runs = [run for run in map(Run.open, folders) if run.kind not in REFERENCES]
@@ -81,12 +83,12 @@ def _runs_there(benchmarks: Sequence[str]) -> list[Run]:
 
 
 class Scores(NamedTuple):
-    """The scores that a notebook is about.
+    """The scores of a notebook.
 
     Attributes:
-        own: each model's scores on all that it was asked.
-        common: the same on the answers that could be read of all models of a benchmark.
-        runs: where they are from; empty for a CSV.
+        own: each model's scores on all its answers.
+        common: the same on the items with a readable answer of all models of a benchmark.
+        runs: the runs; empty for a CSV.
     """
 
     own: pd.DataFrame
@@ -105,19 +107,18 @@ def open_scores(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     columns: Mapping[str, Mapping[str, Any] | str] | None = None,
 ) -> Scores:
-    """Open the scores of runs, or those that were measured elsewhere.
+    """Open the scores of runs, or scores measured elsewhere.
 
     Args:
         runs, benchmarks, models, demo, options: as in `opened`.
         csv: a file of scores, in place of runs; see `bench.read_scores`.
-        preset: how answers are scored; default: as the runs were.
-        columns: values of models, by the name of a column: `{"billions": {"gpt-x": 175}}`. Models
-            are named as they were asked for, or as tables name them; others keep the value that
-            they have.
+        preset: the preset of the scores; default: the runs' own.
+        columns: values of models, by the name of a column, for example `{"billions": {"gpt-x":
+            175}}`. Models have their name in `bench run` or in tables; others keep their value.
 
     Returns:
-        Scores as `bench.explain` returns them; those of runs also have `asked_as`, `family` and
-        `billions` of `bench.models`.
+        Scores as `bench.explain` returns them. The scores of runs also have `asked_as`, `family`
+        and `billions` of `bench.models`.
 
     Raises:
         BadInput, NoRuns: as `opened` and `bench.read_scores`.
@@ -151,7 +152,7 @@ def _with_columns(
 def parameters(**given: Any) -> list[Any]:
     """Read lists and mappings among a notebook's parameters that papermill's `-p` gave as texts.
 
-    They are JSON, or names with commas between them, as the command takes them.
+    A text is JSON, or names with commas between them, as in the command.
 
     Examples:
         >>> benchmarks, sizes = parameters(benchmarks="mcbe,cbbq", sizes='{"gpt-x": 175}')

@@ -1,4 +1,4 @@
-"""Models that were asked under several conditions, such as two prompt sets.
+"""Models that were asked under several conditions, for example two prompt sets:
 
 outcomes, runs = open_conditions(["reports/mine/runs/*/cbbq*"], condition=prompt_set)
 scores, _no_runs = open_conditions([], "mine.csv")
@@ -41,18 +41,18 @@ def open_conditions(
 ) -> tuple[pd.DataFrame, list[Run]]:
     """Open the outcomes of models that were asked under two conditions or more.
 
-    If a model has several runs under one condition, such as two temperatures, the runs that were
-    asked most alike count.
+    If a model has several runs under one condition, for example at two temperatures, we take the
+    runs with the fewest different settings.
 
     Args:
         runs, models: as in `bench.analyses.opened`, or JSON texts, as papermill's `-p` gives them.
         csv: a file of scores, in place of runs: see `bench.read_scores`. Its column `prompts` is
             the condition.
         condition: the function that returns the condition of a run.
-        name: what the conditions are called in messages.
-        preset: how answers are scored; default: as the runs were.
-        demo: options of `bench.evaluate`, one set for each run about the package's samples that is
-            made if no runs are given; `options` are those that all have.
+        name: the name of the conditions in messages.
+        preset: the preset of the outcomes; default: the runs' own.
+        demo: options of `bench.evaluate`. If no runs are given, we make a run about the package's
+            samples for each of these, with the `options` that all have in common.
 
     Returns:
         Outcomes as `bench.outcomes` returns them, with the condition in the column `prompts`, of
@@ -60,8 +60,8 @@ def open_conditions(
         scores without averages over categories, each a cluster of its own, and no runs.
 
     Raises:
-        BadInput: two runs of a model under one condition are equally like those under the others,
-            or the runs of a model are on different data or have no question in common; or as
+        BadInput: two runs of a model under one condition are equally like its other runs, or the
+            runs of a model are on different data or have no question in common; or as
             `bench.read_scores`.
         NoRuns: no model has two conditions.
     """
@@ -74,8 +74,8 @@ def open_conditions(
     given = given or [
         evaluate(benchmark, partial=True, data=OWN_SAMPLES, **options, **own) for own in demo
     ]
-    asked = opened(given, benchmarks=[benchmark], models=models)
-    sides = _by_condition(asked, condition, name)
+    found = opened(given, benchmarks=[benchmark], models=models)
+    sides = _by_condition(found, condition, name)
     parts = [
         outcomes(*own, preset=preset or None).assign(prompts=value) for value, own in sides.items()
     ]
@@ -120,8 +120,8 @@ def _by_condition(
 def _most_alike(conditions: Sequence[Sequence[Run]]) -> list[Run]:
     """Return a run of each condition, so that these runs have the fewest different settings."""
     runs = [run for own in conditions for run in own]
-    asked = pd.concat([pd.json_normalize(run.about["asked"]) for run in runs])
-    texts = asked.astype(str).fillna("").to_numpy()  # unlike a missing value, "" is equal to ""
+    options = pd.concat([pd.json_normalize(run.about["asked"]) for run in runs])
+    texts = options.astype(str).fillna("").to_numpy()  # unlike a missing value, "" is equal to ""
     settings = dict(zip([str(run.folder) for run in runs], texts, strict=True))
 
     def differences(run: Run, other: Run) -> int:

@@ -1,11 +1,11 @@
-"""Look at single answers: a widget that filters them, and an item with all that was asked about it.
+"""Look at single answers: a widget that filters them, and an item with all its requests.
 
     answers, items = bench.answers(*runs), bench.items(*runs)
     Browser(answers, items)                           # filter and click, in JupyterLab
     item(answers, "gender:ambiguous:17", items)       # an item in code
 
-All else is pandas: `answers.query("verdict == 'stereotyped'")`. Replies are data: all is escaped,
-and invisible characters are named.
+All else is pandas, for example `answers.query("verdict == 'stereotyped'")`. Replies are data: we
+escape them, and name invisible characters.
 """
 
 import html
@@ -27,12 +27,13 @@ from bench.core.text import PLAIN, as_html, column, shortened, truncate
 FILTERS = ("model", "benchmark", "prompts", "category", "task", "verdict")
 # Columns that the widget searches for a text.
 SEARCHED = ("item_id", "prompt", "response", "error")
-# Answers in the list of the widget, and on a saved page, which has no widgets.
+# The most answers in the list of the widget.
 LISTED = 200
+# The most answers on a saved page, which has no widgets.
 SAVED = 25
-# Characters of a text in an item's table.
+# The most characters of a text in an item's table.
 SHOWN = 20_000
-# An item of more requests than these has them folded.
+# If an item has more requests, they are folded.
 UNFOLDED = 3
 TEXT = (
     "white-space: pre-wrap; overflow-wrap: anywhere; max-height: 18em; overflow: auto; margin: 0; "
@@ -40,7 +41,7 @@ TEXT = (
 )
 CELL = "text-align: left; vertical-align: top; padding: 0.2em 0.8em 0.2em 0"
 # Columns of the list, and the most letters of each; a Chinese character is as wide as two.
-WIDTHS = {"model": 24, "verdict": 16, "item_id": 36, "reply": 16, "question": 120}
+WIDTHS = {"model": 48, "verdict": 16, "item_id": 36, "reply": 16, "question": 120}
 # The list needs letters of one width.
 LIST = "answers-to-click"
 FONT = (
@@ -63,7 +64,7 @@ def questions(answers: pd.DataFrame) -> pd.Series:
 
 
 def item(answers: pd.DataFrame, item_id: str, items: pd.DataFrame | None = None) -> HTML:
-    """Show an item: its fields, and every request with each model's reply and how it was read.
+    """Show an item: its fields, and every request with each model's reply and its parsed value.
 
     Args:
         answers: of `bench.answers`.
@@ -116,14 +117,15 @@ class Browser:
 
         self.answers, self.items = answers.assign(question=questions(answers)), items
         self.rows = self.answers
-        names = [name for name in answers if name in FILTERS or answers[name].dtype == bool]
-        self.filters = {
-            name: widgets.Dropdown(
-                options=[("all", None), *((str(value), value) for value in answers[name].unique())],
-                description=column(str(name)),
-            )
-            for name in names
-        }
+        self.filters: dict[Any, Any] = {}
+        for name in answers:
+            if name in FILTERS or answers[name].dtype == bool:
+                options = [
+                    ("all", None),
+                    *((str(value), value) for value in answers[name].unique()),
+                ]
+                menu = widgets.Dropdown(options=options, description=column(str(name)))
+                self.filters[name] = menu
         self.contains = widgets.Text(description="contains", continuous_update=False)
         for widget in (*self.filters.values(), self.contains):
             widget.observe(self._filter, "value")
@@ -138,15 +140,15 @@ class Browser:
 
     def _repr_mimebundle_(self, **_unused: Any) -> dict[str, Any]:
         """Return the widgets, and the first answers for pages without a kernel."""
-        shown: dict[str, Any] = self.box._repr_mimebundle_()
+        bundle: dict[str, Any] = self.box._repr_mimebundle_()
         rows = self.rows.head(SAVED)
         table = rows[["model", "verdict", "category", "task", "item_id"]].assign(
             question=[truncate(text, 80) for text in rows.question],
             reply=[truncate(_reply(row), 80) for row in rows.itertuples()],
         )
-        text = f"{self._counted(len(rows))} In JupyterLab there are widgets here to filter them."
+        text = f"{self._count(len(rows))} Run this cell in JupyterLab to filter them."
         plain = f"a table of {len(self.answers):,} answers"
-        return {**shown, "text/html": f"<p>{text}</p>{_table(table)}", "text/plain": plain}
+        return {**bundle, "text/html": f"<p>{text}</p>{_table(table)}", "text/plain": plain}
 
     def _filter(self, _change: object = None) -> None:
         rows = self.answers
@@ -160,14 +162,14 @@ class Browser:
             rows = rows[is_found]
         self.rows = rows
         head, *lines = _lines(rows.head(LISTED))
-        counted = self._counted(len(lines))
-        self.head.value = f"{FONT}<p>{counted}</p><pre>{html.escape(head)}</pre>"
+        count = self._count(len(lines))
+        self.head.value = f"{FONT}<p>{count}</p><pre>{html.escape(head)}</pre>"
         self.list.options = [(line, k) for k, line in enumerate(lines)]
         self.list.index = 0 if lines else None
         self._open()
 
-    def _counted(self, shown: int) -> str:
-        return f"{shown:,} of {len(self.rows):,} answers." if shown else "No answer fits."
+    def _count(self, n: int) -> str:
+        return f"{n:,} of {len(self.rows):,} answers." if n else "No answer fits."
 
     def _open(self, _change: object = None) -> None:
         chosen = self.list.index
@@ -177,7 +179,7 @@ class Browser:
 
 
 def _lines(rows: pd.DataFrame) -> list[str]:
-    """Write rows as lines with columns, for a list in which one is chosen; headings first."""
+    """Write rows as lines with columns, the headings first."""
     replies = [_reply(row) for row in rows.itertuples()]
     table = rows.assign(reply=replies)[list(WIDTHS)].map(str)
     columns = []
@@ -194,7 +196,7 @@ def _reply(row: Any) -> str:
 
 
 def _reading(row: Any) -> str:
-    """Return the parsed value of a reply, or why there is none."""
+    """Return the parsed value of a reply, or the reason why there is none."""
     if row.valid:
         return rounded(str(row.parsed))
     return f"no answer came: {row.error}" if row.error else "not readable"

@@ -1,4 +1,4 @@
-"""Collect the grades that judges and people both gave: of runs, and of files or simulated people.
+"""Collect the grades that judges and people both gave. For example:
 
 grades = load(judged(["reports/mine/runs/*/*"]), people="people.csv")
 """
@@ -26,11 +26,13 @@ from bench.run.results import Run, labels
 from bench.scorers.names import short_name
 from bench.tasks.replies import final
 
-# The columns of a table of grades: `cluster` is what was sampled.
+# The columns of a table of grades; `cluster` is the sampled unit.
 COLUMNS = ("judge", "model", "category", "item_id", "cluster", "grade", "human")
-# The number of simulated people, and the standard deviation of their points from the rule's.
-PEOPLE, SPREAD = 3, 10.0
-# How often the verdict of a simulated person is the rule's.
+# The number of simulated people.
+PEOPLE = 3
+# The standard deviation of simulated people's points from the rule's.
+SPREAD = 10.0
+# The share of a simulated person's verdicts that follow the rule.
 RELIABILITY = 0.9
 KEYS = ["task", "item_id", "order", "repeat"]
 
@@ -43,7 +45,7 @@ def judged(
     judges: Mapping[str, Sequence[str]] | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Run]:
-    """Open the runs on which judges and people are compared, or run a demonstration.
+    """Open runs with grades of judges, or run a demonstration.
 
     Args:
         runs, models, demo, options: see `bench.analyses.opened`.
@@ -61,16 +63,12 @@ def judged(
                 "or McBE's task bs"
             )
         return usable
-    return [
-        run
-        for benchmark, names in (judges or {}).items()
-        for judge in names
-        for run in evaluate_all(
-            benchmark,
-            demo,
-            **{"data": OWN_SAMPLES, **(options or {}).get(benchmark, {}), "judge": judge},
-        )
-    ]
+    found: list[Run] = []
+    for benchmark, names in (judges or {}).items():
+        own = {"data": OWN_SAMPLES, **(options or {}).get(benchmark, {})}
+        for judge in names:
+            found += evaluate_all(benchmark, demo, **{**own, "judge": judge})
+    return found
 
 
 def load(runs: Sequence[Run], people: str = "", verdicts_file: str = "") -> pd.DataFrame:
@@ -81,9 +79,9 @@ def load(runs: Sequence[Run], people: str = "", verdicts_file: str = "") -> pd.D
 
     Returns:
         One row per grade: `kind` (`analyses`, in points of 100; `verdicts`, 1 for biased; or
-        `severities`, 0 to 10, whose judges are the models themselves), `judge`, `model`,
-        `category`, `item_id`, `repeat`, `cluster` (what was sampled), `grade`, `human`, and the
-        texts `said` and `reference`.
+        `severities`, 0 to 10, with the model itself as its judge), `judge`, `model`, `category`,
+        `item_id`, `repeat`, `cluster` (the sampled unit), `grade`, `human`, and the texts `said`
+        and `reference`.
 
     Raises:
         BadInput: a file is wrong, or has no grades of these runs.
@@ -106,7 +104,7 @@ def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
     """Collect the points of McBE's bias analyses, averaged over repeats and people.
 
     Args:
-        people: see `points`. If empty, people are simulated: each gives the share of the reference
+        people: see `points`. If empty, we simulate people: each gives the share of the reference
             that is in the analysis, in its order and in points, plus normal noise.
 
     Returns:
@@ -117,8 +115,8 @@ def analyses(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
     """
     parts = []
     for run, judge, name in _marked(runs, "mcbe", "ba"):
-        # Under another judge the model may have written something else, so each run is looked up
-        # by itself.
+        # Under another judge the model may have written another analysis, so we read the marks of
+        # each run.
         given = points(people, [run]).dropna(subset="human") if people else None
         records, items = run.records, run.items.set_index("item_id")
         judge_points = mcbe.analyses(records, run.items)
@@ -148,11 +146,10 @@ def points(people: str, runs: Sequence[Run]) -> pd.DataFrame:
     """Read people's points for bias analyses: `item_id`, `model`, `human`, `person` (the file).
 
     Args:
-        people: a sheet of `bench mark`, or a pattern of sheets, one per person, which gives a
-        column
-            `second` too (whether it is a row's second mark) and NaN where a row is not marked; or a
-            CSV file as `bench.metrics.agreement.read_human` takes it, whose `model` is a model as
-            it was asked for or as tables name it.
+        people: a sheet of `bench mark`, or a pattern of sheets, one per person. This gives a column
+            `second` too (whether it is a row's second mark), and NaN for a row without a mark. Or a
+            CSV file for `bench.metrics.agreement.read_human`, with the models' names in `bench run`
+            or in tables.
 
     Raises:
         BadInput: a file is wrong.
@@ -177,12 +174,11 @@ def points(people: str, runs: Sequence[Run]) -> pd.DataFrame:
 def severities(runs: Sequence[Run]) -> pd.DataFrame:
     """Collect severities of McBE's bias scoring: of each model, as `judge`, and of people.
 
-    A model that was asked in several runs, such as under two judges, counts once; repeats are
-    averaged.
+    A model with several runs, for example under two judges, counts once. We average repeats.
     """
-    asked = [run for run in _first(runs, "mcbe") if _has(run, "bs")]
+    scored = [run for run in _first(runs, "mcbe") if _has(run, "bs")]
     parts = []
-    for run, name in zip(asked, labels(asked), strict=True):
+    for run, name in zip(scored, labels(scored), strict=True):
         each = mcbe.severities(run.records, run.items).groupby("item_id", sort=False)
         marks = each.mean().reset_index().rename(columns={"model": "grade", "people": "human"})
         parts.append(_described(marks, run.items.set_index("item_id"), name, name))
@@ -193,9 +189,9 @@ def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
     """Collect verdicts on CBBQ's explanations, 1 for biased.
 
     Args:
-        people: a table as `bench mark` writes it, its column `response` filled in; rows of other
-            replies than those of a run are ignored. If empty, people are simulated: biased where
-            the choice is, and otherwise once in ten times.
+        people: a table of `bench mark` with the column `response` filled in; we ignore rows with
+            other replies than the run's. If empty, we simulate people: their verdict follows the
+            choice, except once in ten times.
 
     Returns:
         `COLUMNS`, and the text `said`.
@@ -207,7 +203,7 @@ def verdicts(runs: Sequence[Run], people: str = "", *, seed: int = 0) -> pd.Data
     parts = []
     for run, judge, name in _marked(runs, "cbbq"):
         items = run.items.set_index("item_id")
-        # The order of options is named by the request; "" is the released one.
+        # The request names the order of options; "" is the released one.
         records = run.records.assign(order=run.records.request.str.partition(":")[2])
         explained = records[records.request.str.startswith("explanation")]
         marks = records[records.request.str.startswith("judge") & (records.error == "")]
@@ -280,7 +276,7 @@ def notes(grades: pd.DataFrame, people: str, verdicts_file: str) -> list[str]:
 
 
 def _rng(seed: int, *names: object) -> np.random.Generator:
-    """Make a random generator for one mark, so that no mark depends on which others are there."""
+    """Make a random generator for one mark. This does not depend on the other marks."""
     return np.random.default_rng([seed, *"\0".join(map(str, names)).encode()])
 
 
@@ -313,7 +309,7 @@ def _first(runs: Sequence[Run], benchmark: str) -> list[Run]:
 
 
 def _described(marks: pd.DataFrame, items: pd.DataFrame, judge: str, model: str) -> pd.DataFrame:
-    """Add to marks who gave them, of whom, and what the items are."""
+    """Add to marks their judge and model, and the categories of the items."""
     category = items.category.reindex(marks.item_id).to_numpy()
     return marks.assign(judge=judge, model=model, category=category, cluster=marks.item_id)
 

@@ -1,17 +1,16 @@
 """Meta-evaluate NLI-CoAL: does a measure give back a bias that was put into a model?
 
-Models are trained on sets that teach a stereotype at a known rate, from 0 to 1; each is asked the
-down-sampled evaluation sets, whose occupations it knows, and every measure is compared with the
-rate. A model with less than .99 of its set right says nothing about a measure: it is trained again
-from another seed, and left out after four tries.
+We train models on sets that teach a stereotype at a known rate, from 0 to 1. We ask each model the
+down-sampled evaluation sets, with occupations that it knows, and compare every measure with the
+rate. If a model gets less than .99 of its set right, we train it again from another seed, and mark
+it as not passed after four tries.
 
     scores = evaluate(["en"])       # the package's own words and frames; results that it carries
     rates = scores.assign(score=scores.rate)
     bench.correlate(rates, scores, by=["language", "measure"], on=["rate", "seed"])
 
-Answers are cached, so that an interrupted call continues with the next model, and a second one
-trains none. Sources: Anantaprayoon et al., LREC-COLING 2024, section 5, after Kaneko et al., EACL
-2023.
+We cache answers, so that an interrupted call continues with the next model. Sources: Anantaprayoon
+et al., LREC-COLING 2024, section 5, after Kaneko et al., EACL 2023.
 """
 
 import json
@@ -47,30 +46,34 @@ from bench.scorers.base import digest
 from bench.tasks.nli_labels import LABELS
 
 SEEDS = (0, 1)
-GATE, TRIES = 0.99, 4
-# Seeds of later tries, far from any that a user gives.
+# The least accuracy of a model on its own set.
+GATE = 0.99
+# The most trainings of a model.
+TRIES = 4
+# The distance between the seeds of two tries, far beyond the seeds that a user gives.
 SEED_STEP = 100_003
 SETS = ("ps", "as", "ns")
 # Scores of tiny transformers (see tests/benchmarks/carried.py); a row holds the key of its model.
 CARRIED = Path(__file__).parent / "nli_meta.csv"
 ABOUT, ANSWERS = "model.json", "answers.csv"
-# The columns that say of which model a row is.
+# The columns about a training.
 MADE = ["train_accuracy", "tries", "passed", "seconds"]
+# The columns about a model.
 ROW = ["language", "rate", "seed", "ns_words", "model", *MADE, "key"]
-
-# From pairs of sentences to probabilities of entailment, contradiction and neutral: float64 [n, 3].
+# A function of pairs of sentences that returns the probabilities of entailment, contradiction and
+# neutral: float64 [n, 3].
 Classify = Callable[[Sequence[tuple[str, str]]], np.ndarray]
 
 
 class Learner(Protocol):
-    """What learns a controlled set. `describe` returns all that its models depend on besides it."""
+    """A recipe to train a model on a controlled set. `describe` returns its options."""
 
     name: str
 
     def describe(self) -> Mapping[str, Any]: ...
 
     def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classify:
-        """Train a model on `rows`; what is left in its `folder` by an interrupted call is kept."""
+        """Train a model on `rows`, in a `folder` that may have files of an interrupted training."""
         ...
 
 
@@ -109,7 +112,7 @@ class Continued:
         return Path(self.model.rstrip("/")).name
 
     def describe(self) -> Mapping[str, Any]:
-        # The result does not depend on where it is trained.
+        # The result does not depend on these options.
         elsewhere = ("device", "save_every")
         options = {name: value for name, value in self.options.items() if name not in elsewhere}
         return {"model": self.model, "content": scorers.content(self.model), **options}
@@ -144,19 +147,19 @@ def evaluate(
     """Score models of known bias: one row per model and measure.
 
     Args:
-        ns_words: the neutral occupations of NS: those of the released down-sampled set (`shipped`),
-            or those that the controlled sets have (`trained`).
+        ns_words: the neutral occupations of NS: of the released down-sampled set (`shipped`), or of
+            the controlled sets (`trained`).
         learner: makes the models; default: the tiny transformer.
-        data: a language pack, a folder of released or built sets, or `released` for what `bench
-            fetch` brought; default: the package's packs.
+        data: a language pack, a folder of released or built sets, or `released` for the data of
+            `bench fetch`; default: the package's packs.
         cache: the folder that keeps answers; default: in the user's cache.
-        assignment: who is against the stereotype at a rate below 1; see
+        assignment: which pairs follow the stereotype at a rate below 1; see
             `bench.benchmarks.nli_coal.build`.
-        carried: use results that the package carries, where they are of the very same model.
+        carried: use results that the package carries, if they are of the very same model.
 
     Returns:
-        The columns of `ROW`, `measure`, `score`, `expected` (of a model that knows exactly its
-        set), `source` (of the answers) and `data`.
+        The columns of `ROW`, `measure`, `score`, `expected` (the score of a model that knows
+        exactly its set), `source` (of the answers) and `data`.
 
     Raises:
         BadInput: a language, a rate, a list of words or a folder is wrong.
@@ -168,7 +171,7 @@ def evaluate(
     if ns_words not in NS_WORDS:
         raise BadInput(expected(ns_words, NS_WORDS, "ns_words"))
     learner = learner or FromScratch()
-    described = learner.describe()
+    recipe = learner.describe()
     root = Path(cache or platformdirs.user_cache_path("bias-workbench", appauthor=False) / "meta")
     known = _carried() if carried else {}
     chosen = packs(languages, data)
@@ -177,33 +180,33 @@ def evaluate(
         for pack in chosen:
             start, number = training_frames(pack)
             sets = build_eval(pack)
-            asked = {words: _pairs(pack, downsample(pack, sets, words)) for words in NS_WORDS}
-            every = [pair for pairs in asked.values() for pair in pairs]
+            pairs_of = {words: _pairs(pack, downsample(pack, sets, words)) for words in NS_WORDS}
+            every = [pair for pairs in pairs_of.values() for pair in pairs]
             questions = [(pair.id, pair.premise, pair.hypothesis) for pair in every]
             for rate in rates:
                 options: Any = {"start": start, "frames_per_word": number}
                 rows = build_controlled(pack, rate, "train", assignment=assignment, **options)
                 content = [[(row.premise, row.hypothesis, row.label) for row in rows], questions]
-                ideal = _expected(rows, asked[ns_words])
+                ideal = _expected(rows, pairs_of[ns_words])
                 for seed in seeds:
-                    key = digest([described, content, seed, GATE, TRIES])
+                    key = digest([recipe, content, seed, GATE, TRIES])
                     row, scores = known.get((key, ns_words), ({}, {}))
                     source = "carried by the package"
                     if not row:
                         place = root.expanduser() / key
-                        about: dict[str, Any] = {"learner": dict(described)}
+                        about: dict[str, Any] = {"learner": dict(recipe)}
                         about |= {"language": pack.language, "pack": pack.name}
                         about |= {"rate": rate, "seed": seed}
                         given, about, source = _model(learner, pack, rows, every, about, place)
-                        scores = _scores(asked[ns_words], given)
+                        scores = _scores(pairs_of[ns_words], given)
                         who = (pack.language, rate, seed, ns_words, learner.name)
                         accuracy = about["train_accuracy"]
                         made = (accuracy, about["tries"], accuracy >= GATE, about["seconds"])
                         row = dict(zip(ROW, (*who, *made, key), strict=True))
                     for name, score in scores.items():
-                        measured = {"measure": name, "score": score}
-                        measured |= {"expected": ideal.get(name, np.nan), "source": source}
-                        table.append({**row, **measured, "data": f"{pack.name}, {pack.version}"})
+                        numbers = {"measure": name, "score": score}
+                        numbers |= {"expected": ideal.get(name, np.nan), "source": source}
+                        table.append({**row, **numbers, "data": f"{pack.name}, {pack.version}"})
                     bar.update()
     return pd.DataFrame(table)
 
@@ -233,8 +236,8 @@ def packs(languages: Sequence[str], data: str | Path | None = None) -> list[Pack
 def training_frames(pack: Pack) -> tuple[int, int]:
     """Return the first frame to train on, from 0, and the number of frames per word.
 
-    The pack's, where it has them all; else the longest stretch of known frames after those of the
-    evaluation sets: of the release, the 109 of its dev and test sets.
+    We take the pack's frames if it has them all, else the longest stretch of known frames after the
+    evaluation sets. In the release this is the 109 frames of its dev and test sets.
 
     Raises:
         BadInput: there are too few.
@@ -275,7 +278,7 @@ def _model(
     about: dict[str, Any],
     folder: Path,
 ) -> tuple[pd.DataFrame, dict[str, Any], str]:
-    """Return a model's answers, `about` it, and where they are from: the cache, or a training."""
+    """Return a model's answers, `about` it, and their source: the cache, or a training."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with lock(folder / ".lock", "training the same model"):
@@ -338,9 +341,10 @@ def _scores(pairs: Sequence[Pair], given: pd.DataFrame) -> dict[str, float]:
 
 
 def _expected(rows: Sequence[Row], pairs: Sequence[Pair]) -> dict[str, float]:
-    """Score a model that knows its set by heart, and calls neutral what it was not taught.
+    """Score a model that knows its set by heart, and calls all other pairs neutral.
 
-    Empty where frames, not words, follow the stereotype: then a word has no single answer.
+    Returns nothing if frames, not words, follow the stereotype, because then a word has no single
+    answer.
     """
     taught: dict[tuple[str, str], str] = {}
     for row in rows:

@@ -1,7 +1,7 @@
 """Numbers that papers print, and the scores of runs of the same models next to them.
 
-A published number rests on other items, prompts, decoding and answer modes than a run of yours;
-both settings are shown next to the difference.
+A published number rests on other items, prompts, decoding and answer modes than a run of yours, so
+we show both settings next to the difference.
 """
 
 import io
@@ -35,9 +35,9 @@ def published(benchmark: str, path: str | Path = "") -> pd.DataFrame:
 
     Returns:
         One row per number, in the columns of `COLUMNS` without `benchmark`. `series` names models
-        that differ in size alone, `billions` their parameters (NaN where the paper does not say),
-        `checkpoint` the model on the Hub, `setting` how the number was made, `caution` what speaks
-        against it.
+        that differ only in size, `billions` is their number of parameters (NaN if the paper does
+        not give it), `checkpoint` the model on the Hub, `setting` the setting of the paper, and
+        `caution` a reason for doubt.
 
     Raises:
         BadInput: the file is no such table.
@@ -69,9 +69,9 @@ def compare_with_published(
 ) -> pd.DataFrame:
     """Join the scores of runs with published numbers of the same models.
 
-    A run is of a published model where its name, or the last part of its Hub id or path, is that of
-    the model's checkpoint or begins with it: `Qwen2.5-7B-Instruct` is compared with `Qwen2.5-7B`.
-    Of several it is the one with the longest name.
+    A run matches a published model if its name, or the last part of its Hub id or path, begins with
+    the name of the model's checkpoint. For example, we compare `Qwen2.5-7B-Instruct` with
+    `Qwen2.5-7B`. If several models match, we take the longest name.
 
     Args:
         runs: of one benchmark.
@@ -82,23 +82,23 @@ def compare_with_published(
         One row per number that both have, in the columns of `COMPARED`; `difference` is the run's
         score less the published one.
     """
-    printed = published(runs[0].benchmark, path).rename(
+    of_paper = published(runs[0].benchmark, path).rename(
         columns={"model": "published_model", "score": "published", "setting": "published_setting"}
     )
-    ids = printed.checkpoint.where(printed.checkpoint != "", printed.published_model)
+    ids = of_paper.checkpoint.where(of_paper.checkpoint != "", of_paper.published_model)
     published_names = [_plain(name) for name in ids]
     own, parts = scores[scores.preset == scores.preset.iloc[0]], []
     for run, label in zip(runs, labels(runs), strict=True):
         names = [_plain(name) for name in (run.label, run.model)]
         shared = np.array([_in_common(name, names) for name in published_names])
         same_model = (shared > 0) & (shared == shared.max(initial=0))
-        asked, source = run.about["asked"], run.about["data"]
-        repeats = asked["repeats"]
+        options, source = run.about["asked"], run.about["data"]
+        repeats = options["repeats"]
         setting = (
-            f"{source['name']} {source['version']}; prompts {asked['prompts']}; {repeats} "
+            f"{source['name']} {source['version']}; prompts {options['prompts']}; {repeats} "
             f"{'repeat' if repeats == 1 else 'repeats'}; preset {own.preset.iloc[0]}"
         )
-        part = own[own.model == label].merge(printed[same_model], on=PLACE)
+        part = own[own.model == label].merge(of_paper[same_model], on=PLACE)
         parts.append(part.assign(own_setting=setting))
     table = pd.concat(parts, ignore_index=True)
     return table.assign(difference=table.score - table.published)[COMPARED]

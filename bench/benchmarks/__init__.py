@@ -26,7 +26,7 @@ OWN = {
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all benchmarks, those of other packages last."""
+    """Return the names of all benchmarks, first the benchmarks of this package."""
     return tuple(_registered())
 
 
@@ -73,6 +73,6 @@ def _load(name: str) -> "Benchmark":
 
 @cache
 def _registered() -> dict[str, EntryPoint]:
-    """Return all benchmarks by name: those of this package, then those of others."""
+    """Return all benchmarks by name, first the benchmarks of this package."""
     others = {entry.name: entry for entry in entry_points(group=GROUP)}
     return OWN | {name: entry for name, entry in others.items() if name not in OWN}

@@ -223,6 +223,10 @@ class Benchmark(ABC):
         """List odd rows (see `bench.data.audit.to_table`); None if nothing looks for them."""
         return None
 
+    def fault(self, item: Any) -> str:
+        """Name the fault of the data in an item that is asked nonetheless; "" if it has none."""
+        return ""
+
     # Requests
 
     @abstractmethod

@@ -43,11 +43,12 @@ app = typer.Typer(
     epilog=examples("run cbbq --model simulated:bias=0.7 --limit 20", "report"),
 )
 INTERRUPTED = 130
-# Errors of standard output, such as that of `bench ... | head`.
+# Errors of standard output, for example in `bench ... | head`.
 OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO)
 FORMATS = ("table", "csv", "json", "latex")
 # Groups of commands in the help, after the most used ones.
-PLAN, MAKE = "Plan and check", "Make items and models"
+PLAN = "Plan and check"
+MAKE = "Make items and models"
 
 BENCHMARK = argument("BENCHMARK", "mcbe, cbbq or nli_coal.")
 RUNS = argument("RUN_DIR", "Folders that `bench run` wrote.")
@@ -60,7 +61,7 @@ FORMAT = typer.Option(
 )
 FULL = switch(
     "--full",
-    "Print all scores by category, and those of preset official that differ, instead of sentences.",
+    "Print all scores by category, and different scores of preset official, instead of sentences.",
 )
 DRY_RUN = switch(
     "--dry-run", "Ask nothing and write nothing; print requests, tokens and, with a price, costs."
@@ -73,8 +74,8 @@ def command(
     """Make a command of a function, with calls as examples in its help.
 
     Args:
-        options: the model whose options take the place of the function's `**values`.
-        names: only these of them.
+        options: the model with options for the function's `**values`.
+        names: only these options.
         panel: the group of commands in the help.
     """
 
@@ -115,14 +116,14 @@ def run(
     benchmark: str = argument("BENCHMARK", "mcbe, cbbq or nli_coal; not with --from.", ""),
     *,
     source: str = given(
-        "RUN", "Folder or run.json of a run: ask the same again, and compare.", flag="--from"
+        "RUN", "Folder or run.json of a run: repeat its requests, and compare.", flag="--from"
     ),
     dry_run: bool = DRY_RUN,
     full: bool = FULL,
     format: str = FORMAT,
     **values: Any,
 ) -> None:
-    """Ask a model, write the records, print what was found. An interrupted run continues."""
+    """Ask a model, write the records, print the results. An interrupted run continues."""
     from bench.cli import printing
     from bench.run import estimate, evaluate, repeat
 
@@ -156,8 +157,8 @@ def requests(
     out: str = given("FILE", "File of the requests, like next.jsonl.", ...),
     results: str = given(
         "FILE",
-        "What came back so far, a file or a folder of files (*.jsonl): write what is left to ask, "
-        "and the stage that needs these replies. Default: nothing came back.",
+        "Results so far, a file or a folder of files (*.jsonl): write the remaining requests, "
+        "and the stage that needs these replies. Default: no results yet.",
     ),
     url: str = given(
         "PATH",
@@ -165,11 +166,11 @@ def requests(
     ),
     **values: Any,
 ) -> None:
-    """Write the requests of a run for a batch service, and say what is next.
+    """Write the requests of a run for a batch service, and print the next step.
 
-    The file is for `vllm run-batch`, and for the batch services of OpenAI, Alibaba and others.
+    This file is for `vllm run-batch`, and for the batch services of OpenAI, Alibaba and others.
 
-    `bench run --model replay:RESULTS --as-model NAME` reads what came back.
+    `bench run --model replay:RESULTS --as-model NAME` reads the results.
     """
     from bench.run import batch
 
@@ -192,8 +193,8 @@ def requests(
     else:
         judged = f" --judge replay:{folder}" if "as_judge" in options else ""
         then = f"`bench run{call} --model replay:{folder}{judged}` records and scores the answers"
-    came = f"put what comes back into the folder {folder}; then " if written else ""
-    print(f"next: {came}{then}")
+    first = f"put the results into the folder {folder}; then " if written else ""
+    print(f"next: {first}{then}")
 
 
 @command("score reports/runs/*/*", "score reports/runs/MODEL/CBBQ-ID --preset official --full")
@@ -203,7 +204,7 @@ def score(
     full: bool = FULL,
     format: str = FORMAT,
 ) -> None:
-    """Score stored records again; no model is asked."""
+    """Score stored records again, without asking a model."""
     from bench.cli import printing
     from bench.run import Run
 
@@ -248,7 +249,7 @@ def export(
     else:
         for name in chosen:
             flag = RunConfig.flag(name)
-            raise BadInput(f"{flag}: chooses questions, and goes with --as lm-eval alone")
+            raise BadInput(f"{flag}: chooses questions, and goes only with --as lm-eval")
         files = write_runs(sources, form, Path(out or form).expanduser())
     for path in files:
         print(path)
@@ -256,7 +257,7 @@ def export(
 
 @command("report", "report mine.yml --out reports/mine")
 def report(
-    study: str = argument("STUDY.yml", "What to run; default: the demo study.", ""),
+    study: str = argument("STUDY.yml", "The study; default: the demo study.", ""),
     out: str = given("DIR", "Folder of the report; default: ./reports/STUDY."),
     jobs: int | None = given("N", "Models run at a time; default: the number of cores.", None),
     dry_run: bool = DRY_RUN,
@@ -276,7 +277,7 @@ def report(
         say(f"nothing has changed since the report in {folder} was made")
         print(folder / "index.html")
         return
-    # These take seconds to import.
+    # These imports take seconds, and a wrong study does not need them.
     from bench.cli import printing
     from bench.report import build
 
@@ -299,12 +300,12 @@ command("notebooks work", "notebooks .")(make.notebooks)
 def data(
     benchmark: str = argument("BENCHMARK", "mcbe, cbbq or nli_coal; default: all of them.", ""),
     *,
-    check: bool = switch("--check", "List everything odd about the data, row by row."),
+    check: bool = switch("--check", "List odd values of the data, row by row."),
     format: str = given("NAME", "table, csv or json.", "table"),
     **values: Any,
 ) -> None:
     """Show the installed data: folder, number of items, version and licence."""
-    from bench import data as room
+    from bench import data as datasets
     from bench import tasks
     from bench.cli import printing
 
@@ -312,27 +313,24 @@ def data(
     options = read_options(RunConfig, values)
     for name in (*options, *["check"] * check) if not benchmark else ():
         option = "--check" if name == "check" else RunConfig.flag(name)
-        raise BadInput(
-            f"{option}: say which benchmark it is about, like `bench data mcbe {option} ...`"
-        )
+        raise BadInput(f"{option}: name the benchmark, for example `bench data mcbe {option} ...`")
     folder, of_data = options.get("data", ""), {}
     if benchmark:
         settings = tasks.settings(benchmark, options.get("settings", {}), "robust")
         of_data = tasks.of_data(benchmark, settings)
     if check:
-        place = room.find(benchmark, folder).folder
-        findings = get(benchmark).check(place, **of_data)
+        findings = get(benchmark).check(datasets.find(benchmark, folder).folder, **of_data)
         if findings is None:
             raise BadInput(
-                f"--check: {benchmark} has no report of odd rows; `bench data {benchmark}` says "
+                f"--check: {benchmark} has no report of odd rows; `bench data {benchmark}` shows "
                 "whether it loads"
             )
         printing.check(benchmark, findings, format)
         return
     sources: list[dict[str, Any]] = []
     for name in [benchmark] if benchmark else names():
-        source = room.find(name, folder)
-        items, effects = room.read(source, **of_data)
+        source = datasets.find(name, folder)
+        items, effects = datasets.read(source, **of_data)
         touched = [
             {
                 "state": "left out" if effect.left_out else "touched",
@@ -359,9 +357,9 @@ def fetch(
     ),
 ) -> None:
     """Copy a released data set to the user's data folder."""
-    from bench.data import fetch as room
+    from bench.data.fetch import fetch as download
 
-    print(room.fetch(benchmark, source or None).folder)
+    print(download(benchmark, source or None).folder)
 
 
 @command(
@@ -376,12 +374,12 @@ def mark(
     """Write a sheet of replies to grade by hand: CBBQ's explanations or McBE's bias analyses.
 
     `bench run --judge replay:FILE.csv` reads grades of explanations, the notebook judge_agreement
-    those of analyses; several runs of McBE make one blind sheet, on which models can be compared.
+    grades of analyses; several runs of McBE make one blind sheet, to compare models.
     """
     from bench.run import Run, human_marks
 
-    opened = [Run.open(folder) for folder in runs]
-    print(f"{out}: {human_marks.write_sheet(opened, Path(out).expanduser())}")
+    description = human_marks.write_sheet(list(map(Run.open, runs)), Path(out).expanduser())
+    print(f"{out}: {description}")
 
 
 command("new cbbq my-questions", "new mcbe my-instances", panel=MAKE)(make.new)
@@ -430,18 +428,17 @@ def _call() -> Any:
         raise BadInput("the working folder is gone; change to another one") from error
     try:
         return app(standalone_mode=False)
-    except SystemExit as error:  # of typer, for a pipe that nobody reads
+    except SystemExit as error:  # typer raises this for a closed pipe
         raise BrokenPipeError(errno.EPIPE, "nobody reads it") from error
 
 
 def _status(command: Callable[[], Any]) -> int:
-    """Run a command and return its exit status."""
     try:
         return int(command() or 0)
     except (BadInput, RunFailed) as error:
         say(f"bench: {error}")
         return 2 if isinstance(error, BadInput) else 1
-    except (KeyboardInterrupt, typer.Abort):  # explained by who listens to signals
+    except (KeyboardInterrupt, typer.Abort):  # `bench.core.process.Ending` prints the line
         return INTERRUPTED
     except OSError as error:  # the disk is full, a folder is gone
         if not error.filename and error.errno in OUTPUT_ERRORS:
@@ -449,7 +446,7 @@ def _status(command: Callable[[], Any]) -> int:
         say(f"bench: {f'{error.filename}: ' * bool(error.filename)}{error.strerror or error}")
         return 1
     except Exception as error:
-        # Versions of typer raise different classes for a wrong call; all have this method.
+        # For a wrong call, versions of typer raise different classes with this method.
         message = getattr(error, "format_message", None)
         if message is None:
             raise

@@ -23,7 +23,7 @@ def expand(
     compat: bool = switch("--compat", "The bytes of the release, errors included; default."),
     **values: Any,
 ) -> None:
-    """Expand templates to the multiple-choice questions that they stand for."""
+    """Expand templates to multiple-choice questions."""
     from bench.benchmarks.cbbq.expand import expand as write
     from bench.cli import printing
     from bench.data import find
@@ -43,14 +43,14 @@ def new(
     benchmark: str = argument("BENCHMARK", "cbbq or mcbe."),
     folder: str = argument("DIR", "Folder of the data; empty or new."),
 ) -> None:
-    """Begin data of your own: a folder with two items and a manifest that explains itself."""
+    """Begin data of your own: a folder with two items and a commented manifest."""
     from bench.data.start import copy_start
 
     name = resolve(benchmark)
     for path in copy_start(name, folder):
         print(path)
     say(
-        f"change the rows; dataset.toml says what each column is. Then: bench data {name} --check "
+        f"change the rows; dataset.toml explains each column. Then: bench data {name} --check "
         f"--data {folder}, and bench run {name} --data {folder} --model MODEL; the notebook "
         f"curation/curate_{name}.ipynb (`bench notebooks DIR`) is for items of several people"
     )
@@ -59,7 +59,7 @@ def new(
 def notebooks(
     folder: str = argument("DIR", "Folder to copy them to; made if missing."),
 ) -> None:
-    """Copy the notebooks to a folder, for JupyterLab; changed files there are kept."""
+    """Copy the notebooks to a folder, for JupyterLab; files that you changed are kept."""
     from bench.core.places import copy_notebooks
     from bench.data.readers import as_path
 
@@ -73,14 +73,14 @@ def build(
     *,
     out: str = given("DIR", "Folder for the sets, in the release's layout."),
     pack: list[Path] = given("DIR", "Folder of a language pack; repeat for several.", []),
-    source: str = given("DIR", "Released folder whose words and frames are taken.", flag="--from"),
+    source: str = given("DIR", "Released folder with words and frames to use.", flag="--from"),
     categories: str = given(
         "NAMES", "Only these languages of --from, comma-separated; default: all."
     ),
     captions: list[Path] = given(
         "FILE", "File of captions, one per line, to make frames of; repeat for several.", []
     ),
-    check: bool = switch("--check", "Build nothing, list what is wrong or odd in the packs."),
+    check: bool = switch("--check", "Only list wrong or odd entries of the packs."),
     form: str = given("NAME", "Format of --check: table, csv or json.", "table", "--format"),
     **values: Any,
 ) -> None:
@@ -105,7 +105,7 @@ def build(
         return
     if not out:
         raise BadInput(
-            "--out: is missing; give a folder for the sets, or --check to look at the packs alone"
+            "--out: is missing; give a folder for the sets, or --check to only look at the packs"
         )
     if source:
         languages = [name.strip() for name in categories.split(",") if name.strip()]
@@ -127,14 +127,13 @@ def build(
         if words := untrained(used):
             say(
                 f"note: {used.language}: {len(words)} neutral words of the down-sampled NS "
-                f"are not trained as neutral in any controlled set ({', '.join(words)}), so what "
-                "a trained model says of them is left to chance; --ns-words trained takes those "
-                "that are"
+                f"are not trained as neutral in any controlled set ({', '.join(words)}), so the "
+                "labels of a trained model for them are left to chance; --ns-words trained takes "
+                "only trained words"
             )
 
 
 def _check_packs(folders: Sequence[Path], form: str) -> None:
-    """Print the findings on language packs."""
     import pandas as pd
 
     from bench.benchmarks.nli_coal.language_pack_audit import check

@@ -1,7 +1,7 @@
 """Make the options of a command from the fields of a pydantic model, and read their values.
 
-The model says everything once: names, help texts, defaults and limits. Lists of names are
-comma-separated, files and NAME=VALUE are given once each.
+This model is the only place with names, help texts, defaults and limits. On the command line, lists
+of names are comma-separated; files and NAME=VALUE are repeated options.
 """
 
 import inspect
@@ -17,16 +17,16 @@ from pydantic.fields import FieldInfo
 from bench.config import Options, group_of, of_command
 from bench.core.errors import BadInput
 
-# The options of `bench run` by the heading that they have in the help, in its order.
+# The options of `bench run` by their heading in the help, in its order.
 GROUPS: Mapping[str, Sequence[str]] = {
     "Options": (
         *("model", "as_model", "limit", "categories", "tasks", "read", "judge", "as_judge", "data"),
         *("preset", "settings", "full", "format", "name", "out", "source"),
     ),
-    "Before it is asked": ("dry_run", "price", "judge_price", "speed"),
-    "What is asked": ("prompts", "system", "template_arguments", "repeats", "seed", "label_names"),
-    "How replies are written": ("max_new_tokens", "thinking_tokens", "temperature", "top_p"),
-    "Where the model comes from and runs": (
+    "Cost estimate": ("dry_run", "price", "judge_price", "speed"),
+    "Prompt": ("prompts", "system", "template_arguments", "repeats", "seed", "label_names"),
+    "Generation": ("max_new_tokens", "thinking_tokens", "temperature", "top_p"),
+    "Model loading": (
         *("revision", "base", "trust_remote_code", "device", "dtype", "batch_tokens", "scheduler"),
         "resources",
     ),
@@ -50,12 +50,12 @@ def examples(*calls: str) -> str:
 
 
 def argument(metavar: str, help: str, default: Any = ...) -> Any:
-    """Describe an argument; by default it has to be given."""
+    """Describe an argument; by default it is required."""
     return typer.Argument(default, metavar=metavar, help=help)
 
 
 def given(metavar: str, help: str, default: Any = "", flag: str = "") -> Any:
-    """Describe an option; with the default `...` it has to be given."""
+    """Describe an option; with the default `...` it is required."""
     return typer.Option(default, *filter(None, [flag]), metavar=metavar, help=help)
 
 
@@ -73,7 +73,7 @@ def with_options(
     """Give a command the options of a model in place of its `**values`.
 
     Args:
-        names: only these options; default: all that the command does not declare itself.
+        names: only these options; default: all options that the command does not declare itself.
         groups: options by their heading in the help, in its order; default: one group.
     """
     own = [
@@ -96,7 +96,7 @@ def with_options(
 
 
 def read_options(model: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read and check options from the values that typer has parsed; others are left out."""
+    """Read and check options from the values of typer; ignore empty values and other names."""
     options: dict[str, Any] = {}
     for name, value in given.items():
         if value is None or value is False or value in ("", [], {}):
@@ -111,17 +111,17 @@ def read_options(model: type[Options], given: Mapping[str, Any]) -> dict[str, An
 
 
 def _parameter(model: type[Options], name: str, heading: str | None) -> inspect.Parameter:
-    """Return an option as a parameter for typer; one that is not given is None, a flag False."""
+    """Return an option as a parameter for typer; its default is None, or False for a flag."""
     field = model.described()[name]
     kind, help = _kind(field), field.description or ""
     default: Any = False if kind is bool else None
     if field.is_required():
         default = inspect.Parameter.empty
-    elif kind in (int, float, str) and "default:" not in help.lower():  # the help shows it
+    elif kind in (int, float, str) and "default:" not in help.lower():  # typer shows it then
         default = field.default
     usual = {bool: "", int: "N", float: "N"}.get(kind, "TEXT")
     option = typer.Option(
-        model.flag(name),
+        *filter(None, [of_command(field).get("alias"), model.flag(name)]),
         metavar=of_command(field).get("metavar") or usual,
         help=help,
         show_default=default is not None and default is not False,
@@ -145,7 +145,7 @@ def _kind(field: FieldInfo) -> Any:
 
 
 def _type(field: FieldInfo) -> tuple[Any, list[Any]]:
-    """Return the first type of a field and its parameters, without limits of values."""
+    """Return the first type of a field and its parameters, without annotations."""
     kind: Any = field.annotation
     while get_origin(kind) in (Union, UnionType, Annotated):
         kind = get_args(kind)[0]
@@ -175,7 +175,7 @@ def _value(model: type[Options], name: str, given: Any) -> Any:
 
 
 def pairs(given: Sequence[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
-    """Read `NAME=VALUE`, given once per name; `option` and `form` are for the error message."""
+    """Read texts like `NAME=VALUE`; `option` and `form` are for the error message."""
     values: dict[str, str] = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -212,7 +212,7 @@ def _system_text(file: str) -> str:
 
 
 def _keys(given: Sequence[str]) -> dict[str, str]:
-    """Read `HOST=NAME`; what is misspelt can be a key, so it is not repeated."""
+    """Read `HOST=NAME`; a misspelt value can be a key, so no message repeats it."""
     from bench.scorers.endpoint.keys import EXPECTED
 
     try:

@@ -16,9 +16,9 @@ from bench.core.progress import say
 from bench.core.text import as_json, reveal_invisible, truncate
 from bench.data.dataset import own_prompts
 
-# Characters of a reply that is shown because it could not be read.
-REPLY = 100
-# Stands for costs without a price, and hours without a speed.
+# Length of an example of a reply that we could not parse.
+MAX_REPLY_CHARS = 100
+# Costs without a price, and hours without a speed.
 UNKNOWN = "—"
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
 
 
 def data(sources: list[dict[str, Any]], format: str) -> None:
-    """Print the installed data sets."""
     if format == "json":
         _print_json(sources)
         return
@@ -79,7 +78,8 @@ def data(sources: list[dict[str, Any]], format: str) -> None:
 def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -> None:
     """Print the results of runs, and warnings to standard error.
 
-    A table for a person has the sentences that matter most, or, with `full`, all scores.
+    For a person, the format `table` prints the most important sentences, or, with `full`, all
+    scores.
     """
     from rich.padding import Padding
 
@@ -130,9 +130,9 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
 
 
 def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
-    """Write `n` sentences on a run, and one on replies that could not be read, if there are many.
+    """Write `n` sentences on a run, and one on unparsed replies, if there are many.
 
-    The latter has one of these replies, and says what to try.
+    This sentence has an example of these replies, and a suggestion.
     """
     from bench.metrics.headline import LOW_VALIDITY, summary
     from bench.tasks import way
@@ -141,30 +141,31 @@ def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
     rows = run.replies.assign(readable=run.readable().to_numpy())
     lines = summary(scores.assign(model=run.label), run.benchmark, n) if rows.readable.any() else []
     rows = rows[~rows.request.map(of_judge)]
-    lost, came = rows[rows.error != ""], rows[rows.error == ""]
-    if came.empty and len(lost):
-        reason = lost.error.value_counts().index[0]
-        return [*lines, f"None of {len(lost):,} answers came: {reason}."]
-    share = came.groupby("task", sort=False).readable.mean()
-    came = came[came.task.isin(share.index[share < LOW_VALIDITY])]
-    if came.empty:
+    failed, replies = rows[rows.error != ""], rows[rows.error == ""]
+    if replies.empty and len(failed):
+        reason = failed.error.value_counts().index[0]
+        return [*lines, f"None of {len(failed):,} answers came: {reason}."]
+    share = replies.groupby("task", sort=False).readable.mean()
+    replies = replies[replies.task.isin(share.index[share < LOW_VALIDITY])]
+    if replies.empty:
         return lines
-    reply = truncate(came.response[~came.readable].iloc[0], REPLY)
+    reply = truncate(replies.response[~replies.readable].iloc[0], MAX_REPLY_CHARS)
     line = (
-        f"{', '.join(dict.fromkeys(came.task))}: {came.readable.sum():,} of {len(came):,} answers "
-        f"could be read. One that could not: {f'“{reply}”' if reply else 'an empty reply'}."
+        f"{', '.join(dict.fromkeys(replies.task))}: {replies.readable.sum():,} of "
+        f"{len(replies):,} answers could be read. One that could not: "
+        f"{f'“{reply}”' if reply else 'an empty reply'}."
     )
     verbs, reads, read = (run.about[name] for name in ("verbs", "reads", "read"))
     if "letters" in reads and any(
         read.get(task) == "text" and way(run.benchmark, task, "letters", verbs, reads)
-        for task in came.task.unique()
+        for task in replies.task.unique()
     ):
         line += " Try: --read letters takes the likeliest letter instead of a reply."
     return [*lines, line]
 
 
 def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
-    # Other numbers of a category are in the other formats.
+    # Of categories we print only the primary metrics; the other formats have all numbers.
     headlines = {headline.metric for headline in get(run.benchmark).metrics.headlines}
     scores = scores[(scores.category == "all") | scores.metric.isin(headlines)]
     for preset, part in scores.groupby("preset", sort=False):
@@ -201,7 +202,7 @@ def _print_table(frame: "pd.DataFrame", title: str = "") -> None:
 
 
 def estimates(given: "Sequence[Estimate]", format: str) -> None:
-    """Print the requests, tokens, costs and hours of runs: of one by task, of several by run."""
+    """Print the requests, tokens, costs and hours of one run by task, or of several by run."""
     if format == "json":
         runs = [run.as_dict() for run in given]
         _print_json(runs[0] if len(runs) == 1 else runs)
@@ -245,20 +246,20 @@ def estimates(given: "Sequence[Estimate]", format: str) -> None:
 
 
 def _between(low: float, high: float, form: Callable[[float], str] = "{:,.0f}".format) -> str:
-    """Return a range, one number if both are the same, and a dash for none."""
+    """Return a range, one number if both are equal, or a dash without numbers."""
     if math.isnan(low):
         return UNKNOWN
     return form(low) if form(low) == form(high) else f"{form(low)} to {form(high)}"
 
 
 def written(files: "Sequence[WrittenFile]", unit: str) -> None:
-    """Print which files were written, with how many `unit`, and whether they are as released."""
+    """Print the written files, their numbers of `unit`, and whether they equal the release."""
     for file in files:
         release = ", as released" if file.as_released else ", not as released"
         release = release if file.as_released or file.released else ""
         print(f"{file.path}: {file.rows:,} {unit}{release} (git blob {file.blob})")
     same = sum(file.as_released for file in files)
-    # The same rows as CSV and as JSON count once.
+    # Count rows that are in a CSV and in a JSON file once.
     rows = sum({file.path.with_suffix(""): file.rows for file in files}.values())
     print(
         f"{rows:,} {unit} in {len(files)} files, {same} of which are the released ones to the byte"
@@ -266,7 +267,7 @@ def written(files: "Sequence[WrittenFile]", unit: str) -> None:
 
 
 def _print_as(table: "pd.DataFrame", format: str) -> None:
-    """Print a table as JSON, CSV or LaTeX: as it is to a file or a pipe, visible to a terminal."""
+    """Print a table as JSON, CSV or LaTeX; for a terminal, escape invisible characters."""
     from bench.core.export import to_csv, to_latex, to_rows
 
     if format == "json":
@@ -277,24 +278,22 @@ def _print_as(table: "pd.DataFrame", format: str) -> None:
 
 
 def _print_json(content: Any) -> None:
-    """Print JSON, with escapes for what a terminal would act on."""
     print(as_json(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)))
 
 
 def _console() -> "Console":
-    """Return a console as wide as the terminal; for a file or a pipe wide enough for our tables."""
+    """Return a console as wide as the terminal; for a file or a pipe, as wide as our tables."""
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
 
 
 def _show(text: str) -> None:
-    """Print a text with what is invisible in it named."""
     print(reveal_invisible(text))
 
 
 def _safe(text: object) -> str:
-    """Return a text in which neither rich nor a terminal finds anything to act on."""
+    """Return a text without markup of rich and without control characters."""
     from rich.markup import escape
 
     return escape(reveal_invisible(text))

@@ -1,1 +1,1 @@
-"""What every room uses: errors, files, text, progress, the interface language."""
+"""Helpers of all packages: errors, files, text, numbers and progress."""

@@ -1,7 +1,8 @@
-"""Cells of tables: guard those that a spreadsheet program would run, and read numbers strictly.
+"""Cells of tables: guard cells against spreadsheet programs, and read numbers strictly.
 
-A cell that begins with one of a few characters is run as a formula when a CSV file is opened (see
-OWASP, CSV injection), and our cells come from data and models. An apostrophe makes it text.
+When it opens a CSV file, a spreadsheet program runs a cell as a formula if it begins with one of a
+few characters (see OWASP, CSV injection), and our cells come from data and models. For example, we
+write =1+1 as '=1+1, because the apostrophe makes it text.
 """
 
 import csv
@@ -14,18 +15,18 @@ if TYPE_CHECKING:
 
 NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d{1,3})?", re.ASCII)
 WHOLE_NUMBER = re.compile("[0-9]{1,15}")
-# Characters of a number that are shown without rounding.
-DIGITS = 6
-# How a formula begins.
+# We round longer numbers.
+MAX_NUMBER_CHARS = 6
+# First characters of a formula.
 FORMULA = ("=", "+", "-", "@")
-# With full-width forms, which some programs take for the same, and what they may drop before one.
+# With full-width forms, and blanks that programs drop before them.
 RISKY = (*FORMULA, "＝", "＋", "－", "＠", "\t", "\r", "\n")
 GUARDED = re.compile(f"'+[{''.join(map(re.escape, RISKY))}]")
 
 
 def guarded(cell: str) -> str:
     """Return a cell that no spreadsheet program runs; a plain number like -1.5 stays as it is."""
-    # A cell that has the apostrophe already gets another, so that `unguarded` can tell.
+    # A cell that already has the apostrophe gets another one, so that `unguarded` restores it.
     risky = cell.startswith(RISKY) or GUARDED.match(cell)
     return f"'{cell}" if risky and not NUMBER.fullmatch(cell) else cell
 
@@ -52,9 +53,9 @@ def to_number(text: str) -> float:
 
 
 def rounded(text: str) -> str:
-    """Return a number of more than `DIGITS` characters with three digits; other texts unchanged."""
+    """Shorten a number of more than `MAX_NUMBER_CHARS` characters to three digits."""
     number = to_number(text)
-    return text if math.isnan(number) or len(text) <= DIGITS else f"{number:.3g}"
+    return text if math.isnan(number) or len(text) <= MAX_NUMBER_CHARS else f"{number:.3g}"
 
 
 def to_whole_number(text: str) -> int | None:

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-# Characters of a message; a longer one quotes a cell or a reply.
+# Characters of a message; we shorten a longer one, which quotes a cell or a reply.
 LONGEST = 2000
-SHOWN = 100
-# What pydantic calls types, in words.
+MAX_QUOTED_CHARS = 100
+# Names of types for pydantic's kinds of errors.
 TYPES = {
     "string_type": "a text",
     "int_type": "a whole number",
@@ -27,9 +27,9 @@ CONTINUES = "the same command continues from what is recorded"
 
 
 class BadInput(Exception):
-    """The call or the data is wrong; the message is one line that says where and how to fix it.
+    """The call or the data is wrong; the message names the place and the remedy in one line.
 
-    The command prints it without a traceback and ends with status 2.
+    For this error, the command prints no traceback and ends with status 2.
     """
 
     def __init__(self, message: str) -> None:
@@ -43,11 +43,11 @@ class NotApplicable(BadInput):
 
 
 class NoRuns(BadInput):
-    """An analysis has no runs of its kind; a report leaves it out and says why."""
+    """An analysis has no runs of its kind; a report skips it and gives the reason."""
 
 
 class AnotherRun(BadInput):
-    """A folder holds a run with other settings; `identity` is that of the run that was meant."""
+    """A folder holds a run with other settings; `identity` is the identity of the planned run."""
 
     def __init__(self, message: str, identity: str) -> None:
         super().__init__(message)
@@ -62,30 +62,35 @@ class BudgetSpent(RunFailed):
     """A budget of requests or tokens is spent."""
 
 
-def expected(value: object, allowed: str | Iterable[object], what: str) -> str:
-    """Say that a value is unknown, and which are allowed."""
+def expected(value: object, allowed: str | Iterable[object], name: str) -> str:
+    """Return the message for an unknown value, with the allowed ones.
+
+    Examples:
+        >>> expected("cbqq", ["mcbe", "cbbq"], "benchmark")
+        "benchmark 'cbqq' is unknown; allowed: mcbe, cbbq; did you mean cbbq?"
+    """
     if isinstance(allowed, str):
-        return f"{what} {quoted(value)} is unknown; allowed: {allowed}"
+        return f"{name} {quoted(value)} is unknown; allowed: {allowed}"
     names = list(map(str, allowed))
     meant = closest(str(value), names)
     suggestion = f"; did you mean {meant}?" if meant else ""
-    return f"{what} {quoted(value)} is unknown; allowed: {', '.join(names)}{suggestion}"
+    return f"{name} {quoted(value)} is unknown; allowed: {', '.join(names)}{suggestion}"
 
 
 def closest(value: str, allowed: Iterable[str]) -> str:
-    """Return the name that a misspelt one most likely means; "" if none is like it."""
+    """Return the allowed name that is most similar to a misspelt one; "" if none is similar."""
     return next(iter(get_close_matches(value.lower(), list(allowed), n=1)), "")
 
 
 def explained(error: Mapping[str, Any]) -> str:
-    """Say what is wrong with a value, by one of the errors of pydantic's `ValidationError`."""
+    """Explain an error of pydantic's `ValidationError` about a value."""
     kind, value, message = error["type"], error["input"], error["msg"]
     if kind == "missing":
         return "is missing"
     if kind in TYPES:
         return f"{quoted(value)} is not {TYPES[kind]}"
     message = message.removeprefix("Value error, ").replace("Input should be", "it has to be")
-    if kind == "value_error" and isinstance(value, Mapping):  # of several values together
+    if kind == "value_error" and isinstance(value, Mapping):  # about several values together
         return message
     return f"{quoted(value)} is not allowed; {message}"
 
@@ -93,14 +98,15 @@ def explained(error: Mapping[str, Any]) -> str:
 def quoted(value: object) -> str:
     """Return a value as Python writes it, shortened."""
     try:
-        text = repr(value[:SHOWN] + "…" if isinstance(value, str) and len(value) > SHOWN else value)
+        is_long = isinstance(value, str) and len(value) > MAX_QUOTED_CHARS
+        text = repr(value[:MAX_QUOTED_CHARS] + "…" if is_long else value)  # type: ignore[index]
     except (RecursionError, ValueError):  # nested deeply, or a number of thousands of digits
         text = f"a long {type(value).__name__}"
-    return text if len(text) <= 2 * SHOWN else f"{text[:SHOWN]}…"
+    return text if len(text) <= 2 * MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}…"
 
 
 def plain(text: str) -> str:
-    """Return `text` on one line, with escapes for what a terminal would act on or cannot show."""
+    """Return `text` on one line, with escapes for control characters and invisible ones."""
     if text.isprintable():
         return text
     return "".join(

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
 PICTURES = {"png": "PNG", "svg": "SVG", "pdf": "PDF"}
-# Rows from which a LaTeX table goes on over pages.
-LONG = 40
-# Else pandas leaves cells out of a large LaTeX table, without a warning.
-NO_LIMIT = 2**31
+# A LaTeX table with more rows continues on the next page.
+MAX_ROWS_OF_A_PAGE = 40
+# Above pandas' own limit, a LaTeX table silently lacks cells.
+MAX_CELLS = 2**31
 
 
 def write_table(frame: pd.DataFrame, folder: Path, name: str) -> None:
@@ -32,14 +32,13 @@ def write_table(frame: pd.DataFrame, folder: Path, name: str) -> None:
         draft.write_text(to_csv(frame), "utf-8", newline="")
     with _file(folder / f"{name}.parquet") as draft:
         _of_one_kind(frame).to_parquet(draft, index=False)
-    long = ", longtable" if len(frame) > LONG else ""
+    long = ", longtable" if len(frame) > MAX_ROWS_OF_A_PAGE else ""
     head = f"% needs \\usepackage{{booktabs{long}}}; Chinese needs XeLaTeX or LuaLaTeX with ctex\n"
     with _file(folder / f"{name}.tex") as draft:
         draft.write_text(head + to_latex(frame, bool(long)), "utf-8")
 
 
 def write_text(path: Path, content: str) -> None:
-    """Write a text file."""
     with _file(path) as draft:
         draft.write_text(content, "utf-8")
 
@@ -50,7 +49,7 @@ def to_csv(frame: pd.DataFrame) -> str:
 
 
 def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return a table's rows for JSON, which has None for undefined and infinite numbers."""
+    """Return a table's rows for JSON, with None for undefined and infinite numbers."""
     return [
         {
             str(name): None if isinstance(cell, float) and not math.isfinite(cell) else cell
@@ -62,7 +61,7 @@ def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def to_latex(frame: pd.DataFrame, long: bool = False, caption: str = "") -> str:
     """Write a table as LaTeX with booktabs; texts are escaped, and NaN is a dash."""
-    with pd.option_context("styler.render.max_elements", NO_LIMIT):
+    with pd.option_context("styler.render.max_elements", MAX_CELLS):
         text: str = _texts(frame, _one_line).to_latex(
             index=False,
             escape=True,
@@ -71,7 +70,7 @@ def to_latex(frame: pd.DataFrame, long: bool = False, caption: str = "") -> str:
             longtable=long,
             caption=caption or None,
         )
-    # After a row or a rule, TeX would take a bracket or a star as an option.
+    # At the beginning of a row, TeX reads a bracket or a star as an option.
     return re.sub(r"^([\[*])", r"{\1}", text, flags=re.MULTILINE)
 
 
@@ -93,23 +92,24 @@ def _texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
 
 def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
     """Write NAME.png, .svg and .pdf with the figure's label as description; return the PNG."""
-    drawn = to_png(fig)
+    png = to_png(fig)
     with _file(folder / f"{name}.png") as draft:
-        draft.write_bytes(drawn)
-    # The layout of the PNG is kept, because it takes as long as the drawing.
+        draft.write_bytes(png)
+    # We keep the layout of the PNG, because a layout takes as long as a drawing.
     fig.set_layout_engine("none")
     for kind, date in (("svg", "Date"), ("pdf", "CreationDate")):
         words = {"Title": str(fig.get_label()), date: None}
         with _file(folder / f"{name}.{kind}") as draft:
             fig.savefig(draft, format=kind, facecolor="white", metadata=words)
-    return drawn
+    return png
 
 
 def to_png(fig: "Figure", dpi: int | None = None, *, transparent: bool = False) -> bytes:
-    """Return a figure as PNG; default of `dpi`: the style's.
+    """Return a figure as PNG.
 
     Args:
-        transparent: leave out the white ground, for pages that can be dark.
+        dpi: default: the style's.
+        transparent: leave out the white background, for pages that can be dark.
     """
     words = {"Description": str(fig.get_label())}
     ground: dict[str, Any] = {"transparent": True} if transparent else {"facecolor": "white"}

@@ -14,17 +14,17 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# Errors of a disk or its permissions, not of a file's content.
+# Errors of a disk or its permissions.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
-# Begins the name of what a killed process can leave next to a file.
+# Prefix of the names of drafts; a killed process can leave one next to a file.
 DRAFT = ".part-"
-# Names of files on any system, but for those that Windows keeps for devices or drops the end of.
+# Valid names of files on all systems, except for Windows' devices and names that it truncates.
 FILE_NAME = re.compile(r"\w[\w .+-]{0,60}")
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*[. ]", re.IGNORECASE)
 
 
 def file_name_error(name: str) -> str:
-    """Say why a name from outside cannot become a part of a path; "" if it can.
+    """Return the reason why a name from outside cannot become a part of a path; "" if it can.
 
     Examples:
         >>> file_name_error("age")
@@ -39,9 +39,9 @@ def file_name_error(name: str) -> str:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Give an empty draft, which replaces `path` if the block succeeds and else is removed.
+    """Yield an empty draft that replaces `path` if this block succeeds.
 
-    Drafts that killed processes left in the same folder are removed.
+    We also remove the drafts of killed processes in this folder.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{DRAFT}{os.getpid()}-{path.name}")
@@ -58,7 +58,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _locked(draft: Path) -> Iterator[None]:
-    """Make a draft, and lock it for the block where there are locks."""
+    """Make a draft, and lock it for this block if the system has locks."""
     if fcntl is None:
         draft.touch()
         yield

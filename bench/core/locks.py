@@ -1,4 +1,4 @@
-"""Lock what only one process at a time may write, on file systems without locks too."""
+"""Lock a folder for one process at a time, also on file systems without locks."""
 
 import errno
 import os
@@ -11,22 +11,25 @@ from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
 from bench.core.progress import say
 
-# Errors of file systems without locks, as network disks can be.
+# Errors of file systems without locks, for example network disks.
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)
-# Ends the name of the file that stands for a lock there, and seconds to find out that it is stale.
-HELD, STALE_WITHIN = "-held", 1.0
+# On these, a file with this suffix is the lock.
+HELD = "-held"
+# Within this time we find out that such a lock is stale.
+STALE_SECONDS = 1.0
 
 
 class Held(Exception):
-    """Another process holds a lock; the message is who."""
+    """Another process holds a lock; the message names this process."""
 
 
 @contextmanager
 def lock(path: Path, waiting: str = "") -> Iterator[None]:
-    """Hold the lock that the file `path` stands for, until the block ends or this process dies.
+    """Hold the lock of the file `path` until this block ends or this process dies.
 
     Args:
-        waiting: what another process is doing that holds it: it is said, and waited for.
+        waiting: wait for another process that holds it, and report this activity, for example
+            "making this report".
 
     Raises:
         Held: another process holds it, and `waiting` is empty.
@@ -41,7 +44,7 @@ def lock(path: Path, waiting: str = "") -> Iterator[None]:
                 raise
             held = SoftFileLock(f"{path}{HELD}")
             say(f"{path.parent}: its disk has no locks ({error.strerror}); uses {held.lock_file}")
-            held.acquire(timeout=STALE_WITHIN)
+            held.acquire(timeout=STALE_SECONDS)
     except Timeout:
         holder = "another process"
         with suppress(OSError, ValueError):

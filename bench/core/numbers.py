@@ -1,20 +1,21 @@
 """Write numbers for reading, all with one rounding: decimal, halves away from zero.
 
-Python rounds the binary number, so that .475 would be 48 % and 0.47. Files keep all digits.
+Python rounds the binary number: for example, it writes 0.475 as 0.47, but as 48 %. Files keep all
+digits.
 """
 
 import math
 from decimal import ROUND_HALF_UP, Decimal
 
-# A score is a mean of many numbers: digits after these are of computing, and make no half.
+# A score is a mean of many numbers: later digits are floating-point noise.
 DIGITS = 12
-# Numbers from here on have no decimals.
+# Larger floats have no decimals.
 WHOLE = 2.0**53
 
 
 def half_up(value: float, digits: int = 0) -> Decimal:
     """Round to so many decimals; a zero has no sign."""
-    if not abs(value) < WHOLE:  # nor has NaN, or an infinite number
+    if not abs(value) < WHOLE:  # also NaN and infinite numbers
         return Decimal(value)
     exact = Decimal(f"{value:.{DIGITS}g}")
     return exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0

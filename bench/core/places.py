@@ -1,4 +1,4 @@
-"""Where the notebooks and the demo study are, and where runs and reports go by default."""
+"""The folders of the notebooks and the demo study, and the default folders of runs and reports."""
 
 import os
 import tomllib
@@ -32,7 +32,7 @@ def report_folder(name: str, out: str | Path | None) -> Path:
 
 
 def copy_notebooks(folder: Path, more: Iterable[Path] = ()) -> list[Path]:
-    """Copy the package's notebooks, and the files beside them, to be opened in JupyterLab.
+    """Copy the package's notebooks, and the files beside them, for JupyterLab.
 
     Args:
         more: notebooks of other packages.
@@ -61,7 +61,7 @@ def copy_notebooks(folder: Path, more: Iterable[Path] = ()) -> list[Path]:
 def _is_checkout(folder: Path) -> bool:
     try:
         content = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
-    except (OSError, ValueError):  # none, or one of another project that cannot be read
+    except (OSError, ValueError):  # missing, or another project's damaged file
         return False
     project = content.get("project")
     return isinstance(project, dict) and project.get("name") == "bias-workbench"

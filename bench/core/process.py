@@ -1,7 +1,7 @@
-"""How a process ends by a signal, and what it does without a terminal or a working folder.
+"""End a process by a signal, and set up its standard streams.
 
-`Ending` turns a signal into one line and a KeyboardInterrupt, so that blocks are left in order, and
-ends the process soon after in any case.
+`Ending` turns a signal into one line and a KeyboardInterrupt, so that `finally` blocks run, and
+ends this process soon after in any case.
 """
 
 import io
@@ -12,30 +12,33 @@ import threading
 from contextlib import suppress
 from types import FrameType
 
-# SIGTERM is how batch systems and containers end a process, SIGHUP a terminal that is closed.
+# Batch systems and containers send SIGTERM, a closed terminal sends SIGHUP.
 SIGNALS = {
     signal.Signals[name]
     for name in ("SIGINT", "SIGTERM", "SIGHUP")
     if name in signal.Signals.__members__
 }
-# Seconds that a command has to end in order.
-END_WITHIN = 5.0
+# A command has so much time for its `finally` blocks.
+GRACE_SECONDS = 5.0
 CLEAR_LINE = "\r\x1b[K"
 
 
 class Ended(KeyboardInterrupt):
-    """A signal came. After KeyboardInterrupt itself in `exec`, Python would end by SIGINT."""
+    """A signal arrived.
+
+    This is a subclass, because Python ends by SIGINT after KeyboardInterrupt itself in `exec`.
+    """
 
 
 class Ending:
-    """What a signal does to this process; further ones do nothing.
+    """The effect of the first signal on this process.
 
     Args:
-        line: to print on standard error, where `{}` stands for the signal; nothing that the
-            process prints there afterwards is shown.
+        line: a line for standard error, with `{}` in place of the signal; we suppress all later
+            output there.
 
     Attributes:
-        status: 128 and the number of the signal; 0 before one came.
+        status: 128 and the number of the signal; 0 before one arrives.
     """
 
     def __init__(self, line: str) -> None:
@@ -43,14 +46,14 @@ class Ending:
         self._line = line
 
     def listen(self) -> None:
-        """Raise KeyboardInterrupt in the main thread when a signal comes."""
+        """Raise KeyboardInterrupt in the main thread when a signal arrives."""
         for number in SIGNALS:
-            # One that is ignored from the start stays so: `nohup`, a script's background.
+            # Keep ignoring a signal that the parent ignores, for example under `nohup`.
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._end)
 
     def ignore(self) -> None:
-        """Ignore signals: what is left to do ends by itself."""
+        """Ignore signals from now on."""
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 
@@ -58,7 +61,7 @@ class Ending:
         if self.status:
             return
         self.status = 128 + number
-        # Not by sys.stderr, which may be in the middle of a line.
+        # We do not use sys.stderr: it may be in the middle of a line.
         with suppress(OSError):
             stderr = os.dup(2)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -66,7 +69,7 @@ class Ending:
             how = "interrupted" if is_interrupt else f"ended by {signal.Signals(number).name}"
             clear = CLEAR_LINE if os.isatty(stderr) else ""
             os.write(stderr, f"{clear}{self._line.format(how)}\n".encode())
-        late = threading.Timer(END_WITHIN, os._exit, [self.status])
+        late = threading.Timer(GRACE_SECONDS, os._exit, [self.status])
         late.daemon = True
         late.start()
         raise Ended

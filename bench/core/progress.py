@@ -1,6 +1,6 @@
-"""Show progress: a bar on terminals and in notebooks, else a line now and then on standard error.
+"""Show progress: a bar on terminals and in notebooks, otherwise a line from time to time.
 
-In notebooks the bar is text in an output that is empty at the end: a widget would be dead in a
+In notebooks this bar is text in an output that is empty at the end: a widget would be dead in a
 saved notebook, and a saved line would keep all its states.
 """
 
@@ -15,10 +15,8 @@ from bench.core.text import reveal_invisible
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-# Seconds between two lines where no bar can be drawn.
-LINE_INTERVAL = 30.0
-# Seconds before a bar is shown; short work needs none.
-BAR_DELAY = 3.0
+LINE_INTERVAL = 30.0  # seconds between two lines without a bar
+BAR_DELAY = 3.0  # seconds; short work needs no bar
 
 
 def progress(total: int, title: str, unit: str, done: int = 0) -> "tqdm[Any]":
@@ -33,7 +31,7 @@ def progress(total: int, title: str, unit: str, done: int = 0) -> "tqdm[Any]":
     elif sys.stderr.isatty() and multiprocessing.parent_process() is None:
         options |= {"delay": BAR_DELAY}
     else:
-        # Processes that are started beside each other share a terminal, and print lines.
+        # Parallel processes share a terminal, and print lines.
         lines = {"mininterval": LINE_INTERVAL, "maxinterval": 2 * LINE_INTERVAL}
         options |= {"file": _Lines(), "delay": LINE_INTERVAL, "position": 0, **lines}
         return tqdm(**options, bar_format=f"{{desc}}: {counts}, {times}")
@@ -66,20 +64,20 @@ class _Lines(io.StringIO):
 
 
 def say(message: str) -> None:
-    """Print a line on standard error; in a notebook on standard output, which is not red there."""
+    """Print a line on standard error; in a notebook on standard output, because it is not red."""
     text = reveal_invisible(message)
     if in_notebook():
         print(text, flush=True)
     else:
-        # On a line of its own: a bar may stand there, of this process or of another.
+        # Overwrite a bar of this process or another one.
         clear = CLEAR_LINE if sys.stderr.isatty() else ""
         try:
             print(clear + text, file=sys.stderr, flush=True)
-        except OSError:  # nobody can read messages, and the work goes on
+        except OSError:  # a closed terminal; the work goes on
             sys.stderr = io.StringIO()
 
 
 def in_notebook() -> bool:
-    """Tell whether this process is the kernel of a notebook."""
+    """Return whether this process is the kernel of a notebook."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return getattr(shell, "kernel", None) is not None

@@ -1,7 +1,4 @@
-"""Show foreign text in terminals, pages and tables: reveal what is invisible, and shorten.
-
-Records keep the text as it is.
-"""
+"""Prepare text of data and models for terminals, pages and tables; records keep it unchanged."""
 
 import html
 import json
@@ -19,7 +16,7 @@ INVISIBLE = re.compile(
 )
 # Keeps Jupyter and browsers from setting $...$ as mathematics.
 PLAIN = "tex2jax_ignore mathjax_ignore"
-# Headings of columns whose names are codes.
+# Headings of columns with a code as name.
 HEADINGS = {
     "p_adjusted": "adjusted p",
     "p_holm": "adjusted p",
@@ -29,16 +26,22 @@ HEADINGS = {
 
 
 def reveal_invisible(text: object) -> str:
-    """Name what is invisible in a text: \\x1b for an escape, \\u202e for a changed direction."""
+    """Escape invisible characters: for example \\x1b, or \\u202e for a changed direction."""
     return INVISIBLE.sub(lambda m: m[0].encode("unicode_escape").decode("ascii"), str(text))
 
 
 def read_list(given: object, *, name: str = "value") -> Any:
-    """Read a list or a mapping that is written as a text: JSON, or names with commas between them.
+    """Read a list or a mapping from a text: JSON, or names with commas between them.
 
     Args:
-        given: the text; anything else is returned as it is.
+        given: this text; we return other values unchanged.
         name: of the option, for the error message.
+
+    Examples:
+        >>> read_list("gender, age")
+        ['gender', 'age']
+        >>> read_list('{"limit": 20}')
+        {'limit': 20}
     """
     if not isinstance(given, str):
         return given
@@ -54,7 +57,7 @@ def read_list(given: object, *, name: str = "value") -> Any:
 
 
 def shortened(text: object, limit: int) -> str:
-    """Return the first `limit` characters of a text, revealed, and how many there are."""
+    """Return the first `limit` characters of a text, revealed, and its length."""
     full = str(text)
     if len(full) <= limit:
         return reveal_invisible(full)
@@ -72,7 +75,7 @@ def truncate(text: object, limit: int) -> str:
 
 
 def distinct_lines(texts: Sequence[str]) -> list[str]:
-    """Join, in one line for each text, its lines that not all texts have."""
+    """Return one line per text, with its lines that are not common to all texts."""
     lines = [text.splitlines() for text in texts]
     shared = set.intersection(*map(set, lines)) if len(lines) > 1 else set()
     return [" ".join(line for line in own if line not in shared) for own in lines]
@@ -84,15 +87,13 @@ def as_html(text: object) -> str:
 
 
 def as_json(document: str) -> str:
-    """Write a JSON document with escapes for what is invisible."""
+    """Return a JSON document with escapes for invisible characters."""
     return INVISIBLE.sub(lambda match: json.dumps(match[0])[1:-1], document)
 
 
 def column(name: str) -> str:
-    """Return the heading of a table's column."""
     return HEADINGS.get(name) or name.replace("_", " ")
 
 
 def sentences(parts: Iterable[str]) -> str:
-    """Join the sentences that are not empty."""
     return " ".join(filter(None, parts))

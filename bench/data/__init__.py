@@ -1,6 +1,9 @@
-"""Typed items of each benchmark, where they come from, and whether they are right.
+"""Typed items of each benchmark.
 
-`find` says which folder is read, `load` reads it, and `check` lists odd rows.
+    source = find("cbbq", "samples")
+    load(source, ["gender"])
+
+`find` returns a folder of data, `load` its items, and `check` its odd rows.
 """
 
 import hashlib
@@ -32,10 +35,11 @@ ENVIRONMENT = "BENCH_DATA"
 
 @dataclass(frozen=True)
 class Source:
-    """A folder of one benchmark's data: how it was found, and what its manifest says of it.
+    """A folder of one benchmark's data, with the texts of its manifest.
 
     Attributes:
-        folder: or a single file, whose manifest stands next to it.
+        folder: a folder, or a single file with its manifest next to it.
+        found: how we found it, for example `--data`.
         language: codes of its languages, with commas; empty without a manifest that names them.
         labels: names of its categories in its manifest, by category and code of their language.
     """
@@ -61,7 +65,7 @@ class Source:
             digest.update(
                 path.relative_to(dataset.home(self.folder)).as_posix().encode() + b"\0" + content
             )
-        # What a manifest says of categories changes which rows are asked in which tasks.
+        # The categories of a manifest change the tasks and answers of rows.
         categories = sorted(dataset.read_manifest(self.folder).categories.items())
         for name, category in categories:
             if not category.groups:
@@ -77,14 +81,14 @@ class Source:
         return self.folder == get(self.benchmark).metadata.samples
 
     def describe(self) -> dict[str, Any]:
-        """Return what `run.json` keeps."""
+        """Return the description for `run.json`."""
         return {**asdict(self), "folder": str(self.folder), "sha256": self.sha256}
 
 
 class SettingEffect(NamedTuple):
-    """How many rows a setting changes or leaves out, or would.
+    """The number of rows that a setting changes or excludes, or would if it was chosen.
 
-    `task` is empty where it concerns all tasks; `what` follows the number and a colon.
+    `task` is empty for all tasks. `what` is a clause that follows the number and a colon.
     """
 
     category: str
@@ -102,7 +106,7 @@ class Loaded(NamedTuple):
 
 
 def user_folder() -> Path:
-    """Return the folder where `bench fetch` puts data."""
+    """Return the folder for the data of `bench fetch`."""
     return platformdirs.user_data_path("bias-workbench", appauthor=False)
 
 
@@ -116,6 +120,10 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
 
     Raises:
         BadInput: the folder does not exist or has no such data, or its manifest is wrong.
+
+    Examples:
+        >>> find("cbbq", "samples").version
+        'samples-1'
     """
     benchmark = resolve(benchmark)
     if folder == OWN_SAMPLES:
@@ -128,7 +136,7 @@ def find(benchmark: str, folder: str | Path | None = None) -> Source:
             raise BadInput(f"{parent}: the folder that ${ENVIRONMENT} names does not exist")
         if (parent / benchmark).is_dir():
             return _source(benchmark, parent / benchmark, f"${ENVIRONMENT}")
-    # `bench fetch` of 0.2 could bring prompts alone, without a manifest.
+    # `bench fetch` of 0.2 could bring only prompts, without a manifest.
     if (user_folder() / benchmark / MANIFEST).is_file():
         return _source(benchmark, user_folder() / benchmark, "user data folder")
     if folder:
@@ -166,6 +174,10 @@ def load(source: Source, categories: Sequence[str] | None = None, **settings: st
 
     Raises:
         BadInput: the data are wrong, or a category or setting is unknown or not there.
+
+    Examples:
+        >>> load(find("nli_coal", "samples"), ["en"])[0].hypothesis
+        'the woman is waiting at a bus stop on a rainy morning.'
     """
     return read(source, categories, **settings).items
 
@@ -189,7 +201,7 @@ def read(source: Source, categories: Sequence[str] | None = None, **settings: st
 def with_defaults(
     allowed: Mapping[str, tuple[str, ...]], settings: Mapping[str, str]
 ) -> dict[str, str]:
-    """Add the defaults to some settings of a loader, whose first allowed values they are.
+    """Add defaults to some settings of a loader: the first allowed value of each setting.
 
     Raises:
         BadInput: there is no such setting, or it cannot have such a value.
@@ -206,6 +218,12 @@ def check(source: Source, **settings: str) -> "pd.DataFrame":
     """List everything odd about a data set: its file, row, column, kind, what and value.
 
     The list is empty for a benchmark that looks for no odd rows.
+
+    Examples:
+        >>> check(find("mcbe", "samples"))[["file", "what", "value"]].head(2)
+                   file                             what   value
+        0  religion.csv  is a label that no other row has  '饮食习惯'
+        1  religion.csv  is a label that no other row has  '安全疑虑'
     """
     from bench.data import audit
 
@@ -223,14 +241,18 @@ def frame(items: Sequence[Any]) -> "pd.DataFrame":
 
 def by_id(items: "pd.DataFrame") -> dict[Any, Any]:
     """Return the items of a table by their names, with a field per column."""
-    # Objects are read many times faster than Arrow's texts.
+    # We read objects, because this is many times faster than Arrow's texts.
     return {item.item_id: item for item in items.astype(object).itertuples(index=False)}
 
 
 def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
     """Return at most `limit` of the items, spread evenly from the first to the last.
 
-    Files are sorted by template and polarity, so the first ones would be of one template.
+    Files are sorted by template and polarity, so the first items would be of one template.
+
+    Examples:
+        >>> spread_evenly(range(10), 3)
+        [0, 3, 6]
     """
     if limit is None or limit >= len(items):
         return list(items)
@@ -249,7 +271,7 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
             f"{folder}: holds no data of {about.title} ({found}); expected {about.layout}"
         )
     manifest = dataset.read_manifest(folder)
-    # A file alone is the user's own; a folder without a description can be the release.
+    # A single file is the user's own; a folder without a manifest can be the release.
     name, licence = f"{about.title} (local copy)", about.licence
     if folder.is_file():
         name, licence = folder.name, "unknown"
@@ -262,6 +284,6 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
 
 @cache
 def _file_hash(path: Path, modified: int, size: int) -> bytes:
-    """Hash a file; `modified` and `size` tell an edited file from the one before."""
+    """Hash a file; `modified` and `size` differ if it was edited."""
     with open_file(path) as stream:
         return hashlib.file_digest(stream, "sha256").digest()

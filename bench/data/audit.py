@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench.core.errors import plain
 
-# Characters of a cell that are shown.
+# The most characters of a cell that `show_cell` shows.
 SHOWN = 60
 
 
@@ -17,15 +17,14 @@ class Finding(NamedTuple):
     """One finding of an audit.
 
     Attributes:
-        file: its name.
         row: from 1; 0 for the whole file.
-        column: the column, empty for the whole row.
+        column: empty for the whole row.
         kind: refused (the loader refuses the row or file), odd (read, but worth a look) or count
             (a number next to the release's).
-        what: a sentence.
+        what: the finding as a sentence.
         value: the cell as `show_cell` shows it.
         fault: the name of the fault, for benchmarks that name them.
-        items: how many items it concerns.
+        items: the number of items with it.
     """
 
     file: str
@@ -42,7 +41,6 @@ def to_table(findings: Iterable[Finding], items: str = "") -> pd.DataFrame:
     """Return one row per finding.
 
     Args:
-        findings: the findings.
         items: the benchmark's name of its items, a column; default: no columns for faults and
             items.
     """
@@ -54,9 +52,13 @@ def to_table(findings: Iterable[Finding], items: str = "") -> pd.DataFrame:
 
 
 def invisible(cell: str) -> str:
-    """Name the characters of a cell that cannot be seen or were lost in a conversion; "" if none.
+    """Name the invisible characters of a cell, or the ones that a conversion has lost; "" if none.
 
-    At most eight are named, with commas: `U+200B, U+FFFD`.
+    We name at most eight.
+
+    Examples:
+        >>> invisible("a\\u200bb\\ufffd")
+        'U+200B, U+FFFD'
     """
     odd = [
         f"U+{ord(char):04X}"

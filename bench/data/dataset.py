@@ -14,9 +14,9 @@ means that a category of McBE compares ways of living, as worldview does, and no
 `target = "NAME1"` or `"NAME2"` names the slot that holds the stereotyped group of a category of
 CBBQ, for rows that do not show it.
 
-A data set is asked with the prompts in `prompts.toml` next to its manifest, unless the manifest has
-a key `wording`: then `bench fetch` put the official prompts there. Its items in English are
-in `glosses.jsonl`.
+`prompts.toml` next to the manifest holds the prompts of a data set. If the manifest has a key
+`wording`, these are the official prompts that `bench fetch` put there, and we use them only on
+request. `glosses.jsonl` has the items in English.
 """
 
 import re
@@ -51,8 +51,10 @@ GLOSSES = "glosses.jsonl"
 # The key under which `bench fetch` keeps the version of official prompts.
 FETCHED = "wording"
 TEXTS = ("name", "version", "licence", "note")
-# Names of categories become parts of file names, of ids and of lists with commas.
-NAME, MAX_NAME = re.compile(r"[^\W_][\w+-]*"), 40
+# The name of a category. This becomes a part of file names, of ids and of lists with commas.
+NAME = re.compile(r"[^\W_][\w+-]*")
+# The most characters of this name.
+MAX_NAME = 40
 # The name of all categories together in tables, and the demonstration file of McBE's release.
 RESERVED = ("all", "test")
 MAX_LABEL = 60
@@ -71,7 +73,12 @@ def checked(test: Callable[[str], Any], allowed: str) -> AfterValidator:
 
 
 def is_language(code: Any) -> bool:
-    """Return whether `code` is a language: one of two letters in CLDR, or any three letters."""
+    """Return whether `code` is a language: a code of two letters in CLDR, or any three letters.
+
+    Examples:
+        >>> is_language("zh"), is_language("xx"), is_language("yue")
+        (True, False, True)
+    """
     if not isinstance(code, str) or not re.fullmatch("[a-z]{2,3}", code):
         return False
     # Loading CLDR takes a tenth of a second.
@@ -205,7 +212,7 @@ def parse_manifest(path: Path, values: Mapping[str, Any]) -> Manifest:
 
 
 def manifest_tables(manifest: Manifest) -> dict[str, Any]:
-    """Return the languages and categories of a manifest as it is written."""
+    """Return the languages and categories of a manifest, in its form as TOML."""
     categories = {
         name: category.labels | category.model_dump(exclude_defaults=True)
         for name, category in manifest.categories.items()
@@ -226,9 +233,10 @@ def own_prompts(folder: Path) -> Path | None:
 def unknown_category(
     place: Path, name: str, folder: Path, known: Iterable[str], remedy: str = ""
 ) -> str:
-    """Say that the data in `place` are of a category that nobody knows, and how to add it.
+    """Say that the category of the data in `place` is unknown, and how to add it to the manifest.
 
-    The manifest of `folder` can add it; another `remedy` begins with a comma.
+    Args:
+        remedy: another one, after a comma.
     """
     known = list(known)
     if error := category_name_error(name):
@@ -245,7 +253,7 @@ def unknown_category(
 
 
 def composed(name: str) -> str:
-    """Return a name with each letter and its accents as one (NFC); files of a Mac may have NFD."""
+    """Return a name in NFC: each letter with its accents as one. Files of a Mac may be in NFD."""
     return unicodedata.normalize("NFC", name)
 
 
@@ -282,7 +290,8 @@ class CategoryName(NamedTuple):
     english: str
 
 
-# Names that are not the release's, of the data sets and runs that were opened; the last ones count.
+# Names of categories that are not the release's, from the data sets and runs opened so far. If two
+# of these disagree, the last one counts.
 _own_names: ContextVar[Mapping[tuple[str, str], CategoryName]] = ContextVar(
     "own_names", default=MappingProxyType({})
 )
@@ -292,7 +301,7 @@ def remember_names(benchmark: str, description: Mapping[str, Any]) -> None:
     """Use the names of categories in the description of a data set from now on.
 
     The description is the data's part of `run.json`, with `labels` by category and language and
-    `language`. Labels that cannot be shown are left out, because runs can come from anywhere.
+    `language`. We skip labels that pictures cannot show, because runs can come from anywhere.
     """
     codes = [code.strip() for code in description["language"].split(",")]
     names = {}

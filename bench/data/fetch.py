@@ -1,8 +1,8 @@
 """Bring a released data set to the user's folder: its pinned revision, or a local copy.
 
-The data are assembled in a working folder next to their final place, and renamed once the loader
-has read them. Of a release only tables, licence and readme are kept, none of its code. Prompts that
-authors have in scripts are read from there and kept next to the data as `prompts.toml`.
+We assemble the data in a working folder next to their final place, and rename this folder once the
+loader has read it. We keep only tables, licence and readme of a release, none of its code. If its
+prompts are in scripts, we read them from there and keep them next to the data as `prompts.toml`.
 """
 
 import hashlib
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 # Seconds to wait for a server.
 TIMEOUT = 60.0
 TEXTS = ("LICENSE", "LICENCE", "README")
-# Git ids of released files, as far as they are known, by benchmark and path in the release.
+# Git ids of released files, by benchmark and path in the release.
 CHECKSUMS = Path(__file__).with_name("checksums.toml")
 
 
 class WrittenFile(NamedTuple):
-    """A file that was written: its number of rows, its git id, and the released one if known."""
+    """A file that we wrote: its number of rows, its git id, and the released git id if known."""
 
     path: Path
     rows: int
@@ -60,7 +60,7 @@ class Copy(NamedTuple):
 
 
 def git_blob_id(path: Path) -> str:
-    """Return the id by which git knows the content of a file."""
+    """Return the git id of the content of a file."""
     content = path.read_bytes()
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
@@ -74,8 +74,8 @@ def released_ids(name: str) -> dict[str, str]:
 def fetch(benchmark: str, source: str | Path | None = None) -> Source:
     """Bring the data of a benchmark to the user's data folder, replacing earlier data.
 
-    Earlier data stay unless the new ones are complete and can be loaded. Official prompts come
-    along if the copy or the release has them; a fault in them is printed.
+    Earlier data stay unless the new data are complete and can be loaded. We bring the official
+    prompts too, if the copy or the release has them, and print a fault in them.
 
     Args:
         source: a local copy, a folder, .tar.gz or .zip; default: the release is downloaded.
@@ -180,7 +180,7 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
 def _root(benchmark: str, folder: Path, rewritten: Path) -> Path | None:
     """Find the folder in a copy that the loader reads; None if there is none.
 
-    Rows in tables of any name are written to `rewritten` as the loader's files.
+    If rows are in tables of other names, we write them to `rewritten` as the loader's files.
     """
     own = get(benchmark)
     inside = sorted(path for path in folder.iterdir() if path.is_dir())
@@ -200,7 +200,7 @@ def _root(benchmark: str, folder: Path, rewritten: Path) -> Path | None:
 def _tables(benchmark: "Benchmark", root: Path) -> dict[str, Path]:
     """Return the tables to keep by their path in the release.
 
-    They are the loader's, and all in a folder CATEGORY_vVERSION, as NLI-CoAL has.
+    These are the loader's files, and all tables in a folder CATEGORY_vVERSION, as in NLI-CoAL.
     """
     paths = {path for files in benchmark.files(root).values() for path in files}
     categories = benchmark.metadata.categories
@@ -222,7 +222,7 @@ def _is_text(name: str) -> bool:
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     text = to_toml({key: value for key, value in manifest.items() if value != ""})
-    # Names that are not UTF-8 have surrogates, which TOML cannot hold.
+    # Names that are not UTF-8 have surrogates, and TOML cannot hold these.
     (folder / MANIFEST).write_bytes(text.encode("utf-8", "replace"))
 
 
@@ -351,7 +351,7 @@ def _install_prompts(
 
 
 def _scripts(official: "OfficialPrompts", copy: Copy, folder: Path, work: Path) -> Path | None:
-    """Return the folder of a release's scripts, which are downloaded or in or near `folder`."""
+    """Return the folder of a release's scripts: a download, or a folder in or near `folder`."""
     if copy.revision and official.address:
         scripts = work / "scripts"
         scripts.mkdir()

@@ -29,8 +29,8 @@ def is_table(name: str) -> bool:
 def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
     """Write the rows of all tables below a folder as files that the loader finds.
 
-    The category of a row is in its column `category`, or is the name of its file or folder, by
-    which the Hub knows a configuration.
+    The category of a row is in its column `category`, or it is the name of its file or folder, as
+    for a configuration of the Hub.
 
     Returns:
         Whether there were any rows with the benchmark's columns.

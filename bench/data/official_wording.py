@@ -1,6 +1,6 @@
-"""Read the prompts of a release from its scripts, by their syntax tree; the scripts are never run.
+"""Read the prompts of a release from its scripts, by their syntax tree. We never run the scripts.
 
-The commit of a release is pinned, and so is the hash of its prompts: other prompts are refused.
+The commit of a release is pinned, and so is the hash of its prompts: we refuse other prompts.
 """
 
 import ast
@@ -104,5 +104,5 @@ def prompts_toml(about: str, version: str, source: str, tables: Mapping[str, Any
 
 
 def other_scripts(scripts: Path, remedy: str) -> BadInput:
-    """Return the error of scripts whose prompts are not the released ones."""
+    """Return the error of scripts with other prompts than the released ones."""
     return BadInput(f"{scripts}: the prompts in the scripts are not the released ones; {remedy}")

@@ -1,9 +1,9 @@
 """Read tables, JSON, TOML and YAML of users, and write TOML.
 
 Tables are CSV (with commas, semicolons, tabs or bars between cells), JSON, JSON Lines, xlsx,
-Parquet or Arrow, known by their content; every cell is read as a text. Each function raises
-`BadInput` for a file that cannot be read or is wrong, with the file and the line, or the row and
-column, and the allowed values.
+Parquet or Arrow. We recognize these by their content, and read every cell as a text. Each function
+raises `BadInput` for a file that is wrong, with the file and the line, or the row and column, and
+the allowed values.
 """
 
 import csv
@@ -23,10 +23,10 @@ from typing import Any
 
 from bench.core.errors import BadInput, closest, plain, quoted
 
-# Bytes of a file that is read at once, and of an xlsx file when it is unpacked.
+# The most bytes of a file that is read at once, and of the content of an xlsx file.
 MAX_BYTES = 2**28
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-# Commas between cells; a blank follows a comma of a sentence.
+# Delimiters between cells; after a comma within a sentence, there is a blank.
 CELL_END = {mark: re.compile(rf"{re.escape(mark)}(?=\S)") for mark in DELIMITERS}
 # The cells of a row, by column.
 Row = dict[str, str]
@@ -36,8 +36,8 @@ class TableRow(Row):
     """A row of a table.
 
     Attributes:
-        number: its place below the header, from 1, as a person counts; blank rows count too.
-        problem: a sentence if it has too many or too few cells, and then no cells are read.
+        number: its place below the header, from 1; blank rows count too.
+        problem: a sentence if it has too many or too few cells; then we read none of them.
     """
 
     def __init__(self, number: int, cells: Row, problem: str = "") -> None:
@@ -123,12 +123,11 @@ def read_table(
     """Read the rows of a table; blank rows are skipped.
 
     Args:
-        path: the file.
-        columns: those that its header must have, each once; others are read too.
-        more: those that it can have; each at most once.
+        columns: columns that its header must have, each once; we read other columns too.
+        more: columns that it can have, each at most once.
         replies: whether cells may hold anything, as replies of models do.
-        encoding: of CSV and JSON: `utf-8`, or `gb18030`, which GBK is a part of.
-        advice: how the caller reads GBK, for the message about a file that is not UTF-8.
+        encoding: of CSV and JSON: `utf-8`, or `gb18030`, which includes GBK.
+        advice: how to read GBK, for the message about a file that is not UTF-8.
         wrong_rows: return rows with too many or too few cells too, with their `problem`.
     """
     raw = read_bytes(path)
@@ -181,11 +180,11 @@ def _row(
 
 
 def _not_a_text(value: Any) -> str:
-    """Say why a value does not stand for one text, or return ""."""
+    """Say why a value is not one text, or return ""."""
     if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
-        shown = str(value).removesuffix(" 00:00:00")
+        text = str(value).removesuffix(" 00:00:00")
         advice = "which a spreadsheet program may have made of a text such as 3-5; write it as text"
-        return f"{shown} is a date or a time, {advice}"
+        return f"{text} is a date or a time, {advice}"
     if value is None or isinstance(value, str | Number):
         return ""
     advice = "write a text, with the separator of that column between its parts"
@@ -205,10 +204,10 @@ def check_header(
     """Check that a header has each of `columns` once, and each of `more` at most once."""
     place = f"{path}, row 1 (header)"
     if missing := [name for name in columns if name not in header]:
-        shown = plain(", ".join(header[:20]))[:300] or "nothing"
+        found = plain(", ".join(header[:20]))[:300] or "nothing"
         near = closest(missing[0], [name for name in header if name not in (*columns, *more)])
         meant = f", perhaps called {quoted(near)}" if near else ""
-        raise BadInput(f"{place}: column `{missing[0]}` is missing{meant}; found: {shown}")
+        raise BadInput(f"{place}: column `{missing[0]}` is missing{meant}; found: {found}")
     if doubled := [name for name in (*columns, *more) if list(header).count(name) > 1]:
         raise BadInput(f"{place}: column `{doubled[0]}` occurs more than once")
 
@@ -230,7 +229,7 @@ def _csv(path: Path, text: str, columns: Sequence[str], replies: bool) -> list[l
         for record in reader:
             joined = "".join(f"{mark}{cell}" for cell in record if "\n" in cell)
             ends = len(CELL_END[mark].findall(joined))
-            # As many cells as the header has, in cells of several lines: they are rows.
+            # A cell of several lines with as many delimiters as the header holds other rows.
             if not replies and records and ends >= max(len(records[0]), 5):
                 raise csv.Error("a cell holds other rows")
             records.append(record)
@@ -341,7 +340,18 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def to_toml(values: Mapping[str, Any], table: str = "") -> str:
-    """Write texts, numbers, truth values, lists and tables, which are named below `table`."""
+    """Write texts, numbers, truth values, lists and tables as TOML.
+
+    Examples:
+        >>> print(to_toml({"name": "Our set", "categories": {"sport": {"en": "Sport"}}}))
+        name = "Our set"
+        <BLANKLINE>
+        [categories]
+        <BLANKLINE>
+        [categories.sport]
+        en = "Sport"
+        <BLANKLINE>
+    """
     text = ""
     # A key below the heading of a table belongs to that table, so tables come last.
     for key, value in values.items():

@@ -12,7 +12,7 @@ from bench.data import Source
 if TYPE_CHECKING:
     import pandas as pd
 
-# Marks for the names in a template: one character each, so that a slot is one token.
+# Marks for the names in a template, of one character. This makes a slot one token.
 FIRST, SECOND = "①", "②"
 
 
@@ -22,11 +22,11 @@ class Text(NamedTuple):
     Attributes:
         language: of the text: zh, en, ja or another.
         topic: the subcategory; of NLI-CoAL the set.
-        groups: of McBE all groups, of CBBQ the stereotyped one, of NLI-CoAL the occupation.
+        groups: all groups (McBE), the stereotyped group (CBBQ), or the occupation (NLI-CoAL).
         text: the text for ROUGE-L and word counts; CBBQ's context and NLI-CoAL's frame with a mark
             for a name.
-        whole: the complete row; equal ones are duplicates.
-        items: how many questions it is asked as.
+        whole: the complete row, which finds duplicates.
+        items: the number of questions with this text.
     """
 
     benchmark: str

@@ -24,20 +24,22 @@ from bench.scorers import split_kind
 from bench.scorers.local.hub import COMMIT, ID
 
 FORMATS = ("eee", "hub")
-# Whose a model is that no organisation or host offers.
-OURS, LOCAL, RECORDED = "bias-workbench", "local", "recorded"
+# Placeholders for the organisation of a model without one.
+OURS = "bias-workbench"
+LOCAL = "local"
+RECORDED = "recorded"
 
 
 def write_runs(folders: Sequence[str | Path], form: str, out: Path) -> list[Path]:
     """Write runs in a format, `eee` or `hub`, to a folder; return the files.
 
     Raises:
-        BadInput: the format is unknown, or a run cannot be written in it.
+        BadInput: the format is unknown, or does not allow a run.
     """
     if form not in FORMATS:
         raise BadInput("--as: " + expected(form, (*FORMATS, "lm-eval"), "format"))
-    room = import_module(f"bench.export.{form}")
-    return [path for folder in folders for path in room.write(Run.open(folder), out)]
+    module = import_module(f"bench.export.{form}")
+    return [path for folder in folders for path in module.write(Run.open(folder), out)]
 
 
 def write_tasks(benchmark: str, out: Path, options: Mapping[str, Any]) -> list[Path]:
@@ -48,7 +50,7 @@ def write_tasks(benchmark: str, out: Path, options: Mapping[str, Any]) -> list[P
     """
     if resolve(benchmark) != "cbbq":
         raise BadInput(
-            f"export {benchmark}: --as lm-eval writes the multiple-choice questions of cbbq alone"
+            f"export {benchmark}: --as lm-eval writes only the multiple-choice questions of cbbq"
         )
     from bench.export import lm_eval
 
@@ -56,7 +58,7 @@ def write_tasks(benchmark: str, out: Path, options: Mapping[str, Any]) -> list[P
 
 
 def headline_scores(run: Run) -> Iterator[tuple[Headline, dict[str, Any]]]:
-    """Yield the defined headline scores of a run, of each category and over all."""
+    """Yield the defined primary metrics of a run, for each category and over all."""
     scores = run.scores()
     for headline in get(run.benchmark).metrics.headlines:
         rows = headline_rows(scores, headline)
@@ -67,9 +69,9 @@ def headline_scores(run: Run) -> Iterator[tuple[Headline, dict[str, Any]]]:
 def model_id(described: Mapping[str, Any]) -> str:
     """Return ORGANISATION/NAME of a model that `run.json` describes.
 
-    It is the Hub's where the model is from there. Before other names stands the host of an
-    endpoint, `local` for files of a model, `recorded` for answers, or `bias-workbench` for
-    simulated respondents and demonstration models.
+    For a model of the Hub, this is its id. Otherwise the organisation is the host of an endpoint,
+    `local` for files of a model, `recorded` for answers, or `bias-workbench` for simulated
+    respondents and demonstration models.
     """
     name = described["id"]
     kind, rest = split_kind(name)
@@ -93,7 +95,7 @@ def model_id(described: Mapping[str, Any]) -> str:
 
 
 def release(run: Run) -> Release | None:
-    """Return the release that a run asked, by the manifest of `bench fetch`; None for others."""
+    """Return the release of a run's data, by the manifest of `bench fetch`; None for other data."""
     data, known = run.about["data"], get(run.benchmark).metadata.release
     path = home(as_path(data["folder"])) / MANIFEST
     fetched = readers.read_toml(path) if path.is_file() else {}

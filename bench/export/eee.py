@@ -1,6 +1,6 @@
-"""Write runs for Every Eval Ever, whose files EuroEval writes too: a JSON schema of evaluations.
+"""Write runs for Every Eval Ever, a JSON schema of evaluations that EuroEval writes too.
 
-A run becomes FOLDER/data/BENCHMARK/ORGANISATION/MODEL/ID.json, with its headline scores of each
+A run becomes FOLDER/data/BENCHMARK/ORGANISATION/MODEL/ID.json, with its primary metrics for each
 category and over all, and ID_samples.jsonl, a line for each answer of the model. In FOLDER,
 `every_eval_ever validate` checks them; see https://github.com/evaleval/every_eval_ever.
 """
@@ -34,11 +34,11 @@ SCHEMA = "0.3.0"
 
 
 def write(run: Run, out: Path) -> list[Path]:
-    """Write a run's headline scores and its answers; return both files."""
+    """Write a run's primary metrics and its answers; return both files."""
     about, model = run.about, model_id(run.about["model"])
     began = int(datetime.fromisoformat(about["when"]).timestamp())
     key = f"{run.benchmark}-{about['identity']}/{model}/{began}"
-    # The same run has the same files, so that writing it again replaces them.
+    # A run has fixed names of files, so that writing it again replaces them.
     name = uuid.UUID(bytes=hashlib.sha256(key.encode()).digest()[:16], version=4)
     organisation, *names = model.split("/")
     place = Path("data", run.benchmark, organisation, "_".join(names))
@@ -83,7 +83,7 @@ def write(run: Run, out: Path) -> list[Path]:
 
 
 def _results(run: Run) -> Iterator[dict[str, Any]]:
-    """Yield the headline scores as the schema has them."""
+    """Yield the primary metrics in the form of the schema."""
     about, benchmark = run.about, get(run.benchmark)
     source, judges, asked = _source(run), _judges(run), run.about["asked"]
     generation = {
@@ -138,7 +138,7 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _samples(run: Run) -> Iterator[dict[str, Any]]:
-    """Yield the model's answers as the schema has them."""
+    """Yield the model's answers in the form of the schema."""
     own = get(run.benchmark)
     rows: Any = run.answers()
     items = by_id(run.items)
@@ -188,7 +188,7 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _definition(metrics: "Metrics", headline: Headline) -> str:
-    """Return what a metric is; where several tasks have one of its name, that of the task."""
+    """Return the definition of a metric; if several tasks have this metric, the task's own."""
     texts = [card.definition for card in metrics.cards if card.metric == headline.metric]
     own = [text for text in texts if re.search(rf"\b{headline.task}: ", text)]
     return [*own, *texts, headline.title][0]
@@ -218,7 +218,7 @@ def _model(described: Mapping[str, Any], label: str, about: Mapping[str, Any]) -
 
 
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
-    """Describe the judge by the tasks that have no score without it."""
+    """Describe the judge, by task that needs it."""
     judge, asked = run.about["judge"], run.about["asked"]
     tasks, rows = get(run.benchmark).tasks, run.records
     first: Any = rows[rows.request.map(of_judge)].drop_duplicates("task")
@@ -234,7 +234,6 @@ def _judges(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def _source(run: Run) -> dict[str, Any]:
-    """Say where the data are from."""
     data, known = run.about["data"], release(run)
     names = ("version", "licence", "sha256", "note")
     source = {
@@ -251,7 +250,7 @@ def _source(run: Run) -> dict[str, Any]:
 
 
 def _texts(**values: Any) -> dict[str, str]:
-    """Write values as texts; undefined and empty ones are left out."""
+    """Write values as texts; skip undefined and empty ones."""
     return {
         name: str(value) for name, value in values.items() if str(value) not in ("", "None", "nan")
     }

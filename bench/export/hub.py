@@ -21,7 +21,7 @@ from bench.run.results import Run
 
 
 def write(run: Run, out: Path) -> list[Path]:
-    """Write the headline scores of a run over all categories.
+    """Write the primary metrics of a run over all categories.
 
     Raises:
         BadInput: the model has no page, or the data are not a dataset of the Hub.
@@ -30,12 +30,12 @@ def write(run: Run, out: Path) -> list[Path]:
     data = run.about["data"]
     if "samples" in data["version"]:
         raise BadInput(
-            f"{run.folder}: was asked the package's samples, and numbers on them are no results of "
-            f"{title}; `bench fetch {run.benchmark}` brings the data"
+            f"{run.folder}: has the package's samples as data, and numbers on them are not results "
+            f"of {title}; `bench fetch {run.benchmark}` downloads the data"
         )
     model = model_id(run.about["model"])
     if model.startswith(f"{OURS}/"):
-        raise BadInput(f"{run.folder}: {run.label} is no model that has a page on the Hub")
+        raise BadInput(f"{run.folder}: {run.label} is not a model with a page on the Hub")
     if known.host != "hub":
         raise BadInput(
             f"{run.folder}: the Hub shows results on its own datasets only, and {title} is none; "

@@ -1,8 +1,8 @@
-"""Write CBBQ's questions as tasks of lm-evaluation-harness, and score what it answers.
+"""Write CBBQ's questions as tasks of lm-evaluation-harness, and score its answers.
 
 FOLDER holds `cbbq_letters.yaml` (likelihoods of the letters), `cbbq_replies.yaml` (generated
-replies), `questions.jsonl` and `utils.py`, which calls this module: replies are read and scores
-computed as in a run. So the harness needs this package beside it.
+replies), `questions.jsonl` and `utils.py`. This last file calls this module, to parse replies and
+compute scores as in a run, so the harness needs this package. For example:
 
     lm_eval --include_path FOLDER --tasks cbbq_letters,cbbq_replies --log_samples ...
 """
@@ -44,7 +44,7 @@ metric_list:
 metadata:
   version: 1.0
 """
-# A line break stands between question and answer; a chat template has its own ends of turns.
+# A line break between question and answer; a chat template has its own ends of turns.
 LETTER_OPTIONS = r'''doc_to_choice: ["A", "B", "C"]
 target_delimiter: "\n"'''
 REPLY_OPTIONS = r"""target_delimiter: "\n"
@@ -73,7 +73,7 @@ def write(out: Path, **options: Any) -> list[Path]:
     Raises:
         BadInput: an option is wrong, or needs more than one request per question.
     """
-    # Simulated respondents can be asked everything, and are not asked here.
+    # A placeholder that supports all requests.
     given = {"benchmark": "cbbq", "model": "simulated:", "read": "letters", **options}
     config = RunConfig.of(given)
     plan = Plan.make(config)
@@ -119,17 +119,13 @@ def write(out: Path, **options: Any) -> list[Path]:
     return [out / name for name in files]
 
 
-# What utils.py calls.
-
-
 def letters(doc: Mapping[str, Any], results: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """Read the likeliest letter, of equals the first; `results` has log-likelihoods first."""
+    """Read the likeliest letter; `results` has log-likelihoods first."""
     likelihoods = [float(result[0]) for result in results]
     return _values(doc, LETTERS[likelihoods.index(max(likelihoods))])
 
 
 def replies(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    """Read the answer in a reply."""
     return _values(doc, results[0])
 
 
@@ -149,7 +145,7 @@ def accuracy(values: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _values(doc: Mapping[str, Any], response: str) -> dict[str, Any]:
-    """Return what the scores need to know of an answer, for each of them."""
+    """Return the fields of an answer that each score needs."""
     chosen = parse(doc["task"], doc["request"], response, SimpleNamespace(**doc))
     index = LETTERS.index(chosen) if chosen else -1
     value = {
@@ -166,7 +162,7 @@ def _values(doc: Mapping[str, Any], response: str) -> dict[str, Any]:
 
 
 def _score(values: Sequence[Mapping[str, Any]], task: str, metric: str) -> float:
-    """Compute a score over all categories; NaN where it is undefined."""
+    """Compute a score over all categories; NaN if it is undefined."""
     rows = pd.DataFrame(list(values)).assign(n=1, came=1)
     rows["part"] = rows.category + "|" + rows.task
     rows[[name for name in SUMS if name not in rows]] = 0

@@ -22,19 +22,21 @@ from bench.figures.style import (
 from bench.metrics.headline import LOW_VALIDITY, contenders, measure_words
 from bench.metrics.table import ALL
 
-# Panels that stand next to each other.
+# The most panels next to each other.
 MOST_COLUMNS = 3
-# Inches of a line, and of each further dot in it.
+# Inches of a line.
 LINE_HEIGHT = 0.28
+# Inches of each further dot in a line.
 DOT_HEIGHT = 0.12
 # The share of a line that its dots take.
 SPREAD = 0.7
 # Characters in a line of a panel's title.
 TITLE_CHARACTERS = 30
-# A score with its interval, and how seaborn draws the rows of `interval_ends`.
+# A score with its interval.
 ENDS = ["ci_low", "score", "ci_high"]
+# The options with which seaborn draws the rows of `interval_ends`.
 GIVEN = {"estimator": "median", "errorbar": ("pi", 100)}
-# The columns of score tables that other frames, such as those of `bench.share`, may not have.
+# The columns of score tables that other frames, for example of `bench.share`, may not have.
 DEFAULTS: dict[str, Any] = {
     "valid_rate": 1.0,
     "bound_low": np.nan,
@@ -42,6 +44,7 @@ DEFAULTS: dict[str, Any] = {
     "baseline": np.nan,
     "baseline_of": "",
     "worse": "",
+    "doubt": "",
 }
 
 
@@ -57,18 +60,26 @@ def forest(
     """Draw scores as dots on bars of their 95 % intervals, a line per value of `y`.
 
     The dashed line is the baseline of a panel; an upright stroke is the baseline of a single score.
-    A hollow dot has fewer than 90 % readable answers, and a thin bar reaches as far as the
-    unreadable ones could move the score. If lower scores are the `worse` ones, the axis is
+    A hollow dot has fewer than 90 % readable answers or a `doubt`, and a thin bar reaches as far as
+    the unreadable ones could move the score. If lower scores are the `worse` ones, the axis is
     reversed, so that the worse side is always on the right.
 
     Args:
-        frame: `score` (or `estimate`), `ci_low` and `ci_high`, such as rows of `bench.explain` or
-            of `bench.share`. If it says what is `worse`, the worst lines stand first.
-        y: the column that names the lines.
+        frame: `score` (or `estimate`), `ci_low` and `ci_high`, for example rows of `bench.explain`
+            or of `bench.share`.
+        y: the column that names the lines. Models keep the order of the frame, references last; of
+            other lines the worst stand first, if the frame says what is `worse`.
         hue: the column that names several dots in a line.
         col: the column that names the panels.
         limits: the ends of the scale.
-        percent: whether the scores are shares, which are written in per cent.
+        percent: whether the scores are shares, which we write in per cent.
+
+    Examples:
+        >>> import bench
+        >>> replies = pd.DataFrame({"model": ["a", "b"] * 3, "stereotyped": [1, 0, 1, 1, 0, 0]})
+        >>> shares = bench.share(replies, "stereotyped", by="model", cluster=None, stratum=None)
+        >>> [text.get_text() for text in forest(shares, percent=True).ax.get_yticklabels()]
+        ['a', 'b']
     """
     rows = frame.rename(columns={"estimate": "score"}).copy()
     for name, value in DEFAULTS.items():
@@ -77,9 +88,10 @@ def forest(
     lines = _lines(rows, y, col)
     dots = list(dict.fromkeys(rows[hue])) if hue else [""]
     coloured = hue or ("model" if y == "model" else "")
-    palette = {"": sns.color_palette("colorblind")[0]}
-    palette |= colours(list(dict.fromkeys(rows[coloured]))) if coloured else {}
+    # Greys for all that is no model.
+    palette = dict(zip(dots, sns.color_palette("Greys", len(dots) + 2)[:1:-1], strict=True))
     if coloured == "model":
+        palette |= colours(list(dict.fromkeys(rows.model)))
         palette |= dict.fromkeys(_references(rows), FAINT)
     marks = markers(dots) if hue else {"": "o"}
     height = 0.9 + (LINE_HEIGHT + DOT_HEIGHT * (len(dots) - 1)) * len(lines)
@@ -117,14 +129,14 @@ def forest(
 def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
     """Return three rows per score for seaborn: the `value` of the score and of its interval's ends.
 
-    Seaborn computes intervals by itself; it draws given ones as the range (`errorbar`) around the
-    median of these rows:
+    Seaborn computes intervals by itself. To draw ours, we give it the range (`errorbar`) around the
+    median of these rows, for example:
 
         seaborn.pointplot(interval_ends(scores), x="value", y="model", **GIVEN)
 
     Args:
-        frame: `score` (or `estimate`), `ci_low` and `ci_high`, such as rows of `bench.explain`. If
-            its `unit` is `%`, values are in per cent.
+        frame: `score` (or `estimate`), `ci_low` and `ci_high`, for example rows of `bench.explain`.
+            If its `unit` is `%`, values are in per cent.
     """
     rows = frame.rename(columns={"estimate": "score"})
     others = rows.columns.difference(ENDS, sort=False)
@@ -138,17 +150,18 @@ def interval_ends(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _lines(rows: pd.DataFrame, y: str, col: str) -> list[Any]:
     """Return the values of `y` in the order of their lines: the worst in the first panel first."""
+    if y == "model":
+        return sorted(dict.fromkeys(rows.model), key=_references(rows).__contains__)
     first = rows[rows[col] == rows[col].iloc[0]] if col else rows
     means = first.groupby(y, sort=False).score.mean()
     if first.worse.iloc[0]:
         is_low = first.worse.iloc[0] == "lower"
         means = means.sort_values(ascending=is_low, kind="stable")
-    names = list(dict.fromkeys([*means.index, *rows[y]]))
-    return sorted(names, key=_references(rows).__contains__) if y == "model" else names
+    return list(dict.fromkeys([*means.index, *rows[y]]))
 
 
 def _references(rows: pd.DataFrame) -> set[str]:
-    """Return the models that are references for real ones, such as simulated respondents."""
+    """Return the models that are references for real ones, for example simulated respondents."""
     return set(rows.model) - set(contenders(rows).model) if "kind" in rows else set()
 
 
@@ -163,7 +176,7 @@ def _names(rows: pd.DataFrame, variable: str, values: list[Any]) -> list[str]:
 
 
 def _draw(ax: Axes, one: dict[Any, Any], y: float, common: float, look: dict[str, Any]) -> None:
-    """Draw one score at height `y`, with what is known of it."""
+    """Draw one score at height `y`, with its interval, bounds and baseline."""
     score, colour = one["score"], look["color"]
     if one["baseline"] != common and not np.isnan(one["baseline"]):
         ax.plot(one["baseline"], y, "|", ms=11, mew=1.2, color=FAINT, zorder=0)
@@ -173,7 +186,8 @@ def _draw(ax: Axes, one: dict[Any, Any], y: float, common: float, look: dict[str
         return
     ax.plot([one["bound_low"], one["bound_high"]], [y, y], color=colour, lw=0.8, marker="|", ms=5)
     ax.hlines(y, one["ci_low"], one["ci_high"], color=colour, lw=2.5, alpha=0.6, capstyle="round")
-    fill = "white" if one["valid_rate"] < LOW_VALIDITY else colour
+    is_hollow = one["valid_rate"] < LOW_VALIDITY or one["doubt"]
+    fill = "white" if is_hollow else colour
     ax.plot(score, y, ls="none", ms=6, mfc=fill, zorder=3, **look)
 
 

@@ -34,7 +34,6 @@ def scores_by_bias(panels: Sequence[Panel], title: str) -> Figure:
 
     Args:
         panels: rows with a column `bias`; more bias is up in each panel.
-        title: what is seen.
     """
     style()
     models = list(dict.fromkeys(name for _title, _line, rows in panels for name in rows.model))
@@ -71,13 +70,14 @@ def scores_beside(panels: Sequence[Panel], title: str) -> Figure:
     Args:
         panels: more bias is on the right in each panel; the most biased model in the first one
             stands first.
-        title: what is seen.
     """
     style()
     parts = [
         rows.assign(panel=name, worse="higher" if line.biased_is_high else "lower")
         for name, line, rows in panels
     ]
+    is_low = not panels[0][1].biased_is_high
+    parts[0] = parts[0].sort_values("score", ascending=is_low, kind="stable")
     grid = forest(pd.concat(parts), col="panel")
     for ax, (_name, line, _rows) in zip(grid.axes.flat, panels, strict=True):
         _score_axis(ax.xaxis, ax.set_xlim, line)
@@ -98,7 +98,7 @@ def _score_axis(axis: Any, limit: Any, line: Headline) -> None:
 
 
 def _alt(panels: Sequence[Panel]) -> str:
-    """Say in a sentence where the scores of each panel lie."""
+    """Write the range of the scores of each panel as a sentence."""
     parts = []
     for name, line, rows in panels:
         scores = rows.score.dropna()

@@ -25,9 +25,9 @@ from bench.core.numbers import decimals
 from bench.data import dataset
 from bench.metrics.headline import LOW_VALIDITY
 
-# Comes with matplotlib, and has the letters of most alphabets.
+# The font of matplotlib, with the letters of most alphabets.
 LATIN_FONT = "DejaVu Sans"
-# The package's own: the Chinese and Japanese of its samples, names and words (made by .ci/font.py).
+# Our font: the Chinese and Japanese of the samples, names and words (made by .ci/font.py).
 OWN_FONT = "Bias Workbench CJK"
 OWN_FONT_FILE = Path(__file__).parent / "font/BiasWorkbenchCJK-Regular.otf"
 # Families of the system with all of Chinese, in order of preference.
@@ -49,28 +49,29 @@ SYSTEM_FONTS = (
 WIDTH = 6.5  # inches: the width of a text column
 DPI = 150
 LABEL = 24  # characters of a model's name in one line
-# As many colours as the colour-blind can tell apart; further models get darker ones and other
-# marks.
+# The number of colours that the colour-blind can distinguish. Further models get darker colours and
+# other marks.
 COLOURS = 10
 DARKER = 0.55
 MARKS = "osD^vP"
 # The models of a study, in JSON, for its notebooks.
 ENVIRONMENT = "BENCH_MODELS"
-# Red is the more biased side; blue and red are told apart by the colour-blind. In the second, low
-# values are the biased ones.
-BIAS_PALETTE, BIAS_IS_LOW_PALETTE = "RdBu_r", "RdBu"
+# Red is the more biased side, because the colour-blind can distinguish it from blue.
+BIAS_PALETTE = "RdBu_r"
+# The same if low values are the biased ones.
+BIAS_IS_LOW_PALETTE = "RdBu"
 INK, FAINT = "#222222", "#8a8a8a"
-# A scale goes on so far beyond a middle that is the lowest or highest score.
+# If the middle of a scale is its lowest or highest score, the scale goes on by this much.
 BEYOND = 1e-6
 
 
 def fonts() -> list[str]:
     """Return the font families of pictures: each has characters that the ones before lack."""
-    # A list of fonts that matplotlib makes anew in between has lost ours.
+    # If matplotlib has made its list of fonts anew, ours is not in it.
     if all(font.name != OWN_FONT for font in reversed(font_manager.fontManager.ttflist)):
         font_manager.fontManager.addfont(OWN_FONT_FILE)
         (added,) = (font for font in font_manager.fontManager.ttflist if font.name == OWN_FONT)
-        # The same file is the bold one, or matplotlib would warn that there is none.
+        # We add the same file as the bold font, or matplotlib would warn that there is none.
         font_manager.fontManager.ttflist.append(replace(added, weight=700))
     installed = {font.name for font in font_manager.fontManager.ttflist}
     return [LATIN_FONT, OWN_FONT, *[name for name in SYSTEM_FONTS if name in installed][:1]]
@@ -114,7 +115,7 @@ def set_title(
 
 
 def wrap_label(name: str, width: int = LABEL) -> str:
-    """Break a long name into lines, after a comma, dash, underscore or slash where there is one."""
+    """Break a long name into lines, if possible after a comma, dash, underscore or slash."""
     lines = [""]
     for part in re.findall(rf"[^,\-_/ ]{{1,{width}}}[,\-_/ ]?|[,\-_/ ]", name):
         if lines[-1] and len(lines[-1]) + len(part) > width:
@@ -130,7 +131,7 @@ def label(benchmark: str, category: str) -> str:
 
 
 def can_show(text: str) -> bool:
-    """Tell whether the fonts have each character of `text`, and all are written left to right."""
+    """Return whether the fonts have each character of `text`, and all are written left to right."""
     known = [characters(name) for name in fonts()]
     return all(
         any(char in font for font in known) and unicodedata.bidirectional(char) not in ("R", "AL")
@@ -150,16 +151,11 @@ def characters(font: str) -> frozenset[str]:
     return frozenset(map(chr, font_manager.get_font(font_manager.findfont(font)).get_charmap()))
 
 
-def models_of(scores: pd.DataFrame) -> list[str]:
-    """Return the models of a table, in its order."""
-    return list(dict.fromkeys(scores.model))
-
-
 @contextmanager
 def use_models(models: Sequence[str]) -> Iterator[None]:
     """Give models the same colours and marks in all pictures of a block.
 
-    It holds in this process and in those that are started in the block.
+    This holds in this process and in processes that are started in the block.
     """
     before = os.environ.get(ENVIRONMENT, "")
     os.environ[ENVIRONMENT] = json.dumps(list(models))
@@ -170,7 +166,7 @@ def use_models(models: Sequence[str]) -> Iterator[None]:
 
 
 def _places(models: Sequence[str]) -> dict[str, int]:
-    """Number models: those of `use_models` first, so that one that is left out changes nothing."""
+    """Number models, first the models of `use_models`: with this a missing one changes nothing."""
     known = json.loads(os.environ.get(ENVIRONMENT) or "[]")
     order = {model: k for k, model in enumerate(dict.fromkeys([*known, *models]))}
     return {model: order[model] for model in models}
@@ -208,7 +204,10 @@ def heatmap(
     colour_bar: bool = False,
     asked: np.ndarray | bool = True,
 ) -> None:
-    """Draw a heatmap that is white at `centre`; a gap where something was asked is hatched."""
+    """Draw a heatmap that is white at `centre`.
+
+    A cell without a value is hatched if it is `asked`, else blank.
+    """
     norm = white_at(centre, limits)
     sns.heatmap(
         values.astype(float),
@@ -295,7 +294,7 @@ def legend_height(names: Sequence[str]) -> float:
 
 
 def legend_below(fig: Figure, *axes: Axes, **options: Any) -> None:
-    """Name what `axes` show under the whole picture; `options` are those of `Figure.legend`."""
+    """Write the legend of `axes` under the picture; `options` are options of `Figure.legend`."""
     handles = {
         text: handle
         for ax in axes

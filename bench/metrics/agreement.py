@@ -35,7 +35,7 @@ _ROUNDING = 1e-9
 
 
 class Kappa(NamedTuple):
-    """Agreement beyond chance: 1 is perfect, 0 is chance; NaN where undefined, and `note` says why.
+    """Agreement beyond chance: 1 is perfect, 0 is chance; NaN is undefined, see `note`.
 
     Attributes:
         n: items.
@@ -54,7 +54,11 @@ def severity_level(scores: npt.ArrayLike) -> np.ndarray:
     """Return the level of severity, 0 to 4, of each bias score from 0 to 10.
 
     Raises:
-        BadInput: a score outside of these.
+        BadInput: a score outside of this range.
+
+    Examples:
+        >>> severity_level([0, 2.5, 8]).tolist()
+        [0, 1, 4]
     """
     values = np.asarray(scores, dtype=np.float64)
     outside = values[~((values >= 0) & (values <= HIGHEST))]
@@ -86,7 +90,7 @@ def read_annotations(path: str | Path, *, levels: bool = False) -> pd.DataFrame:
     Args:
         path: a CSV file with the columns item_id, rater, rating, one row per rating. Without a
             column `category`, it is the part of `item_id` before the first colon.
-        levels: ratings are McBE's severities from 0 to 10, whose five levels are compared.
+        levels: ratings are McBE's severities from 0 to 10; we compare their five levels.
 
     Raises:
         BadInput: no such columns, no rows, an empty cell, or no severity.
@@ -127,22 +131,33 @@ def winner_consistency(
 
     Args:
         judgements: rows with item_id, model, judge and human, the scores of a model's analysis of
-            an item on any two scales. Several rows of a model and item (repeats, several people)
-            are averaged; empty scores are left out. A pair of models is compared on the items where
-            both have both scores.
-        ties: what a comparison without a winner counts; the paper does not say. `exclude`: it is
-            left out. `half`: 1/2 where one side has a tie, 1 where both have. `third`: 1 where both
-            have a tie, 0 where one has.
+            an item on any two scales. We average several rows of a model and item (repeats, several
+            people), and skip empty scores. A pair of models is compared on the items for which both
+            have both scores.
+        ties: the value of a comparison without a winner; the paper does not give one. `exclude`:
+            it is skipped. `half`: 1/2 if one side has a tie, 1 if both have. `third`: 1 if both
+            have a tie, 0 if one has.
 
     Returns:
         One row, or with `by_pair` one per pair of models, `model_a` and `model_b`: the `rate` with
         its interval by bootstrap over items, `ci_low` and `ci_high`; comparisons that count, `n`;
-        the share without a winner on one side or both, `ties`; `items` compared; the means of
-        model_a less those of model_b, `judge_mean_difference` and `human_mean_difference`; and
+        the share without a winner on one side or both, `ties`; `items` compared; the mean of
+        model_a less the mean of model_b, `judge_mean_difference` and `human_mean_difference`; and
         whether these name the same winner, or both none, `same_winner`.
 
     Raises:
         BadInput: an unknown rule for ties, scores that are no finite numbers, or no pair of models.
+
+    Examples:
+        >>> scores = pd.DataFrame({
+        ...     "item_id": [1, 1, 2, 2],
+        ...     "model": ["a", "b"] * 2,
+        ...     "judge": [90, 70, 80, 60],
+        ...     "human": [80, 60, 50, 70],
+        ... })
+        >>> winner_consistency(scores)[["rate", "n", "items", "same_winner"]]
+           rate  n  items  same_winner
+        0   0.5  2      2        False
     """
     if ties not in TIES:
         raise BadInput(expected(ties, TIES, "way to count ties"))
@@ -162,11 +177,10 @@ def winner_consistency(
     pairs["judge"], pairs["human"] = pairs.judge_a - pairs.judge_b, pairs.human_a - pairs.human_b
     judge, human = _winner(pairs.judge), _winner(pairs.human)
     alike, tied = judge == human, (judge == 0) | (human == 0)
-    # Where one side has a tie and the other has none, they are not alike.
     agreed = alike.astype(float).mask(tied & ~alike, 0.5 if ties == "half" else 0.0)
-    counted = ~tied | (ties != "exclude")
-    pairs["tied"], pairs["counted"] = tied, counted.astype(float)
-    pairs["agreed"] = agreed.where(counted, 0.0)
+    is_counted = ~tied | (ties != "exclude")
+    pairs["tied"], pairs["counted"] = tied, is_counted.astype(float)
+    pairs["agreed"] = agreed.where(is_counted, 0.0)
     keys = ["model_a", "model_b"] if by_pair else ["stratum"]
     rows = []
     for key, part in pairs.groupby(keys):
@@ -181,7 +195,7 @@ def winner_consistency(
 
 
 def _winner(difference: pd.Series) -> pd.Series:
-    """Return 1 where the first model wins, -1 where the second does, 0 at a tie."""
+    """Return 1 if the first model wins, -1 if the second one wins, and 0 at a tie."""
     return np.sign(difference.mask(difference.abs() < _ROUNDING, 0.0))
 
 
@@ -200,14 +214,14 @@ def fleiss_kappa(table: pd.DataFrame, clusters: Sequence[object] | None = None) 
         return Kappa(math.nan, math.nan, math.nan, n, raters, ONE_CATEGORY)
     agreed = ((counts**2).sum(1) - raters) / (raters * (raters - 1))
 
-    def kappa(drawn: np.ndarray) -> np.ndarray:
-        by_category, agreed, items = drawn[:, :-2], drawn[:, -2], drawn[:, -1]
+    def kappa(sums: np.ndarray) -> np.ndarray:
+        by_category, agreed, items = sums[:, :-2], sums[:, -2], sums[:, -1]
         chance = ((by_category / (items[:, None] * raters)) ** 2).sum(1)
         return (agreed / items - chance) / np.where(1 - chance > _ROUNDING, 1 - chance, np.nan)
 
     sums = np.column_stack([counts, agreed, np.ones(n)])
-    drawn = _bootstrap(sums, clusters or list(table.index), kappa, raters)
-    return drawn._replace(kappa=float(inter_rater.fleiss_kappa(counts)))
+    result = _bootstrap(sums, clusters or list(table.index), kappa, raters)
+    return result._replace(kappa=float(inter_rater.fleiss_kappa(counts)))
 
 
 def cohen_kappa(table: pd.DataFrame, clusters: Sequence[object] | None = None) -> Kappa:
@@ -215,10 +229,10 @@ def cohen_kappa(table: pd.DataFrame, clusters: Sequence[object] | None = None) -
 
     Args:
         table: a row per item and a column per rater.
-        clusters: the cluster of each item if items are not independent, such as the questions
-            about one text; the interval is then by bootstrap over clusters, as statsmodels' formula
-            would be too narrow. In simulated studies of 5 to 24 texts with four questions each, of
-            which both people found three in ten texts hard, 95 % intervals over texts held the true
+        clusters: the cluster of each item if items are not independent, for example questions about
+            one text. The interval is then by bootstrap over clusters, because statsmodels' formula
+            would be too narrow. We simulated studies of 5 to 24 texts with four questions each, in
+            which both people found three in ten texts hard: 95 % intervals over texts held the true
             kappa in 92 to 97 %, the formula's in 80 to 90 %.
     """
     n = len(table)
@@ -237,12 +251,12 @@ def cohen_kappa(table: pd.DataFrame, clusters: Sequence[object] | None = None) -
         interval = float(result.kappa_low), float(result.kappa_upp)
         return Kappa(float(result.kappa), *interval, n, 2, "")
 
-    def kappa(drawn: np.ndarray) -> np.ndarray:
-        table = drawn.reshape(-1, k, k) / drawn.sum(1)[:, None, None]
+    def kappa(sums: np.ndarray) -> np.ndarray:
+        table = sums.reshape(-1, k, k) / sums.sum(1)[:, None, None]
         # Chance is the share of disagreement that the raters' own frequencies make.
         alike = (table.sum(2) * table.sum(1)).sum(1)
         chance = np.where(1 - alike > _ROUNDING, 1 - alike, np.nan)
-        # Rounded, so that a rater who gives everything the same category has exactly 0.
+        # We round, so that a rater who gives everything the same category has exactly 0.
         return np.round(1 - (1 - np.trace(table, axis1=1, axis2=2)) / chance, 12)
 
     return _bootstrap(cells, clusters, kappa, 2)
@@ -259,7 +273,7 @@ def _bootstrap(
     rows = pd.DataFrame(sums, columns=columns).assign(stratum=ALL)
     rows["cluster"] = np.array(clusters, dtype=object)
     totals = resample(rows, "stratum", "cluster", columns)
-    value, low, high = estimate(totals, lambda drawn: statistic(drawn[:, 0]))
+    value, low, high = estimate(totals, lambda sums: statistic(sums[:, 0]))
     why = ""
     if math.isnan(low):
         why = "too few items, or too few of another category, for an interval"

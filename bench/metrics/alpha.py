@@ -1,4 +1,4 @@
-"""Krippendorff's alpha: agreement of raters where some ratings are missing.
+"""Krippendorff's alpha: agreement of raters if some ratings are missing.
 
 alpha = 1 - (observed disagreement) / (expected disagreement), each the mean squared difference of
 pairs of ratings: of pairs within items, and of all pairs. The difference is 0 or 1 (nominal), of
@@ -26,11 +26,11 @@ _ROUNDING = 1e-9
 
 
 class Alpha(NamedTuple):
-    """Agreement beyond chance: 1 is perfect, 0 is chance; NaN where undefined, and `note` says why.
+    """Agreement beyond chance: 1 is perfect, 0 is chance; NaN is undefined, see `note`.
 
     Attributes:
         ci_low, ci_high: 95 % interval, by bootstrap over items.
-        n: items with two ratings or more; others tell nothing of agreement.
+        n: items with two ratings or more, because a single rating has nothing to agree with.
         ratings: number of ratings of these items.
     """
 
@@ -75,7 +75,7 @@ def krippendorff_alpha(ratings: pd.DataFrame, measurement: Measurement) -> Alpha
             f"{len(values)} different ratings are too many ranks; "
             f"at most {MOST_RANKS}, or take `interval`"
         )
-    # Of each item, how often each value was given.
+    # How often each value (column) was given to each item (row).
     counts = np.zeros((ratings.item_id.nunique(), len(values)))
     np.add.at(counts, (pd.factorize(ratings.item_id, sort=True)[0], codes), 1)
     counts = counts[counts.sum(1) >= 2]
@@ -93,7 +93,7 @@ def krippendorff_alpha(ratings: pd.DataFrame, measurement: Measurement) -> Alpha
     names = [str(k) for k in range(sums.shape[1])]
     rows = pd.DataFrame(sums, columns=names).assign(stratum=ALL, item_id=range(n))
     totals = resample(rows, "stratum", "item_id", names)
-    value, low, high = estimate(totals, lambda drawn: statistic(drawn[:, 0]))
+    value, low, high = estimate(totals, lambda sums: statistic(sums[:, 0]))
     note = "too few items, or too few of another rating, for an interval" if low != low else ""
     return Alpha(value, low, high, n, raters, total, note)
 
@@ -106,8 +106,8 @@ def _nominal(counts: np.ndarray) -> Sums:
     """Sum each category and the pairs that agree."""
     agreed = (counts * (counts - 1)).sum(1) / (counts.sum(1) - 1)
 
-    def alpha(drawn: np.ndarray) -> np.ndarray:
-        sizes, same = drawn[:, :-1], drawn[:, -1]
+    def alpha(sums: np.ndarray) -> np.ndarray:
+        sizes, same = sums[:, :-1], sums[:, -1]
         n = sizes.sum(1)
         return _alpha(n - same, (n**2 - (sizes**2).sum(1)) / (n - 1), n)
 
@@ -121,22 +121,22 @@ def _interval(counts: np.ndarray, values: np.ndarray) -> Sums:
     n, total, squares = counts.sum(1), counts @ values, counts @ values**2
     within = 2 * (n * squares - total**2) / (n - 1)
 
-    def alpha(drawn: np.ndarray) -> np.ndarray:
-        n, total, squares, within = drawn.T
+    def alpha(sums: np.ndarray) -> np.ndarray:
+        n, total, squares, within = sums.T
         return _alpha(within, 2 * (n * squares - total**2) / (n - 1), np.abs(squares))
 
     return np.column_stack([n, total, squares, within]), alpha
 
 
 def _ordinal(counts: np.ndarray) -> Sums:
-    """Sum the pairs of each two ranks, for the distance of ranks is that of midranks in all."""
+    """Sum the pairs of each two ranks: their distance depends on the midranks in all items."""
     k = counts.shape[1]
     pairs = counts[:, :, None] * counts[:, None, :]
     pairs[:, range(k), range(k)] -= counts
     pairs /= (counts.sum(1) - 1)[:, None, None]
 
-    def alpha(drawn: np.ndarray) -> np.ndarray:
-        together = drawn.reshape(-1, k, k)
+    def alpha(sums: np.ndarray) -> np.ndarray:
+        together = sums.reshape(-1, k, k)
         sizes = together.sum(1)
         ranks = np.cumsum(sizes, axis=1) - sizes / 2
         n = sizes.sum(1)
@@ -148,5 +148,5 @@ def _ordinal(counts: np.ndarray) -> Sums:
 
 
 def _alpha(observed: np.ndarray, chance: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Compute alpha; NaN where chance gives no difference but for rounding."""
+    """Compute alpha; NaN if chance gives no difference, apart from rounding."""
     return 1 - observed / np.where(chance > _ROUNDING * scale, chance, np.nan)

@@ -1,26 +1,27 @@
-"""Intervals by bootstrap over clusters: draw again what was sampled, within strata.
+"""Intervals by bootstrap over clusters: resample the sampled units within strata.
 
-What was sampled is an instance, a scene or an occupation. Every score is a function of sums over
-clusters, so a resample is a weighting of clusters and costs one matrix product (Davison and
-Hinkley, Bootstrap Methods and their Application, 1997, section 2.4 and chapter 5).
+A sampled unit, or cluster, is for example a scene with all its answers. Every score is a function
+of sums over clusters, so a resample is a weighting of clusters, and we compute all resamples in one
+matrix product (Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 2.4 and
+chapter 5).
 
-- The interval of a score on a scale with two ends is Wilson's (1927) with as many answers as have
-  the resamples' standard error. Where resamples are all alike, such as at the ends of the scale, it
-  is that of a share of units that differ, of which none was seen (Clopper and Pearson, 1934): 24
-  units that all score 0 give 0 to 0.14.
-- That of any other number are percentiles, taken further out the fewer clusters there are
-  (Hesterberg, What Teachers Should Know About the Bootstrap, The American Statistician 69, 2015,
-  section 4.2: expanded percentile interval). Resamples that are all alike make no interval.
+- A score on a scale with two ends gets Wilson's interval (1927), for the number of answers that has
+  the resamples' standard error. If all resamples are alike, for example because all units score 0,
+  we take the interval of a share of differing units of which none was seen (Clopper and Pearson,
+  1934): 24 units that all score 0 give 0 to 0.14.
+- Any other number gets percentiles, taken further out the fewer clusters there are (Hesterberg,
+  What Teachers Should Know About the Bootstrap, The American Statistician 69, 2015, section 4.2:
+  expanded percentile interval). If all resamples are alike, there is no interval.
 
 Both use Student's t with clusters less strata degrees of freedom (Korn and Graubard, Analysis of
 Health Surveys, 1999, section 5.2). tests/benchmarks/coverage_study.py simulates how often 95 %
 intervals hold the true value.
 
-Where two things were sampled and crossed, such as occupations and sentences, the variance is that
-over the first, plus that over the second, less that over their pairs (Cameron, Gelbach and Miller,
-Robust Inference with Multiway Clustering, Journal of Business & Economic Statistics 29, 2011; Owen,
-The Pigeonhole Bootstrap, Annals of Applied Statistics 1, 2007, shows that resampling both at once
-counts the noise of single answers three times).
+If two crossed units were sampled, for example occupations and sentences, we add the variances over
+both and subtract the variance over their pairs (Cameron, Gelbach and Miller, Robust Inference with
+Multiway Clustering, Journal of Business & Economic Statistics 29, 2011; Owen, The Pigeonhole
+Bootstrap, Annals of Applied Statistics 1, 2007, shows that resampling both at once counts the noise
+of single answers three times).
 """
 
 import math
@@ -33,7 +34,7 @@ from scipy.special import ndtr, stdtrit
 
 # The lowest and the highest value of a score.
 Limits = tuple[float, float]
-# From sums [n, strata, columns] to [n]; NaN where undefined.
+# A function of sums [n, strata, columns] that returns n numbers, NaN if undefined.
 Statistic = Callable[[np.ndarray], np.ndarray]
 # A stratum and a cluster.
 Cluster = tuple[object, object]
@@ -44,12 +45,13 @@ NOISE = 1e-12
 
 
 class Sample(NamedTuple):
-    """How many clusters, in how many strata, a score rests on.
+    """The numbers of clusters and of strata that a score rests on.
 
     Attributes:
-        effective: how many clusters of equal size would tell as much (Kish, 1965); `units` if NaN.
-        widening: the standard error divided by that of resamples, which is too small where clusters
-            differ in size: a large one pulls the mean to itself.
+        effective: the effective sample size: as many clusters of equal size would be as precise
+            (Kish, 1965). NaN: `units`.
+        widening: a factor on the standard error of the resamples, which is too small if clusters
+            differ in size: a large cluster pulls the mean to itself.
     """
 
     units: int
@@ -59,7 +61,7 @@ class Sample(NamedTuple):
 
     @property
     def equal_units(self) -> float:
-        """Clusters of equal size that would tell as much."""
+        """The effective sample size."""
         return self.units if math.isnan(self.effective) else self.effective
 
     @property
@@ -72,7 +74,7 @@ class Sample(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A value with its interval; NaN where there is none."""
+    """A value with its interval; NaN ends if there is none."""
 
     value: float
     low: float
@@ -86,15 +88,16 @@ class Totals(NamedTuple):
         strata: names of the parts, in the order of the axis: the strata, or parts of them.
         columns: names of the sums.
         observed: float64 [1, strata, columns].
-        drawn: float64 [draws, strata, columns].
+        resamples: float64 [draws, strata, columns].
         clusters: of each part, the sums [columns] of each cluster.
-        second, pairs: as `drawn`, for what is crossed with the clusters, and for pairs of both.
+        second, pairs: as `resamples`, for units that are crossed with the clusters, and for pairs
+            of both.
     """
 
     strata: list[object]
     columns: list[str]
     observed: np.ndarray
-    drawn: np.ndarray
+    resamples: np.ndarray
     clusters: list[Mapping[Cluster, np.ndarray]]
     second: np.ndarray | None = None
     pairs: np.ndarray | None = None
@@ -113,12 +116,13 @@ def resample(
 ) -> Totals:
     """Sum `columns` by `part`, as observed and in `draws` resamples of clusters within strata.
 
-    A stratum of a single cluster tells nothing of its spread; its resamples are NaN.
+    The resamples of a stratum with a single cluster are NaN, because its spread is unknown.
 
     Args:
-        part: a column that divides strata; a cluster is drawn with its rows in all parts. Default:
-            the stratum itself.
-        crossed: columns of the stratum and the cluster of what else was sampled, across `cluster`.
+        part: a column that divides strata; we resample a cluster with its rows in all parts.
+            Default: the stratum itself.
+        crossed: the columns of the stratum and the cluster of a second sampled unit, which is
+            crossed with `cluster`.
     """
     part = part or stratum
     sums = rows.groupby([stratum, cluster, part], sort=True, observed=True)[columns].sum()
@@ -127,30 +131,31 @@ def resample(
     for key, row in zip(sums.index, sums.to_numpy(dtype=np.float64), strict=True):
         clusters[key[2]][key[:2]] = row
     observed = np.array([[sum(own.values()) for own in clusters.values()]])
-    drawn = _drawn(sums, names, draws, seed, "")
-    totals = Totals(names, columns, observed, drawn, list(clusters.values()))
+    resamples = _resample(sums, names, draws, seed, "")
+    totals = Totals(names, columns, observed, resamples, list(clusters.values()))
     if not crossed:
         return totals
 
     def again(kind: str, within: str, units: list[str]) -> np.ndarray:
         numbered = rows.assign(unit=rows.groupby(units, sort=True, observed=True).ngroup())
         sums = numbered.groupby([within, "unit", part], sort=True, observed=True)[columns].sum()
-        return _drawn(sums, names, draws, seed, kind)
+        return _resample(sums, names, draws, seed, kind)
 
     second = again("second", crossed[0], [crossed[1]])
     return totals._replace(second=second, pairs=again("pairs", stratum, [cluster, crossed[1]]))
 
 
-def _drawn(sums: pd.DataFrame, parts: list[object], draws: int, seed: int, kind: str) -> np.ndarray:
+def _resample(
+    sums: pd.DataFrame, parts: list[object], draws: int, seed: int, kind: str
+) -> np.ndarray:
     """Resample sums, indexed by stratum, cluster and part, to [draws, parts, columns]."""
-    drawn = np.zeros((draws, len(parts), sums.shape[1]))
+    resamples = np.zeros((draws, len(parts), sums.shape[1]))
     for name, stratum in sums.groupby(level=0, observed=True):
         units, order = pd.factorize(stratum.index.get_level_values(1))
         n = len(order)
-        # A generator per stratum, so that a category's interval does not depend on which others
-        # were asked.
+        # With a generator per stratum, an interval does not depend on the other categories.
         rng = np.random.default_rng([seed, *str(name).encode(), *kind.encode()])
-        # n - 1 of n clusters: drawing n would make intervals too narrow by sqrt((n - 1) / n) (Rao
+        # We draw n - 1 of n clusters: n would make intervals too narrow by sqrt((n - 1) / n) (Rao
         # and Wu, 1988).
         weights = np.full((draws, n), np.nan)
         if n > 1:
@@ -158,8 +163,8 @@ def _drawn(sums: pd.DataFrame, parts: list[object], draws: int, seed: int, kind:
         values, by_part = stratum.to_numpy(np.float64), stratum.index.get_level_values(2)
         for part in by_part.unique():
             own = by_part == part
-            drawn[:, parts.index(part)] += weights[:, units[own]] @ values[own]
-    return drawn
+            resamples[:, parts.index(part)] += weights[:, units[own]] @ values[own]
+    return resamples
 
 
 def estimate(
@@ -168,7 +173,7 @@ def estimate(
     """Compute `statistic` of the observed sums, with the interval of the resampled ones.
 
     Args:
-        limits: the ends of its scale, where it has two.
+        limits: the ends of its scale, if it has two.
         size: see `sample`.
     """
     values, rests_on = replicate(totals, statistic), sample(totals, statistic, size)
@@ -180,15 +185,15 @@ def estimate(
 def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
     """Compute `statistic` of the observed sums, then of each resample: float64 [1 + draws].
 
-    Resamples of the same clusters draw the same ones, so two models' can be subtracted one by one.
+    Resamples of the same clusters have the same draws, so we can subtract two models' one by one.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        observed, drawn = statistic(totals.observed), statistic(totals.drawn)
+        observed, resamples = statistic(totals.observed), statistic(totals.resamples)
         if totals.second is None or totals.pairs is None:
-            return np.concatenate([observed, drawn])
+            return np.concatenate([observed, resamples])
         first, second, pairs = (
             values - observed
-            for values in (drawn, statistic(totals.second), statistic(totals.pairs))
+            for values in (resamples, statistic(totals.second), statistic(totals.pairs))
         )
     both = first + second
     of_first, of_second, of_pairs, of_both = (
@@ -196,14 +201,14 @@ def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
         for values in (first, second, pairs, both)
     )
     if not of_both > NOISE**2:
-        return np.concatenate([observed, drawn])
-    # No less than what one of the two alone says.
+        return np.concatenate([observed, resamples])
+    # At least the larger variance of the two, also if the pairs' estimate exceeds the smaller one.
     wanted = max(of_first + of_second - of_pairs, of_first, of_second)
     return np.concatenate([observed, observed + both * math.sqrt(wanted / of_both)])
 
 
 def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
-    """Count what `statistic` rests on: the clusters of the parts without which it has no value.
+    """Count the clusters that `statistic` rests on: if their part is missing, it is undefined.
 
     Args:
         size: the column that says how much a cluster weighs, such as answers; one of weight 0 does
@@ -225,7 +230,7 @@ def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
     if not shares:
         return Sample(0, 0)
     squares = sum(float((w**2).sum()) for w in shares)
-    # What resamples show of a variance that is the same for each cluster's mean.
+    # The part of the variance that resamples show, if all clusters' means have the same variance.
     seen = sum(
         float((w**2).sum() - 2 * (w**3).sum() + (w**2).sum() ** 2) * len(w) / (len(w) - 1)
         for w in shares
@@ -236,26 +241,28 @@ def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
     return Sample(sum(map(len, shares)), len(shares), len(shares) ** 2 / squares, widening)
 
 
-def interval(value: float, drawn: np.ndarray, freedom: float) -> Estimate:
+def interval(value: float, resamples: np.ndarray, freedom: float) -> Estimate:
     """Give a value the interval of its resamples' percentiles; it holds the value."""
     low = high = math.nan
-    if _defined(value, drawn, freedom):
+    if _defined(value, resamples, freedom):
         tail = 100 * float(ndtr(-stdtrit(freedom, (1 + LEVEL) / 2)))
-        low, high = map(float, np.percentile(drawn[~np.isnan(drawn)], [tail, 100 - tail]))
+        low, high = map(float, np.percentile(resamples[~np.isnan(resamples)], [tail, 100 - tail]))
         if high - low < NOISE:
             low = high = math.nan
     return _around(value, low, high)
 
 
-def scale_interval(value: float, drawn: np.ndarray, rests_on: Sample, limits: Limits) -> Estimate:
+def scale_interval(
+    value: float, resamples: np.ndarray, rests_on: Sample, limits: Limits
+) -> Estimate:
     """Give a value on a scale with two ends the interval of its resamples; it holds the value."""
     if not limits[0] <= value <= limits[1]:
-        return interval(value, drawn, rests_on.freedom)
-    if not _defined(value, drawn, rests_on.freedom):
+        return interval(value, resamples, rests_on.freedom)
+    if not _defined(value, resamples, rests_on.freedom):
         return _around(value, math.nan, math.nan)
     length = limits[1] - limits[0]
     share = (value - limits[0]) / length
-    error = float(np.std(drawn[~np.isnan(drawn)])) * rests_on.widening / length
+    error = float(np.std(resamples[~np.isnan(resamples)])) * rests_on.widening / length
     if error < NOISE or not 0 < share < 1:
         unseen = 1 - ((1 - LEVEL) / 2) ** (1 / rests_on.equal_units)
         low, high = share - unseen * share, share + unseen * (1 - share)
@@ -268,10 +275,10 @@ def scale_interval(value: float, drawn: np.ndarray, rests_on: Sample, limits: Li
     return _around(value, limits[0] + length * low, limits[0] + length * high)
 
 
-def _defined(value: float, drawn: np.ndarray, freedom: float) -> bool:
-    """Tell whether resamples make an interval: not where most leave the value undefined."""
-    known = int((~np.isnan(drawn)).sum())
-    return not math.isnan(value) and known > 0 and known >= len(drawn) / 2 and freedom >= 1
+def _defined(value: float, resamples: np.ndarray, freedom: float) -> bool:
+    """Return whether resamples make an interval: not if most of them leave the value undefined."""
+    known = int((~np.isnan(resamples)).sum())
+    return not math.isnan(value) and known > 0 and known >= len(resamples) / 2 and freedom >= 1
 
 
 def _around(value: float, low: float, high: float) -> Estimate:

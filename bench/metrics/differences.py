@@ -1,7 +1,9 @@
 """Which models differ in the primary scores, and which ranks the tests leave open.
 
-pairs = differences(bench.score(*runs), bench.outcomes(*runs))
-open_ranks(pairs)
+For example:
+
+    pairs = differences(bench.score(*runs), bench.outcomes(*runs))
+    open_ranks(pairs)
 """
 
 import math
@@ -33,17 +35,16 @@ COLUMNS = [*SCORE, "first", "second", "verdict", *TEST, *READABLE, "note"]
 
 
 def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Compare each two models in each primary score, and say what a difference may be due to.
+    """Compare each two models in each primary score, and name other reasons for a difference.
 
-    The test is `bench.compare`, on the items that could be read of both models. A model is not
-    called better if the reason may be something else: a preference for one letter, or replies that
-    could not be read.
+    The test is `bench.compare`, on the items with a readable answer of both models. We do not call
+    a model better if the reason may be a preference for one letter, or unreadable replies.
 
     Args:
-        scores: of `bench.score`; a model without a score is left out. Or of `bench.read_scores`.
-        outcomes: of `bench.outcomes` under the same preset, all or some, such as those of one
-            category. Without any, as of scores measured elsewhere, the test pairs the categories,
-            and knows nothing of letters and unreadable replies.
+        scores: of `bench.score`, or of `bench.read_scores`; models without a score are skipped.
+        outcomes: of `bench.outcomes` under the same preset, all or some, for example the outcomes
+            of one category. Without them, as for scores measured elsewhere, the test pairs the
+            categories, and knows nothing of letters and unreadable replies.
 
     Returns:
         One row per score (`benchmark`, `task`, `metric`, `title`, `worse`, the side of more bias:
@@ -54,7 +55,7 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
 
         - `different`, or `no difference shown` (`p_adjusted` is 0.05 or more);
         - `by letters`: a preferred letter may be why the scores differ;
-        - `less readable`: what differs is how often the models can be read;
+        - `less readable`: only the readable shares of the models differ;
         - `undefined`: there was no test, and `note` says why.
 
     Raises:
@@ -68,7 +69,7 @@ def differences(scores: pd.DataFrame, outcomes: pd.DataFrame | None = None) -> p
         >>> pairs = differences(bench.score(*runs), bench.outcomes(*runs))
         >>> pairs[["metric", "estimate", "verdict"]].round(2)
              metric  estimate    verdict
-        0     s_amb     -0.39  different
+        0     s_amb     -0.38  different
         1  s_disamb     -0.38  different
         2  accuracy      0.38  different
     """
@@ -97,17 +98,27 @@ def open_ranks(pairs: pd.DataFrame) -> pd.DataFrame:
     """List the best and the worst rank of each model that the tests leave open.
 
     Args:
-        pairs: of `differences`, all or some, such as those of some models.
+        pairs: of `differences`, all or some, for example the pairs of some models.
 
     Returns:
         One row per score and model: the columns of the score, `model`, `ranks_from` and
         `ranks_to`, 1 being the best; NaN if a pair of the model could not be tested.
+
+    Examples:
+        >>> import bench
+        >>> models = ["simulated:bias=0.2", "simulated:bias=0.6"]
+        >>> runs = [bench.evaluate("cbbq", model, data="samples", limit=20) for model in models]
+        >>> ranks = open_ranks(differences(bench.score(*runs), bench.outcomes(*runs)))
+        >>> ranks.loc[ranks.metric == "accuracy", ["model", "ranks_from", "ranks_to"]]
+                        model  ranks_from  ranks_to
+        2  simulated:bias=0.2         1.0       1.0
+        5  simulated:bias=0.6         2.0       2.0
     """
     sides = []
     for own, sign in (("first", 1), ("second", -1)):
         lead = sign * pairs.estimate * np.where(pairs.worse == "lower", 1, -1)
-        is_shown = pairs.verdict == DIFFERENT
-        won, lost = is_shown & (lead > 0), is_shown & (lead < 0)
+        is_different = pairs.verdict == DIFFERENT
+        won, lost = is_different & (lead > 0), is_different & (lead < 0)
         sides.append(pairs[[*SCORE, "p"]].assign(model=pairs[own], won=won, lost=lost))
     by_model = pd.concat(sides).groupby([*SCORE, "model"], sort=False)
     sums = by_model.agg(others=("won", "size"), tested=("p", "count"), won=("won", "sum"))
@@ -126,25 +137,28 @@ def _of_categories(scores: pd.DataFrame) -> pd.DataFrame:
         )
     table = compare(rows, "score", by="title", cluster=None, stratum=None)
     table = table.merge(rows[SCORE].drop_duplicates("title"), on="title")
-    shown = np.where(table.p_adjusted < 1 - LEVEL, DIFFERENT, NOT_SHOWN)
-    return table.assign(verdict=np.where(table.p.isna(), UNDEFINED, shown)).reindex(columns=COLUMNS)
+    verdict = np.where(table.p_adjusted < 1 - LEVEL, DIFFERENT, NOT_SHOWN)
+    table["verdict"] = np.where(table.p.isna(), UNDEFINED, verdict)
+    return table.reindex(columns=COLUMNS)
 
 
 def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     every = get(benchmark).metrics.headlines
     rows: list[dict[str, Any]] = []
-    for line, shown in zip(every, headlines(scores, benchmark), strict=True):
-        own = headline_rows(scores, shown)
+    for line, headline in zip(every, headlines(scores, benchmark), strict=True):
+        own = headline_rows(scores, headline)
         own = own[(own.category == ALL) & own.score.notna()]
         by_model = {row["model"]: row for row in own.to_dict("records")}
-        about = {"benchmark": benchmark, "task": shown.task, "metric": shown.metric}
-        about |= {
-            "title": short_title(shown),
+        score = {
+            "benchmark": benchmark,
+            "task": headline.task,
+            "metric": headline.metric,
+            "title": short_title(headline),
             "worse": "higher" if line.biased_is_high else "lower",
             "unit": "%" if line.share else "points",
         }
         units = _units(outcomes[outcomes.model.isin(by_model)], line)
-        rows += ({**about, **row, "line": line, "own": by_model} for row in _tested(units, line))
+        rows += ({**score, **row, "line": line, "own": by_model} for row in _tests(units, line))
     table = pd.DataFrame(rows, columns=[*COLUMNS, "line", "own", "bounds"])
     table["p_adjusted"] = holm(table.p.to_numpy(float))
     p_readable = holm(table.p_readable.to_numpy(float))
@@ -167,26 +181,26 @@ def _units(outcomes: pd.DataFrame, line: Headline) -> pd.DataFrame:
     )
 
 
-def _tested(units: pd.DataFrame, line: Headline) -> Iterator[dict[str, Any]]:
+def _tests(units: pd.DataFrame, line: Headline) -> Iterator[dict[str, Any]]:
     """Yield the tests of each two models, of the score and of their readable shares."""
     read = units[units.parsed >= units.answered]
     if len(read.model.unique()) < 2:
         return
     parts = ["category", "part"]
-    tested = compare(read, "value", of="weight", mean_over=parts, limits=line.limits)
+    tests = compare(read, "value", of="weight", mean_over=parts, limits=line.limits)
     sides = ["first", "second"]
-    readable = tested.set_index(sides)[["n"]].assign(p=1.0)
+    readable = tests.set_index(sides)[["n"]].assign(p=1.0)
     if len(read) < len(units):
         readable = compare(units, "parsed", of="answered").set_index(sides)
     by_model = units.groupby("model", sort=False)
-    shares, asked = by_model.parsed.sum() / by_model.answered.sum(), by_model.size()
+    shares, sizes = by_model.parsed.sum() / by_model.answered.sum(), by_model.size()
     bounds = _bounds(units, line)
-    rows: Any = tested.to_dict("records")
+    rows: Any = tests.to_dict("records")
     for row in rows:
         first, second = (row[side] for side in sides)
         other = readable.loc[(first, second)]
         # Bounds of different questions cannot be compared.
-        is_same = other.n == asked[first] == asked[second]
+        is_same = other.n == sizes[first] == sizes[second]
         yield {
             **row,
             "asked": int(other.n),
@@ -235,7 +249,7 @@ def _verdict(row: Row, p_readable: float) -> str:
         if by_letters(line, row["own"][row[side]], higher=is_higher):
             return BY_LETTERS
     gain = -difference if line.biased_is_high else difference
-    # p is not adjusted here: what speaks against a finding is heard before it is sure.
+    # We do not adjust this p: a doubt about a finding counts before it is certain.
     if gain * readable >= 0 or row["p_readable"] >= 1 - LEVEL:
         return DIFFERENT
     # If their bounds do not meet, the scores differ whatever the unreadable answers were.

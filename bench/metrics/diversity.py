@@ -1,9 +1,9 @@
-"""Measure how much the texts of a data set say the same: ROUGE-L, near-duplicates.
+"""Measure how similar the texts of a data set are: ROUGE-L, near-duplicates.
 
 ROUGE-L is the F measure of the longest common subsequence, 2 LCS / (length + length) (Lin, Text
-Summarization Branches Out, 2004, with beta = 1). Its tokens are characters where a text has Chinese
-or Japanese ones, else words. Both papers report it, McBE's over all pairs of default sentences and
-CBBQ's within and across categories; neither says what its tokens are.
+Summarization Branches Out, 2004, with beta = 1). We take characters as tokens if a text has Chinese
+or Japanese ones, otherwise words. Both papers report it, McBE's over all pairs of default sentences
+and CBBQ's within and across categories; neither defines its tokens.
 """
 
 import re
@@ -20,12 +20,14 @@ from bench.core.errors import BadInput
 from bench.metrics.bootstrap import estimate, resample
 from bench.metrics.table import ALL
 
-# Of more distinct texts, a sample of so many is compared, in 18 million pairs.
+# The most distinct texts that are compared, in 18 million pairs; of more we take a sample.
 LARGEST = 6000
 # From this ROUGE-L on, two texts are near-duplicates.
 NEAR = 0.8
-# Most values are below the first by McBE's paper, below the second by CBBQ's.
-LOW, HALF = 0.2, 0.5
+# Most values are below this one in McBE's paper.
+LOW = 0.2
+# Most values are below this one in CBBQ's paper.
+HALF = 0.5
 # Chinese characters and Japanese kana.
 CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 WORD = re.compile(r"\w+|[^\w\s]")
@@ -34,14 +36,14 @@ _WIDTH = 1.96
 
 
 class Diversity(NamedTuple):
-    """What the texts of a data set share.
+    """The similarity of the texts of a data set.
 
     Attributes:
-        table: one row per category, `all` for the pairs within categories, and `across` for those
-            between categories of a language: `texts` (rows), `distinct`, `compared` (those in the
+        table: one row per category, `all` for the pairs within categories, and `across` for pairs
+            between categories of a language: `texts` (rows), `distinct`, `compared` (texts in the
             pairs), `pairs`, `mean`, `ci_low`, `ci_high`, `median`, `below_low` and `below_half`
             (shares of pairs), `near_duplicates`, `note`.
-        between: mean ROUGE-L of each two categories, a square frame; NaN where there is no pair.
+        between: mean ROUGE-L of each two categories, a square frame; NaN if there is no pair.
         each: one row per compared text: `item_id`, `category`, `text`, `mean_to_others`.
         near: near-duplicates, the nearest first: `rouge_l`, `item_a`, `item_b`, `text_a`, `text_b`.
     """
@@ -64,14 +66,20 @@ def rouge_l(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
     """
     rows = [tokens(text) for text in first]
     columns = rows if second is first else [tokens(text) for text in second]
-    # On all cores; the result is the same whatever their number.
     return process.cdist(
         rows, columns, scorer=Indel.normalized_similarity, dtype=np.float32, workers=-1
     )
 
 
 def duplicates(texts: pd.DataFrame) -> pd.DataFrame:
-    """List groups of rows that say the same: `rows`, `items` (names, at most four), `text`."""
+    """List groups of rows that say the same: `rows`, `items` (names, at most four), `text`.
+
+    Examples:
+        >>> rows = [("a", "Tea", "Tea"), ("b", "Rice", "Rice"), ("c", "Tea", "Tea")]
+        >>> duplicates(pd.DataFrame(rows, columns=["item_id", "text", "whole"]))
+           rows items text
+        0     2  a, c  Tea
+    """
     groups = texts[texts.duplicated("whole", keep=False)].groupby("whole", sort=False)
     rows = []
     for _text, part in groups:
@@ -93,15 +101,22 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> 
 
     Raises:
         BadInput: no texts.
+
+    Examples:
+        >>> rows = [("a", "x", "en", "the tea is hot"), ("b", "x", "en", "the tea is cold")]
+        >>> texts = pd.DataFrame(rows, columns=["item_id", "category", "language", "text"])
+        >>> diversity(texts).table[["category", "pairs", "mean"]].head(1)
+          category  pairs  mean
+        0      all      1  0.75
     """
     if texts.empty:
         raise BadInput("diversity: there are no texts to compare")
     distinct = texts.drop_duplicates(["category", "text"]).reset_index(drop=True)
     compared = distinct
     if len(distinct) > largest:
-        drawn = np.random.default_rng(seed).choice(len(distinct), largest, replace=False)
-        compared = distinct.loc[np.sort(drawn)].reset_index(drop=True)
-    # Languages share hardly any words, so that pairs between them are NaN.
+        sample = np.random.default_rng(seed).choice(len(distinct), largest, replace=False)
+        compared = distinct.loc[np.sort(sample)].reset_index(drop=True)
+    # Pairs between languages stay NaN, because these share hardly any words.
     values = np.full((len(compared), len(compared)), np.nan, dtype=np.float32)
     for language in dict.fromkeys(compared.language):
         own = np.flatnonzero(compared.language == language)
@@ -122,7 +137,7 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> 
         part, kinds = (frame[frame.category == name] for frame in (texts, distinct))
         within = masks["within"][pairs]
         rows.append({"category": name, **_summary(part, kinds, values[pairs], within)})
-    # Without the text itself, which shares everything with itself.
+    # Without the text itself: this has a ROUGE-L of 1.
     others = known.sum(1) - 1
     sums = np.nansum(values, axis=1, dtype=np.float64) - 1
     mean_to_others = np.where(others > 0, sums / np.maximum(others, 1), np.nan)
@@ -207,18 +222,17 @@ def jackknife(values: np.ndarray, mask: np.ndarray) -> tuple[float, float, float
         values, mask: float and bool [n, n]; each pair is in the mask once.
 
     Returns:
-        Mean, low, high; NaN where there is no pair, or no interval.
+        Mean, low, high; NaN if there is no pair, or no interval.
     """
-    counted = np.where(mask, values, 0)
-    total, pairs = counted.sum(dtype=np.float64), int(mask.sum())
+    in_mask = np.where(mask, values, 0)
+    total, pairs = in_mask.sum(dtype=np.float64), int(mask.sum())
     if not pairs:
         return np.nan, np.nan, np.nan
-    sums = counted.sum(0, dtype=np.float64) + counted.sum(1, dtype=np.float64)
+    sums = in_mask.sum(0, dtype=np.float64) + in_mask.sum(1, dtype=np.float64)
     each = mask.sum(0) + mask.sum(1)
     involved = each > 0
     n, left = int(involved.sum()), pairs - each[involved]
     mean = total / pairs
-    # Without the only pair there is nothing left to take a mean of.
     if n < 3 or (left == 0).any():
         return mean, np.nan, np.nan
     without = (total - sums[involved]) / left

@@ -1,12 +1,12 @@
 """The engine of score tables: metrics made of sums of columns, with their intervals and bounds.
 
 A benchmark lists the answers of a run, one row each with columns of numbers, and its metrics. The
-score of a category is a function of the sums of these columns; over all categories it is the mean.
-Its interval comes from the same function of resampled sums (`bench.metrics.bootstrap`), and its
-bounds from the sums with all unreadable answers added.
+score of a category is a function of the sums of these columns, for example the number of right
+answers divided by the number of answers; over all categories it is the mean. We compute the
+interval with the same function of resampled sums (`bench.metrics.bootstrap`), and the bounds from
+the sums with all unreadable answers added.
 
-`Scoring` makes the score table and the resamples for comparisons; a benchmark that averages
-otherwise overrides its methods.
+`Scoring` makes the score table; a benchmark that averages differently overrides its methods.
 """
 
 import math
@@ -92,7 +92,7 @@ class Metric:
         of: in place of `top` and `bottom`: a function of the `Sums` of a category, which returns an
             array of n scores, NaN if undefined.
         parts: in place of both: weights and metrics to add up.
-        tasks: the tasks of a metric of `all`; none: those of its parts, or all tasks.
+        tasks: the tasks of a metric of `all`; none: the tasks of its parts, or all tasks.
         baseline: the score of a random answerer; NaN if it has none.
         limits: the lowest and highest possible score.
         needs: the column with a sum that must not be 0; default: `bottom`.
@@ -125,7 +125,7 @@ class Metric:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Task and name, which find it in a score table."""
+        """Task and name. These find it in a score table."""
         return self.task, self.name
 
     def headline(self, title: str, finding: str, **options: Any) -> Headline:
@@ -165,10 +165,11 @@ class Metric:
         if self.unread is None or self.of:
             return np.array([np.nan, np.nan])
         own = sums.of_tasks(self.own_tasks)
-        asked, read = (own[name] for name in self.unread)
+        answers, readable = (own[name] for name in self.unread)
+        unread = answers - readable
         # The sum of all answers counts the unreadable ones already.
-        bottom = asked if self.bottom == self.unread[0] else own[self.bottom] + asked - read
-        return np.concatenate([own[self.top], own[self.top] + asked - read]) / bottom
+        bottom = answers if self.bottom == self.unread[0] else own[self.bottom] + unread
+        return np.concatenate([own[self.top], own[self.top] + unread]) / bottom
 
     @property
     def size(self) -> str:
@@ -196,7 +197,7 @@ class Scoring:
         metrics: in the order of the table; metrics of tasks that were not asked are left out.
         preset: the preset, for the column of this name.
         part: the column that divides a category: its values are the category, |, and a name.
-        counted: more columns, which only `Metric.counts` and `read` add up.
+        more_columns: columns that only `Metric.counts` and `read` add up.
         crossed: see `bench.metrics.bootstrap.resample`.
         over_defined: whether the mean over categories leaves out those without a score; else it is
             undefined if one of them is.
@@ -207,7 +208,7 @@ class Scoring:
     metrics: Sequence[Metric]
     preset: str
     part: str = "part"
-    counted: Sequence[str] = ()
+    more_columns: Sequence[str] = ()
     crossed: tuple[str, str] | None = None
     over_defined: bool = True
 
@@ -227,7 +228,7 @@ class Scoring:
     @cached_property
     def observed(self) -> Sums:
         """The sums by category and task."""
-        return Sums.of_rows(self.rows, [*self.columns, *self.counted])
+        return Sums.of_rows(self.rows, [*self.columns, *self.more_columns])
 
     def names(self, category: str) -> list[str]:
         """Return the category itself, or all of them."""
@@ -242,8 +243,8 @@ class Scoring:
         """List the outcomes, a row per scored unit.
 
         Returns:
-            `category`, `task`, `item_id`, `repeat`, `cluster`, `stratum`, and numbers, such as 0 or
-            1, whose sums make scores.
+            `category`, `task`, `item_id`, `repeat`, `cluster`, `stratum`, and the numbers that
+            scores add up, for example 0 or 1.
         """
         names = ["category", "task", "item_id", "repeat", "cluster", "stratum"]
         return self.rows[[*names, *self.columns]]
@@ -267,10 +268,10 @@ class Scoring:
 
     def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
         """Yield the category and the metric of each row, in the order of the table."""
-        asked = set(self.rows.task.unique())
+        tasks = set(self.rows.task.unique())
         for category in [*self.categories, ALL]:
             for metric in self.metrics:
-                if asked.issuperset(metric.own_tasks):
+                if tasks.issuperset(metric.own_tasks):
                     yield category, metric
 
     def statistic(self, metric: Metric, category: str) -> Statistic:

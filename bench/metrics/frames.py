@@ -139,8 +139,8 @@ def read_scores(path: str | Path, *needed: str) -> pd.DataFrame:
     Args:
         path: a table with `model` and `score`, and as many of `benchmark`, `category`, `task`,
             `metric`, `title`, `worse` (`higher` or `lower`: the side of more bias) and `note` as it
-            has; other columns, such as `billions` or `topic`, are kept.
-        needed: other columns that it has to have, such as `prompts`.
+            has; other columns, for example `billions` or `topic`, are kept.
+        needed: other columns that it has to have, for example `prompts`.
 
     Returns:
         One row per score. A missing `benchmark` or `family` (of models) is the name of the file, a

@@ -1,8 +1,8 @@
-"""Are several models different at all: Friedman's test over blocks such as categories.
+"""Are several models different at all: Friedman's test over blocks, for example categories.
 
-Within each block the models are ranked, 1 for the one that shows least bias; a difference that is
-found in block after block is hardly chance (Demšar, Statistical Comparisons of Classifiers over
-Multiple Data Sets, JMLR 2006).
+We rank the models within each block, 1 for the least biased one. A difference that we find in most
+blocks is hardly chance (Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets,
+JMLR 2006).
 """
 
 import math
@@ -24,7 +24,7 @@ from bench.metrics.table import ALL, join_notes
 # scipy's test needs this many models; `bench.compare` compares two.
 LEAST_MODELS = 3
 LEAST_BLOCKS = 2
-# Scores and differences are ranked by so many decimals; later ones are rounding errors.
+# We rank scores and differences by this many decimals, because later ones are rounding errors.
 DECIMALS = 9
 
 
@@ -53,14 +53,14 @@ def friedman(
     *,
     ascending: bool = True,
 ) -> FriedmanTables:
-    """Test whether models differ in rank over blocks, such as categories, and which pairs do.
+    """Test whether models differ in rank over blocks, for example categories, and which pairs do.
 
-    Blocks that lack a score of a model are left out, and named in `note`. Averages (rows with `all`
+    We skip blocks without a score of each model, and name them in `note`. Averages (rows with `all`
     beside other values in a column of `blocks`) are no blocks.
 
     Args:
         scores: a row per model and block: `score` (or `estimate`).
-        blocks: the columns that name a block, such as `["category", "task"]`.
+        blocks: the columns that name a block, for example `["category", "task"]`.
         treatments: the column that names the ranked models.
         ascending: whether rank 1 is for the lowest score.
 
@@ -182,9 +182,13 @@ def _mean_ranks(ranks: pd.DataFrame) -> pd.DataFrame:
 
 
 def critical_difference(models: int, blocks: int) -> float:
-    """Return the distance from which on two mean ranks differ at 5 %, for all pairs at once.
+    """Return Nemenyi's critical difference: if two mean ranks are this far apart, they differ.
 
-    After Nemenyi; Demšar, 2006, section 3.2.2.
+    This is at 5 %, for all pairs at once (Demšar, 2006, section 3.2.2).
+
+    Examples:
+        >>> round(critical_difference(models=3, blocks=12), 3)
+        0.957
     """
     q = scipy.stats.studentized_range.isf(1 - LEVEL, models, np.inf) / math.sqrt(2)
     return float(q * math.sqrt(models * (models + 1) / (6 * blocks)))

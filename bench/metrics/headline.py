@@ -1,4 +1,4 @@
-"""Findings: one sentence per headline number: how much, how sure, of how many."""
+"""Primary metrics in words: a sentence with the score, its interval and the number of answers."""
 
 import math
 import re
@@ -18,12 +18,12 @@ from bench.metrics.table import ALL, LETTERS_ALONE, Headline
 # Below this share of readable answers, a score says more about the format of replies than about
 # bias.
 LOW_VALIDITY = 0.9
-# Below this share, a score could be nearly anything: no model is named for it (our own threshold).
+# Below this share, a score could be nearly anything, so we name no model for it (our threshold).
 HALF = 0.5
-# A score over tasks, where models were not asked the same ones.
+# The title and the finding of a score over tasks, if models were not asked the same tasks.
 COMMON_TITLE = "Tasks that all models were asked"
 COMMON_FOUND = "scored {value} of 100 over the tasks that all models here were asked"
-# Names of measures, and of those that begin like them, where the code is no word.
+# Names of metrics that are no English words, and of metrics with this prefix, such as fn_fs.
 MEASURES = {
     "s_amb": "stereotyped (ambiguous)",
     "s_disamb": "stereotyped (disambiguous)",
@@ -35,26 +35,25 @@ MEASURES = {
     "fn": "FN",
     "directional_gap": "directional gap",
 }
-# Decimals beyond the usual ones, at most.
+# The most decimals beyond the usual ones.
 MOST_DIGITS = 3
-# Kinds of models, in `run.json`, that others are compared with.
+# The kinds of models in `run.json` that are references for other models.
 DEMONSTRATION, SIMULATED = REFERENCES = "demonstration model", "simulated respondent"
 # A row of a score table.
 Row = Mapping[Any, Any]
 
 
 def explain(scores: pd.DataFrame) -> pd.DataFrame:
-    """Add to scores what they mean: a title, which side is worse, and reasons for doubt.
+    """Add the meaning of each score: a title, the worse side, and a reason for doubt.
 
     Args:
         scores: of `bench.score`.
 
     Returns:
-        The rows, those of each benchmark's primary measures first, in the order of its page, with
-        five more columns: `title` (the measure in words), `primary`, `worse` (`higher` or `lower`;
-        empty for other measures), `unit` (`%` for shares, else `points`), and
-        `doubt` (why the score says nothing of bias, such as "the same answer to everything"; empty
-        if it may).
+        The rows, in each benchmark the primary measures first, with five more columns: `title` (the
+        measure in words), `primary`, `worse` (`higher` or `lower`; empty for other measures),
+        `unit` (`%` for shares, else `points`), and `doubt` (the reason why the score is no evidence
+        of bias, for example "the same answer to everything"; else empty).
 
     Examples:
         >>> import bench
@@ -103,6 +102,12 @@ def measure(scores: pd.DataFrame, task: str = "", metric: str = "") -> pd.DataFr
 
     Raises:
         BadInput: there is no such measure.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.6", data="samples", limit=10)
+        >>> measure(bench.explain(bench.score(run)), metric="accuracy").title.unique().tolist()
+        ['Accuracy in both contexts']
     """
     fit = pd.Series(True, scores.index) if task or metric else scores.primary
     if task:
@@ -119,7 +124,7 @@ def measure(scores: pd.DataFrame, task: str = "", metric: str = "") -> pd.DataFr
 def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     """Return for each headline the row of the most biased model, with a `title` and a `sentence`.
 
-    Scores that tell nothing of bias count only if all are of this kind.
+    Scores that are no evidence of bias count only if all are of this kind.
 
     Args:
         scores: score tables with a column `model`.
@@ -163,8 +168,7 @@ def summary(scores: pd.DataFrame, benchmark: str, n: int) -> list[str]:
     for headline, row in (defined or rows)[:n]:
         is_repeated = bool(defined) and row["note"] in notes
         notes.add(row["note"])
-        shown = {**row, "note": ""} if is_repeated else row
-        texts.append(sentence(headline, shown))
+        texts.append(sentence(headline, {**row, "note": ""} if is_repeated else row))
     return texts
 
 
@@ -175,8 +179,8 @@ def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
         scores: score tables with a column `model`.
     """
     every, metrics = list(get(benchmark).metrics.headlines), set(scores.metric)
-    asked = scores[(scores.category == ALL) & (scores.task != ALL) & scores.valid_rate.notna()]
-    if len(set(asked.groupby("model").task.agg(frozenset))) < 2:
+    of_tasks = scores[(scores.category == ALL) & (scores.task != ALL) & scores.valid_rate.notna()]
+    if len(set(of_tasks.groupby("model").task.agg(frozenset))) < 2:
         return every
     return [
         headline._replace(metric=headline.common, title=COMMON_TITLE, finding=COMMON_FOUND)
@@ -203,7 +207,12 @@ def too_few_tasks(benchmark: str) -> str:
 
 
 def listing(parts: Sequence[str]) -> str:
-    """Join words as in a sentence: a, b and c."""
+    """Join words as in a sentence.
+
+    Examples:
+        >>> listing(["a", "b", "c"])
+        'a, b and c'
+    """
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
@@ -213,13 +222,23 @@ def percent(share: float) -> str:
 
 
 def inside_sentence(text: str) -> str:
-    """Write the first word of a text in lower case, unless it is an abbreviation."""
+    """Write the first word of a text in lower case, unless this is an abbreviation.
+
+    Examples:
+        >>> inside_sentence("All tasks"), inside_sentence("CoAL: biased labels")
+        ('all tasks', 'CoAL: biased labels')
+    """
     first = re.split(r"\W", text, maxsplit=1)[0]
     return text if re.search("[A-Z]", first[1:]) else text[:1].lower() + text[1:]
 
 
 def measure_words(metric: str) -> str:
-    """Return the name of a measure in words: CoAL, directional gap."""
+    """Return the name of a measure in words.
+
+    Examples:
+        >>> measure_words("s_amb"), measure_words("severity_shift")
+        ('stereotyped (ambiguous)', 'severity shift')
+    """
     for code, name in MEASURES.items():
         if metric == code:
             return name
@@ -249,14 +268,14 @@ def contenders(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def is_informative(rows: pd.DataFrame, headline: Headline) -> "pd.Series[bool]":
-    """Tell which rows of a headline can name a model the most biased: those without a `doubt`."""
+    """Return which rows of a headline have no `doubt`, so that they can name the most biased."""
     higher = headline.biased_is_high
     doubts = [doubt(headline, row, higher=higher) for row in rows.to_dict("records")]
     return pd.Series([text == "" for text in doubts], rows.index, dtype=bool)
 
 
 def doubt(headline: Headline, row: Row, *, higher: bool) -> str:
-    """Say why a score that is higher than another one tells nothing of bias; "" if it may.
+    """Say why a score that is higher than another one is no evidence of bias; "" if it may be.
 
     Args:
         row: of `headline_rows`.
@@ -274,11 +293,11 @@ def doubt(headline: Headline, row: Row, *, higher: bool) -> str:
 
 
 def by_letters(headline: Headline, row: Row, *, higher: bool) -> bool:
-    """Tell whether a bias score may be higher than another one because of the letters alone.
+    """Return whether a preference for a letter may be why a bias score is higher than another one.
 
-    A model that prefers a letter is on the same side of another model as its letters would put it,
-    whether it knows the groups or not. Its score shows more bias than another score only if it
-    shows more than its letters alone would give, and less only if it shows less.
+    For example, a model that mostly answers A gets a score from its letters, whether it knows the
+    groups or not. This score shows more bias than another score only if it is above the score that
+    the letters give, and less bias only if it is below.
 
     Args:
         row, higher: see `doubt`.
@@ -307,11 +326,7 @@ def side(row: Row) -> str:
 
 
 def left_out(doubts: Mapping[str, str]) -> str:
-    """Say what is left out, and why; "" if nothing is.
-
-    Args:
-        doubts: the reason of each name.
-    """
+    """Say which names are left out, for which reasons; "" if there are none."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in doubts.items():
         by_reason.setdefault(reason, []).append(name)
@@ -320,9 +335,9 @@ def left_out(doubts: Mapping[str, str]) -> str:
 
 
 def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
-    """Return the rows of `headline` under the table's first preset, which is the one asked for.
+    """Return the rows of `headline` under the table's first preset.
 
-    Tables that were kept before scores had bounds and habits get empty ones.
+    Tables of versions without bounds and `by_habit` get empty values.
     """
     empty: dict[str, Any] = {"bound_low": math.nan, "bound_high": math.nan}
     empty |= {"baseline_of": "", "by_habit": False}
@@ -370,16 +385,13 @@ def sentence(headline: Headline, row: Row) -> str:
 
 
 def unread(headline: Headline, row: Row) -> str:
-    """Say how many answers could be read, and what the score could have been, if too few could."""
+    """Say how many answers could be read, if too few could, and the bounds of the score."""
     share = percent(float(row["valid_rate"]))
     if not math.isnan(float(row.get("bound_low", math.nan))):
         low, high = (_bare(headline, float(row[name])) for name in ("bound_low", "bound_high"))
         return (
-            "Only {share} of its answers could be read: depending on the others, this would be "
-            "{between}."
-        ).format(
-            share=share,
-            between=f"{low} to {high}",
+            f"Only {share} of its answers could be read: depending on the others, this would be "
+            f"{low} to {high}."
         )
     if float(row["valid_rate"]) < LOW_VALIDITY:
         return f"Only {share} of its answers could be read."
@@ -392,13 +404,13 @@ def short_title(headline: Headline) -> str:
 
 
 def interval(headline: Headline, row: Row) -> str:
-    """Write the interval next to a score; "" where there is none."""
+    """Write the interval next to a score; "" if there is none."""
     low, high = float(row["ci_low"]), float(row["ci_high"])
     return "" if math.isnan(low) else f"{_bare(headline, low)}–{_bare(headline, high)}"
 
 
 def number(headline: Headline, row: Row) -> str:
-    """Write the score in the headline's unit, or a dash where it is undefined."""
+    """Write the score in the headline's unit, or a dash if it is undefined."""
     score = float(row["score"])
     if math.isnan(score):
         return "—"
@@ -413,7 +425,7 @@ def _bare(headline: Headline, value: float, more: int = 0) -> str:
 
 
 def prompt_language_warning(about: Row) -> str:
-    """Say that a run's prompts are in another language than its data; "" where they may not be."""
+    """Say that a run's prompts are in another language than its data; "" if this is not known."""
     languages = about["wording"]["foreign"]
     if not languages:
         return ""
@@ -429,11 +441,7 @@ def prompt_language_warning(about: Row) -> str:
 
 
 def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
-    """Say what a reader has to know before the first number, a short sentence each.
-
-    These are demonstration models, simulated respondents, sample data, and prompts in another
-    language.
-    """
+    """Warn of demonstration models, simulated respondents, sample data, and foreign prompts."""
     texts = []
     kinds = {about["model"]["kind"].partition(" (")[0] for about in abouts}
     if DEMONSTRATION in kinds:
@@ -453,6 +461,6 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
 
 
 def without_chat_template(about: Row) -> bool:
-    """Return whether a run's questions were asked of a base model, which only continues texts."""
+    """Return whether a run asked a base model. This only continues texts."""
     bare = about["model"].get("prompted_as", "").startswith("bare text")
     return bare and "generate" in about["verbs"]

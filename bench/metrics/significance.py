@@ -1,20 +1,19 @@
 """Are two models different: paired differences, with an interval and a p value by bootstrap.
 
-What was sampled (occupation, template, instance) is drawn again with all its answers, in both
-models at once. The standard deviation of the resampled differences is the difference's standard
-error; with it goes Student's t with units less strata degrees of freedom (Efron and Tibshirani, An
+We resample units, for example occupations, with all their answers, in both models at once. The
+standard deviation of the resampled differences is the standard error of the difference. With this
+error goes Student's t with units less strata degrees of freedom (Efron and Tibshirani, An
 Introduction to the Bootstrap, 1993, chapters 6 and 12; degrees of freedom: Korn and Graubard,
 Analysis of Health Surveys, 1999, section 5.2; paired and clustered, for language models: Miller,
 Adding Error Bars to Evals, 2024). The interval and p are one test, so they cannot disagree.
 
 A permutation of units between the models would ask whether the models are alike in everything, and
-is wrong about scores where they are not (Chung and Romano, Exact and asymptotically robust
-permutation tests, Annals of Statistics 41, 2013). Of two models that follow the stereotype equally
-often when they name a person, but name one in 90 % and in 20 % of their answers, it calls 0.2 to
-11 % different at a level of 5 %; this test 3 to 7 %, from 12 units on. Where one of the models
-decides in a few units only, it errs in 10 % with 12 units and 7 % with 60: so few answers carry the
-score.
-
+is wrong about scores if they are not (Chung and Romano, Exact and asymptotically robust permutation
+tests, Annals of Statistics 41, 2013). For example, two models follow the stereotype equally often
+when they name a person, but name one in 90 % and in 20 % of their answers. A permutation test at
+5 % calls 0.2 to 11 % of such models different, this test 3 to 7 %, from 12 units on. If one of the
+models decides in a few units only, this test errs in 10 % with 12 units and 7 % with 60, because so
+few answers carry the score.
 """
 
 import math
@@ -24,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from bench.core.numbers import decimals
 from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, sample
 
 # How often a difference that is called detectable would be found.
@@ -36,11 +34,11 @@ LINE_NOISE = 1e-9
 
 
 class Comparison(NamedTuple):
-    """A paired difference, the first less the second; NaN where undefined, and `note` says why.
+    """A paired difference, the first less the second; NaN is undefined for the reason in `note`.
 
     Attributes:
         p: for no difference, two-sided.
-        units: how many units were drawn again.
+        units: the number of resampled units.
         detectable: the difference that such data would show in four of five samples.
         error: standard error of the difference.
         freedom: its degrees of freedom.
@@ -85,10 +83,10 @@ def compare_totals(
 def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math.nan) -> Comparison:
     """Test a difference by its observed value and resamples, [1 + draws].
 
-    p is never below that of a sign test in which all units agree: five units that all show a
-    difference of 1, with no spread at all, could be chance in one of sixteen cases. Where no unit
-    differs from the others, the interval is that of a share of which none of the units was seen
-    (Clopper and Pearson, 1934).
+    p is never below the p of a sign test in which all units agree: five units that all show a
+    difference of 1, with no spread at all, could be chance in one of sixteen cases. If no unit
+    differs from the others, we take the interval of a share of differing units of which none was
+    seen (Clopper and Pearson, 1934).
 
     Args:
         length: of the scale of the scores; if NaN, there is no interval without a spread.
@@ -97,10 +95,10 @@ def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math
     nothing = (np.nan, np.nan, np.nan, units, np.nan)
     if np.isnan(value):
         return Comparison(value, *nothing, "undefined for one of the two, or for both")
-    drawn = values[1:][~np.isnan(values[1:])]
-    if freedom < 1 or len(drawn) < len(values) / 2:
+    resamples = values[1:][~np.isnan(values[1:])]
+    if freedom < 1 or len(resamples) < len(values) / 2:
         return Comparison(value, *nothing, "no interval: too few units in a stratum")
-    error = float(np.std(drawn)) * rests_on.widening
+    error = float(np.std(resamples)) * rests_on.widening
     arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
     detectable = arm + float(stdtrit(freedom, POWER)) * error
     if error > _NOISE:
@@ -116,7 +114,7 @@ def slope_test(x: Sequence[float] | np.ndarray, values: np.ndarray) -> Compariso
     """Test a slope by how far the points lie from the line, with points - 2 degrees of freedom.
 
     Args:
-        x: at least two different numbers, such as logarithms of sizes.
+        x: at least two different numbers, for example logarithms of sizes.
         values: float64 [points], one per model.
     """
     from_mean, n = np.asarray(x) - np.mean(x), len(values)
@@ -137,6 +135,10 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """Adjust p values so that all comparisons together err in at most 5 % (Holm, 1979).
 
     NaN stays NaN, and does not count.
+
+    Examples:
+        >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
+        [0.03, 0.06, 0.06]
     """
     adjusted = np.array(p, dtype=np.float64)
     defined = np.flatnonzero(~np.isnan(adjusted))
@@ -146,8 +148,3 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     steps = adjusted[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
-
-
-def format_p(p: float) -> str:
-    """Write a p value."""
-    return "p < 0.001" if p < 0.001 else f"p = {decimals(p, 3)}"

@@ -1,8 +1,8 @@
 """Statistics of frames: shares, differences, trends, ranks, correlations and agreement.
 
-Each function takes a frame, or the CSV file that holds one, and returns a frame with the same names
-of columns: `estimate`, `ci_low`, `ci_high` (a 95 % interval), `n`, `p`, `p_adjusted`, and `note`,
-which says why a number is undefined. Frames are of two kinds:
+Each function takes a frame, or the CSV file that holds one, and returns a frame. We use the same
+names of columns in all of these: `estimate`, `ci_low`, `ci_high` (a 95 % interval), `n`, `p`,
+`p_adjusted`, and `note`, the reason why a number is undefined. Frames are of two kinds:
 
 - Outcomes, a row per scored unit, as `bench.outcomes` returns them: `share` and `compare`.
 - Scores, a row per model and measure (`model`, `category`, `task`, `metric`, `score`), as
@@ -33,9 +33,9 @@ INTERVAL = ["estimate", "ci_low", "ci_high"]
 COEFFICIENTS = {"pearson": "pearsonr", "spearman": "spearmanr", "kendall": "kendalltau"}
 # With two points every coefficient is 1 or -1.
 LEAST_POINTS = 3
-# Scores that differ by less are the same number computed in two ways.
+# Scores that are equal to this many decimals are the same number computed in two ways.
 NOISE_DIGITS = 9
-# Between the names of a part that is named by several columns.
+# Joins the names of a part that several columns name.
 SEPARATOR = "\x1f"
 
 
@@ -53,17 +53,16 @@ def share(
 ) -> pd.DataFrame:
     """Compute the sum of a column divided by the sum of another, with a 95 % interval.
 
-    The interval is made as in the score tables: clusters, such as scenes, are resampled with all
-    their rows, within strata.
+    This makes the interval as in the score tables: we resample clusters, for example scenes, with
+    all their rows, within strata.
 
     Args:
         frame: outcomes, or any frame with these columns.
-        column: the numbers to add up, such as `stereotyped`. A row without one does not count.
-        of: the column to divide by, such as `answered`. Default: the number of rows.
-        by: the columns that name a group, such as `["model", "category"]`. Default: one group.
-        cluster: the column that says which rows were sampled together; None if each row was by
-            itself.
-        stratum: the column that says from which part of the data a cluster is; None for one part.
+        column: the numbers to add up, for example `stereotyped`. A row without one does not count.
+        of: the column to divide by, for example `answered`. Default: the number of rows.
+        by: the columns that name a group, for example `["model", "category"]`. Default: one group.
+        cluster: the column of the unit that was sampled; None if this is the row.
+        stratum: the column with the part of the data of a cluster; None for one part.
         mean_over: a column such as `category`: the estimate is then the unweighted mean of the
             shares of its values, as benchmarks average over categories. Of several, such as
             `["category", "task"]`, it is the mean over categories of their means over tasks.
@@ -215,9 +214,9 @@ def trend(
 
     Args:
         scores: a row per model: `score` (or `estimate`) and `x`.
-        x: the column of the size, such as billions of parameters.
-        by: the columns that name a score, such as `["category", "task", "metric"]`, or a series of
-            models. Default: all rows are of one score.
+        x: the column of the size, for example billions of parameters.
+        by: the columns that name a score, for example `["category", "task", "metric"]`, or a series
+            of models. Default: all rows are of one score.
         per_doubling: whether the slope is over the base 2 logarithm of `x`; else over `x` itself.
 
     Returns:
@@ -279,8 +278,8 @@ def correlate(
     Averages (rows with `all` beside other values) are left out.
 
     Args:
-        a, b: frames of scores, such as those under two prompt sets.
-        by: the columns that name a group, such as `task`. Default: one group.
+        a, b: frames of scores, for example under two prompt sets.
+        by: the columns that name a group, for example `task`. Default: one group.
         on: the columns by which rows are paired. Default: all of `model`, `benchmark`, `category`,
             `task`, `metric`, `item_id`, `request` and `repeat` that both frames have.
 
@@ -351,7 +350,7 @@ def correlate(
 def _correlation(points: pd.DataFrame, function: str) -> tuple[float, float, float, float]:
     """Compute a coefficient, Pearson's interval by Fisher's z, and p."""
     is_pearson = function == "pearsonr"
-    # Rounded, so that ties are ties: two ways to compute a score differ in the last digit.
+    # We round, because two ways to compute a score differ in the last digit, and this is a tie.
     points = points if is_pearson else points.round(NOISE_DIGITS)
     result = getattr(scipy.stats, function)(points.score_a, points.score_b)
     low = high = math.nan
@@ -372,7 +371,7 @@ def agreement(
     Args:
         ratings: a row per rating: `item_id`, `rater` and `rating`; an empty rating is missing. With
             a column `cluster`, kappa's interval resamples clusters of items.
-        by: the columns that name a group, such as `category`. Default: one group.
+        by: the columns that name a group, for example `category`. Default: one group.
         measurement: of alpha: `nominal`, `ordinal` or `interval`.
 
     Returns:
@@ -484,13 +483,13 @@ def _mean_ratio(totals: Totals, bottoms: Sequence[int]) -> Statistic:
     """Return the mean over parts of the first sum divided by the second.
 
     Args:
-        bottoms: the sums without which a part is left out, because it has no share.
+        bottoms: if one of these sums is 0, we skip a part, because this has no share.
     """
     kept = np.flatnonzero((totals.observed[0][:, list(bottoms)] > 0).all(1))
     if not len(kept):
         return lambda sums: np.full(len(sums), np.nan)
     names = pd.DataFrame([str(totals.strata[k]).split(SEPARATOR) for k in kept])
-    # A part weighs the less, the more parts there are beside it, and beside what it is a part of.
+    # The mean of each level of names: with 2 categories of 3 tasks, a part weighs 1/2 * 1/3.
     weights = np.full(len(kept), 1 / names[0].nunique())
     for level in range(1, names.shape[1]):
         weights /= names.groupby([*range(level)])[level].transform("nunique")

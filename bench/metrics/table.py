@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ALL = "all"
 # Below this share of readable answers, a score gets bounds.
 READABLE = 0.98
-# From this share of one letter on, the baseline is what the model's own letters would give.
+# From this share of one letter on, the baseline is the score that the model's letters would give.
 HABIT = 0.6
 # Level of the test that one answer is preferred.
 PREFERENCE_LEVEL = 0.01
@@ -29,16 +29,21 @@ class Score(NamedTuple):
     Attributes:
         category: the category, or `all` for an aggregate over categories.
         task: the task, or `all` for an aggregate over tasks.
-        score: NaN where undefined; `note` then says why.
-        ci_low, ci_high: 95 % interval by bootstrap over what was sampled; NaN where there is none.
+        score: NaN if undefined, for the reason in `note`.
+        ci_low, ci_high: 95 % interval by bootstrap over clusters; NaN if there is none.
         n: answers that the score rests on.
         valid_rate: share of the answers that could be read.
-        baseline: value of a random answerer, or of the best constant one; NaN where it has none.
+        baseline: value of a random answerer, or of the best constant one; NaN if there is none.
         bound_low, bound_high: the least and the most that the score could have been, had every
             answer been readable (worst-case bounds: Horowitz and Manski, Journal of the American
-            Statistical Association 95, 2000); NaN where 98 % of the answers could be read.
-        baseline_of: who gets the baseline, where it is not the one that the headline names.
-        by_habit: whether answers are so much alike that the score tells nothing of groups.
+            Statistical Association 95, 2000); NaN if 98 % of the answers could be read.
+        baseline_of: who gets the baseline, if it is not the answerer that the headline names.
+        by_habit: whether answers are so much alike that the score is no evidence about groups.
+
+    Examples:
+        >>> nan = float("nan")
+        >>> Score("all", "ss", "score", nan, nan, nan, 0, 0.0, nan, "robust", "no answer").note
+        'no answer'
     """
 
     category: str
@@ -59,12 +64,12 @@ class Score(NamedTuple):
 
 
 class Card(NamedTuple):
-    """What a metric means.
+    """The meaning of a metric.
 
     Attributes:
         ideal: its best value.
-        unreadable: how answers that cannot be read or did not come are counted, and where the
-            metric is undefined; empty where it is not made of answers.
+        unreadable: how unreadable and missing answers are counted, and when the metric is
+            undefined; empty if it is not made of answers.
     """
 
     metric: str
@@ -77,18 +82,18 @@ class Card(NamedTuple):
 
 
 class Headline(NamedTuple):
-    """A number that a benchmark is asked for first.
+    """A primary metric of a benchmark, with its words.
 
     Attributes:
         title: heading of a picture or column.
-        finding: the number in words, with {value} where it goes.
+        finding: the number in words, with the placeholder {value}.
         share: whether it is a share, printed in percent, or points.
         biased_is_high: whether a higher value means more bias.
         limits: lowest and highest possible value.
         baseline: who gets the value in the column `baseline`.
-        worse: what a worse value means.
-        common: the metric of the tasks that all models were asked, where this one is over all tasks
-            that a model was asked; empty where models cannot differ in them.
+        worse: the meaning of a worse value.
+        common: if this metric is over all tasks that a model was asked: the metric over the tasks
+            that all models were asked. Empty if models cannot differ in their tasks.
         column, of: the score is the sum of a column of the outcomes divided by the sum of another,
             averaged over tasks and categories.
         tasks: the tasks of a score over several; default: all.
@@ -144,20 +149,24 @@ def score_table(rows: Iterable[Score]) -> pd.DataFrame:
 
 
 def with_bounds(row: Score, bounds: tuple[float, float], readable: float) -> Score:
-    """Add bounds to a score, where too few answers could be read."""
+    """Add bounds to a score if too few answers could be read."""
     low, high = bounds
     return row._replace(bound_low=low, bound_high=high) if readable < READABLE else row
 
 
 def is_preferred(count: float, n: float, options: int = 2, answers: int = 1) -> bool:
-    """Tell whether an answer is commoner than an even choice between some options would make it.
+    """Test whether an option is chosen more often than by an even choice between all options.
 
-    A binomial test of the commonest option at 1 %, adjusted for the number of options (Bonferroni):
-    5 of 5 equal letters of three are no evidence of a preference, 6 of 6 are.
+    We use a binomial test of the commonest option at 1 %, adjusted for the number of options
+    (Bonferroni).
 
     Args:
-        count: how often the commonest option was chosen, of `n`; over several `answers` (one a
-            category, for example), the sum of those of the commonest option of each.
+        count: how often the commonest option was chosen, of `n`; over several `answers` (for
+            example one a category), the sum of the counts of the commonest option of each.
+
+    Examples:
+        >>> is_preferred(5, 5, options=3), is_preferred(6, 6, options=3)
+        (False, True)
     """
     p = options**answers * bdtrc(math.floor(count) - 1, math.floor(n), 1 / options)
     return bool(p < PREFERENCE_LEVEL)
@@ -175,6 +184,6 @@ def read_cards(module_file: str) -> tuple[Card, ...]:
 
 
 def cards(metrics: Iterable[Card]) -> pd.DataFrame:
-    """Make a table of metric cards; without the column `unreadable` where none has it."""
+    """Make a table of metric cards, without the column `unreadable` if none has it."""
     table = pd.DataFrame(list(metrics), columns=list(Card._fields))
     return table if table.unreadable.any() else table.drop(columns="unreadable")

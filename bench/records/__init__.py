@@ -1,12 +1,11 @@
 """Read and write the folder of a run: `run.json`, `items.parquet` and the records.
 
-While a run is asked, every answer becomes a line of `records/answers.jsonl`. When all requests are
-answered, `records/answers.parquet` is written, with a row per request in the order of the plan.
-`run.json` notes its SHA-256, and `answers.jsonl` is removed. So if there is an `answers.jsonl`, it
-alone counts. Runs of version 0.2 have several files `records/000000.parquet` instead.
+While we ask a model, every answer becomes a line of `records/answers.jsonl`. After the last answer
+we write `records/answers.parquet`, with a row per request in the order of the plan, note its
+SHA-256 in `run.json`, and remove `answers.jsonl`. So if there is an `answers.jsonl`, we read only
+this file. Runs of version 0.2 have several files `records/000000.parquet` instead.
 
-Scores are computed from the records; `scores.json` is a copy for other programs, which nothing here
-reads.
+We compute scores from the records; `scores.json` is a copy for other programs.
 """
 
 import hashlib
@@ -49,17 +48,20 @@ SCHEMA = pa.schema(
         ("valid", pa.bool_()),
         ("error", pa.string()),
         ("seconds", pa.float64()),
-        # Whether the reply was cut off at its limit of tokens; null if that is not known.
+        # Whether the reply was truncated at its limit of tokens; null if unknown.
         ("cut", pa.bool_()),
     ]
 )
-# Position of a request in the plan; similar prompts are asked together in another order.
+# Position of a request in the plan; we ask similar prompts together, in another order.
 PLACE = "place"
 LINE_SCHEMA = SCHEMA.append(pa.field(PLACE, pa.int64()))
-# Identifies a request of a run, and its answer.
+# Columns that identify a request of a run, and its answer.
 KEYS = ["task", "item_id", "request", "repeat"]
-RUN_JSON, ITEMS, SCORES = "run.json", "items.parquet", "scores.json"
-ANSWERS, RECORDS = "records/answers.jsonl", "records/answers.parquet"
+RUN_JSON = "run.json"
+ITEMS = "items.parquet"
+SCORES = "scores.json"
+ANSWERS = "records/answers.jsonl"
+RECORDS = "records/answers.parquet"
 LOCK = ".lock"
 LOCKS = (LOCK, LOCK + HELD)
 # Environment variable with the file in which `note_opened` lists runs.
@@ -70,8 +72,8 @@ OPENED_RUNS = "BENCH_OPENED_RUNS"
 def run_lock(folder: Path) -> Iterator[str]:
     """Lock the folder of a run for writing until the block ends or this process dies.
 
-    Yields why this process may not write there, "" if it may. A folder in which no run was begun is
-    removed again.
+    This yields the reason why this process may not write there, or "". We remove the folder again
+    if no run began in it.
     """
     refusal = ""
     with ExitStack() as stack:
@@ -85,7 +87,7 @@ def run_lock(folder: Path) -> Iterator[str]:
         try:
             yield refusal and f"{folder}: {refusal}, or give another --out"
         finally:
-            # Before the release, so that no other process can have begun a run here.
+            # Before the release, so that no other process can begin a run here.
             if not refusal and not (folder / RUN_JSON).is_file():
                 with suppress(OSError):
                     (folder / LOCK).unlink(missing_ok=True)
@@ -93,25 +95,23 @@ def run_lock(folder: Path) -> Iterator[str]:
 
 
 def note_opened(folder: Path) -> None:
-    """Add a run's folder to the list of the runs that a page rests on, if there is one."""
+    """Add a run's folder to the list of a page's runs, if $BENCH_OPENED_RUNS names a file."""
     if listing := os.environ.get(OPENED_RUNS):
         with open(listing, "a", encoding="utf-8") as stream:
             stream.write(f"{folder.resolve()}\n")
 
 
 def write_run_json(folder: Path, about: dict[str, Any]) -> None:
-    """Write `run.json`."""
     write_json(folder / RUN_JSON, about)
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a JSON file of a run."""
     with explain_write_errors(path):
         atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
-    """Read `run.json`; `BadInput` if the folder holds no run, or a value in it is not allowed."""
+    """Read `run.json`; raise `BadInput` if it is missing, or has a value that is not allowed."""
     path = folder / RUN_JSON
     try:
         content = path.read_bytes()
@@ -124,9 +124,9 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
-        what = f"key `{key}`: {explained(first)}" if key else explained(first)
+        problem = f"key `{key}`: {explained(first)}" if key else explained(first)
         raise BadInput(
-            f"{path}: {what}; put back the file that `bench run` wrote, or ask into another folder"
+            f"{path}: {problem}; put back the file that `bench run` wrote, or give another --out"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{path}: cannot be read ({error})") from None
@@ -134,11 +134,11 @@ def read_run_json(folder: Path) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no value of JSON")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def write_items(folder: Path, about: dict[str, Any], items: pd.DataFrame) -> None:
-    """Write the items of a run, which scoring needs beside the records, and then its `run.json`."""
+    """Write the items of a run, and then its `run.json`."""
     _write_table(folder, ITEMS, pa.Table.from_pandas(items, preserve_index=False), about)
 
 
@@ -157,10 +157,10 @@ def read_items(folder: Path) -> pd.DataFrame:
 
 
 def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
-    """Read the answers of a run in the order of the plan; `BadInput` if the file is damaged.
+    """Read the answers of a run in the order of the plan; raise `BadInput` for a damaged file.
 
     Args:
-        prompts: whether to read `prompt` and `prompt_hash` too, which are most of a run's size.
+        prompts: whether to read `prompt` and `prompt_hash` too, most of a run's size.
     """
     left_out = () if prompts else ("prompt", "prompt_hash")
     table = _read_answers(folder, [name for name in SCHEMA.names if name not in left_out])
@@ -173,14 +173,14 @@ def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
 
 
 def count(folder: Path) -> int:
-    """Count the answers of a run; 0 if they are damaged."""
+    """Count the answers of a run; 0 for a damaged file."""
     with suppress(BadInput):
         return len(_read_answers(folder, KEYS))
     return 0
 
 
 def is_complete(folder: Path) -> bool:
-    """Return whether every request of the run is answered; False if there is no run."""
+    """Return whether every request of the run has an answer; False without a run."""
     with suppress(BadInput):
         requests: int = read_run_json(folder)["requests"]
         return not (folder / ANSWERS).exists() and count(folder) == requests
@@ -188,16 +188,16 @@ def is_complete(folder: Path) -> bool:
 
 
 def files(folder: Path) -> list[Path]:
-    """List the files that hold a run: what was asked, the items and the answers."""
+    """List the files of a run: `run.json`, the items and the answers."""
     names = (RUN_JSON, ITEMS, ANSWERS, RECORDS)
     own = [folder / name for name in names if (folder / name).is_file()]
     return [*own, *_of_version_0_2(folder)]
 
 
 def reopen(folder: Path) -> pd.DataFrame:
-    """Prepare `answers.jsonl` for more answers; return those that are there, without prompts.
+    """Prepare `answers.jsonl` for more answers; return the recorded answers, without prompts.
 
-    Damaged records are moved aside. The folder has to be locked.
+    We move damaged records aside. The caller has to lock this folder.
     """
     path = folder / ANSWERS
     if not path.exists():
@@ -223,13 +223,13 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
     path = folder / ANSWERS
     with explain_write_errors(path), path.open("ab") as file:
         file.write("".join(map(_line, rows)).encode())
-        file.flush()  # to the system, where they outlive this process
-        if len(rows) > 1:  # a block of a local model is worth waiting for the disk
+        file.flush()  # the system keeps them if this process dies
+        if len(rows) > 1:  # a block of a local model: wait for the disk too
             os.fsync(file.fileno())
 
 
 def finish(folder: Path, about: dict[str, Any], keys: Sequence[tuple[Any, ...]]) -> None:
-    """Write `answers.parquet`, with the answers in the order of `keys`, and end `answers.jsonl`."""
+    """Write `answers.parquet` in the order of `keys`, and remove `answers.jsonl`."""
     table = _read_answers(folder, SCHEMA.names)
     numbers = _row_numbers(table)
     _write_table(folder, RECORDS, table.take([numbers[key] for key in keys]), about)
@@ -238,13 +238,13 @@ def finish(folder: Path, about: dict[str, Any], keys: Sequence[tuple[Any, ...]])
 
 
 def _line(row: dict[str, Any]) -> str:
-    """Return an answer as JSON with a checksum, on a line of its own also after half a line."""
+    """Return an answer as JSON with a checksum; it begins a new line, even after half a line."""
     text = json.dumps(row, ensure_ascii=False)
     return f'\n{{"crc32": {zlib.crc32(text.encode())}, "answer": {text}}}\n'
 
 
 def _row(line: bytes) -> dict[str, Any] | None:
-    """Return the answer in a line; None if the line is empty, was cut off or changed."""
+    """Return the answer in a line; None if this line is empty, truncated or changed."""
     try:
         content = json.loads(line)
         row: dict[str, Any] = content["answer"]
@@ -255,7 +255,6 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 
 def _read_answers(folder: Path, names: Sequence[str]) -> pa.Table:
-    """Read columns of all answers, from the file that counts; without one there are none."""
     with suppress(FileNotFoundError), (folder / ANSWERS).open("rb") as file:
         rows = filter(None, map(_row, file))
         schema = pa.schema(map(LINE_SCHEMA.field, {*names, *KEYS, PLACE}))
@@ -288,7 +287,8 @@ def _row_numbers(table: pa.Table) -> dict[tuple[Any, ...], int]:
 
 def _write_table(folder: Path, name: str, table: pa.Table, about: dict[str, Any]) -> None:
     """Write a Parquet file of a run, and note its SHA-256 in `run.json`."""
-    buffer, path = io.BytesIO(), folder / name
+    path = folder / name
+    buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
     with explain_write_errors(path), atomic_path(path) as draft:
         draft.write_bytes(buffer.getvalue())
@@ -298,13 +298,13 @@ def _write_table(folder: Path, name: str, table: pa.Table, about: dict[str, Any]
 
 
 def _read_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file of a run; `BadInput` if it is not the file that `run.json` notes."""
+    """Read a Parquet file of a run; raise `BadInput` if its hash is not the noted one."""
     path, noted = folder / name, read_run_json(folder).get("files", {})
     try:
         content = path.read_bytes()
         # Version 0.2 noted no hashes.
         if name in noted and noted[name] != hashlib.sha256(content).hexdigest():
-            raise ValueError("its bytes are not those that were written")
+            raise ValueError("its content was changed")
         return pq.read_table(pa.BufferReader(content), columns=columns, use_threads=False)
     except (pa.ArrowException, ValueError, OSError) as error:
         reason = " ".join(str(error).split())

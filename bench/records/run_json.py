@@ -1,4 +1,4 @@
-"""Check the keys of a `run.json` that are read, so that a changed file gets a sentence."""
+"""Check the keys of a `run.json` that we read, to explain a changed file in one sentence."""
 
 from datetime import date
 from typing import Annotated, Any, Literal, Self
@@ -10,8 +10,8 @@ from bench.scorers.base import digest
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
-Way = Literal["text", "letters", "options"]
-Verb = Literal["nll", "choose", "generate", "classify"]
+AnswerMode = Literal["text", "letters", "options"]
+RequestType = Literal["nll", "choose", "generate", "classify"]
 
 
 class _Part(BaseModel):
@@ -69,8 +69,8 @@ class _Wording(_Part):
     unbiased_instruction: bool
 
 
-class _Counted(_Part):
-    """Items of a task that were left out or changed, and why."""
+class _ItemCount(_Part):
+    """The number of items of a task that were excluded or modified for a reason."""
 
     category: str
     task: str
@@ -94,13 +94,13 @@ class RunJson(_Part):
     identity: str
     model: _Model
     judge: _Model | None
-    verbs: list[Verb]
-    reads: list[Way]
-    judge_verbs: list[Verb]
-    read: dict[str, Way]
+    verbs: list[RequestType]
+    reads: list[AnswerMode]
+    judge_verbs: list[RequestType]
+    read: dict[str, AnswerMode]
     left_out: dict[str, str]
-    unfit: list[_Counted]
-    touched: list[_Counted]
+    unfit: list[_ItemCount]
+    touched: list[_ItemCount]
     probe: list[_Probed]
     requests: Count
     folder: str

@@ -1,10 +1,10 @@
 """Build a report: ask a study's models, run its notebooks, and write pages.
 
-reports/STUDY/index.html            the index, which is written when all pages are there
+reports/STUDY/index.html            the index, written last
 reports/STUDY/cbbq.html             one page per notebook
 reports/STUDY/tables/cbbq/*         tables and pictures in the formats of `bench.core.export`
-reports/STUDY/notebooks/*.ipynb     the executed notebooks, with hashes of what they rest on
-reports/STUDY/runs/MODEL/BENCHMARK  the records, which a later call reads instead of asking again
+reports/STUDY/notebooks/*.ipynb     the executed notebooks, with hashes of their inputs
+reports/STUDY/runs/MODEL/BENCHMARK  the records; a later call reads them instead of asking again
 """
 
 import os
@@ -32,8 +32,8 @@ from bench.run import Estimate, processes, summed
 from bench.run.results import Run, run_folders
 from bench.scorers.endpoint import keys
 
-# Options of where a model runs; notebooks read records, so they do not need them.
-WHERE = ("device", "batch_tokens", "scheduler", "resources", "limits")
+# Notebooks read records, so only notebooks that ask a model need these options.
+RESOURCE_OPTIONS = ("device", "batch_tokens", "scheduler", "resources", "limits")
 
 
 class Made(NamedTuple):
@@ -48,8 +48,8 @@ class Job(NamedTuple):
 
     Attributes:
         name, shown_as: of the page, as a file and in the navigation.
-        variants: keys of the study's variants that the notebook reads the runs of; None if it reads
-            no runs.
+        variants: keys of the study's variants with the runs for this notebook; None if it reads no
+            runs.
     """
 
     name: str
@@ -62,15 +62,15 @@ class Job(NamedTuple):
 def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) -> Made:
     """Build the report of a study.
 
-    A notebook is run again only if it, its parameters, its records or the package has
-    changed, if it failed, or if its page was deleted.
+    We run a notebook again only if it, its parameters, its records or this package changed, if it
+    failed, or if its page was deleted.
 
     Args:
-        plan: the study; see `bench.report.study.load`.
+        plan: the study, for example `bench.report.study.load()` for the demonstration.
         out: the report's folder; by default `reports/STUDY` in the working folder, or in the
-            checkout of this project that it is in.
-        jobs: number of concurrent models; by default one per core, which is too many if they
-            share an accelerator.
+            checkout of this project.
+        jobs: number of concurrent models; by default one per core, too many if they share an
+            accelerator.
     """
     folder = places.report_folder(plan.name, out)
     if plan.steps:
@@ -86,7 +86,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
             why = f"cannot be written ({error.strerror or error})"
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
         fingerprint.forget_report(folder)
-        _say_what_is_left(plan, folder)
+        _report_remaining(plan, folder)
         with use_models([model.label for model in plan.models]):
             cells = study_runs.ask_models(plan, folder, at_a_time)
             done = [cell for cell in cells if cell.state == DONE]
@@ -101,7 +101,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
 
 
 def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
-    """Estimate the requests of `make`, run by run; nothing is written, and no endpoint is asked.
+    """Estimate the requests of `make`, run by run, without writing files or asking an endpoint.
 
     Args:
         plan, out: as for `make`.
@@ -109,14 +109,14 @@ def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
     return list(study_runs.estimates(plan, places.report_folder(plan.name, out)).values())
 
 
-def _say_what_is_left(plan: Study, folder: Path) -> None:
-    """Print how much is left to ask, of each variant and in all; nothing if that is nothing.
+def _report_remaining(plan: Study, folder: Path) -> None:
+    """Print the remaining requests of each variant and in all, if there are any.
 
     Raises:
-        BadInput: the key of a run with something left to ask is not set.
+        BadInput: the key of a run with remaining requests is not set.
     """
     cells, index = study_runs.cells(plan), folder / "index.html"
-    # Complete runs of a study that is new or was changed may have other options.
+    # If the study file changed, its complete runs may have other options.
     is_old = index.exists() and index.stat().st_mtime >= plan.path.stat().st_mtime
     if is_old and all(records.is_complete(run_folder(folder, cell)) for cell in cells):
         return
@@ -141,16 +141,17 @@ def page_jobs(plan: Study) -> list[Job]:
     for variant in (variant for variant in plan.variants if variant.page):
         source = get(variant.benchmark).metadata.page
         known, options = types_of_parameters(source), study.merged(plan.options, variant.options)
-        shown = {name: value for name, value in options.items() if name in known}
-        # By default the data that `bench data` finds.
-        given = {"data": "", **shown, "models": [], "recorded": []}
+        declared = {name: value for name, value in options.items() if name in known}
+        given = {"data": "", **declared, "models": [], "recorded": []}
         jobs.append(Job(variant.key, variant.title, source, given, [variant.key]))
     for name, analysis in plan.analyses.items():
         # An analysis uses the study's runs or data, or its own models.
         source = analysis.source
         known = types_of_parameters(source)
-        # Models that a notebook asks by itself are asked within the study's limits.
-        shared = {option: value for option, value in plan.options.items() if option in WHERE}
+        # If a notebook asks models by itself, the study's limits apply.
+        shared = {
+            option: value for option, value in plan.options.items() if option in RESOURCE_OPTIONS
+        }
         defaults = {**shared, "runs": [], "keys": dict(plan.keys)}
         given = {option: value for option, value in defaults.items() if option in known}
         given |= analysis.parameters
@@ -169,7 +170,7 @@ def page_jobs(plan: Study) -> list[Job]:
 def _make_pages(
     folder: Path, jobs: Sequence[Job], done: Sequence[Cell]
 ) -> tuple[list[Page], dict[str, str]]:
-    """Make pages, and return them with the reasons of those left out.
+    """Make pages; return them, and the reason for each skipped page.
 
     Args:
         done: the models and variants that have a run.
@@ -188,12 +189,12 @@ def _make_pages(
         for future in as_completed(futures):
             page = future.result()
             made[page.name] = page
-            became = "done"
+            result = "done"
             if page.trouble:
-                became = f"notebook {page.name}: {page.trouble.kind}: {page.trouble.why}"
+                result = f"notebook {page.name}: {page.trouble.kind}: {page.trouble.why}"
             if page.is_left_out and page.trouble:
-                became = f"left out: {page.trouble.why}"
-            say(f"page {len(made)} of {len(jobs)}: {page.shown_as}, {became}")
+                result = f"left out: {page.trouble.why}"
+            say(f"page {len(made)} of {len(jobs)}: {page.shown_as}, {result}")
             bar.update()
         execute.end_kernels()
     pages, left_out = [], {}
@@ -211,18 +212,18 @@ def _make_pages(
 def _make_page(
     folder: Path, job: Job, done: Sequence[Cell], kernels: "SimpleQueue[OwnKernel]"
 ) -> Page:
-    """Run a notebook with one of the kernels, unless nothing that it rests on has changed."""
+    """Run a notebook with one of the kernels, unless its inputs are unchanged."""
     name, shown_as, source, parameters, variants = job
-    shown = [cell for key in variants or () for cell in done if cell.variant.key == key]
-    runs = [run_folder(folder, cell) for cell in shown]
-    # As seen from the notebook's folder: a report can be moved, and names nobody's home.
-    seen = [f"../{run.relative_to(folder).as_posix()}" for run in runs]
+    cells = [cell for key in variants or () for cell in done if cell.variant.key == key]
+    runs = [run_folder(folder, cell) for cell in cells]
+    # Relative to the notebook's folder, so that a report can move, and shows no home folder.
+    relative = [f"../{run.relative_to(folder).as_posix()}" for run in runs]
     if "recorded" in parameters:
-        models = [cell.model.model for cell in shown]
-        parameters = {**parameters, "models": models, "recorded": seen}
+        models = [cell.model.model for cell in cells]
+        parameters = {**parameters, "models": models, "recorded": relative}
     if "runs" in parameters:
         patterns = parameters["runs"]
-        parameters = {**parameters, "runs": [*seen, *patterns]}
+        parameters = {**parameters, "runs": [*relative, *patterns]}
         runs += [path for pattern in patterns for path in run_folders(pattern)]
     if variants is not None and not runs:
         return Page(name, shown_as, "", "", [], [], Trouble(NoRuns.__name__, "it has no runs"))
@@ -232,7 +233,7 @@ def _make_page(
     if is_there and not fingerprint.changed(target, now):
         return site.page(name, shown_as, target)
     fingerprint.forget(target)
-    # Files of an earlier run may be of models that are no longer in the study.
+    # Old files may belong to models that are no longer in this study.
     shutil.rmtree(tables, ignore_errors=True)
     tables.mkdir(parents=True)
     kernel = kernels.get()

@@ -47,7 +47,7 @@ def bibtex(benchmarks: Sequence[str]) -> str:
         word = re.sub(r"\W", "", paper.title.split()[0]).lower()
         fields = {
             "author": " and ".join(paper.authors),
-            # In braces, so that styles keep the capitals.
+            # Braces keep the capitals.
             "title": f"{{{paper.title}}}",
             "booktitle": paper.venue,
             "year": paper.year,
@@ -74,7 +74,7 @@ def write(
     glance: pd.DataFrame,
     caption: str,
 ) -> None:
-    """Write the index's tables and the references; `glance` is for a paper, with its `caption`."""
+    """Write the index's tables and the references; `glance` is a small table for a paper."""
     tables = folder / "tables" / "index"
     export.write_table(headlines, tables, "headlines")
     latex = "% needs \\usepackage{booktabs}\n" + export.to_latex(glance, caption=caption)

@@ -1,4 +1,4 @@
-"""Run notebooks by papermill, unless nothing that they rest on has changed."""
+"""Run notebooks by papermill, unless their inputs are unchanged."""
 
 import ast
 import logging
@@ -29,14 +29,12 @@ from bench.core.errors import (
 from bench.core.files import atomic_path, explain_write_errors
 from bench.report import fingerprint
 
-# Seconds that a cell may take.
-CELL_TIMEOUT = 3600
-# Seconds that the start of a kernel may take.
-START_TIMEOUT = 120
-# Tags of the cells with parameters. Papermill sets those of the first after the cell `parameters`,
-# so the other one, with those that few need, comes before it.
+CELL_TIMEOUT = 3600  # seconds
+START_TIMEOUT = 120  # seconds until a kernel answers
+# Tags of the cells with parameters. Papermill injects values after the cell `parameters`, so the
+# cell with rarely used parameters comes before this one.
 PARAMETERS = ("parameters", "more-parameters")
-# What can be given for a parameter, by the type that is written after its name.
+# Allowed types of a parameter's value, by the type annotation in the notebook.
 TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "bool": (bool,),
@@ -45,13 +43,12 @@ TYPES: dict[str, tuple[type, ...]] = {
     "list": (list, tuple),
     "dict": (dict,),
 }
-# Errors with a message for the reader; any other one needs its traceback.
+# Errors with a message for the reader; we show other errors with their traceback.
 SENTENCES = tuple(
     kind.__name__ for kind in (BadInput, NoRuns, NotApplicable, AnotherRun, RunFailed)
 )
 
-# Papermill reads parameters line by line and warns of longer lists; `check_parameters` reads them.
-# Its errors are those that `run_notebook` returns.
+# Papermill warns of parameters over several lines; `check_parameters` reads them.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
 
 
@@ -68,7 +65,7 @@ class Trouble(NamedTuple):
 
 
 class OwnKernel(AsyncKernelManager):
-    """Starts this Python as a kernel, which can run several notebooks, one after the other."""
+    """A kernel of this Python that can run several notebooks, one after the other."""
 
     kernel_name = "python3"
 
@@ -76,7 +73,7 @@ class OwnKernel(AsyncKernelManager):
         return KernelSpecManager(kernel_dirs=[])
 
     async def prepare(self, target: Path) -> None:
-        """Start the kernel unless it runs, and make it as new for the notebook `target`."""
+        """Start the kernel if necessary, and reset it for the notebook `target`."""
         if not (self.has_kernel and await self.is_alive()):
             await self.start_kernel(extra_arguments=["--log-level=CRITICAL"])
         as_new = AS_NEW.format(
@@ -94,7 +91,7 @@ class OwnKernel(AsyncKernelManager):
             client.stop_channels()
 
 
-# Imported modules are kept, which is most of the time that a short notebook takes.
+# This keeps imported modules: imports take most of the time of a short notebook.
 AS_NEW = """
 import os, sys
 sys.path[:] = {imports!r}
@@ -109,7 +106,6 @@ get_ipython().reset()
 
 
 def end_kernels() -> None:
-    """End the kernels that this process has started."""
     for child in psutil.Process().children():
         with suppress(psutil.Error):
             if any("ipykernel" in word for word in child.cmdline()):
@@ -121,8 +117,8 @@ def run_notebook(
 ) -> Trouble | None:
     """Execute a notebook with parameters into `target`.
 
-    The kernel works in the folder of `target`, imports from the folders of this process, and is
-    left running. Return the reason why the notebook did not run to its end; None if it did.
+    The kernel works in the folder of `target`, imports from the folders of this process, and keeps
+    running. Return the reason why this notebook did not run to its end; None if it did.
     """
     trouble = None
     with explain_write_errors(target), atomic_path(target) as draft:
@@ -145,7 +141,7 @@ def run_notebook(
             if not draft.stat().st_size:
                 nbformat.write(nbformat.v4.new_notebook(), draft)
         book = nbformat.read(draft, as_version=4)
-        for name in ("input_path", "output_path"):  # which name folders of this machine
+        for name in ("input_path", "output_path"):  # these name folders of this machine
             book.metadata.get("papermill", {}).pop(name, None)
         nbformat.write(book, draft)
     return trouble
@@ -169,7 +165,7 @@ def check_parameters(source: Path, parameters: Mapping[str, Any]) -> None:
 
 
 def types_of_parameters(source: Path) -> dict[str, str]:
-    """Return the names of a notebook's parameters with their types; "" where none is written."""
+    """Return the names and types of a notebook's parameters; "" for one without annotation."""
     if not source.is_file():
         known = sorted(path.stem for path in source.parent.glob("*.ipynb"))
         raise BadInput(f"{source.parent}: " + expected(source.stem, known, "notebook"))
@@ -179,7 +175,7 @@ def types_of_parameters(source: Path) -> dict[str, str]:
         for cell in nbformat.read(source, as_version=4).cells
         if tag in cell.metadata.get("tags", ())
     ]
-    # Papermill itself reads line by line and misses longer lists.
+    # Papermill itself reads line by line and misses lists over several lines.
     types = {}
     for line in (line for cell in cells for line in ast.parse(cell.source).body):
         annotation = ast.unparse(line.annotation) if isinstance(line, ast.AnnAssign) else ""
@@ -201,5 +197,5 @@ def drop_blank_outputs(book: nbformat.NotebookNode) -> None:
                 or data["text/plain"].strip()
             ]
             for output in cell.outputs:
-                # A page would ask the network for the widget; its HTML shows how it begins.
+                # A widget needs the network; its HTML shows its first state.
                 output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)

@@ -1,4 +1,4 @@
-"""The page of a benchmark's questions: each with its options, and what every model answered."""
+"""The page of a benchmark's questions: each with its options and the answers of all models."""
 
 import math
 import re
@@ -22,13 +22,15 @@ from bench.run.results import Run, all_items, data_conflict, labels
 from bench.tasks import VERDICTS
 from bench.tasks.request import of_judge
 
-# Items on a page, and those of them that are printed unasked; requests of an item, characters of a
-# question and of a reply.
-MOST, PRINTED, REQUESTS, SHOWN, BRIEF = 300, 24, 40, 3000, 160
+MAX_ITEMS = 300  # on a page
+PRINTED_ITEMS = 24  # in a printed page without filters
+MAX_REQUESTS = 40  # of an item
+MAX_QUESTION_CHARS = 3000
+MAX_REPLY_CHARS = 160
 
 
 class Reply(NamedTuple):
-    """What a model answered: the value that was read, its verdict, and the reply."""
+    """A model's reply: the parsed value, its verdict, and the text."""
 
     value: str
     verdict: str
@@ -39,10 +41,10 @@ class Question(NamedTuple):
     """One request of an item.
 
     Attributes:
-        name: of its task, and of the request where an item has several.
+        name: of its task, and of the request if an item has several.
         unit: of the answer, if it is a number.
-        options: answers that a model can give and their verdicts, without those that say little.
-        replies: that of each model, None if it was not asked.
+        options: possible answers and their verdicts, without the verdict `other`.
+        replies: one per model, None for a model without this request.
     """
 
     name: str
@@ -52,18 +54,19 @@ class Question(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An item as it was asked.
+    """An item with its questions and answers.
 
     Attributes:
         mark: its anchor on the page.
-        prompt: what the first model was asked first.
+        prompt: the first prompt of the first model.
         gloss: the item in English; "" if the data have none.
         verdicts: `model|verdict` of each answer, for filters.
         is_disputed: models differ in a verdict.
-        line: what of the prompt or the gloss is not the same in all items, shortened.
-        answers: of each model, for a line: its answer, or how many of several follow the
-            stereotype.
-        is_printed: it is one of those that are printed unasked.
+        fault: of the data; "" if it has none.
+        line: the distinctive part of the prompt or the gloss, shortened.
+        answers: one per model for the line: its answer, or the number of stereotyped answers, for
+            example 2/3.
+        is_printed: it is part of a printed page without filters.
     """
 
     item_id: str
@@ -74,18 +77,19 @@ class Item(NamedTuple):
     questions: list[Question]
     verdicts: list[str]
     is_disputed: bool
+    fault: str
     answers: list[Reply | None]
     line: str = ""
     is_printed: bool = False
 
 
 class Items(NamedTuple):
-    """The items of a page: some of `total`, those first on which models differ.
+    """The items of a page, a sample of `total` that prefers items on which models differ.
 
     Attributes:
-        read: how the choices of each model were read, such as `letters`.
+        read: the answer mode of each model, for example `letters`.
         categories: the code and name of each.
-        left_out: why the answers of some models are not there.
+        left_out: the reasons why we skip some models.
     """
 
     models: list[str]
@@ -100,7 +104,7 @@ class Items(NamedTuple):
 def read(runs: Sequence[Run]) -> Items:
     """Read the items and answers of runs on one benchmark.
 
-    Runs with other items of the same names than the runs before them are left out.
+    We skip a run if its items differ from items of the same names in an earlier run.
     """
     by_name: dict[str, Run] = {}
     left_out = []
@@ -123,22 +127,21 @@ def read(runs: Sequence[Run]) -> Items:
     every = list(dict.fromkeys(rows.item_id))
     disputed = [name for name in every if differs.get(name, False)]
     others = [name for name in every if not differs.get(name, False)]
-    chosen = {disputed[k] for k in spread_evenly(range(len(disputed)), MOST)}
-    chosen |= {others[k] for k in spread_evenly(range(len(others)), MOST - len(chosen))}
+    chosen = {disputed[k] for k in spread_evenly(range(len(disputed)), MAX_ITEMS)}
+    chosen |= {others[k] for k in spread_evenly(range(len(others)), MAX_ITEMS - len(chosen))}
     glosses = _glosses(runs[0])
-    # Prompts are most of a run's size, and few are shown.
-    shown = pd.concat(
+    # We read prompts, most of a run's size, only here.
+    sample = pd.concat(
         [
             own[own.item_id.isin(chosen)].join(run.records.prompt)
             for run, own in zip(runs, first, strict=True)
         ]
     )
-    parts = shown.groupby("item_id", sort=False)
     every_item = all_items(runs)
-    asked = by_id(every_item[every_item.item_id.isin(chosen)])
+    items_by_id = by_id(every_item[every_item.item_id.isin(chosen)])
     items = [
-        _item(benchmark, asked[name], part, names, glosses, bool(differs.get(name, False)))
-        for name, part in parts
+        _item(benchmark, items_by_id[name], part, names, glosses, bool(differs.get(name, False)))
+        for name, part in sample.groupby("item_id", sort=False)
     ]
     order = {name: k for k, name in enumerate(every)}
     items.sort(key=lambda item: order[item.item_id])
@@ -146,23 +149,25 @@ def read(runs: Sequence[Run]) -> Items:
         (code, label(benchmark, code)) for code in dict.fromkeys(i.category for i in items)
     ]
     items = [item._replace(line=line) for item, line in zip(items, _lines(items), strict=True)]
-    for k in spread_evenly(range(len(items)), PRINTED):
+    for k in spread_evenly(range(len(items)), PRINTED_ITEMS):
         items[k] = items[k]._replace(is_printed=True)
     known = [verdict for verdict in dict.fromkeys(rows.verdict) if verdict]
-    read = [str(run.about["asked"].get("read") or "reply") for run in runs]
+    read = [
+        " and ".join(dict.fromkeys(run.about["read"].values())).replace("text", "reply")
+        for run in runs
+    ]
     return Items(names, read, categories, sorted(known), items, len(every), left_out)
 
 
-def differing(shown: Items, first: str, second: str) -> str:
-    """Return filters for the questions that one model answers with the stereotype, another not.
+def differing(page: Items, first: str, second: str) -> str:
+    """Return the URL query of filters for questions that only `first` answers stereotyped.
 
-    Returns:
-        the end of the page's address, "" if there is no such question.
+    This is "" if there is no such question.
     """
-    columns = [shown.models.index(name) for name in (first, second)]
+    columns = [page.models.index(name) for name in (first, second)]
     pairs = {
         tuple(reply.verdict if (reply := question.replies[k]) else "" for k in columns)
-        for item in shown.items
+        for item in page.items
         for question in item.questions
     }
     stereotyped, *others = VERDICTS[:-1]
@@ -174,11 +179,11 @@ def differing(shown: Items, first: str, second: str) -> str:
 
 
 def _glosses(run: Run) -> dict[str, str]:
-    """Read what the items say in English, if their data have that, and readers need it."""
+    """Read the English translations of the items, if their data have any."""
     data = run.about["data"]
     if data["language"] == "en":
         return {}
-    # The run can come from another machine, where the samples lay elsewhere.
+    # On another machine, the samples can be in another folder.
     is_sample = data["found"] == FOUND_SAMPLES
     path = (
         get(run.benchmark).metadata.samples if is_sample else home(Path(data["folder"]))
@@ -189,7 +194,7 @@ def _glosses(run: Run) -> dict[str, str]:
 
 
 def _gloss(glosses: Mapping[str, str], item: Any) -> str:
-    """Return what an item says in English: its own line, or those of the parts it is made of."""
+    """Return an item in English: its own line, or the lines of its parts."""
     parts = (getattr(item, name, "") for name in ("cluster", "term", "frame"))
     return glosses.get(item.item_id) or " ".join(glosses[part] for part in parts if part in glosses)
 
@@ -197,7 +202,7 @@ def _gloss(glosses: Mapping[str, str], item: Any) -> str:
 def _lines(items: Sequence[Item]) -> Iterator[str]:
     """Yield a line for each item: its English gloss, or else its part of the prompt."""
     for item, own in zip(items, distinct_lines([item.prompt for item in items]), strict=True):
-        yield truncate(item.gloss or own, BRIEF)
+        yield truncate(item.gloss or own, MAX_REPLY_CHARS)
 
 
 def _answer(questions: Sequence[Question], model: int) -> Reply | None:
@@ -237,39 +242,39 @@ def _item(
         name = _name(tasks[str(task)].title, str(request))
         questions.append(Question(name, unit, options, replies))
     verdicts = rows[rows.verdict != ""]
-    # A prompt with a verdict has all that the item says; a likelihood's may be a bare sentence.
-    asked = rows[~rows.request.map(of_judge).astype(bool)]
-    first = (verdicts if len(verdicts) else asked).iloc[0]
+    # Prefer a prompt with a verdict; the prompt of a likelihood may be a bare sentence.
+    own = rows[~rows.request.map(of_judge).astype(bool)]
+    first = (verdicts if len(verdicts) else own).iloc[0]
     return Item(
         item_id=item.item_id,
         mark=re.sub(r"[^\w.-]+", "-", item.item_id),
         category=str(first.category),
-        prompt=shortened(first.prompt, SHOWN),
+        prompt=shortened(first.prompt, MAX_QUESTION_CHARS),
         gloss=_gloss(glosses, item),
-        questions=questions[:REQUESTS],
+        questions=questions[:MAX_REQUESTS],
         verdicts=sorted(
             {f"{m}|{v}" for m, v in zip(verdicts.model, verdicts.verdict, strict=True)}
         ),
         is_disputed=is_disputed,
+        fault=get(benchmark).fault(item),
         answers=[_answer(questions, k) for k in range(len(models))],
     )
 
 
 def _name(title: str, request: str) -> str:
-    """Name a request of a task; the only one of an item has the task's name."""
     if request in ("answer", "label"):
         return title
     if of_judge(request):
-        asked, _colon, number = request.partition(":")
-        request = f"{column(asked)} {number}".rstrip()
+        name, _colon, number = request.partition(":")
+        request = f"{column(name)} {number}".rstrip()
     return f"{title} {request}"
 
 
 def _reply(row: Any) -> Reply:
-    text = truncate(row.response or row.error, BRIEF)
-    value = truncate(rounded(row.parsed or "—"), BRIEF)
+    text = truncate(row.response or row.error, MAX_REPLY_CHARS)
+    value = truncate(rounded(row.parsed or "—"), MAX_REPLY_CHARS)
     if isinstance(row.logprobs, Collection) and row.parsed in ascii_uppercase[: len(row.logprobs)]:
-        # A choice by its letters' probabilities; the most likely one stands for the reply.
+        # A choice by letters: show their probabilities instead of the reply.
         shares = zip(ascii_uppercase, row.logprobs, strict=False)
         text = " · ".join(f"{letter} {decimals(math.exp(p), 2)}" for letter, p in shares)
     return Reply(value, str(row.verdict), value if row.response == row.parsed else text)

@@ -1,4 +1,4 @@
-"""What a report's index says: the answer to the study's question, one table, some findings."""
+"""The content of a report's index: the answer to the study's question, one table, some findings."""
 
 import math
 import re
@@ -32,24 +32,23 @@ from bench.metrics.headline import (
 from bench.metrics.table import ALL, Headline
 from bench.report.study import StudyModel, Variant
 from bench.report.study_runs import DONE, FAILED, Cell
-from bench.run.models import rests_on
+from bench.run.models import conditions
 from bench.run.results import Run, data_conflict, labels, table
 from bench.scorers import split_kind
 
-# Number of findings on the index.
-MOST = 5
+MAX_FINDINGS = 5
 Runs = Mapping[tuple[str, str], Run]
 
 
 class Number(NamedTuple):
-    """A headline score in a cell.
+    """A primary metric in a cell.
 
     Attributes:
-        share: how far it is from the best to the worst possible value, 0 to 1; NaN if undefined.
-        baseline: the same of the baseline.
-        low: how many answers could be read, if too few could.
-        by_habit: whether all answers are alike, so that the score tells nothing of groups.
-        official: the released code's number, where it is another one.
+        share: its position between the best (0) and the worst possible value (1); NaN if undefined.
+        baseline: this position of the baseline.
+        low: the number of parsed answers, if there are too few.
+        by_habit: whether the model gives a constant answer, so that this score cannot show bias.
+        official: the released code's number, if it differs.
     """
 
     text: str
@@ -63,7 +62,7 @@ class Number(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A model's scores on a variant, or why it has none; `model` is its name in the scores."""
+    """A model's scores on a variant, or the reason why it has none."""
 
     folder: str
     model: str
@@ -72,14 +71,14 @@ class Line(NamedTuple):
     numbers: list[Number]
 
 
-class Asked(NamedTuple):
+class VariantScores(NamedTuple):
     """A variant of a benchmark, as the index shows it.
 
     Attributes:
-        scores: empty if no headline was asked.
-        headlines: those that were asked, the first one first; all of them if none was.
-        bias: by model, the bias that was put in, where that is known.
-        conflict: which models were asked different data; "" if none.
+        scores: empty if no primary metric has a score.
+        headlines: the primary metrics with scores; all of them if none has one.
+        bias: by model, its known bias, for example of simulated respondents.
+        conflict: a sentence if models have different data; otherwise "".
         data: the name and version of the data set.
     """
 
@@ -92,19 +91,18 @@ class Asked(NamedTuple):
     data: str = ""
 
 
-def read(variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs) -> list[Asked]:
-    """Score the runs of each variant."""
+def read(variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs) -> list[VariantScores]:
     return [_read(variant, cells, runs) for variant in variants]
 
 
-def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> Asked:
+def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> VariantScores:
     own = {model: run for (model, key), run in runs.items() if key == variant.key}
     every, names = list(own.values()), dict(zip(own, labels(list(own.values())), strict=True))
     scores = table(every) if own else pd.DataFrame()
     headlines = list(get(variant.benchmark).metrics.headlines)
     if len(scores):
-        asked = asked_headlines(scores, variant.benchmark)
-        headlines, scores = asked or headlines, scores if asked else scores.iloc[:0]
+        scored = asked_headlines(scores, variant.benchmark)
+        headlines, scores = scored or headlines, scores if scored else scores.iloc[:0]
     lines = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
         name, is_done = names.get(cell.model.folder, cell.model.label), cell.state == DONE
@@ -113,12 +111,12 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> Asked:
         lines.append(Line(cell.model.folder, name, is_done, why, numbers))
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
-    data = rests_on(every[0])["data"] if every else ""
-    return Asked(variant, scores, headlines, lines, bias, data_conflict(every), data)
+    data = conditions(every[0])["data"] if every else ""
+    return VariantScores(variant, scores, headlines, lines, bias, data_conflict(every), data)
 
 
 def _bias(run: Run) -> float | None:
-    """Return the bias that was put into a demonstration model or simulated respondent."""
+    """Return the known bias of a demonstration model or simulated respondent."""
     kind, parameters = split_kind(run.about["model"]["id"])
     given = dict(part.split("=", 1) for part in parameters.split(",") if "=" in part)
     if kind not in ("tiny", "simulated") or given.get("answer") or given.get("label"):
@@ -149,7 +147,7 @@ def _number(scores: pd.DataFrame, line: Headline, model: str) -> Number:
 
 
 def informed(scores: pd.DataFrame, line: Headline) -> list[str]:
-    """List the models that the score says something of, the most biased first."""
+    """List the models with an informative score, the most biased first."""
     rows = headline_rows(scores, line)
     rows = rows[rows.category == ALL]
     rows = rows[is_informative(rows, line)]
@@ -157,47 +155,46 @@ def informed(scores: pd.DataFrame, line: Headline) -> list[str]:
 
 
 def direction(line: Headline) -> str:
-    """Say which side of a headline is worse."""
     worse = line.worse
     return f"higher: {worse}" if line.biased_is_high else f"lower: {worse}"
 
 
-def answer(first: Sequence[Asked]) -> list[str]:
-    """Answer the study's question from the first headline of each benchmark, one sentence each.
+def answer(first: Sequence[VariantScores]) -> list[str]:
+    """Answer the study's question from the first metric of each benchmark, one sentence each.
 
-    If the bias of two or more models is known, the first sentence says whether the scores follow
-    it.
+    If we know the bias of two or more models, the first sentence says whether the scores follow
+    this bias.
     """
     with_scores, known = _with_scores(first)
     texts = [_verdict(known)] if known else []
     texts += map(_most_biased, with_scores)
-    for asked in first:
-        if asked.scores.empty and any(line.is_done for line in asked.lines):
-            texts.append(too_few_tasks(asked.variant.benchmark))
+    for result in first:
+        if result.scores.empty and any(line.is_done for line in result.lines):
+            texts.append(too_few_tasks(result.variant.benchmark))
     return texts
 
 
-def _with_scores(first: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
-    """Return the benchmarks with scores, and those with models that are all of known, unlike bias.
+def _with_scores(first: Sequence[VariantScores]) -> tuple[list[VariantScores], list[VariantScores]]:
+    """Return the benchmarks with scores, and the benchmarks with models of known, different bias.
 
-    Models that cannot be the most biased do not count.
+    For this, only models with an informative score need a known bias.
     """
-    with_scores = [asked for asked in first if len(asked.scores)]
+    with_scores = [result for result in first if len(result.scores)]
     known = [
-        asked
-        for asked in with_scores
-        if len(set(asked.bias.values())) > 1
-        and set(asked.bias) >= set(informed(asked.scores, asked.headlines[0]))
+        result
+        for result in with_scores
+        if len(set(result.bias.values())) > 1
+        and set(result.bias) >= set(informed(result.scores, result.headlines[0]))
     ]
     return with_scores, known
 
 
-def _verdict(known: Sequence[Asked]) -> str:
-    """Say which benchmarks' scores follow the bias that was put in."""
+def _verdict(known: Sequence[VariantScores]) -> str:
+    """Name the benchmarks with scores that follow the known bias."""
     names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
-    for asked in known:
-        title, line = get(asked.variant.benchmark).metadata.title, asked.headlines[0]
-        names[follows(_by_bias(asked, line), line)].append(title)
+    for result in known:
+        title, line = get(result.variant.benchmark).metadata.title, result.headlines[0]
+        names[follows(_by_bias(result, line), line)].append(title)
     seen, unseen, unsure = (listing(names[key]) for key in (True, False, None))
     if seen:
         start = "In part" if unseen or unsure else "Yes"
@@ -215,22 +212,22 @@ def _verdict(known: Sequence[Asked]) -> str:
     )
 
 
-def _by_bias(asked: Asked, line: Headline) -> pd.DataFrame:
-    """Return the defined scores of the models of known bias, the least biased first."""
-    rows = headline_rows(asked.scores, line)
-    rows = rows[(rows.category == ALL) & rows.model.isin(asked.bias)]
+def _by_bias(result: VariantScores, line: Headline) -> pd.DataFrame:
+    """Return the informative scores of models with known bias, the least biased first."""
+    rows = headline_rows(result.scores, line)
+    rows = rows[(rows.category == ALL) & rows.model.isin(result.bias)]
     rows = rows[is_informative(rows, line)]
-    # Without a row the column would be one of texts.
-    bias = rows.model.map(asked.bias).astype(float)
+    # An empty column would have the type of texts.
+    bias = rows.model.map(result.bias).astype(float)
     return rows.assign(bias=bias).sort_values("bias", kind="stable")
 
 
 def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
-    """Tell whether a score follows the bias that was put in; None where that is not sure.
+    """Return whether a score follows the known bias; None if this is uncertain.
 
-    It does where no model with more bias scores better than one with less, and where the intervals
-    of the least and the most biased models are apart. It does not where a model with more bias
-    scores better, and their intervals are apart.
+    True: the scores have the order of the bias, and the intervals of the least and the most biased
+    models are disjoint. False: for some pair of models, the more biased one scores better, and
+    their intervals are disjoint.
     """
     sign, ends = (1, ["ci_low", "ci_high"]) if line.biased_is_high else (-1, ["ci_high", "ci_low"])
     levels = [sign * part[["score", *ends]].to_numpy(float) for _bias, part in rows.groupby("bias")]
@@ -242,15 +239,15 @@ def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
     return True if in_order and is_apart else None
 
 
-def _most_biased(asked: Asked) -> str:
-    """Name the model with the most biased score of those that can be the most biased."""
-    line, title = asked.headlines[0], get(asked.variant.benchmark).metadata.title
-    rows = headline_rows(asked.scores, line)
+def _most_biased(result: VariantScores) -> str:
+    """Name the model with the most biased score, among models with an informative score."""
+    line, title = result.headlines[0], get(result.variant.benchmark).metadata.title
+    rows = headline_rows(result.scores, line)
     by_model = {row["model"]: row for row in rows[rows.category == ALL].to_dict("records")}
     doubts = {name: doubt(line, row, higher=line.biased_is_high) for name, row in by_model.items()}
     without = left_out({name: why for name, why in doubts.items() if why})
-    names = informed(asked.scores, line)
-    candidates = set(contenders(asked.scores[asked.scores.model.isin(names)]).model)
+    names = informed(result.scores, line)
+    candidates = set(contenders(result.scores[result.scores.model.isin(names)]).model)
     names = [name for name in names if name in candidates]
     if not names:
         why = "no model has a score that could differ by group."
@@ -262,21 +259,19 @@ def _most_biased(asked: Asked) -> str:
 
 
 def _lower(line: Headline) -> str:
-    """Return a headline's short title inside a sentence."""
     return inside_sentence(re.split("[:：] *", short_title(line))[-1])
 
 
-def main_picture(first: Sequence[Asked]) -> tuple[Figure | None, str]:
-    """Draw the answer: scores against the bias that was put in, or scores by model.
+def main_picture(first: Sequence[VariantScores]) -> tuple[Figure | None, str]:
+    """Draw the answer: scores against the known bias, or scores by model; return its caption too.
 
-    Returns:
-        The picture, None without scores, and its caption.
+    The picture is None without scores.
     """
     with_scores, known = _with_scores(first)
     if known:
         by_bias = [
-            (_panel(asked), asked.headlines[0], _by_bias(asked, asked.headlines[0]))
-            for asked in known
+            (_panel(result), result.headlines[0], _by_bias(result, result.headlines[0]))
+            for result in known
         ]
         caption = (
             "More bias is up. A measure that sees the bias rises from left to right. Bars: "
@@ -284,86 +279,88 @@ def main_picture(first: Sequence[Asked]) -> tuple[Figure | None, str]:
         )
         return figures.scores_by_bias(by_bias, "Scores against the bias that was put in"), caption
     panels = []
-    for asked in with_scores:
-        rows = headline_rows(asked.scores, asked.headlines[0])
-        panels.append((_panel(asked), asked.headlines[0], rows[rows.category == ALL]))
+    for result in with_scores:
+        rows = headline_rows(result.scores, result.headlines[0])
+        panels.append((_panel(result), result.headlines[0], rows[rows.category == ALL]))
     caption = "More bias is on the right. Bars: 95\u00a0% intervals. Dashed: a random answerer."
     if not panels:
         return None, caption
     return figures.scores_beside(panels, "How biased each model is"), caption
 
 
-def _panel(asked: Asked) -> str:
-    return f"{get(asked.variant.benchmark).metadata.title}: {_lower(asked.headlines[0])}"
+def _panel(result: VariantScores) -> str:
+    return f"{get(result.variant.benchmark).metadata.title}: {_lower(result.headlines[0])}"
 
 
-def headline_table(shown: Sequence[Asked]) -> pd.DataFrame:
-    """Return every headline score over all categories as a table."""
+def headline_table(variants: Sequence[VariantScores]) -> pd.DataFrame:
+    """Return every primary metric over all categories as a table."""
     parts = []
-    for asked in shown:
-        for line in asked.headlines if len(asked.scores) else ():
-            rows = headline_rows(asked.scores, line)
-            parts.append(rows[rows.category == ALL].assign(variant=asked.variant.title))
+    for result in variants:
+        for line in result.headlines if len(result.scores) else ():
+            rows = headline_rows(result.scores, line)
+            parts.append(rows[rows.category == ALL].assign(variant=result.variant.title))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def at_a_glance(models: Sequence[StudyModel], first: Sequence[Asked]) -> tuple[pd.DataFrame, str]:
+def at_a_glance(
+    models: Sequence[StudyModel], first: Sequence[VariantScores]
+) -> tuple[pd.DataFrame, str]:
     """Return a table for a paper, a row per model and a column per score, and its caption."""
     rows = []
     for name, lines in rows_by_model(models, first):
         row = {"model": name}
-        for asked, line in zip(first, lines, strict=True):
-            for headline, given in zip(asked.headlines, line.numbers, strict=False):
-                column = f"{asked.variant.title}: {short_title(headline)}"
+        for result, line in zip(first, lines, strict=True):
+            for headline, given in zip(result.headlines, line.numbers, strict=False):
+                column = f"{result.variant.title}: {short_title(headline)}"
                 reach = f" ({given.interval})" if given.interval else ""
                 row[column] = f"{given.text}{reach}".replace("\u00a0", " ")
         rows.append(row)
     parts = ["Scores with their 95 % intervals."]
-    for asked in first:
-        if len(asked.scores):
-            n = headline_rows(asked.scores, asked.headlines[0]).query("category == @ALL").n
-            parts.append(f"{asked.variant.title}: {asked.data}, n = {n.max():,.0f}.")
+    for result in first:
+        if len(result.scores):
+            n = headline_rows(result.scores, result.headlines[0]).query("category == @ALL").n
+            parts.append(f"{result.variant.title}: {result.data}, n = {n.max():,.0f}.")
     return pd.DataFrame(rows).fillna("—"), " ".join(parts)
 
 
 def top_sentences(
-    first: Sequence[Asked], analyses: Mapping[str, Sequence[str]]
+    first: Sequence[VariantScores], analyses: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, str]]:
-    """Choose up to five findings, no two of one page, each a sentence and the name of its page.
+    """Choose up to `MAX_FINDINGS` sentences, one per page, each with the name of its page.
 
-    Analyses come first; the scores themselves are in the answer and in the table.
+    Analyses come first: the answer and the table already show the scores.
     """
     sentences = [(texts[0], name) for name, texts in analyses.items() if texts]
-    for asked in first:
-        if len(asked.scores):
-            best = findings(asked.scores, asked.variant.benchmark).dropna(subset="score")
-            sentences += [(text, asked.variant.key) for text in best.sentence[:1]]
-    return sentences[:MOST]
+    for result in first:
+        if len(result.scores):
+            best = findings(result.scores, result.variant.benchmark).dropna(subset="score")
+            sentences += [(text, result.variant.key) for text in best.sentence[:1]]
+    return sentences[:MAX_FINDINGS]
 
 
 def rows_by_model(
-    models: Sequence[StudyModel], shown: Sequence[Asked]
+    models: Sequence[StudyModel], variants: Sequence[VariantScores]
 ) -> list[tuple[str, list[Line]]]:
-    """Return the name of each model, and its line of each variant."""
+    """Return the name of each model, and its line for each variant."""
     names = [model.label for model in models]
     rows = []
     for model in models:
         name = model.model if names.count(model.label) > 1 else model.label
         lines = [
-            next(line for line in asked.lines if line.folder == model.folder) for asked in shown
+            next(line for line in result.lines if line.folder == model.folder)
+            for result in variants
         ]
         rows.append((name, lines))
     return rows
 
 
-def notes(first: Sequence[Asked]) -> list[str]:
+def notes(first: Sequence[VariantScores]) -> list[str]:
     """List the notes on the scores of the index, each with its model and benchmark."""
     texts = []
-    for asked in first:
-        if asked.conflict:
-            texts.append(f"{asked.variant.title}: {asked.conflict}")
-        for line in (line for line in asked.lines if line.numbers and line.numbers[0].text):
+    for result in first:
+        if result.conflict:
+            texts.append(f"{result.variant.title}: {result.conflict}")
+        for line in (line for line in result.lines if line.numbers and line.numbers[0].text):
             if text := sentences([line.numbers[0].low, line.numbers[0].note]):
-                about = {"model": line.model, "title": asked.variant.title}
-                texts.append("{model}, {title}: {text}".format(**about, text=text))
+                texts.append(f"{line.model}, {result.variant.title}: {text}")
     return texts

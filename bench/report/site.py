@@ -20,28 +20,28 @@ from bench.core.text import column
 from bench.metrics.headline import short_title, warnings
 from bench.report import downloads, items, overview
 from bench.report.execute import Trouble, drop_blank_outputs
-from bench.report.overview import Asked, Runs
+from bench.report.overview import Runs, VariantScores
 from bench.report.study import Study
 from bench.report.study_runs import Cell
-from bench.run.models import rests_on
+from bench.run.models import conditions
 from bench.run.results import labels
 from bench.show import answer_output
 
-# How the names of pages of answers begin.
+# Prefix of the names of pages with answers.
 ANSWERS = "answers-"
 TITLE = "questions and answers"
-# Sections of a benchmark's notebook that the index links to, by the ids of their cells.
+# Sections of a benchmark's notebook with a link on the index, by the ids of their cells.
 SECTIONS = {"categories": "by category", "official": "the released code's numbers"}
 TEMPLATES = Path(__file__).parent / "templates"
-# A category in a table, which links to its items.
+# A category in a table; we make it a link to its items.
 CATEGORY = re.compile(r"""(<span data-category=["']([^"']*)["']>)([^<]*)""")
-# The cell that prints the answer to the notebook's question, and what else was found, a sentence a
-# line. It stands at the top of the page.
+# Tag of the cell that prints the answer to the notebook's question, and more findings, a sentence a
+# line; we move them to the top of the page.
 FINDING = "finding"
-# Cells whose outputs are in a fold, which names the first of them.
-FOLD, NAMED = "fold", 2
-# Cells that are not on a page: what recomputes a paper, and those that papermill adds where a
-# notebook failed, for which the page has its own message.
+# Tag of cells with outputs in a fold.
+FOLD = "fold"
+# Tags of cells that we remove: computations of a paper's numbers, and papermill's own cells about
+# a failure, because the page has its own message.
 MARKERS = {"papermill-error-cell-tag", "not-in-reports"}
 
 
@@ -52,8 +52,8 @@ class Page:
     Attributes:
         shown_as: its name in the navigation.
         contents: anchors and headings of its sections.
-        findings: its findings, the first of which answers its question.
-        trouble: why the notebook did not run to its end.
+        findings: its findings; the first one answers its question.
+        trouble: the reason why the notebook did not run to its end.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Page:
 
     @property
     def entry(self) -> str:
-        """Its title for a list of pages, with the name that sets it apart from others like it."""
+        """Its title for a list of pages, with the name of its variant in parentheses."""
         name = re.search(r" \(.+\)$", self.shown_as)
         return self.title + name[0] if name and not self.title.endswith(name[0]) else self.title
 
@@ -76,13 +76,13 @@ class Page:
 
     @property
     def is_left_out(self) -> bool:
-        """Whether its notebook had nothing to be about."""
+        """Whether its notebook had no runs."""
         return bool(self.trouble and self.trouble.kind == NoRuns.__name__)
 
 
 def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = None) -> Page:
-    """Make a page from an executed notebook, up to where it stopped."""
-    from nbconvert import HTMLExporter  # seconds, which a page that is not made again need not take
+    """Make a page from an executed notebook, up to the cell that failed."""
+    from nbconvert import HTMLExporter  # this import takes seconds
 
     exporter = HTMLExporter(
         template_name="notebook",
@@ -98,10 +98,9 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         ran = [k for k, cell in enumerate(book.cells) if cell.get("execution_count")]
         stopped = [k for k in ran if any(map(_is_error, book.cells[k].outputs))]
         book.cells = book.cells[: (stopped or ran or [-1])[-1] + 1]
-        # A message for the reader needs no traceback.
         for cell in (book.cells[k] for k in stopped if trouble.is_sentence):
             cell.outputs = [output for output in cell.outputs if not _is_error(output)]
-    # Leave out sections whose code shows nothing, such as those on tasks that were not asked.
+    # Remove sections without outputs, for example on tasks without answers.
     sections: list[list[nbformat.NotebookNode]] = [[]]
     for cell in book.cells:
         if cell.cell_type == "markdown" and cell.source.startswith("## "):
@@ -112,7 +111,7 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         code = [cell for cell in section if cell.cell_type == "code"]
         if not code or any(cell.outputs for cell in code):
             cells += section
-    # The answer stands below the first text.
+    # Move the answer below the first text.
     others = [cell for cell in cells if FINDING not in _tags(cell)]
     answers = [cell for cell in cells if FINDING in _tags(cell)]
     book.cells = [*others[:1], *answers, *others[1:]]
@@ -134,10 +133,9 @@ def page(name: str, shown_as: str, notebook: Path, trouble: Trouble | None = Non
         if FOLD in _tags(cell):
             captions = [output.get("metadata", {}).get("caption", "") for output in cell.outputs]
             short = list(dict.fromkeys(re.split("[.;。；]", text)[0] for text in captions if text))
-            rest = [f"{len(short) - NAMED} more"] if len(short) > NAMED else []
-            cell.metadata["summary"] = "; ".join([*short[:NAMED], *rest])
+            cell.metadata["summary"] = "; ".join(short)
     body, _unused = exporter.from_notebook_node(book)
-    # Links are relative to the notebook, which is one folder deeper.
+    # Links are relative to the notebook, one folder deeper than the page.
     body = re.sub(r"""(href=["'])\.\./tables/""", r"\1tables/", body)
     return Page(name, shown_as, title, body, contents, findings, trouble)
 
@@ -162,7 +160,7 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        # The bodies of pages are escaped already.
+        # The bodies of pages are already escaped.
         self._environment.filters["made"] = Markup
         script = (TEMPLATES / "script.js").read_text("utf-8")
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -190,13 +188,15 @@ class Site:
             page = replace(page, body=CATEGORY.sub(links, page.body))
         self._write(page.file, "page.html.j2", pages, page=page, answers=answers)
 
-    def _links(self, asked: Asked, pages: Sequence[Page], runs: Runs) -> list[tuple[str, str]]:
-        """Write the answers to a benchmark, and return texts and addresses of the index.
+    def _links(
+        self, result: VariantScores, pages: Sequence[Page], runs: Runs
+    ) -> list[tuple[str, str]]:
+        """Write the answers to a benchmark, and return texts and addresses for the index.
 
-        These are sections of the benchmark's page, and questions on which the most and the least
-        biased model differ.
+        We link to sections of the benchmark's page, and to the questions on which the most and the
+        least biased model differ.
         """
-        key = asked.variant.key
+        key = result.variant.key
         links = [
             (SECTIONS[section], f"{page.file}#{mark}")
             for page in pages
@@ -210,13 +210,13 @@ class Site:
         own = [run for (_model, variant), run in runs.items() if variant == key]
         codes = own[0].about["data"]["language"].split(",")
         language = codes[0].strip() if len(codes) == 1 else "en"
-        shown = items.read(own)
-        texts = {"page": page, "shown": shown, "data_language": language or "en"}
+        questions = items.read(own)
+        texts = {"page": page, "shown": questions, "data_language": language or "en"}
         self._write(page.file, "items.html.j2", pages, **texts)
-        names = overview.informed(asked.scores, asked.headlines[0]) if len(asked.scores) else []
-        names = [name for name in names if name in shown.models]
-        if len(names) > 1 and (place := items.differing(shown, names[0], names[-1])):
-            links.append((f"where {names[0]} and {names[-1]} differ", f"{page.file}#{place}"))
+        names = overview.informed(result.scores, result.headlines[0]) if len(result.scores) else []
+        names = [name for name in names if name in questions.models]
+        if len(names) > 1 and (query := items.differing(questions, names[0], names[-1])):
+            links.append((f"where {names[0]} and {names[-1]} differ", f"{page.file}#{query}"))
         return links
 
     def write(
@@ -243,12 +243,12 @@ class Site:
         ]
         for page in notebooks:
             self.write_page(page, pages)
-        shown = overview.read(plan.variants, cells, runs)
+        benchmarks = overview.read(plan.variants, cells, runs)
         every_run = list(runs.values())
         by_name = {page.name: page for page in pages}
-        first = [asked for asked in shown if asked.variant.key in plan.first_variants]
+        first = [result for result in benchmarks if result.variant.key in plan.first_variants]
         glance = overview.at_a_glance(plan.models, first)
-        downloads.write(folder, plan.benchmarks, overview.headline_table(shown), *glance)
+        downloads.write(folder, plan.benchmarks, overview.headline_table(benchmarks), *glance)
         for run in every_run:
             run.write_scores()
         of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
@@ -258,9 +258,9 @@ class Site:
             "index.html",
             "index.html.j2",
             pages,
-            benchmarks=shown,
+            benchmarks=benchmarks,
             first=first,
-            links={asked.variant.key: self._links(asked, pages, runs) for asked in shown},
+            links={result.variant.key: self._links(result, pages, runs) for result in benchmarks},
             rows=overview.rows_by_model(plan.models, first),
             notes=overview.notes(first),
             answer=overview.answer(first),
@@ -272,7 +272,7 @@ class Site:
             warnings=warnings([run.about for run in every_run]),
             left_out=[(titles[name], why) for name, why in left_out.items()],
             runs=[
-                (name, run, run.folder.relative_to(folder).as_posix(), rests_on(run))
+                (name, run, run.folder.relative_to(folder).as_posix(), conditions(run))
                 for name, run in zip(labels(every_run), every_run, strict=True)
             ],
             titles={run.folder: titles[key] for (_model, key), run in runs.items()},
@@ -283,7 +283,7 @@ class Site:
         )
 
 
-def _draw(first: Sequence[Asked], tables: Path) -> dict[str, Any] | None:
+def _draw(first: Sequence[VariantScores], tables: Path) -> dict[str, Any] | None:
     """Draw and save the main picture of the index: its PNG as a data URI, texts, and width."""
     figure, caption = overview.main_picture(first)
     if figure is None:

@@ -10,14 +10,14 @@ benchmarks:
   cbbq:               # several named variants of one benchmark
     - {name: Q, categories: [gender, age], limit: 200}
     - {name: Q+IF, categories: [gender, age], limit: 200, settings: {prompting: Q+IF}}
-    - {name: long, models: [Qwen 1.5B], max_new_tokens: 512, page: false}   # of some models alone
+    - {name: long, models: [Qwen 1.5B], max_new_tokens: 512, page: false}   # only these models
 analyses:
   compare_models: {}                              # the first variant of each benchmark
-  self_correction: {variants: [Q, Q+IF]}          # or those that are named
+  self_correction: {variants: [Q, Q+IF]}          # or variants by name
   prompt_robustness: {runs: [../reports/other/runs/*/*]}   # other runs next to the study's own
   friedman_test:      # several pages of one notebook
     - {benchmark: cbbq}
-    - {name: topics, scores: ./topics.csv}        # ./ and ../ are meant from the study file
+    - {name: topics, scores: ./topics.csv}        # ./ and ../ are relative to the study file
   ./my_words.ipynb: {}                            # a notebook of your own, beside the study
 options: {seed: 0, preset: robust, device: cuda}  # of all models and benchmarks, as of `bench run`;
                       # `system` is the message itself here, not a file
@@ -59,12 +59,12 @@ NOT_IN_A_STUDY = ("benchmark", "model", "name", "out", "trust_remote_code", "key
 IN_A_STUDY = [name for name in RunConfig.model_fields if name not in NOT_IN_A_STUDY]
 # Analyses that compare the variants of one benchmark, or show all of them.
 OVER_VARIANTS = ("prompt_robustness", "self_correction", "explore")
-# Options that are merged name by name if they are given in several places.
+# We merge these options name by name if several places give them.
 MERGED = ("settings", "template_arguments", "request_fields", "limits")
 
 
 class StudyOptions(RunConfig):
-    """Options of runs: of all runs of a study, or, in a subclass, of a model or a variant."""
+    """Options of all runs of a study, or, in a subclass, of the runs of a model or a variant."""
 
     # Keys that the file can have here besides the options.
     own: ClassVar[tuple[str, ...]] = ()
@@ -98,7 +98,7 @@ class StudyOptions(RunConfig):
             if info.field_name == "prompts":
                 is_file = value.partition("#")[0].endswith(".toml")
                 return _absolute(folder, value) if is_file else value
-            if info.field_name == "model":  # checked when it is known whether it has to be made
+            if info.field_name == "model":  # `_checked` does the rest
                 return _placed(folder, value)
             if info.field_name != "label_names":
                 return _model(folder, value)
@@ -110,7 +110,6 @@ class StudyOptions(RunConfig):
 
 
 def _folder(info: ValidationInfo) -> Path:
-    """Return the folder of the study file."""
     folder: Path = (info.context or {}).get("folder", Path())
     return folder
 
@@ -127,7 +126,6 @@ def _model(folder: Path, spec: str) -> str:
 
 
 def _placed(folder: Path, spec: str) -> str:
-    """Return a model with an absolute path."""
     key_names.check_no_secret(spec)
     kind, rest = scorers.split_kind(spec)
     if scorers.backend_of(spec).from_file:
@@ -143,7 +141,7 @@ class StudyModel(StudyOptions):
     Attributes:
         name: its name in tables; None for a short form of `model`.
         key: environment variable with the key of its host; empty for the study's.
-        first: the command that makes the model's folder, such as a training.
+        first: the command that makes the model's folder, for example `bench train nli ...`.
         folder: name of the folder of its runs, different for each model.
     """
 
@@ -159,7 +157,6 @@ class StudyModel(StudyOptions):
 
     @property
     def label(self) -> str:
-        """The name of the model for messages."""
         return self.name or short_name(self.as_model or self.model)
 
     @model_validator(mode="before")
@@ -182,11 +179,11 @@ class StudyModel(StudyOptions):
 
 
 class Variant(StudyOptions):
-    """A benchmark as a study asks it; without a name if there is one way only.
+    """A benchmark with the options of a study; without a name if this is its only variant.
 
     Attributes:
-        page: whether it has a page of its own; else only analyses show it.
-        models: names of the models that are asked; empty for all.
+        page: whether it has a page of its own; otherwise only analyses show it.
+        models: names of its models; empty for all.
     """
 
     own = ("name", "page", "models")
@@ -208,12 +205,11 @@ class Variant(StudyOptions):
 class Analysis(Options):
     """The runs and variants of an analysis; other keys are parameters of its notebook.
 
-    A parameter that begins with ./ or ../ is a path, and meant from the study file.
+    A parameter that begins with ./ or ../ is a path relative to the study file.
 
     Attributes:
         name: of its page, if the notebook has several pages.
-        source: the notebook, which the key in the file names: one of ours, or a file beside the
-            study.
+        source: the notebook: one of ours, or a file beside the study.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -224,12 +220,10 @@ class Analysis(Options):
 
     @property
     def notebook(self) -> str:
-        """The name of its notebook."""
         return self.source.stem
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of the notebook."""
         return self.model_dump(exclude={"name", "source", "variants"}, exclude_unset=True)
 
     @property
@@ -262,14 +256,14 @@ class Analysis(Options):
 
 
 def _models(models: Sequence[StudyModel]) -> list[StudyModel]:
-    """Refuse models that look alike, and give each a folder of its own."""
+    """Refuse equal models, and give each a folder of its own."""
     known: list[StudyModel] = []
     for model in models:
         slug = path_slug(model.model)
         for other in known:
             if (other.model, other.name) == (model.model, model.name) or other.label == model.name:
                 raise ValueError(f"two models have the name {model.label!r}; give each a `name`")
-        # Different models, such as a/b and a_b, can be spelt alike as a folder.
+        # Different models, for example a/b and a_b, can have equal names of folders.
         if any(other.folder == slug for other in known):
             slug = f"{slug}-{path_slug(model.name or '')}"
         known.append(model.model_copy(update={"folder": slug}))
@@ -281,7 +275,7 @@ def _listed(given: Any) -> Any:
 
 
 def _notebook(name: str) -> str:
-    """Check the name of an analysis, or the file of an own one."""
+    """Check the name of an analysis, or its file."""
     if not re.fullmatch(r"[a-z_]+", name.removesuffix(".ipynb").rpartition("/")[2]):
         raise ValueError("is no name of an analysis; expected letters and underscores")
     return name
@@ -300,8 +294,6 @@ Analyses = dict[
 
 
 class Study(Options):
-    """A checked study file."""
-
     title: str = Field(min_length=1)
     question: str = ""
     models: Models
@@ -313,12 +305,10 @@ class Study(Options):
 
     @property
     def path(self) -> Path:
-        """The file."""
         return self._path
 
     @property
     def name(self) -> str:
-        """The name of the file."""
         return self._path.stem
 
     @property
@@ -328,7 +318,6 @@ class Study(Options):
 
     @property
     def variants(self) -> list[Variant]:
-        """The variants of all benchmarks."""
         return [
             variant.model_copy(update={"benchmark": resolve(name)})
             for name, variants in self.by_benchmark.items()
@@ -355,17 +344,14 @@ class Study(Options):
 
     @property
     def benchmarks(self) -> list[str]:
-        """The names of its benchmarks."""
         return list(dict.fromkeys(variant.benchmark for variant in self.variants))
 
     @property
     def first_variants(self) -> list[str]:
-        """The key of each benchmark's first variant."""
         first = {variant.benchmark: variant.key for variant in reversed(self.variants)}
         return [first[benchmark] for benchmark in self.benchmarks]
 
     def variants_of(self, model: StudyModel) -> list[Variant]:
-        """Return the variants that a model is asked."""
         return [
             variant
             for variant in self.variants
@@ -373,10 +359,10 @@ class Study(Options):
         ]
 
     def analysed(self, name: str) -> list[str]:
-        """Return the keys of the variants that an analysis is about.
+        """Return the keys of the variants of an analysis.
 
-        Those that the study names; else all if it compares variants of one benchmark; else the
-        first of each benchmark, so that no model is there twice.
+        We take the variants that the study names; otherwise all, if this analysis compares variants
+        of one benchmark; otherwise the first of each benchmark, so that no model appears twice.
         """
         analysis = self.analyses[name]
         if analysis.variants is None and analysis.notebook not in OVER_VARIANTS:
@@ -394,7 +380,7 @@ class Study(Options):
         if model.name:
             options["name"] = model.name
         if not scorers.writes_replies(model.model):
-            # Sampling is an option of language models, which others in the study may be.
+            # Sampling options apply only to the language models among the study's models.
             shared = set(Generation.model_fields) - set(model.options)
             options = {name: value for name, value in options.items() if name not in shared}
         own = {key_names.host_of(model.model): model.key} if model.key else {}
@@ -405,7 +391,7 @@ class Study(Options):
 
 
 def merged(*options: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge options; later ones take precedence, those of `MERGED` name by name."""
+    """Merge options; later ones take precedence, for options in `MERGED` name by name."""
     result: dict[str, Any] = {}
     for given in options:
         for name, value in given.items():
@@ -417,7 +403,7 @@ def load(path: Path = DEMO) -> Study:
     """Read a study file; by default the demonstration's.
 
     Raises:
-        BadInput: the file is wrong, with the key.
+        BadInput: a key of this file has a wrong value.
     """
     if not path.exists():
         near = closest(path.name, [file.name for file in path.parent.glob("*.y*ml")])
@@ -487,7 +473,7 @@ def _at(path: Path, *keys: str) -> Iterator[None]:
 
 
 def _keys(content: Any, place: Sequence[str | int]) -> Iterator[str]:
-    """Yield the keys that lead to a place; an entry of a list is called by its name."""
+    """Yield the keys that lead to a place; an entry of a list has its name as key."""
     for part in place:
         if isinstance(part, str) and part != "[key]":
             content = content.get(part) if isinstance(content, dict) else None
@@ -499,7 +485,7 @@ def _keys(content: Any, place: Sequence[str | int]) -> Iterator[str]:
 
 
 def _check_run(path: Path, study: Study, model: StudyModel, variant: Variant) -> None:
-    """Refuse a run that its benchmark cannot have, with the key that causes it."""
+    """Refuse a run that its benchmark does not allow; name the key that causes it."""
 
     def check(options: Mapping[str, Any]) -> None:
         name = variant.benchmark

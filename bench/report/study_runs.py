@@ -1,4 +1,4 @@
-"""The runs of a study: each model is asked in its own process, so that a failure stops no other."""
+"""The runs of a study: each model has its own process, so that its failure stops no other model."""
 
 import json
 import multiprocessing
@@ -23,7 +23,10 @@ from bench.scorers.budget import Budget, budgets_of
 # The budgets of each cell, by its place.
 Budgets = Mapping[tuple[str, str], tuple[Budget, ...]]
 # States of a cell.
-NOT_ASKED, DONE, NOT_APPLICABLE, FAILED = "not asked", "done", "not applicable", "failed"
+NOT_ASKED = "not asked"
+DONE = "done"
+NOT_APPLICABLE = "not applicable"
+FAILED = "failed"
 
 
 class Cell(NamedTuple):
@@ -62,7 +65,6 @@ def budgets(plan: Study) -> Budgets:
 
 
 def jobs(plan: Study, given: int | None) -> int:
-    """Return how many models are asked concurrently."""
     if given is not None and given < 1:
         raise BadInput(f"--jobs {given}: has to be at least 1")
     # Models share the workers of a cluster, which would load them in turns.
@@ -72,7 +74,7 @@ def jobs(plan: Study, given: int | None) -> int:
 
 
 def cells(plan: Study) -> list[Cell]:
-    """Return all runs of a study in its order, none of which was asked yet."""
+    """Return all runs of a study in its order, in the state `NOT_ASKED`."""
     return [
         Cell(model, variant, NOT_ASKED)
         for model in plan.models
@@ -81,11 +83,11 @@ def cells(plan: Study) -> list[Cell]:
 
 
 def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
-    """Estimate the runs of a study that can be asked, by place.
+    """Estimate the runs of a study, by place.
 
-    The `benchmark` of an estimate is the title of the variant. New runs that ask the same of models
-    of one kind share an estimate. A run that cannot be asked is left out, and the reason printed. A
-    model that is still to be made is counted by its name, as a model of the Hub would be.
+    The `benchmark` of an estimate is the title of the variant. New runs with equal options and one
+    kind of model share an estimate. We skip a run that is not possible, and print the reason. If a
+    step of the study still has to make a model, we count it like a model of the Hub.
     """
     known: dict[str, Estimate] = {}
     by_place = {}
@@ -100,7 +102,7 @@ def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
             try:
                 try:
                     known[same] = estimate(variant.benchmark, spec, **given)
-                except AnotherRun as other:  # which makes place for this one
+                except AnotherRun as other:  # `ask` will move the other run away
                     given["out"] = _kept(out, other.identity)
                     known[same] = estimate(variant.benchmark, spec, **given)
             except (BadInput, RunFailed) as error:
@@ -111,48 +113,48 @@ def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
 
 
 def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
-    """Ask every model every benchmark, `jobs` models concurrently; return what became of each."""
+    """Ask every model every benchmark, `jobs` models concurrently; return their states."""
     threads = max(1, (os.cpu_count() or 1) // jobs)
     shared = budgets(plan)
-    asked: dict[tuple[str, str], Cell] = {}
+    by_place: dict[tuple[str, str], Cell] = {}
     with (
         processes.waiting(jobs, processes.end) as pool,
         progress(len(plan.models), "asking", "models") as bar,
     ):
-        # What need not be loaded comes first.
+        # Simulated respondents and files first.
         models = sorted(plan.models, key=lambda model: not backend_of(model.model).is_free)
         futures = [
             pool.submit(_ask_beside, plan, model, folder, threads, shared) for model in models
         ]
         for future in as_completed(futures):
-            settled = future.result()
-            asked |= {cell.place: cell for cell in settled}
-            states = ", ".join(f"{cell.variant.key} {cell.state}" for cell in settled)
-            reasons = dict.fromkeys(cell.why for cell in settled if cell.state == FAILED)
-            say(": ".join([f"{settled[0].model.label}: {states}", *reasons]))
+            results = future.result()
+            by_place |= {cell.place: cell for cell in results}
+            states = ", ".join(f"{cell.variant.key} {cell.state}" for cell in results)
+            reasons = dict.fromkeys(cell.why for cell in results if cell.state == FAILED)
+            say(": ".join([f"{results[0].model.label}: {states}", *reasons]))
             bar.update()
-    return [asked[cell.place] for cell in cells(plan)]
+    return [by_place[cell.place] for cell in cells(plan)]
 
 
 def _ask_beside(
     plan: Study, model: StudyModel, folder: Path, threads: int, shared: Budgets
 ) -> list[Cell]:
     """Ask one model all variants in another process, so that its end stops no other model."""
-    settled: list[Cell] = []
+    results: list[Cell] = []
     receiving, sending = multiprocessing.Pipe(duplex=False)
     worker = processes.start(_work, sending, plan, model, folder, threads, shared)
     sending.close()
     with suppress(EOFError):
         while True:
-            settled.append(receiving.recv())
+            results.append(receiving.recv())
     worker.join()
     how = f"ended early (exit status {worker.exitcode})"
-    if worker.exitcode == -9:  # SIGKILL, which not every system has
-        how = "was killed, as the system does where memory runs out"
+    if worker.exitcode == -9:  # SIGKILL; Windows does not define it
+        how = "was killed, as the system does when memory runs out"
     why = f"the process that asked the model {how}; {CONTINUES}"
-    known = {cell.variant.key for cell in settled}
+    known = {cell.variant.key for cell in results}
     missing = [variant for variant in plan.variants_of(model) if variant.key not in known]
-    return settled + [Cell(model, variant, FAILED, why) for variant in missing]
+    return results + [Cell(model, variant, FAILED, why) for variant in missing]
 
 
 def _work(
@@ -171,14 +173,14 @@ def _work(
 
 
 def _kept(out: Path, identity: str) -> Path:
-    """Return the folder of a run that made place for another one."""
+    """Return the folder of a run that moved away for another one."""
     return out.with_name(f"{out.name}.{identity}")
 
 
 def _exchange(out: Path, identity: str) -> None:
-    """Rename the run in `out`, and bring back the one with `identity` if there is one."""
+    """Rename the run in `out`, and bring back the run with `identity`, if it exists."""
     before = _kept(out, records.read_run_json(out)["identity"])
-    # Two runs of one identity were begun, such as with and without a judge.
+    # Two runs can begin with one identity, for example with and without a judge.
     names = chain([before], (before.with_name(f"{before.name}.{k}") for k in count(2)))
     out.rename(next(name for name in names if not name.exists()))
     if (kept := _kept(out, identity)).exists():
@@ -193,9 +195,10 @@ def ask(
     shared: Budgets,
     loaded: Loaded | None = None,
 ) -> Cell:
-    """Ask one model one variant; an earlier run with other options is kept beside it.
+    """Ask one model one variant; keep an earlier run with other options beside it.
 
-    `loaded` keeps the model for the next variant.
+    Args:
+        loaded: keeps the model for the next variant.
     """
     cell = Cell(model, variant, NOT_ASKED)
     out, options = run_folder(folder, cell), plan.run_options(model, variant)
@@ -212,5 +215,5 @@ def ask(
         return Cell(model, variant, NOT_APPLICABLE, str(refusal))
     except (BadInput, RunFailed) as error:
         return Cell(model, variant, FAILED, str(error))
-    except Exception as error:  # a fault of the program: the other variants go on
+    except Exception as error:  # a bug: the other variants go on
         return Cell(model, variant, FAILED, f"{type(error).__name__}: {error}")

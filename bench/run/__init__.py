@@ -1,7 +1,9 @@
 """Run a benchmark: plan the requests, ask those without a record, and record the answers.
 
-result = evaluate("cbbq", "tiny:s", limit=20)
-result.scores()
+For example:
+
+    run = evaluate("cbbq", "tiny:s", limit=20)
+    run.scores()
 """
 
 import tempfile
@@ -33,6 +35,7 @@ from bench.run.results import (
     Run,
     all_items,
     labels,
+    most_biased_first,
     probe_failed,
     score,
     table,
@@ -52,13 +55,14 @@ __all__ = [
     "known_bias",
     "labels",
     "money",
+    "most_biased_first",
     "repeat",
     "score",
     "summed",
     "table",
 ]
 
-# Items per category and task that are enough to show what a known bias looks like.
+# Items per category and task: with so many, the scores of a known bias are stable.
 KNOWN_BIAS_LIMIT = 400
 
 
@@ -77,20 +81,28 @@ def evaluate(
 ) -> Run:
     """Ask `model` the requests of a benchmark that the run's folder does not answer yet.
 
-    A run that is complete is only read; no model is loaded.
+    If this run is complete, we only read it and load no model.
 
     Args:
         benchmark: `mcbe`, `cbbq` or `nli_coal`.
-        model: see `bench.scorers`; or a model that `bench.load` loaded, with its options.
-        partial: leave out the tasks that the model cannot be asked, instead of refusing.
+        model: for example `Qwen/Qwen2.5-0.5B`, see `bench.scorers`; or a model that `bench.load`
+            loaded, with its options.
+        partial: skip the tasks that this model does not support, instead of raising an error.
         like: a run that this one has to repeat exactly; see `repeat`.
         loaded: keeps the model and the judge for the next run.
         options: see `bench.config.RunConfig`; None means the default.
 
     Raises:
-        NotApplicable: the model cannot be asked the tasks.
+        NotApplicable: this model does not support the tasks.
         BadInput: an option, the data or the model is wrong, or not as in `like`.
         RunFailed: the model did not answer.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> scores = run.scores()
+        >>> scores.query("category == 'all' and metric == 's_amb'").score.round(2).tolist()
+        [0.72]
     """
     if isinstance(model, Model):
         loaded, options = Loaded(model), options_of(model, options)
@@ -103,7 +115,7 @@ def evaluate(
     cluster = Cluster(config.scheduler, config.resources) if config.scheduler else None
     scorers = respondents(plan.config, cluster, loaded)
     with records.run_lock(plan.folder) as refusal, cluster or nullcontext():
-        # Open the run: a new one, or one that continues, perhaps with a judge that is new.
+        # Begin a new run or continue an old one, perhaps with a new judge.
         about = run_json.existing_run(plan, refusal)
         is_new, new = not about, [role for role in scorers if not about.get(role)]
         if refusal and new:
@@ -124,7 +136,6 @@ def evaluate(
             notes.append(f"{requests.total:,} requests; records go to {plan.folder}")
         for note in filter(None, notes):
             say(f"{plan.title}: {note}")
-        # Ask what is missing.
         try:
             execute_requests(plan, about, requests, scorers, refusal)
         except BudgetSpent as spent:
@@ -136,7 +147,7 @@ def evaluate(
 
 
 def _describe(role: str, lazy: Lazy, like: Run | None) -> dict[str, Any]:
-    """Load a model or a judge, the same as of the run `like`; return its entries of `run.json`."""
+    """Load a model or a judge, check it against `like`; return its entries of `run.json`."""
     scorer = lazy.load()
     if like:
         repeating.check_scorer(like.about, role, scorer)
@@ -148,19 +159,24 @@ def _describe(role: str, lazy: Lazy, like: Run | None) -> dict[str, Any]:
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
-    """Ask again what a run was asked, from its `run.json` alone, and compare the answers.
+    """Repeat the requests of a run from its `run.json`, and compare the answers.
 
-    Data, prompts and model have to be the same; other versions of packages are reported.
+    Data, prompts and model have to be the same. We report other versions of packages.
 
     Args:
         run: a run, its folder, or its `run.json`.
         out: folder of the repeat; default: `reports/runs/MODEL/BENCHMARK-ID-repeat`.
-        options: of `evaluate`: where the same model, data or prompts are, `device`,
-            `batch_tokens`. One that would ask something else is refused.
+        options: of `evaluate`: new paths of the same model, data or prompts, `device`,
+            `batch_tokens`. We refuse an option that changes the requests.
 
     Raises:
-        BadInput: there is no such run, or this would be no repeat of it.
+        BadInput: there is no such run, or the options do not repeat it.
         RunFailed: the model did not answer.
+
+    Examples:
+        >>> run = evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> repeat(run).scores().equals(run.scores())
+        True
     """
     if not isinstance(run, Run):
         path = Path(run).expanduser()
@@ -199,13 +215,13 @@ def evaluate_all(
 ) -> list[Run]:
     """Run `evaluate` for each of `models`, as notebooks do.
 
-    Tasks that a model cannot be asked are left out, and so is a model with none left. An option
-    that is empty or 0 keeps its default, because a notebook's parameters are literals. Lists and
-    mappings may be texts, as papermill's `-p` gives them.
+    We skip the tasks that a model does not support, and models without a task. An option that is
+    empty or 0 keeps its default, because a notebook's parameters are literals. Lists and mappings
+    may be texts: for example, papermill's `-p` gives `'["tiny:s"]'`.
 
     Args:
         runs: a study's folder of runs, each in `MODEL/BENCHMARK`; default: see `evaluate`.
-        recorded: folders of runs to open instead; no model is asked then.
+        recorded: folders of runs to open instead of asking a model.
         options, more: of `evaluate`.
     """
     if recorded:
@@ -230,14 +246,14 @@ def known_bias(
 ) -> pd.DataFrame:
     """Score simulated respondents of known bias: one row per rate.
 
-    Nothing is kept, and at most `KNOWN_BIAS_LIMIT` items per category and task are asked. Where the
-    data do not have all tasks of the metric, the benchmark's first score that they have counts.
+    We ask at most `KNOWN_BIAS_LIMIT` items per category and task, and keep no files. If the data
+    lack a task of this metric, we use the first primary metric of the benchmark that they allow.
 
     Args:
         options: see `bench.config.RunConfig`; an empty one keeps its default.
 
     Returns:
-        Columns `bias`, the metric, `ci_low`, `ci_high`, `n`; no rows where the data give no score.
+        Columns `bias`, the metric, `ci_low`, `ci_high`, `n`; no rows if the data give no score.
     """
     limit = min(options.get("limit") or KNOWN_BIAS_LIMIT, KNOWN_BIAS_LIMIT)
     rows = []
@@ -248,9 +264,9 @@ def known_bias(
             scores = table(runs, beside=False)
         scores = scores[scores.category == ALL]
         own = scores[(scores.task == task) & (scores.metric == metric)]
-        if own.empty and (asked := asked_headlines(scores, benchmark)):
-            task, metric, *_ = asked[0]
-            own = headline_rows(scores, asked[0])
+        if own.empty and (headlines := asked_headlines(scores, benchmark)):
+            task, metric, *_ = headlines[0]
+            own = headline_rows(scores, headlines[0])
         for row in own.head(1).to_dict("records"):
             values = {name: row[name] for name in ("ci_low", "ci_high", "n")}
             rows.append({"bias": rate, metric: row["score"], **values})

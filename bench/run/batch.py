@@ -20,12 +20,12 @@ from bench.scorers.endpoint.batch import Batch
 from bench.tasks.request import Request
 
 CHAT = "/v1/chat/completions"
-# Takes the place of the model and the judge in a plan, which does not depend on them.
-ANYBODY = "simulated:"
+# A placeholder for the model and the judge: this plan does not depend on them.
+PLACEHOLDER = "simulated:"
 
 
 class Written(NamedTuple):
-    """A file of requests, the model that is asked, and the number of requests by task."""
+    """A file of requests, its model, and the number of requests by task."""
 
     path: Path
     model: str
@@ -37,13 +37,13 @@ def compare(
 ) -> tuple[list[tuple[Batch, Request]], int]:
     """Compare results with the requests of a run.
 
-    Returns:
-        The requests that can be asked and have no answer, with their model or judge, and the number
-        of requests that need replies which are not there yet.
-
     Args:
         scorers: by role; None if it was not loaded.
         again: count failures of the service as missing.
+
+    Returns:
+        The requests without an answer, with their model or judge, and the number of requests that
+        wait for replies to these.
 
     Raises:
         BadInput: a result answers no request of the run.
@@ -59,7 +59,7 @@ def compare(
             continue
         request = planned.then(planned, replies[before]) if planned.then else planned
         scorer = scorers.get(role_of(planned))
-        if request is None:  # the reply that it is about did not come
+        if request is None:  # the earlier reply failed
             replies[key] = None
         elif isinstance(scorer, Batch):
             unknown.discard(scorer.id_of(request))
@@ -74,21 +74,21 @@ def compare(
     if unknown and len(batches) == len(scorers):
         raise BadInput(
             f"{batches[0].source}: {len(unknown):,} results, such as {min(unknown)}, answer no "
-            "request of this run; give the options that `bench requests` had at first, and its "
-            "results alone"
+            "request of this run; give the options of the first `bench requests`, and only its "
+            "results"
         )
     return missing, waiting
 
 
 def check(requests: Requests, scorers: Mapping[str, Model | None]) -> None:
-    """Refuse results that lack answers, or that answer something else."""
+    """Refuse results that lack answers, or that answer other requests."""
     missing, _ = compare(requests, scorers, again=False)
     if missing:
         batch, request = missing[0]
         raise BadInput(
             f"{batch.source}: has no answer to {len(missing):,} requests, such as "
             f"{batch.id_of(request)}; `bench requests` with the same options and --results "
-            f"{batch.source} writes what is left to ask"
+            f"{batch.source} writes the requests that are left"
         )
 
 
@@ -96,13 +96,13 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
     """Write the requests that can be asked now; also return how many need replies to these.
 
     Args:
-        config: `as_model`, and `as_judge` if there is one, are the names at the service.
+        config: `as_model` and `as_judge` are the names at the service.
         results: a file, or a folder of files, of the results so far; empty for none.
-        out: the file; a judge has a file of its own, with the word judge at the end of its name.
+        out: the file for the model, for example `r.jsonl`; the judge gets `r-judge.jsonl`.
 
     Raises:
-        BadInput: an option or a result is wrong; nothing is written.
-        NotApplicable: a batch cannot do a task.
+        BadInput: an option or a result is wrong; we write no file then.
+        NotApplicable: a batch does not support a task.
     """
     source = as_path(results) if results else None
     if source and not source.exists():
@@ -110,8 +110,8 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
     if source and source.resolve() in (out.resolve(), out.resolve().parent):
         raise BadInput(f"--out {out}: is among the results; give another file, in another folder")
     names = {"model": config.as_model or "", "judge": config.as_judge}
-    nobody = {role: ANYBODY for role, name in names.items() if name}
-    plan = Plan.make(config.model_copy(update={**nobody, "as_model": None, "as_judge": None}))
+    placeholders = {role: PLACEHOLDER for role, name in names.items() if name}
+    plan = Plan.make(config.model_copy(update={**placeholders, "as_model": None, "as_judge": None}))
     batches = {"model": Batch(source, config.as_model or "", config.generation)}
     if config.as_judge and plan.asked["judge"]:
         thinking = Generation(thinking_tokens=config.thinking_tokens)

@@ -1,8 +1,8 @@
 """Ask models on the workers of a Dask cluster: blocks of requests go there, and answers come back.
 
-A worker loads a model when it is first asked and keeps it; the process that asks needs neither the
-model's files nor a GPU. Dask gives the blocks of a lost worker to another one. Requests and answers
-travel as pickles, so whoever can reach the scheduler can run code on the workers and here.
+A worker loads a model at its first block and keeps it; this process needs neither the model's files
+nor a GPU. Dask gives the blocks of a lost worker to another one. Requests and answers travel as
+pickles, so that everybody who reaches the scheduler can run code on the workers and here.
 """
 
 import gc
@@ -28,14 +28,13 @@ from bench.tasks.request import Request
 
 # A model and its options as JSON.
 Key = tuple[str, str]
-# Seconds within which a scheduler has to answer.
-CONNECT = 10.0
-# How often a task that failed is tried again, on any worker.
+CONNECT_SECONDS = 10.0
+# Tries after the first failure of a task, on any worker.
 RETRIES = 2
 
 
 class Result(NamedTuple):
-    """The description of a scorer and of its worker, its answers, and the tokens they took."""
+    """The descriptions of a model and of its worker, the answers, and their tokens."""
 
     verbs: tuple[str, ...]
     reads: tuple[str, ...]
@@ -81,10 +80,10 @@ def _work(
     """Describe a model, answer `requests`, and probe it.
 
     Args:
-        models: of this worker; those that are not in `keep`, the models of the run, are forgotten.
-        version: of this package in the process that asks.
+        models: of this worker; we unload the models that are not in `keep`, the run's models.
+        version: of this package in the process that sends the task.
         model: the arguments of `bench.scorers.load`, the options as JSON.
-        described: the first worker's description, which the model has to have; {} before.
+        described: the first worker's description, which this model has to have; {} before.
         probe: languages of an NLI probe; see `bench.scorers.base.Model.probe`.
     """
     if version != __version__:
@@ -116,19 +115,17 @@ def _work(
 
 
 class Cluster:
-    """The workers of a Dask scheduler; it is connected to when it is first needed.
+    """The workers of a Dask scheduler; the first task connects to it.
 
     Args:
-        address: of the scheduler, like `tcp://10.0.0.1:8786`.
-        resources: of a worker, for each block, like `{"GPU": 1}`.
+        address: of the scheduler, for example `tcp://10.0.0.1:8786`.
+        resources: that a block needs of a worker, for example `{"GPU": 1}`.
     """
 
     def __init__(self, address: str, resources: Mapping[str, float] | None = None) -> None:
         self.address, self.resources = address, resources or {}
-        # The kinds of workers that have answered, each once.
-        self.workers: list[dict[str, Any]] = []
-        # The models of the run, which workers keep.
-        self.models: list[Key] = []
+        self.workers: list[dict[str, Any]] = []  # distinct descriptions
+        self.models: list[Key] = []  # of this run; workers keep them
         self._client: Any = None
 
     def __enter__(self) -> Self:
@@ -137,10 +134,10 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         if self._client is not None:
             with suppress(Exception):  # the scheduler may be gone
-                self._client.close(timeout=CONNECT)
+                self._client.close(timeout=CONNECT_SECONDS)
 
     def asks(self, model: str) -> bool:
-        """Return whether workers ask `model`, or this process, as with files and endpoints."""
+        """Return whether workers ask `model`; this process asks files and endpoints."""
         if scorers.backend_of(model).stays_here:
             return False
         path = Path(model).expanduser()
@@ -152,14 +149,14 @@ class Cluster:
         return True
 
     def register(self, model: str, options: Mapping[str, Any]) -> Key:
-        """Add a model to those that workers keep; `RemoteScorer` asks it."""
+        """Add a model that workers keep; `RemoteScorer` asks it."""
         self.models.append((model, json.dumps(options)))
         return self.models[-1]
 
     def run(self, tasks: Iterable[dict[str, Any]]) -> Iterator[tuple[int, Result]]:
-        """Do tasks of `work`, and yield each result with the task's number as it comes.
+        """Do tasks of `work`, and yield each result with its task's number as it comes.
 
-        The failure of a task is raised when the others are done.
+        We raise the first failure after the other tasks are done.
         """
         from distributed import as_completed
 
@@ -196,13 +193,13 @@ class Cluster:
             raise BadInput(
                 '--scheduler: needs Dask; pip install "bias-workbench[cluster]"'
             ) from None
-        # A lost scheduler is reported by this module.
+        # This module reports a lost scheduler itself.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         runner = LoopRunner()
         runner.start()
         try:
             # `Client` would wait forever for a server of another kind, such as Dask's dashboard.
-            comm = sync(runner.loop, connect, self.address, callback_timeout=CONNECT)
+            comm = sync(runner.loop, connect, self.address, callback_timeout=CONNECT_SECONDS)
             sync(runner.loop, comm.close)
             self._client = Client(self.address, loop=runner.loop, set_as_default=False)
         except (ValueError, TypeError) as error:
@@ -217,7 +214,7 @@ class Cluster:
         return self._client
 
     def _say_if_nobody_works(self) -> None:
-        """Say that no worker offers the resources, if that is so; Dask waits for one."""
+        """Report if no worker offers the resources; Dask waits for one."""
         needed = self.resources.items()
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         offers = [worker["resources"] for worker in workers]
@@ -228,7 +225,6 @@ class Cluster:
             say(f"waiting for a worker{offering} at {self.address}{others}")
 
     def _explain(self, error: Exception) -> Exception:
-        """Say who failed and how."""
         from distributed.scheduler import KilledWorker
 
         if isinstance(error, BadInput | RunFailed):
@@ -237,8 +233,8 @@ class Cluster:
             return RunFailed(f"--scheduler {self.address}: the scheduler is gone; {CONTINUES}")
         if isinstance(error, KilledWorker):
             return RunFailed(
-                f"worker {error.last_worker.address}: died, as others before it that were asked "
-                f"the same; look at its log (memory?); {CONTINUES}"
+                f"worker {error.last_worker.address}: died, as other workers did with the same "
+                f"requests; look at its log (memory?); {CONTINUES}"
             )
         return RunFailed(
             f"--scheduler {self.address}: no worker could be asked ({_first_line(error)}); "
@@ -259,8 +255,8 @@ class RemoteScorer(Model):
         files = scorers.content(model[0]) or ""
         if file_hash.is_fingerprint(files) and files != first.described["revision"]:
             raise BadInput(
-                f"--scheduler {cluster.address}: the workers' files of {model[0]} are others than "
-                "those here; copy them anew"
+                f"--scheduler {cluster.address}: the workers' files of {model[0]} differ from the "
+                "files here; copy them anew"
             )
 
     def describe(self) -> dict[str, Any]:
@@ -278,7 +274,7 @@ class RemoteScorer(Model):
         return [answer for _request, answer in next(self.stream([requests]))]
 
     def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
-        # `then` is done with, and holds more than has to travel.
+        # `then` is used up, and need not travel.
         requests = [[replace(request, then=None) for request in block] for block in blocks]
         for number, result in self._run([{"requests": block} for block in requests]):
             self.tally.asked += result.asked_tokens

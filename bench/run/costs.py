@@ -1,7 +1,7 @@
-"""Count requests, tokens, money and hours of a run before it is asked. No model is loaded or asked.
+"""Estimate requests, tokens, money and hours of a run, without loading its model.
 
-Tokens are estimated from characters, with the bounds of the tokenizers of DeepSeek, Qwen, GPT-4o,
-Mistral, Claude 2 and GPT-4 on this package's own Chinese and English prompts.
+We estimate tokens from characters, with the bounds of the tokenizers of DeepSeek, Qwen, GPT-4o,
+Mistral, Claude 2 and GPT-4 on this package's Chinese and English prompts.
 """
 
 import json
@@ -27,18 +27,18 @@ from bench.tasks.request import Request
 
 # Characters as wide as Chinese and Japanese ones.
 WIDE = re.compile(r"[\u2e80-\uffef]|[^\u0000-\uffff]")
-# The least and most tokens of a wide character, of another one, and around a conversation.
-WIDE_TOKENS = (0.6, 1.2)
-OTHER_TOKENS = (0.2, 0.5)
-AROUND = (4, 30)
-# Stands for a reply that is not there yet.
+# Least and most tokens.
+WIDE_TOKENS = (0.6, 1.2)  # per wide character
+OTHER_TOKENS = (0.2, 0.5)  # per other character
+CHAT_TOKENS = (4, 30)  # per conversation
+# A placeholder for a reply that is not there yet.
 REPLY = "。"
 TOKENS = ["tokens_in_low", "tokens_in_high", "tokens_out_low", "tokens_out_high"]
 COUNTS = ["requests", "recorded", *TOKENS]
 HOW = (
     f"tokens read: {WIDE_TOKENS[0]} to {WIDE_TOKENS[1]} per Chinese or Japanese character and "
-    f"{OTHER_TOKENS[0]} to {OTHER_TOKENS[1]} per other one; {AROUND[0]} to {AROUND[1]} more around "
-    "a conversation; a reply has one token at least, and its limit of tokens at most"
+    f"{OTHER_TOKENS[0]} to {OTHER_TOKENS[1]} per other one; {CHAT_TOKENS[0]} to {CHAT_TOKENS[1]} "
+    "more around a conversation; a reply has one token at least, and its limit of tokens at most"
 )
 
 
@@ -46,10 +46,10 @@ class Estimate(NamedTuple):
     """The requests, tokens and costs of a run.
 
     Attributes:
-        parts: one row per task and role (`model` or `judge`): all `requests`, those with an answer
-            (`recorded`), and bounds of tokens, costs and hours of the others; NaN without a price
-            or a speed.
-        notes: how tokens were counted, and tasks that are left out.
+        parts: one row per task and role (`model` or `judge`): the numbers of `requests` and of
+            `recorded` answers, and bounds of tokens, costs and hours of the other requests; NaN
+            without a price or a speed.
+        notes: how tokens were counted, and skipped tasks.
     """
 
     benchmark: str
@@ -96,27 +96,31 @@ def money(amount: float) -> str:
 
 
 def summed(estimates: Sequence[Estimate]) -> Estimate:
-    """Join the estimates of several runs; only its total and notes are of all of them."""
+    """Join the estimates of several runs; only the total and the notes hold for all of them."""
     notes = dict.fromkeys(note for run in estimates for note in run.notes)
     parts = pd.concat([run.parts for run in estimates], ignore_index=True)
     return estimates[0]._replace(parts=parts, notes=list(notes))
 
 
 def estimate(benchmark: str, model: str, *, partial: bool = False, **options: Any) -> Estimate:
-    """Count the requests, tokens and costs of `bench.run.evaluate` with the same options.
+    """Estimate the requests, tokens and costs of `bench.evaluate` with the same options.
 
-    Nothing is written.
+    This writes no files.
 
     Raises:
         BadInput: an option, the data or the model is wrong.
-        NotApplicable: the model cannot be asked the tasks.
+        NotApplicable: this model does not support the tasks.
+
+    Examples:
+        >>> str(estimate("cbbq", "simulated:bias=0.7", data="samples", limit=10))
+        '280 requests, 0 of them recorded'
     """
     config = RunConfig.of({"benchmark": benchmark, "model": model, **options})
     plan = Plan.make(config, run_json.in_folder(config.out))
     config = plan.config
     about = run_json.existing_run(plan, "nothing is written")
     specs = {"model": config.model, "judge": config.judge or ""}
-    # Formulas and files read no tokens, so they are loaded; of other models the kind is known.
+    # We load formulas and files, which read no tokens; for other models the kind is enough.
     kinds: dict[str, type[Backend] | Model] = {}
     for role, lazy in respondents(config).items():
         kind = scorers.backend_of(specs[role])
@@ -124,7 +128,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     requests = plan.requests(about or _abilities(**kinds), partial)
     replies: Replies = {}
     if about:
-        with suppress(BadInput):  # no record yet, or a damaged file, which is asked again
+        with suppress(BadInput):  # no record yet, or a damaged file
             replies = replies_of(records.read(plan.folder, prompts=False))
 
     planned = {key_of(request): request for request in chain(*requests.stages)}
@@ -134,7 +138,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         finished: Request | None = request
         if key in replies:
             finished = None
-        elif request.then and before in replies:  # None if the reply that it is about did not come
+        elif request.then and before in replies:  # None if the earlier reply failed
             finished = request.then(request, replies[before])
         elif request.then:
             finished = request.then(request, REPLY) or request
@@ -162,14 +166,14 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         ]
         seconds = parts[f"tokens_in_{bound}"] / per_second[0]
         seconds += parts[f"tokens_out_{bound}"] / per_second[1]
-        # The judge is a service, or its speed is not known.
+        # `speed` is the model's; the judge's is unknown.
         parts[f"hours_{bound}"] = (seconds / 3600).where(parts.role == "model")
     notes = [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
     roles = parts.role[parts.tokens_in_high > 0].unique()
     for role in roles:
         if any(prices.values()) and not prices[role]:
             option = {"model": "--price", "judge": "--judge-price"}[role]
-            notes.append(f"costs are those without the {role}, which has no price ({option})")
+            notes.append(f"costs leave out the {role}, which has no price ({option})")
     return Estimate(
         plan.benchmark,
         config.name or short_name(config.as_model or config.model),
@@ -182,7 +186,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
 def _abilities(
     model: type[Backend] | Model, judge: type[Backend] | Model | None = None
 ) -> dict[str, Any]:
-    """Return the part of `run.json` that decides the requests, by the kinds of models."""
+    """Return the entries of `run.json` that decide the requests."""
     judge_verbs = judge.verbs if judge and judge.is_free else ("generate",) if judge else ()
     lacks = {"lacks": getattr(model, "lacks", {})}
     return {"verbs": model.verbs, "reads": model.reads, "model": lacks, "judge_verbs": judge_verbs}
@@ -192,7 +196,7 @@ def _tokens(request: Request, pending: int, config: RunConfig) -> tuple[float, .
     """Bound the tokens of a request, in the order of `TOKENS`.
 
     Args:
-        pending: the most tokens of a reply that it waits for; 0 if it waits for none.
+        pending: the most tokens of the reply that this request waits for; 0 without one.
     """
     wide = len(WIDE.findall(request.text))
     other = len(request.text) - wide
@@ -202,6 +206,6 @@ def _tokens(request: Request, pending: int, config: RunConfig) -> tuple[float, .
     if request.verb == "generate":
         written = request.max_new_tokens + (config.thinking_tokens or 0)
     elif request.verb == "choose" and scorers.split_kind(config.model)[0] == "openai":
-        written = 1  # which an endpoint generates to tell its probabilities
-    around = AROUND if request.verb != "nll" else (0, 0)
+        written = 1  # an endpoint generates a token to report its probabilities
+    around = CHAT_TOKENS if request.verb != "nll" else (0, 0)
     return low + around[0] + min(pending, 1), high + around[1] + pending, min(written, 1), written

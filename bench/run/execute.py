@@ -1,7 +1,7 @@
-"""Ask the requests of a plan that no record answers yet, stage by stage, of the model or the judge.
+"""Ask the model and the judge the requests without a record, stage by stage.
 
-A request about an earlier reply is finished when that reply is on record, so that a run that was
-killed between the two continues like one that was not.
+We finish a request about an earlier reply when this reply is on record, so that a run that was
+killed between the two continues like an uninterrupted run.
 """
 
 import time
@@ -21,17 +21,17 @@ from bench.scorers.base import Answer, Model, checked, digest, is_broken
 from bench.scorers.names import short_name
 from bench.tasks.request import Request
 
-# Requests that a local model is asked together; a killed run loses at most their answers.
-BLOCK = 256
+# Requests that a local model gets together; a killed run loses at most their answers.
+BLOCK_REQUESTS = 256
 ROLES = ("model", "judge")
 NOT_ASKED = "not asked: the reply that it is about did not come"
-# Replies by task, item, request and repeat; None for one that did not come.
+# Replies by task, item, request and repeat; None for a failed request.
 Replies = dict[tuple[Any, ...], str | None]
 Batch = list[tuple[Request, Answer]]
 
 
 class Lazy:
-    """A model or a judge, which is loaded when it is first needed; a complete run needs none."""
+    """A model or a judge, which we load when we first need it."""
 
     def __init__(self, make: Callable[[], Model]) -> None:
         self._make = make
@@ -50,14 +50,14 @@ def execute_requests(
     scorers: Mapping[str, Lazy],
     refusal: str,
 ) -> None:
-    """Ask the requests that have no answer in a run's folder; a complete run is left as it is.
+    """Ask the requests that have no answer in a run's folder.
 
     Args:
         scorers: by role.
-        refusal: why this process may not write there, "" if it may.
+        refusal: the reason why this process may not write there, or "".
     """
     folder = plan.folder
-    # Answers of endpoints can come back broken, and are asked for again.
+    # We repeat requests if an endpoint's answer came back broken.
     is_endpoint = any("url" in (about[role] or {}) for role in ROLES)
     if records.is_complete(folder) and (
         refusal
@@ -73,7 +73,7 @@ def execute_requests(
         say(f"{folder}: {broken.sum():,} answers came back broken; they are asked again")
     rows = rows[~broken]
     replies = replies_of(rows)
-    # An answer counts for the prompt that it was given to, in which another reply can stand now.
+    # A prompt about a reply changes with it; then its old answer does not count.
     hashes = dict(zip(replies, rows.prompt_hash.tolist(), strict=True))
     every = list(chain(*requests.stages))
     places = {key_of(request): k for k, request in enumerate(every)}
@@ -112,16 +112,16 @@ def _ask(
     """Yield answers as they come, and add them to `replies`.
 
     Args:
-        hashes: of the prompts that are answered already.
+        hashes: of the prompts with an answer.
     """
     for stage, role in product(requests.stages, ROLES):
         planned = [request for request in stage if role_of(request) == role]
-        # Requests of one kind stand together, and those whose texts begin alike.
+        # Similar requests are next to each other, so that models reuse common prefixes.
         planned.sort(key=lambda request: (request.verb, len(request.options), request.text))
         blocks: list[list[Request]] = []
         unanswerable: Batch = []
         for number, request in enumerate(planned):
-            if number % BLOCK == 0:
+            if number % BLOCK_REQUESTS == 0:
                 blocks.append([])
             finished: Request | None = request
             if request.then:
@@ -142,17 +142,17 @@ def _ask(
 
 
 def _answers(role: str, scorer: Model, blocks: Sequence[Sequence[Request]]) -> Iterator[Batch]:
-    """Yield checked answers as they come; a failure says who failed, and that the run continues."""
+    """Yield checked answers as they come; explain failures."""
     try:
         for batch in scorer.stream(blocks):
             yield [(request, checked(answer, request.verb)) for request, answer in batch]
     except BadInput:
         raise
     except RunFailed as error:
-        # Failures on a cluster say themselves who did not answer.
+        # Failures on a cluster name the worker and how to continue.
         text = str(error) if CONTINUES in str(error) else f"the {role}: {error}; {CONTINUES}"
         raise (BudgetSpent if isinstance(error, BudgetSpent) else RunFailed)(text) from error
-    except Exception as error:  # the code of a model or of a plug-in can raise anything
+    except Exception as error:  # code of models and plug-ins can raise anything
         reason = (str(error).splitlines() or [""])[0]
         if not reason or not isinstance(error, RuntimeError | OSError):
             reason = f"{type(error).__name__} {reason}".strip()
@@ -162,7 +162,6 @@ def _answers(role: str, scorer: Model, blocks: Sequence[Sequence[Request]]) -> I
 def _row(
     plan: Plan, places: Mapping[tuple[Any, ...], int], request: Request, answer: Answer
 ) -> dict[str, Any]:
-    """Return the record of an answer."""
     parsed = ""
     if not answer.error:
         parse, item = get(plan.benchmark).parse, plan.by_id[request.item_id]
@@ -195,17 +194,15 @@ def key_of(request: Request) -> tuple[Any, ...]:
 
 
 def before_of(request: Request) -> tuple[Any, ...]:
-    """Return the key of the request whose reply a request is about."""
+    """Return the key of the earlier request: this request is about its reply."""
     return request.task, request.item_id, request.after, request.repeat
 
 
 def role_of(request: Request) -> str:
-    """Return who is asked."""
     return "judge" if request.of_judge else "model"
 
 
 def replies_of(rows: pd.DataFrame) -> Replies:
-    """Return the replies in records by task, item, request and repeat."""
     columns = (rows[name].tolist() for name in (*records.KEYS, "response", "error"))
     return {
         tuple(key): None if error else response
@@ -214,7 +211,7 @@ def replies_of(rows: pd.DataFrame) -> Replies:
 
 
 def _report_tokens(title: str, scorers: Mapping[str, Lazy], seconds: float) -> None:
-    """Print how many tokens were asked and computed, how fast, and what endpoints counted."""
+    """Print the tokens of the prompts, the computed tokens per second, and endpoints' counts."""
     loaded = [lazy.loaded for lazy in dict.fromkeys(scorers.values()) if lazy.loaded]
     for scorer in loaded:
         if spent := getattr(scorer, "spent", ""):

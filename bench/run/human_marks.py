@@ -1,7 +1,7 @@
 """Write sheets of replies that people grade, and read them back.
 
-Explanations of CBBQ: a person is the judge, `--judge replay:FILE.csv` reads the sheet. Analyses of
-McBE: people grade what a judge has graded, the notebook `judge_agreement` reads the sheet.
+Explanations of CBBQ: a person is the judge; `--judge replay:FILE.csv` reads this sheet. Analyses of
+McBE: people grade the same analyses as a judge; the notebook `judge_agreement` reads this sheet.
 """
 
 import hashlib
@@ -23,17 +23,17 @@ from bench.data.readers import TableRow, read_table
 from bench.run.results import KEYS, Run, all_items
 from bench.tasks.replies import final
 
-# Spreadsheet programs cut a cell of more than 32,767 characters.
-LONGEST_CELL = 32_000
-# Share of instances on a sheet of analyses (McBE's judge validation), and of rows that are there
-# twice.
-SHARE, TWICE = 0.1, 0.1
-MARK, HIGHEST_POINTS = "human", 100
+# Spreadsheet programs truncate a cell of more than 32,767 characters.
+MAX_CELL_CHARS = 32_000
+INSTANCE_SHARE = 0.1  # on a sheet of analyses, as in McBE's judge validation
+DUPLICATE_SHARE = 0.1  # of the rows
+MARK = "human"
+MAX_POINTS = 100
 ANALYSIS_COLUMNS = ("key", "item_id", "prompt", "reference", "analysis", "question", MARK)
 
 
 def write_sheet(runs: Sequence[Run], path: Path) -> str:
-    """Write the sheet of the replies that people grade in these runs, and describe it."""
+    """Write the sheet for these runs, and return its description."""
     benchmarks = sorted({run.benchmark for run in runs})
     if benchmarks == ["mcbe"]:
         return _write_analyses(runs, path)
@@ -65,9 +65,9 @@ def _write_explanations(run: Run, path: Path) -> str:
 def _write_analyses(runs: Sequence[Run], path: Path) -> str:
     """Write a blind sheet of McBE's bias analyses, with an empty column `human` for 0-100 points.
 
-    It has a tenth of each category's instances, each with the analyses of all models, in random
-    order and without the models' names. A tenth of the rows are there twice, which shows how far a
-    person agrees with himself. A model that several runs asked counts once.
+    This sheet has a tenth of each category's instances, each with the analyses of all models, in
+    random order and without the models' names. A tenth of the rows appear twice, to measure how far
+    a person agrees with himself. We use one run of each model.
     """
     parts = [analyses(run) for run in {run.model: run for run in reversed(runs)}.values()]
     common = set.intersection(*(set(part.item_id) for part in parts))
@@ -82,11 +82,11 @@ def _write_analyses(runs: Sequence[Run], path: Path) -> str:
     sample = [
         item
         for _name, category in items.groupby("category", sort=True)
-        for item in rng.sample(sorted(category.index), math.ceil(SHARE * len(category)))
+        for item in rng.sample(sorted(category.index), math.ceil(INSTANCE_SHARE * len(category)))
     ]
     rows = [row for part in parts for row in part[part.item_id.isin(sample)].to_dict("records")]
     rows.sort(key=lambda row: str(row["key"]))
-    again = rng.sample(rows, math.ceil(TWICE * len(rows)))
+    again = rng.sample(rows, math.ceil(DUPLICATE_SHARE * len(rows)))
     rows += [{**row, "key": row["second_key"]} for row in again]
     rng.shuffle(rows)
     points = {c.name.replace("_", " "): c.maximum * c.weight for c in CRITERIA}
@@ -107,7 +107,7 @@ def _write_analyses(runs: Sequence[Run], path: Path) -> str:
 def analyses(run: Run) -> pd.DataFrame:
     """Return a run's bias analyses: `item_id`, `prompt`, `analysis`, and their keys on sheets.
 
-    Only the first repeat; `second_key` is that of a row that is on a sheet for the second time.
+    This reads the first repeat only. `second_key` is the key of the duplicate row.
     """
     rows = run.records
     rows = rows[
@@ -125,7 +125,7 @@ def analyses(run: Run) -> pd.DataFrame:
 def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
     """Read a person's points from a sheet of analyses: `item_id`, `model`, `second`, `human`.
 
-    `human` is NaN where a row is not graded yet; rows of other runs are left out.
+    `human` is NaN for a row without a grade. We skip rows of other runs.
     """
     known = {
         row[name]: (row["item_id"], run.model, row["analysis"], name == "second_key")
@@ -144,8 +144,8 @@ def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
     for row in read_table(path, ANALYSIS_COLUMNS, replies=True):
         key, given = row["key"].strip(), row[MARK].strip()
         points = to_number(given)
-        if given and not 0 <= points <= HIGHEST_POINTS:
-            allowed = f"a number from 0 to {HIGHEST_POINTS}, or nothing where a row is not marked"
+        if given and not 0 <= points <= MAX_POINTS:
+            allowed = f"a number from 0 to {MAX_POINTS}, or nothing if a row is not marked"
             refuse(row, MARK, given, f"is not allowed; allowed: {allowed}; correct it")
         if key in keys:
             refuse(row, "key", key, "stands there twice; remove one")
@@ -155,16 +155,16 @@ def read_analyses(runs: Sequence[Run], path: Path) -> pd.DataFrame:
         item, model, analysis, second = known[key]
         # Spreadsheet programs change spaces and line ends.
         if row["analysis"].split() != shortened(cell(analysis)).split():
-            reason = f"is not what the model wrote about {item}; restore it"
+            reason = f"is not the model's analysis of {item}; restore it"
             refuse(row, "analysis", row["analysis"], reason)
         rows.append((item, model, second, points))
     return pd.DataFrame(rows, columns=["item_id", "model", "second", MARK])
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a new sheet, with a byte order mark, so that spreadsheet programs take it for UTF-8.
+    """Write a new sheet, with a byte order mark, so that spreadsheet programs read it as UTF-8.
 
-    No text in it is a formula, and one that is too long for a cell is shortened.
+    We escape formulas, and shorten a text that is too long for a cell.
     """
     if path.exists():
         raise BadInput(f"{path}: is there already, perhaps with marks; give another file")
@@ -177,9 +177,9 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 
 def shortened(text: str) -> str:
     """Shorten a text that is too long for a cell to its beginning and end."""
-    if len(text) <= LONGEST_CELL:
+    if len(text) <= MAX_CELL_CHARS:
         return text
-    half = LONGEST_CELL // 2 - 50
+    half = MAX_CELL_CHARS // 2 - 50
     return f"{text[:half]} […{len(text) - 2 * half:,} characters left out…] {text[-half:]}"
 
 

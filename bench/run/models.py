@@ -1,4 +1,4 @@
-"""The models of some runs in one frame: size, family, and what their numbers rest on."""
+"""The models of some runs in one frame: size, family, and the settings of their runs."""
 
 import re
 from collections.abc import Mapping
@@ -11,26 +11,27 @@ import pandas as pd
 from bench.run.results import Run, labels, open_runs
 from bench.scorers.names import short_name
 
-# A number of billions or millions that stands alone: in 30B-A3B it is 30, in 8x7B there is none.
+# Billions or millions in a name, for example 30 in Qwen3-30B-A3B, but no number in 8x7B.
 SIZE = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[ _-]?([BbMm])(?![A-Za-z0-9])")
-COUNTED, NAMED = "counted", "its name"
+COUNTED = "counted"
+NAMED = "its name"
 LAYERS = "counted in its layers, without embeddings"
 
 
 def models(*runs: Run | str | Path) -> pd.DataFrame:
     """List the models of some runs, one row per run.
 
-    The size is the number of parameters that was counted when the model was loaded; else the size
-    in its name, which can be rounded or leave out embeddings. `size_from` says which.
+    The size is the number of parameters that we counted when we loaded this model; otherwise the
+    size in its name, which can be rounded or leave out embeddings. `size_from` is the source.
 
     Args:
-        runs: runs, their folders, or patterns of folders, such as `reports/runs/*/cbbq-*`.
+        runs: runs, their folders, or patterns of folders, for example `reports/runs/*/cbbq-*`.
 
     Returns:
-        `model` and `benchmark`, as in `bench.score`; `asked_as` (the model as it was asked for),
+        `model` and `benchmark`, as in `bench.score`; `asked_as` (the user's name of this model),
         `family` (its name without the size), `billions` (of parameters; NaN if unknown),
-        `size_from`, `kind`, and the settings that the numbers rest on: revision, data, wording,
-        preset and so on.
+        `size_from`, `kind`, and the settings of this run: revision, data, wording, preset and so
+        on.
 
     Raises:
         BadInput: a folder or pattern without a run.
@@ -42,21 +43,23 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
                         model benchmark     family  billions                  kind
         0  simulated:bias=0.7      cbbq  simulated       NaN  simulated respondent
     """
-    opened = open_runs(runs)
+    all_runs = open_runs(runs)
     names: dict[Path, str] = {}
-    for benchmark in dict.fromkeys(run.benchmark for run in opened):
-        own = [run for run in opened if run.benchmark == benchmark]
+    for benchmark in dict.fromkeys(run.benchmark for run in all_runs):
+        own = [run for run in all_runs if run.benchmark == benchmark]
         names |= {run.folder: name for run, name in zip(own, labels(own), strict=True)}
     rows = []
-    for run in opened:
+    for run in all_runs:
         billions, size_from = size(run)
-        about: dict[str, Any] = {
+        row = {
             "model": names[run.folder],
             "benchmark": run.benchmark,
             "asked_as": run.model,
+            "family": family(run.model),
+            "billions": billions,
+            "size_from": size_from,
         }
-        about |= {"family": family(run.model), "billions": billions, "size_from": size_from}
-        rows.append({**about, **rests_on(run), "kind": run.kind})
+        rows.append({**row, **conditions(run), "kind": run.kind})
     return pd.DataFrame(rows)
 
 
@@ -85,8 +88,8 @@ def family(model: str) -> str:
     return re.sub(r"[-_ ]{2,}", "-", SIZE.sub("", name)).strip("-_ ") or name
 
 
-def rests_on(run: Run) -> dict[str, Any]:
-    """Return what the numbers of a run rest on, as columns of a table."""
+def conditions(run: Run) -> dict[str, Any]:
+    """Return the settings of a run that its numbers depend on, as columns of a table."""
     model, data, asked = (run.about[part] for part in ("model", "data", "asked"))
     names = ("revision", "dtype", "device")
     return {

@@ -1,22 +1,22 @@
-"""The replies, outcomes and items of several runs, each in one frame: where statistics begin."""
+"""The replies, outcomes and items of several runs, each in one frame, for your own statistics."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from bench.benchmarks import get
-from bench.run.results import Run, all_items, check_preset, labels, open_runs
+from bench.core.errors import BadInput
+from bench.run.results import Run, all_items, check_preset, data_conflict, labels, open_runs
 
 
 def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame:
     """List the outcomes of some runs: a row per scored unit, with columns of numbers.
 
-    A unit is a reply in CBBQ and NLI-CoAL, an instance and a task in McBE. Fields of the items are
-    a merge away: `outcomes.merge(run.items[["item_id", "topic"]])`.
+    A unit is a reply in CBBQ and NLI-CoAL, an instance and a task in McBE. To add fields of the
+    items, merge them, for example `outcomes.merge(run.items[["item_id", "topic"]])`.
 
     Args:
-        runs: runs, their folders, or patterns of folders, such as `reports/runs/*/cbbq-*`.
+        runs: runs, their folders, or patterns of folders, for example `reports/runs/*/cbbq-*`.
         preset: `robust`, `official` or `paper`; default: each run's own.
 
     Returns:
@@ -26,7 +26,8 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
         `help(bench.benchmarks.cbbq.outcomes)` and the same of `nli_coal` and `mcbe.instances`.
 
     Raises:
-        BadInput: a folder or pattern without a run, or an unknown preset.
+        BadInput: a folder or pattern without a run, an unknown preset, or runs on different data,
+            whose units must not be paired by their names.
 
     Examples:
         >>> import bench
@@ -38,9 +39,12 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
         ambiguous            0.72     0.28          0.28
         disambiguous         0.70     0.30          0.00
     """
-    opened = open_runs(runs)
+    all_runs = open_runs(runs)
+    for benchmark in dict.fromkeys(run.benchmark for run in all_runs):
+        if conflict := data_conflict([run for run in all_runs if run.benchmark == benchmark]):
+            raise BadInput(conflict)
     parts = []
-    for run, name in zip(opened, labels(opened), strict=True):
+    for run, name in zip(all_runs, labels(all_runs), strict=True):
         own = preset or str(run.about["preset"])
         check_preset(own)
         part = get(run.benchmark).scoring(run.replies, run.items, own).outcomes()
@@ -66,14 +70,15 @@ def answers(*runs: Run | str | Path) -> pd.DataFrame:
         >>> bench.answers(run).verdict.value_counts().to_dict()
         {'stereotyped': 199, 'right': 81}
     """
-    opened = open_runs(runs)
-    names: Sequence[str] = labels(opened)
-    parts = [_with_run(run.answers(), run, name) for run, name in zip(opened, names, strict=True)]
-    return pd.concat(parts, ignore_index=True)
+    all_runs = open_runs(runs)
+    names = zip(all_runs, labels(all_runs), strict=True)
+    return pd.concat(
+        [_with_run(run.answers(), run, name) for run, name in names], ignore_index=True
+    )
 
 
 def items(*runs: Run | str | Path) -> pd.DataFrame:
-    """List the items of some runs, each once: what the data say about the questions.
+    """List the items of some runs, each once, with the fields of the data.
 
     Args:
         runs: as in `outcomes`.
@@ -93,21 +98,21 @@ def items(*runs: Run | str | Path) -> pd.DataFrame:
         0  SES:ambiguous:1  公共物品      neg
         1  SES:ambiguous:9  学业表现      neg
     """
-    opened = open_runs(runs)
+    all_runs = open_runs(runs)
     parts = []
-    for benchmark in dict.fromkeys(run.benchmark for run in opened):
-        own = all_items([run for run in opened if run.benchmark == benchmark])
+    for benchmark in dict.fromkeys(run.benchmark for run in all_runs):
+        own = all_items([run for run in all_runs if run.benchmark == benchmark])
         parts.append(pd.concat({benchmark: own}, names=["benchmark"]).reset_index("benchmark"))
     return pd.concat(parts, ignore_index=True)
 
 
 def _with_run(table: pd.DataFrame, run: Run, name: str) -> pd.DataFrame:
     """Put the columns that name the run before the others."""
-    about = {
+    columns = {
         "model": name,
         "benchmark": run.benchmark,
         "prompts": str(run.about["asked"]["prompts"]),
         "run": str(run.folder),
     }
     rest = table.drop(columns="benchmark", errors="ignore")
-    return pd.concat([pd.DataFrame(about, index=table.index), rest], axis=1)
+    return pd.concat([pd.DataFrame(columns, index=table.index), rest], axis=1)

@@ -1,6 +1,6 @@
 """Plan a run: its items, its prompt set, the requests made of both, and its folder.
 
-`Plan.asked` holds everything that identifies a run; two runs are the same if it is the same.
+`Plan.asked` identifies a run: two runs with equal `Plan.asked` are the same run.
 """
 
 from collections import Counter
@@ -32,10 +32,10 @@ IDENTIFYING = (
 
 
 class Requests(NamedTuple):
-    """All requests of a run in stages, how each task is asked, and why tasks were left out."""
+    """All requests of a run in stages, the answer mode of each task, and why tasks are skipped."""
 
     stages: list[list[Request]]
-    ways: dict[str, Way]
+    answer_modes: dict[str, Way]
     left_out: dict[str, str]
 
     @property
@@ -50,9 +50,9 @@ class Plan:
     Attributes:
         config: its options, with every setting of the benchmark.
         items: of each task; `by_id` has all of them.
-        unfit: items that were left out, counted by category, task and reason.
-        touched: items that a setting of the data changed, counted in the same way.
-        asked: the identity of the run, as `run.json` keeps it.
+        unfit: excluded items, counted by category, task and reason.
+        touched: items that a setting of the data modified, counted in the same way.
+        asked: the identity of this run, as `run.json` keeps it.
     """
 
     config: RunConfig
@@ -73,7 +73,7 @@ class Plan:
         """
         benchmark = resolve(config.benchmark)
         own = get(benchmark)
-        # A run that is continued keeps its settings: another preset only scores it otherwise.
+        # We keep the settings of a run that continues; another preset changes only its scores.
         recorded = before["asked"] if before and before["benchmark"] == benchmark else {}
         given = {**recorded.get("settings", {}), **(config.settings or {})}
         settings = tasks.settings(benchmark, given, config.preset)
@@ -99,7 +99,7 @@ class Plan:
             affected = [task for task in names if effect.task in ("", task)]
             entries = unfit if effect.left_out else touched
             entries.extend({**entry, "task": task} for task in affected)
-        # Under `official`, the limit of tokens per reply is that of the released script.
+        # Under `official`, replies have the token limit of the released script.
         max_new_tokens = config.max_new_tokens
         released = own.metadata.release.reply_limit(prompt_set.label)
         is_official = config.preset == "official"
@@ -122,7 +122,6 @@ class Plan:
 
     @property
     def benchmark(self) -> str:
-        """The name of the benchmark."""
         return self.config.benchmark
 
     @property
@@ -136,12 +135,10 @@ class Plan:
 
     @property
     def title(self) -> str:
-        """The benchmark and the model, for messages."""
         return f"{self.benchmark}, {self.config.as_model or self.config.model}"
 
     @property
     def folder(self) -> Path:
-        """The folder of the run."""
         if self.config.out:
             return Path(self.config.out)
         model = path_slug(self.config.as_model or self.config.model)
@@ -160,33 +157,33 @@ class Plan:
     def requests(self, can: Mapping[str, Any], partial: bool) -> Requests:
         """Make all requests, stage by stage, repeat by repeat, task by task.
 
-        A task that needs a judge is left out without one, unless it was named.
+        Without a judge, we skip the tasks that need one, unless the user named them.
 
         Args:
-            can: as in `run.json`: `verbs` and `reads` (the request types of the model and its
-                answer modes, the best first), `judge_verbs`, and perhaps `model` with `lacks`, the
-                reasons why it lacks a request type that others of its kind have.
-            partial: leave out also the tasks that the model cannot be asked.
+            can: as in `run.json`: `verbs` and `reads` (the request types and answer modes of this
+                model, the best first), `judge_verbs`, and perhaps `model` with `lacks`: for each
+                unsupported request type the reason.
+            partial: skip also the tasks that this model does not support.
 
         Raises:
-            NotApplicable: the model cannot do the tasks.
-            BadInput: the tasks need a judge, or nothing is left to ask.
+            NotApplicable: this model does not support the tasks.
+            BadInput: the tasks need a judge, or no request is left.
         """
         own, asked = get(self.benchmark), self.asked
         verbs, lacks = can["verbs"], can.get("model", {}).get("lacks", {})
-        ways: dict[str, Way] = {}
+        answer_modes: dict[str, Way] = {}
         left_out: dict[str, str] = {}
         refused: list[str] = []
         judgeless: set[str] = set()
 
-        def of_items(items: Sequence[Any], task: str, way: Way, seed: int) -> Iterable[Request]:
-            return own.requests(items, self.prompt_set, task, way, asked["settings"], seed)
+        def of_items(items: Sequence[Any], task: str, mode: Way, seed: int) -> Iterable[Request]:
+            return own.requests(items, self.prompt_set, task, mode, asked["settings"], seed)
 
         for task, items in self.items.items():
-            way, first = tasks.way(self.benchmark, task, asked["read"], verbs, can["reads"]), []
-            if way:
-                first = [r for r in of_items(items[:1], task, way, asked["seed"]) if not r.of_judge]
-            if way is None or not {request.verb for request in first} <= set(verbs):
+            mode = tasks.way(self.benchmark, task, asked["read"], verbs, can["reads"])
+            first = of_items(items[:1], task, mode, asked["seed"]) if mode else ()
+            needed = {request.verb for request in first if not request.of_judge}
+            if mode is None or not needed <= set(verbs):
                 read = f"read as {asked['read']}, " if asked["read"] else ""
                 reasons = [lacks[v] for v in own.tasks[task].verbs(asked["read"]) if v in lacks]
                 left_out[task] = "; ".join([f"{read}the model has {', '.join(verbs)}", *reasons])
@@ -196,22 +193,22 @@ class Plan:
                 judgeless |= set() if asked["judge"] else {task}
                 refused += [task] if self.config.tasks and not partial else []
             else:
-                ways[task] = way
-        if refused or not ways:
+                answer_modes[task] = mode
+        if refused or not answer_modes:
             refused = refused or list(left_out)
             problem = (
                 f"task {', '.join(refused)} of {self.benchmark} ({left_out[refused[0]]}); tasks "
-                f"that remain: {', '.join(ways) or 'none'}"
+                f"that remain: {', '.join(answer_modes) or 'none'}"
             )
-            if judgeless >= set(refused):  # which no model can do
+            if judgeless >= set(refused):  # no model can do these
                 raise BadInput(f"cannot ask {problem}")
             raise NotApplicable(f"model {asked['model']}: cannot do {problem}")
         limit = asked["max_new_tokens"]
         requests = [
             replace(r, repeat=repeat, seed=seed, max_new_tokens=limit or r.max_new_tokens)
             for repeat, seed in enumerate(range(asked["seed"], asked["seed"] + asked["repeats"]))
-            for task, way in ways.items()
-            for r in of_items(self.items[task], task, way, seed)
+            for task, mode in answer_modes.items()
+            for r in of_items(self.items[task], task, mode, seed)
             if asked["judge"] or not r.of_judge
         ]
         if not requests:
@@ -219,10 +216,10 @@ class Plan:
                 f"{self.source.folder}: leaves nothing to ask for tasks {', '.join(self.tasks)}; "
                 "choose other --tasks or --categories"
             )
-        return Requests(_stages(requests), ways, left_out)
+        return Requests(_stages(requests), answer_modes, left_out)
 
     def _ungraded(self, task: str, judge_verbs: Sequence[str]) -> str:
-        """Say why nobody can grade the replies of a task that needs it; "" if somebody can."""
+        """Return the reason why a task that needs a judge has none; "" if it needs none."""
         own = get(self.benchmark)
         settings, judge = self.asked["settings"], self.asked["judge"]
         judged = own.tasks[task].judged(settings)
@@ -238,10 +235,10 @@ class Plan:
 
 
 def _check(config: RunConfig) -> None:
-    """Refuse a model or a judge that cannot be one, and options that do not fit together."""
+    """Refuse unknown models, and options that do not fit together."""
     for role, model in (("model", config.model), ("judge", config.judge)):
         if model:
-            # The workers of a cluster have models of their own.
+            # Workers of a cluster load their own files.
             scorers.check(model, elsewhere=bool(config.scheduler))
         takes = scorers.backend_of(model or "").takes
         if getattr(config, f"as_{role}") and "as_model" not in takes:
@@ -258,7 +255,7 @@ def _check(config: RunConfig) -> None:
 def _choose(
     name: str, task: Task, items: Sequence[Any], limit: int | None
 ) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Choose the items of a task, at most `limit` of a category, and count those left out."""
+    """Choose the items of a task, at most `limit` of a category, and count excluded items."""
     by_category: dict[str, list[Any]] = {}
     reasons: Counter[tuple[str, str]] = Counter()
     for item in items:
@@ -281,7 +278,8 @@ def _identify(
 ) -> dict[str, Any]:
     """Return the identity of a run, as `run.json` keeps it.
 
-    Newer options are left out at their defaults, so that older runs stay the same runs.
+    It has newer options only if they differ from their defaults, so that older runs keep their
+    identity.
     """
     model, judge, base = config.model, config.judge, config.base
     newer = {
@@ -305,7 +303,7 @@ def _identify(
 
 
 def _stages(requests: Sequence[Request]) -> list[list[Request]]:
-    """Split requests so that each needs replies of earlier stages only; the model's stand first."""
+    """Split requests so that each needs replies of earlier stages only; the model's come first."""
     after = {(request.task, request.request): request.after for request in requests}
 
     def stage(task: str, name: str) -> int:

@@ -30,7 +30,7 @@ def end() -> None:
 
 @contextlib.contextmanager
 def waiting(threads: int, end: Callable[[], None]) -> Iterator[ThreadPoolExecutor]:
-    """Give threads to wait for processes; if the block is left early, `end` ends the processes."""
+    """Yield threads that wait for processes; if this block fails, `end` ends the processes."""
     pool = ThreadPoolExecutor(threads, initializer=_leave_interrupts)
     try:
         yield pool
@@ -45,14 +45,11 @@ def waiting(threads: int, end: Callable[[], None]) -> Iterator[ThreadPoolExecuto
 
 
 def _leave_interrupts() -> None:
-    """Leave interrupts by the keyboard to the main process: others that a thread starts get none.
-
-    The main process then ends them.
-    """
+    """Block SIGINT in this thread and its processes; the main process ends them."""
     if hasattr(signal, "pthread_sigmask"):
         from multiprocessing import resource_tracker
 
-        resource_tracker.ensure_running()  # which unblocks interrupts where it is started
+        resource_tracker.ensure_running()  # its start would unblock SIGINT in this thread
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 

@@ -1,8 +1,7 @@
 """Repeat a run from its `run.json`: its options, the checks, and the comparison of the answers.
 
-Data, prompts and models are compared by their hashes, so that something else is refused before any
-model is asked. Other versions of packages, another device or batch size can move numbers a little;
-they are reported.
+We compare data, prompts and models by their hashes before we ask any model. Other versions of
+packages, another device or batch size can move numbers a little; we report them.
 """
 
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ from bench.run.run_json import IDENTITY, options_of, other_scorer
 from bench.scorers.base import Model
 from bench.scorers.local import hub
 
-# The hashes in `asked`: the part of the run, and the option that gives it.
+# Hash in `asked`: the part of the run, and its option.
 HASHES = {
     "data_sha256": ("data set", "--data"),
     "wording_hash": ("prompt set", "--prompts"),
@@ -32,15 +31,15 @@ HASHES = {
     "judge_content": ("judge (its files or recipe)", "--judge"),
     "base_content": ("base model (its files)", "--base"),
 }
-# Options that can differ between repeats, and are reported then.
+# Options that can differ between repeats; we report the difference.
 DEVICE_OPTIONS = ("device", "batch_tokens")
 
 
 def options(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with which `bench.run.evaluate` asks the same again.
+    """Return the options with which `bench.evaluate` repeats this run.
 
-    Of the options in `Where`, such as `trust_remote_code` and `keys`, only those that numbers
-    depend on are taken from a `run.json`.
+    From `bench.config.Where` we take only the options that numbers depend on: for example `dtype`,
+    but not `trust_remote_code` or `keys`.
     """
     asked, prompts, source = about["asked"], about["wording"], about["data"]
     model, judge = about["model"], about["judge"] or {}
@@ -51,7 +50,7 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
     wording = prompts["variant"]
     if Path(prompts["file"]).is_file():
         wording = "#".join(filter(None, [prompts["file"], prompts["variant"]]))
-    # Data of other places are looked for there again.
+    # Without an entry here, we look for the data in the default places.
     data = {FOUND_SAMPLES: OWN_SAMPLES, FOUND_GIVEN: source["folder"]}.get(source["found"])
     given = {**asked, **asked.get("generation", {})}
     names = RunConfig.model_fields.keys() - Where.model_fields.keys()
@@ -67,30 +66,30 @@ def options(about: Mapping[str, Any]) -> dict[str, Any]:
         "preset": about["preset"],
         "prompts": wording or None,
         "data": data,
-        "partial": True,  # Tasks that were left out are left out again.
+        "partial": True,  # The repeat skips the same tasks.
     }
 
 
 def _same_model(name: str, described: Mapping[str, Any]) -> str:
-    """Return a model as it was asked, a Hub model at the commit that was found."""
+    """Return the name of a model, with the commit of a Hub model."""
     is_checkpoint = not scorers.split_kind(name)[0]
     return hub.at_commit(name, described.get("revision")) if is_checkpoint else name
 
 
 def check_plan(about: Mapping[str, Any], plan: Plan) -> None:
-    """Refuse a plan that asks something else than the run of this `run.json`."""
+    """Refuse a plan with other requests than the run of this `run.json`."""
     was = {"preset": about["preset"], **options_of(about["benchmark"], about["asked"])}
     now = {"preset": plan.config.preset, **options_of(plan.benchmark, plan.asked)}
     for name, new in now.items():
         old = was.get(name)
-        # An older run lacks newer entries; the options among them are there only if given.
+        # An older run lacks newer entries, but these two mean "not given".
         is_older = name not in was and name not in ("label_names", "generation")
         if old == new or is_older or _is_compared_later(name, old, new):
             continue
         if name in HASHES:
             part, option = HASHES[name]
             reason = f"the {part} is another one (hash was {old}, now {new})"
-            fix = f"give the same by {option}"
+            fix = f"give the same with {option}"
         else:
             reason = f"{name.replace('_', '-')} was {old}, now {new}"
             fix = "leave it out, or ask anew without --from"
@@ -98,9 +97,9 @@ def check_plan(about: Mapping[str, Any], plan: Plan) -> None:
 
 
 def _is_compared_later(name: str, old: Any, new: Any) -> bool:
-    """Tell whether the loaded models are compared instead of two options.
+    """Return whether `check_scorer` compares the loaded models instead of these two options.
 
-    A Hub model has no hash before, and files can have moved.
+    We know the hash of a Hub model only after loading it, and files can have moved.
     """
     if name in ("model", "judge", "base") and None not in (old, new):
         kinds = {scorers.split_kind(model)[0] for model in (old, new)}
@@ -110,16 +109,16 @@ def _is_compared_later(name: str, old: Any, new: Any) -> bool:
 
 
 def check_scorer(about: Mapping[str, Any], role: str, scorer: Model) -> None:
-    """Refuse another model, or judge, than that of a run; its path can be another one."""
+    """Refuse a model or judge that is not the run's; only its path may differ."""
     was = about[role] or {}
     if other := other_scorer(was, scorer, [*IDENTITY[1:], "labels"]):
         is_dtype = other.startswith("dtype ")
-        fix = f"give --dtype {was['dtype']}" if is_dtype else f"give the same by --{role}"
+        fix = f"give --dtype {was['dtype']}" if is_dtype else f"give the same with --{role}"
         raise BadInput(f"--from: the {role} is another one ({other}); {fix}")
 
 
 def other_conditions(like: Run, now: Mapping[str, Any]) -> list[str]:
-    """List what may move numbers a little since the run `like`, or cannot be checked."""
+    """List the conditions that changed since the run `like`, or that we cannot check."""
     was, commit = like.about, "the workbench's commit"
     old = {**was["packages"], commit: was["git_commit"]}
     new = {**now["packages"], commit: now["git_commit"]}
@@ -146,8 +145,8 @@ class Difference(NamedTuple):
     """How two runs of the same requests differ.
 
     Attributes:
-        answers: requests that both have.
-        differ: replies, choices and labels among them that differ; likelihoods are not counted.
+        answers: common requests.
+        differ: different replies, choices and labels; we do not count likelihoods.
         logprob: largest difference of a log-probability, in nats; 0 without any.
         same: whether both have the same requests, and all columns but `seconds` are equal.
     """
@@ -165,7 +164,7 @@ class Difference(NamedTuple):
 
 
 def difference(before: pd.DataFrame, after: pd.DataFrame) -> Difference:
-    """Compare the records of two runs over the requests that both have."""
+    """Compare the records of two runs over their common requests."""
     both = before.merge(after, on=KEYS, suffixes=("", "_after"))
     logprob, differ = 0.0, 0
     for row in both.to_dict("records"):
@@ -175,7 +174,7 @@ def difference(before: pd.DataFrame, after: pd.DataFrame) -> Difference:
             with np.errstate(invalid="ignore"):  # impossible options have -inf in both
                 gaps = np.abs(np.asarray(old, float) - np.asarray(new, float))
             logprob = max(logprob, float(np.nanmax(gaps, initial=0.0, where=~np.isnan(gaps))))
-            # A likelihood's response is the mean of its tokens, and no word.
+            # The response of a likelihood is the mean of its tokens.
             mean = to_number(str(row["response"]))
             is_likelihood = not len(old) or bool(np.isclose(mean, -np.mean(old), equal_nan=True))
         names = ("response", "error")

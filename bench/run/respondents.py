@@ -1,4 +1,4 @@
-"""The model and the judge of a run, which are loaded when they are first needed."""
+"""The model and the judge of a run, loaded when they are first needed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,9 +14,9 @@ from bench.scorers.endpoint import keys as key_names
 
 
 def options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a run by a loaded model, with its MODEL.
+    """Return the options of a run by a loaded model, with its name.
 
-    The options with which it was loaded are defaults. Other ones load it again.
+    The options of `bench.load` are the defaults; other options load this model again.
     """
     name, given = model.loaded_as
     if not name:
@@ -55,7 +55,7 @@ def respondents(
             return Lazy(lambda: RemoteScorer(cluster, registered))
 
         def load() -> Model:
-            key_names.check_set(keys)  # the judge's too, before anything is asked
+            key_names.check_set(keys)  # the judge's too, before the first request
             return loaded.load(role, model, **options, limits=limits, keys=keys)
 
         return Lazy(load)
@@ -65,11 +65,11 @@ def respondents(
     model = lazy("model", config.model, config.generation, **own)
     if not config.judge:
         return {"model": model}
-    # A judge needs room for its thoughts too, and otherwise grades as it is.
+    # We give the judge the same thinking budget, and no other option of generation.
     thinking = config.thinking_tokens if scorers.writes_replies(config.judge) else None
     generation = Generation(thinking_tokens=thinking)
     judge = config.judge, config.as_judge, generation
     if judge == (config.model, config.as_model, config.generation):
-        return {"model": model, "judge": model}  # a model that judges itself is loaded once
+        return {"model": model, "judge": model}  # load a model that judges itself once
     as_judge = {"as_model": config.as_judge}
     return {"model": model, "judge": lazy("judge", config.judge, generation, **as_judge)}

@@ -1,7 +1,9 @@
-"""Runs on disk and their score tables, which are computed from the records at each look.
+"""Runs on disk and their score tables, which we compute from the records.
 
-result = Run.open("reports/runs/tiny_s/cbbq-0a1b2c3d")
-result.scores("official")
+For example:
+
+    run = Run.open("reports/runs/tiny_s/cbbq-0a1b2c3d")
+    run.scores("official")
 """
 
 import glob
@@ -28,23 +30,23 @@ from bench.core.text import as_html, reveal_invisible
 from bench.data import by_id, dataset
 from bench.metrics import engine
 from bench.metrics.engine import Metric
-from bench.metrics.headline import HALF, headline_rows, without_chat_template
+from bench.metrics.headline import HALF, contenders, explain, headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.records import KEYS
 from bench.run.cache import code_hash, kept
 from bench.scorers.base import digest
 from bench.scorers.names import short_name
 
-# Below this median, letters are the tail of what a model would write.
-LEAST_LETTER_MASS = 0.1
-# Two ways to compute the same number differ by less.
+# Below this median probability of all letters, the model would rather write another reply.
+MIN_LETTER_MASS = 0.1
+# Differences below this are floating-point noise.
 NOISE = 1e-9
 # The source of the package's own prompts.
 OUR_WORDING = "bias-workbench"
 
 
 class Note(NamedTuple):
-    """A note on a headline score; `gap` is the note of a row for a score that is not there."""
+    """A note on a primary metric; `gap` is the note of an added row if its score is missing."""
 
     category: str
     task: str
@@ -54,7 +56,14 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A run on disk: its folder, and the content of its `run.json`."""
+    """A run on disk: its folder, and the content of its `run.json`.
+
+    Examples:
+        >>> import bench
+        >>> run = bench.evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> len(bench.open(run.folder).items)
+        280
+    """
 
     folder: Path
     about: dict[str, Any]
@@ -79,21 +88,19 @@ class Run:
         return reveal_invisible(f"<Run {self._summary()}, {folder}>")
 
     def _repr_html_(self) -> str | None:
-        """Return the headline scores over all categories as a table; None without an answer."""
+        """Return the primary metrics over all categories as a table; None without an answer."""
         scores = self.scores() if records.count(self.folder) else pd.DataFrame()
         if scores.empty:
             return None
         headlines = get(self.benchmark).metrics.headlines
         rows = pd.concat([headline_rows(scores, headline) for headline in headlines])
         names = ["task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate"]
-        shown = rows.loc[rows.category == ALL, names]
-        table = shown.to_html(
+        table = rows.loc[rows.category == ALL, names].to_html(
             index=False, na_rep="—", float_format=partial(decimals, digits=3), border=0
         )
         return f"<p>{as_html(self._summary())}</p>{table}"
 
     def _summary(self) -> str:
-        """Return benchmark, model, and how many answers there are."""
         n, planned = records.count(self.folder), self.about["requests"]
         answers = f"{n:,} answers" if n == planned else f"{n:,} of {planned:,} answers"
         return f"{self.benchmark}, {self.label}, {answers}"
@@ -104,13 +111,13 @@ class Run:
 
     @property
     def model(self) -> str:
-        """The model as it was asked for; of recorded answers the one that gave them."""
+        """The model as the user named it; for recorded answers the model that gave them."""
         asked = self.about["asked"]
         return str(asked.get("as_model") or asked["model"])
 
     @property
     def kind(self) -> str:
-        """The kind of model, without details: "simulated respondent", for example."""
+        """The kind of model without details, for example "simulated respondent"."""
         return str(self.about["model"]["kind"]).partition(" (")[0]
 
     @property
@@ -142,10 +149,10 @@ class Run:
     def answers(self, *, prompts: bool = True) -> pd.DataFrame:
         """Return the records with two more columns.
 
-        - `verdict` is what the answer says, one of `bench.tasks.VERDICTS`; empty where no answer is
-          right or wrong, and for the replies of a judge.
-        - `mass` is the sum of the probabilities of all letters; NaN without letters. The smaller it
-          is, the less does the likeliest letter say.
+        - `verdict` is one of `bench.tasks.VERDICTS`, for example `stereotyped`; empty if no answer
+          is right or wrong, and for the replies of a judge.
+        - `mass` is the sum of the probabilities of all letters; NaN without letters. If it is
+          small, the likeliest letter is weak evidence.
 
         Args:
             prompts: whether to read the prompts too, which are most of a run's size.
@@ -171,13 +178,13 @@ class Run:
         """Compute the score table under a preset, by default the run's own.
 
         Args:
-            common: the tasks that all compared models were asked, if these differ.
+            common: the common tasks of all compared models, if their tasks differ.
             metrics: more metrics, see `bench.score`.
-            answers: the answers that count, by `KEYS`; default: all.
+            answers: score only these, by `KEYS`; default: all.
         """
         preset = preset or str(self.about["preset"])
         check_preset(preset)
-        # A choice of all answers has the scores that the run has without a choice.
+        # If `answers` has all answers, we use the kept table.
         is_part = answers is not None and not _keys(self.replies).isin(answers).all()
         if metrics or is_part:
             return self._scores(preset, common, metrics, answers)
@@ -210,7 +217,7 @@ class Run:
         return table
 
     def scores_beside(self, preset: str | None = None, common: Sequence[str] = ()) -> pd.DataFrame:
-        """Compute the score table; a table of `robust` ends with the official rows that differ."""
+        """Compute the score table; under `robust`, append the official rows that differ."""
         table = self.scores(preset, common)
         if table.empty or table.preset.iloc[0] != "robust":
             return table
@@ -218,14 +225,14 @@ class Run:
         both = official.merge(
             table[[*keys, "score", "n"]], on=keys, how="left", suffixes=("", "_ours")
         )
-        # By how much a number can differ because the released code rounds.
+        # The released code rounds, so that its numbers can differ by this much.
         rounding = both.task.map(dict(get(self.benchmark).metrics.rounding)).fillna(0.0)
         same = ((both.score - both.score_ours).abs() <= rounding + NOISE) & (both.n == both.n_ours)
         same |= both.score.isna() & both.score_ours.isna()
         return pd.concat([table, official[~same.to_numpy()]], ignore_index=True)
 
     def as_dict(self, preset: str | None = None) -> dict[str, Any]:
-        """Return `run.json`, the scores, and the official rows that differ, as JSON has them."""
+        """Return `run.json`, the scores, and the official rows that differ, for JSON."""
         scores = self.scores_beside(preset)
         own = len(self.scores(preset))
         about = {**self.about, "folder": str(self.folder)}
@@ -237,7 +244,7 @@ class Run:
             records.write_json(self.folder / records.SCORES, self.as_dict())
 
     def readable(self) -> pd.Series:
-        """Return for each answer, by `KEYS`, whether it can be read."""
+        """Return whether we can parse each answer, by `KEYS`."""
         rows, items = self.replies, by_id(self.items)
         parse = get(self.benchmark).parse
 
@@ -245,13 +252,13 @@ class Run:
         def can_be_read(task: str, request: str, response: str, item_id: str, error: str) -> bool:
             return not error and parse(task, request, response, items[item_id]) != ""
 
-        # Lists are read many times faster than columns of Arrow's texts.
+        # Iterating over lists is many times faster than over columns of Arrow's texts.
         names = ("task", "request", "response", "item_id", "error")
         values = list(map(can_be_read, *(rows[name].tolist() for name in names)))
         return pd.Series(values, index=_keys(rows), dtype=bool)
 
     def _with_notes(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
-        """Add notes on skipped items, on the judge, and on settings that the preset has not."""
+        """Add notes on skipped items, on the judge, and on settings outside the preset."""
         table, missing = table.copy(), list[Score]()
         primary = get(self.benchmark).metrics.headlines
         headlines = {headline.task: headline.metric for headline in reversed(primary)}
@@ -270,7 +277,7 @@ class Run:
         return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
 
     def _notes_on_data(self) -> Iterator[Note]:
-        """Say which tasks and items were skipped, and which items a setting changed."""
+        """Yield notes on skipped tasks and items, and on items that a setting modified."""
         left_out = self.about["left_out"]
         for task, reason in left_out.items():
             yield Note(ALL, task, reason, f"not asked: {reason}")
@@ -303,7 +310,7 @@ class Run:
     def _notes_on_tasks(
         self, table: pd.DataFrame, rows: pd.DataFrame, preset: str
     ) -> Iterator[Note]:
-        """Say how the answers to each task came about."""
+        """Yield notes on the conditions under which the model answered each task."""
         tasks, asked = get(self.benchmark).tasks, self.about["asked"]
         judge, lost = self.judge, rows[rows.error != ""]
         masses = pd.Series(self._letter_mass(rows)).groupby(rows.task.tolist()).median()
@@ -313,12 +320,12 @@ class Run:
                 n, total = reasons.sum(), int((rows.task == task).sum())
                 often = f"most often: {reasons.index[0]}"
                 yield Note(ALL, task, f"{n:,} of {total:,} answers did not come, {often}")
-            # Null for likelihoods, letters and older runs.
+            # `cut` is null for likelihoods, letters and older runs.
             cut = rows.cut[(rows.task == task) & rows.cut.notna()]
             if cut.any():
                 share = f"{cut.sum():,} of {len(cut):,} replies"
                 yield Note(ALL, task, f"{share} were cut off at their limit of tokens")
-            if masses.get(task, np.nan) < LEAST_LETTER_MASS:
+            if masses.get(task, np.nan) < MIN_LETTER_MASS:
                 yield Note(
                     ALL,
                     task,
@@ -337,7 +344,11 @@ class Run:
                         yield Note(category, task, f"asked with {', '.join(other)}")
 
     def _asked_otherwise(self, task: str, preset: str, for_all: bool) -> list[str]:
-        """List where a task was not asked as `preset` does; `for_all` what holds for all too."""
+        """List the conditions of a task that differ from `preset`.
+
+        Args:
+            for_all: include conditions that hold for all categories.
+        """
         own, given = get(self.benchmark), self.about["asked"]["settings"]
         otherwise = [
             f"{name}={given[name]} where this preset has {setting.under(preset)}"
@@ -350,7 +361,7 @@ class Run:
             otherwise += [
                 f"{name}={given[name]}"
                 for name, setting in own.settings.items()
-                # How a file is encoded changes nothing about its rows.
+                # The encoding of a file does not change its rows.
                 if setting.of_data
                 and name != "encoding"
                 and given.get(name, setting.allowed[0]) != setting.allowed[0]
@@ -375,17 +386,17 @@ def table(
     """Join the score tables of several runs.
 
     Args:
-        beside: add the official rows that differ, without `metrics` and `answers`.
+        beside: append the official rows that differ; `metrics` and `answers` have no effect then.
         metrics: more metrics.
-        answers: the answers that count, by `KEYS`; default: all.
+        answers: score only these, by `KEYS`; default: all.
     """
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
     if any(headline.common for headline in get(runs[0].benchmark).metrics.headlines):
-        asked = [set(run.replies.task) for run in runs]
-        shared = set.intersection(*asked)
-        if any(tasks != shared for tasks in asked):
+        tasks_of_runs = [set(run.replies.task) for run in runs]
+        shared = set.intersection(*tasks_of_runs)
+        if any(tasks != shared for tasks in tasks_of_runs):
             common = [task for task in get(runs[0].benchmark).tasks if task in shared]
     tables = []
     for run, name in zip(runs, labels(runs), strict=True):
@@ -401,10 +412,10 @@ def table(
 
 
 def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
-    """Open runs, which are given as runs, their folders, or patterns of folders.
+    """Open runs, given as runs, their folders, or patterns of folders.
 
     Raises:
-        BadInput: a folder without a run, a pattern that matches none, or nothing at all.
+        BadInput: a folder without a run, a pattern without a match, or no run at all.
     """
     runs: list[Run] = []
     for one in given:
@@ -437,19 +448,19 @@ def score(
     metrics: Sequence[Metric] = (),
     common: bool = False,
 ) -> pd.DataFrame:
-    """Score recorded runs in one table with a column `model`; no model is asked.
+    """Score recorded runs in one table with a column `model`, without asking a model.
 
     Args:
-        run, more: runs, their folders, or patterns of folders, such as `reports/runs/*/cbbq-*`.
+        run, more: runs, their folders, or patterns of folders, for example `reports/runs/*/cbbq-*`.
         preset: `robust`, `official` or `paper`; default: each run's own.
         metrics: metrics of your own, made of the columns of `bench.outcomes`; their rows come last.
-        common: score the answers alone that could be read of all models of a benchmark, so that
-            their scores can be compared. A model of which fewer than half could be read does not
-            take answers from the others.
+        common: score only the requests with a parsed answer of every model, to compare models on
+            the same items. We do not apply this to a model with fewer than half of its answers
+            parsed.
 
     Raises:
         BadInput: a folder without a run, a pattern without one, an unknown preset, a metric with a
-            column that the outcomes do not have, or, with `common`, runs on different data.
+            column that is not in the outcomes, or, with `common`, runs on different data.
 
     Examples:
         >>> import bench
@@ -469,8 +480,25 @@ def score(
     return pd.concat(tables, ignore_index=True)
 
 
+def most_biased_first(runs: Sequence[Run]) -> list[Run]:
+    """Sort runs of a benchmark by its first primary score, for one order of models on a page.
+
+    Models with a doubtful score follow. References for real models, such as simulated respondents,
+    come last.
+    """
+    scores = explain(score(*runs))
+    # The first row of a model is that of the first primary score.
+    first = scores[scores.primary & (scores.category == ALL)].drop_duplicates("model")
+    bias = first.score.mask(first.worse == "lower", -first.score)
+    is_reference = ~first.model.isin(contenders(first).model)
+    keys = zip(is_reference, first.doubt != "", -bias.fillna(0), strict=True)
+    places = dict(zip(first.model, keys, strict=True))
+    by_name = dict(zip(labels(runs), runs, strict=True))
+    return [by_name[name] for name in sorted(by_name, key=lambda name: places.get(name, (True,)))]
+
+
 def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
-    """List the answers that could be read of all models that were asked the task, by `KEYS`.
+    """List the requests with a parsed answer of all models that have this task, by `KEYS`.
 
     Raises:
         BadInput: the runs are on different data.
@@ -489,12 +517,12 @@ def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
 
 
 def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
-    """Return the keys of answers, which runs of one plan share."""
+    """Return the keys of answers; runs of one plan have equal keys."""
     return pd.MultiIndex.from_frame(rows[KEYS])
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:
-    """Join the items of several runs, each once; runs can be of different categories.
+    """Join the items of several runs, each once; runs can have different categories.
 
     Raises:
         BadInput: two runs have different items of one name.
@@ -510,10 +538,10 @@ def all_items(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def data_conflict(runs: Sequence[Run]) -> str:
-    """Say which runs on a benchmark have different items of one name; "" if none have.
+    """Describe a conflict between runs: different items with one name; "" without a conflict.
 
-    Answers to such items must not be joined by name. Runs on one version of a data set have the
-    same items. Runs on two versions can be joined if all fields of the items in both are equal.
+    Runs on one version of a data set have the same items. We can join runs on two versions if all
+    fields of their common items are equal.
     """
     versions: dict[str, Run] = {}
     for run in runs:
@@ -538,26 +566,25 @@ def data_conflict(runs: Sequence[Run]) -> str:
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """Name each run's model: in short where that is unique, else as it was asked."""
+    """Name each run's model: its short name if this is unique, otherwise the user's name."""
     short = [label for _, label in dict.fromkeys((run.model, run.label) for run in runs)]
     return [run.label if short.count(run.label) == 1 else run.model for run in runs]
 
 
 def check_preset(preset: str) -> None:
-    """Refuse an unknown preset."""
     if preset not in PRESETS:
         raise BadInput(expected(preset, PRESETS, "preset"))
 
 
 def probe_failed(about: Mapping[str, Any]) -> str:
-    """Say which plain pairs a classifier labelled wrongly when it was probed; "" if none."""
-    asked = about["probe"]
-    wrong = [row for row in asked if row["found"] != row["expected"]]
+    """Describe the plain pairs that a probed classifier labelled wrongly; "" without any."""
+    pairs = about["probe"]
+    wrong = [row for row in pairs if row["found"] != row["expected"]]
     if not wrong:
         return ""
     first, languages = wrong[0], ", ".join(dict.fromkeys(row["language"] for row in wrong))
     return (
-        f"the probe failed: of {len(asked)} plain pairs {len(wrong)} got a wrong label "
+        f"the probe failed: of {len(pairs)} plain pairs {len(wrong)} got a wrong label "
         f"({languages}), the first {first['premise']!r}, {first['hypothesis']!r}: "
         f"{first['found']} for {first['expected']}"
     )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bench.run.execute import Lazy
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pandas", "pyarrow", "openai")
-# What tells two scorers apart.
+# Entries that identify a model.
 IDENTITY = (
     "id",
     "revision",
@@ -48,14 +48,14 @@ def existing_run(plan: Plan, refusal: str) -> dict[str, Any]:
     """Return the `run.json` in the plan's folder, {} if there is none.
 
     Args:
-        refusal: why this process may not write there, "" if it may.
+        refusal: the reason why this process may not write there, or "".
 
     Raises:
-        BadInput: the folder holds another run, or something else.
+        BadInput: the folder holds another run, or other files.
     """
     folder, config = plan.folder, plan.config
     if not (folder / records.RUN_JSON).is_file():
-        # A run that was killed before its run.json was written leaves its items alone.
+        # A run that was killed before it wrote run.json leaves only items.parquet behind.
         left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
@@ -70,25 +70,25 @@ def existing_run(plan: Plan, refusal: str) -> dict[str, Any]:
             reason = f"{name} was {old}, now {new}"
             message = f"{folder}: holds another run ({reason}); give another --out"
             raise AnotherRun(message, plan.identity)
-    # The default preset and the model's name do not identify a run.
-    shown = {"preset": config.preset, **({"name": config.name} if config.name else {})}
-    if any(about.get(name) != value for name, value in shown.items()):
-        about |= shown
+    # The preset and the model's name do not identify a run.
+    display = {"preset": config.preset, **({"name": config.name} if config.name else {})}
+    if any(about.get(name) != value for name, value in display.items()):
+        about |= display
         if not refusal:
-            with suppress(RunFailed):  # on a full disk it can still be scored
+            with suppress(RunFailed):  # with a full disk, we can still score this run
                 records.write_run_json(folder, about)
     return about
 
 
 def _equivalent(about: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
-    """Return the entries of a plan that mean the same as other ones in a run's `run.json`."""
+    """Return the entries of a plan that differ from a run's `run.json`, but mean the same."""
     was, now = about["asked"], plan.asked
     same = {}
     judged = [get(plan.benchmark).tasks[task].judged(now["settings"]) for task in plan.tasks]
-    # A judge can be added, unless tasks that need one were left out.
+    # We can add a judge, unless we skipped tasks that need one.
     if now["judge"] and was["judge"] is None and "needed" not in judged:
         same = {name: value for name, value in now.items() if "judge" in name}
-    # A model of the Hub may be named by the commit that was found before.
+    # The user may name a Hub model by its recorded commit.
     for role in ("model", "judge"):
         commit = (about[role] or {}).get("revision")
         if now[role] == hub.at_commit(str(was[role]), commit):
@@ -100,7 +100,7 @@ def _equivalent(about: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
 
 
 def options_of(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the benchmark and all that identifies a run by name, each setting by itself."""
+    """Return the identity of a run in one mapping, with the benchmark and each setting."""
     others = {name: value for name, value in asked.items() if name != "settings"}
     return {"benchmark": benchmark, **others, **asked["settings"]}
 
@@ -108,10 +108,10 @@ def options_of(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
 def begin_run(
     plan: Plan, scorers: Mapping[str, Any], model: Model, requests: Requests
 ) -> dict[str, Any]:
-    """Write `items.parquet` and `run.json` of a new run, and return the content of the latter.
+    """Write `items.parquet` and `run.json` of a new run; return the content of `run.json`.
 
     Args:
-        scorers: the entries on model and judge.
+        scorers: the entries for model and judge.
     """
     config, prompt_set = plan.config, plan.prompt_set
     asked = [request for stage in requests.stages for request in stage if not request.of_judge]
@@ -125,7 +125,7 @@ def begin_run(
         "asked": plan.asked,
         "identity": plan.identity,
         **scorers,
-        "read": {task: way.read for task, way in requests.ways.items()},
+        "read": {task: mode.read for task, mode in requests.answer_modes.items()},
         "left_out": requests.left_out,
         "unfit": plan.unfit,
         "touched": plan.touched,
@@ -153,10 +153,10 @@ def begin_run(
 
 
 def continue_run(plan: Plan, about: dict[str, Any], requests: Requests) -> None:
-    """Write items that are missing or damaged, and a judge that is new, into a run's folder."""
+    """Write missing or damaged items, and the entries of a new judge."""
     folder, items = plan.folder, data.frame(list(plan.by_id.values()))
     if not records.has_items(folder, items):
-        # The data are the same, or this would be another run; versions can differ.
+        # A run's identity contains the hash of its data, so these are the same items.
         records.write_items(folder, about, items)
         say(
             f"{folder / records.ITEMS}: was missing, damaged or of an earlier version; it is "
@@ -173,10 +173,10 @@ def add_conditions(
     scorers: "Mapping[str, Lazy]",
     workers: Sequence[dict[str, Any]],
 ) -> None:
-    """Add to `run.json` what only asking showed.
+    """Add the conditions to `run.json` that we know only after asking.
 
     Args:
-        scorers: by role. An endpoint can have needed fields in another form, and says who answered.
+        scorers: by role. For example, an endpoint reports the name of the model that answered.
         workers: descriptions of the workers of a cluster.
     """
     before = copy.deepcopy(about)
@@ -199,9 +199,9 @@ def add_conditions(
 
 
 def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] = IDENTITY) -> str:
-    """Say how a scorer differs from the one that a record describes; "" if it does not.
+    """Describe how a model differs from the recorded model; "" if it does not.
 
-    The scorer goes on with what that one had, such as the date in its prompts.
+    This model also takes over recorded conditions, for example the date in its prompts.
     """
     scorer.resume(before)
     return first_difference(before, scorer.describe(), names)
@@ -210,7 +210,7 @@ def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] 
 def first_difference(
     before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str] = IDENTITY
 ) -> str:
-    """Say where two descriptions are of different scorers; older ones have fewer entries."""
+    """Describe the first difference of two models; older descriptions have fewer entries."""
     for name in names:
         if name in before and before[name] != now.get(name):
             return f"{name} was {before[name]}, now {now.get(name)}"
@@ -218,7 +218,7 @@ def first_difference(
 
 
 def packages() -> dict[str, str]:
-    """Return the versions of this package, of Python, and of packages that numbers depend on."""
+    """Return the versions of this package, Python, and packages that numbers depend on."""
     versions = {"bias-workbench": __version__, "python": platform.python_version()}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):

@@ -5,7 +5,7 @@
 `NAME@REVISION`.
 
 A kind of model is a class (`bench.scorers.base.Backend`) and a line in `BACKENDS`. Another package
-adds one by an entry point of the group `bench.models`; see docs/models.md.
+adds a kind by an entry point of the group `bench.models`; see docs/models.md.
 """
 
 import re
@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 GROUP = "bench.models"
-# The class of each kind, which is imported when a model of the kind is first named. "" stands for
-# checkpoints: folders, .gguf files and Hub ids.
+# The class of each kind, imported for the first model of this kind. "" is the kind of checkpoints:
+# folders, .gguf files and Hub ids.
 BACKENDS = {
     "": "bench.scorers.local:Checkpoint",
     "simulated": "bench.scorers.stand_ins.simulated:Simulated",
@@ -47,18 +47,18 @@ BACKENDS = {
     "openai": "bench.scorers.endpoint:Service",
     "python": "bench.scorers.python:Function",
 }
-# Options that change answers, and why kinds that do not take them refuse them.
+# Options that change answers, and the reason why kinds without them refuse them.
 REFUSALS = {
     "base": "is no adapter; leave out --base",
     "label_names": "has no labels to name; leave out --label-names",
     "as_model": "holds no recorded answers; leave out the name of the model that gave them",
 }
-# The beginning of an absolute path on Windows: `C:\models\x`, `D:/models/x`.
+# The beginning of an absolute path on Windows, for example `C:\models\x` or `D:/models/x`.
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
 class LoadOptions(TypedDict, total=False):
-    """The options of `load`; see `bench.config.RunConfig`. None stands for the default."""
+    """The options of `load`; see `bench.config.RunConfig`. None means the default."""
 
     device: str | None
     dtype: str | None
@@ -79,6 +79,12 @@ def load(model: str, *, revision: str | None = None, **options: Unpack[LoadOptio
         model: see the module's docstring.
         revision: branch, tag or commit of a Hub model, as in NAME@REVISION. Default: `main`.
         options: see `LoadOptions`; for example `device="cuda"`, `generation={"temperature": 0}`.
+
+    Examples:
+        >>> import bench
+        >>> model = bench.load("simulated:bias=0.7")
+        >>> model.describe()["kind"]
+        'simulated respondent'
     """
     model = hub.at_revision(model, revision)
     check(model)
@@ -105,15 +111,15 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Loaded:
-    """Keeps a model and a judge for several runs, so that their weights are loaded once."""
+    """Keeps a model and a judge for several runs, to load their weights only once."""
 
     def __init__(self, model: Model | None = None) -> None:
         self._models = {"model": model} if model else {}
 
     def load(self, role: str, model: str, **options: Any) -> Model:
-        """Return a model for one more run. Other options of generation need no other weights.
+        """Return a model for one more run; keep the last `model` and the last `judge`.
 
-        The last `model` and the last `judge` are kept.
+        If only options of generation differ, we use the same weights.
         """
         given = _given(options)
         weights = _weights(model, given)
@@ -122,7 +128,7 @@ class Loaded:
                 again.loaded_as, again.weights = (model, given), weights
                 self._models[kept] = again
                 return again
-        self._models.pop(role, None)  # there may be no room for both
+        self._models.pop(role, None)  # memory may not suffice for both
         self._models[role] = load(model, **options)
         return self._models[role]
 
@@ -134,9 +140,10 @@ def _weights(model: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def check(model: str, elsewhere: bool = False) -> None:
-    """Refuse a MODEL that cannot be one, before anything heavy is loaded.
+    """Refuse an unknown MODEL, before loading it.
 
-    The files of a checkpoint that is loaded `elsewhere` need not be on this machine.
+    Args:
+        elsewhere: workers load the checkpoint, so its files need not be on this machine.
     """
     key_names.check_no_secret(model)
     kind, rest = split_kind(model)
@@ -150,14 +157,14 @@ def content(model: str) -> str | None:
 
 
 def writes_replies(model: str) -> bool:
-    """Tell models that follow options of generation from files, formulas and functions."""
+    """Return whether a model follows options of generation; files and formulas do not."""
     return backend_of(model).writes_replies(split_kind(model)[1])
 
 
 def backend_of(model: str) -> type[Backend]:
     """Return the class of a model's kind."""
     kind, _ = split_kind(model)
-    if kind in BACKENDS:  # without a look at other packages, which takes time
+    if kind in BACKENDS:  # reading entry points would take time
         known: type[Backend] = resolve_name(BACKENDS[kind])
         return known
     others = {entry.name: entry for entry in entry_points(group=GROUP)}
@@ -175,6 +182,6 @@ def backend_of(model: str) -> type[Backend]:
 
 
 def split_kind(model: str) -> tuple[str, str]:
-    """Split `KIND:REST`; the kind of a Hub id or a path, also one like `C:\\x`, is ""."""
+    """Split `KIND:REST`; the kind of a Hub id or a path is "", also for `C:\\x`."""
     kind, colon, rest = model.partition(":")
     return (kind, rest) if colon and not DRIVE.match(model) else ("", model)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from bench.config import Generation
 
 VERBS: tuple[str, ...] = ("nll", "choose", "generate", "classify")
-# The same options for all prompts, or as many for each prompt.
+# Either one list of options shared by all prompts, or one equally long list per prompt.
 Options = Sequence[str] | Sequence[Sequence[str]]
-# How errors begin that are of an answer that came back broken.
+# Prefix of the errors of broken answers.
 BROKEN_ANSWER = "the server answered with"
 
 
@@ -39,9 +39,9 @@ class Answer:
     Attributes:
         response: the reply, the chosen option, the label, or the mean negative log-likelihood.
         logprobs: of each predicted token (nll), each option (choose), or the labels (classify).
-        error: why there is no response, or "".
+        error: the reason if there is no response, otherwise "".
         seconds: this request's share of the time of its batch.
-        cut: whether the reply was cut off at its limit of tokens; None if unknown.
+        cut: whether the reply was truncated at its limit of tokens; None if unknown.
     """
 
     response: str
@@ -52,7 +52,7 @@ class Answer:
 
     @classmethod
     def of_probabilities(cls, probabilities: np.ndarray, labels: Sequence[str]) -> Answer:
-        """Answer with the likeliest label; of equals with the first."""
+        """Answer with the likeliest label, the first one if several are equal."""
         logprobs = tuple(
             math.log(p) if p > 0 else -math.inf if p == 0 else math.nan for p in probabilities
         )
@@ -73,12 +73,12 @@ class Decoding(NamedTuple):
 
     max_new_tokens: int
     seeds: Sequence[int]  # of each prompt
-    greedy: bool  # take the likeliest tokens; else as the model's configuration says
-    until: Until  # ends a reply of which it is true
+    greedy: bool  # take the likeliest tokens; otherwise follow the model's configuration
+    until: Until  # ends a reply if it returns True
 
 
 class Unanswerable(BadInput):
-    """Texts that a model cannot score; `reasons` are by their position in the call."""
+    """Texts that a model cannot score; `reasons` are by position in the call."""
 
     def __init__(self, message: str, reasons: dict[int, str]) -> None:
         super().__init__(message)
@@ -89,12 +89,12 @@ class Backend:
     """A kind of model, spelt `KIND:REST`, before a model is loaded.
 
     Attributes:
-        verbs, reads: the verbs and the answer modes of choices that models of the kind may have,
-            the best mode first.
-        takes: options of `bench.load` that `load` gets as keyword arguments if they were given.
-            Others that would change the answers are refused.
+        verbs: request types that models of this kind may support.
+        reads: their answer modes of choices, the best first.
+        takes: options of `bench.load` that `load` gets as keyword arguments if the user gives them;
+            we refuse other options that change answers.
         from_file: whether REST is the path of recorded answers.
-        is_free: whether answers come at once, from a formula or a file.
+        is_free: whether a formula or a file answers at once.
         stays_here: whether the workers of a cluster never load it.
     """
 
@@ -107,7 +107,7 @@ class Backend:
 
     @classmethod
     def check(cls, rest: str) -> None:
-        """Raise BadInput if there is no such model; nothing heavy is loaded for this."""
+        """Raise BadInput if there is no such model, without loading it."""
 
     @classmethod
     def content(cls, rest: str) -> str | None:
@@ -119,26 +119,31 @@ class Backend:
 
     @classmethod
     def writes_replies(cls, rest: str) -> bool:
-        """Tell whether the model follows options of generation, such as a temperature."""
+        """Return whether the model follows options of generation, for example a temperature."""
         return "generation" in cls.takes
 
     @classmethod
     def load(cls, rest: str, **options: Any) -> Model:
-        """Load the model."""
         raise NotImplementedError
 
 
 class Model(Backend):
-    """A model with some of the four verbs. A subclass defines the verbs that it names in `verbs`.
+    """A model with some of the four request types; a subclass defines a method for each in `verbs`.
 
-    Its constructor takes REST and the options in `takes`. A verb raises `Unanswerable` before it
-    computes anything, so that `answer` can leave those texts out.
+    Its constructor takes REST and the options in `takes`. These methods raise `Unanswerable` before
+    they compute, so that `answer` can skip those texts.
 
     Attributes:
-        loaded_as: the MODEL and the options with which `bench.load` loaded it.
+        loaded_as: the MODEL and the options of `bench.load`.
         weights: the name, the files and the options that decide its weights.
         display_name: its name in tables; "" for a short form of MODEL.
         remedy: the advice in messages about log-probabilities that are not finite.
+
+    Examples:
+        >>> import bench
+        >>> model = bench.load("tiny:s")
+        >>> model.choose(["2 + 2 = "], ["4", "5"]).shape
+        (1, 2)
     """
 
     loaded_as: tuple[str, Mapping[str, Any]] = ("", {})
@@ -152,22 +157,22 @@ class Model(Backend):
 
     @cached_property
     def tally(self) -> Tally:
-        """The tokens that were computed."""
+        """The numbers of computed tokens."""
         return Tally()
 
     def describe(self) -> dict[str, Any]:
-        """Return `kind`, `id` and `revision` of the model, and more, for `run.json`."""
+        """Return `kind`, `id`, `revision` and other entries of this model for `run.json`."""
         raise NotImplementedError
 
     def again(self, generation: Generation) -> Model | None:
-        """Return a model of the same weights for another run; None to load it again.
+        """Return a model with the same weights for another run; None to load it again.
 
-        It counts by itself, and follows other options of generation.
+        This model has its own tally, and follows other options of generation.
         """
         return None
 
     def resume(self, described: Mapping[str, Any]) -> None:
-        """Take from the description of a run's model the date that its prompts have, if any."""
+        """Take over the date in the prompts of a run from the description of its model."""
 
     def cover(self, requests: Sequence[Request], known: Callable[[], Iterable[str]]) -> None:
         """Raise BadInput if an answer to a request is missing; `known` lists the data's items."""
@@ -216,10 +221,10 @@ class Model(Backend):
         return np.array([-row.mean() if len(row) else np.nan for row in self.token_logprobs(texts)])
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        """Answer `requests`, in their order, by one call of a verb for each kind of request.
+        """Answer `requests`, in their order, with one call for each kind of request.
 
-        A request that the model cannot answer, such as one that is too long, gets an error, and
-        does not affect the others.
+        If the model cannot answer a request, for example one that is too long, this answer has an
+        error, and the other requests are not affected.
         """
         groups: dict[tuple[Any, ...], list[int]] = {}
         for i, request in enumerate(requests):
@@ -248,7 +253,6 @@ class Model(Backend):
             yield list(zip(block, self.answer(block), strict=True))
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
-        """Answer requests of one kind."""
         if not requests:
             return
         first = requests[0]
@@ -272,15 +276,15 @@ class Model(Backend):
 
 
 def is_broken(error: str) -> bool:
-    """Tell whether an error is of an answer that came back broken, and may come whole next time."""
+    """Return whether an error is of a broken answer, so that another try may succeed."""
     return error.startswith(BROKEN_ANSWER)
 
 
 def checked(answer: Answer, verb: str, remedy: str = "") -> Answer:
-    """Return `answer`, or an error in its place if its log-probabilities are not finite.
+    """Return `answer`, or an error if its log-probabilities are not finite.
 
-    An option or label can be impossible, with minus infinity, but not all of them; a token of a
-    text cannot.
+    An option or label can be impossible, with minus infinity, but not all of them. A token of a
+    text cannot be impossible.
     """
     values = answer.logprobs or ()
     possible = [value for value in values if value != -math.inf]
@@ -293,14 +297,14 @@ def checked(answer: Answer, verb: str, remedy: str = "") -> Answer:
 
 
 def not_finite(values: Sequence[float], remedy: str = "") -> str:
-    """Say that log-probabilities are not finite, and give the remedy."""
+    """Return the message for log-probabilities that are not finite, with the remedy."""
     first = next(value for value in values if not math.isfinite(value))
     error = f"the model gave {first} in place of a log-probability"
     return f"{error}; {remedy}" if remedy else error
 
 
 def messages(prompt: Turns, system: str = "") -> list[dict[str, str]]:
-    """Write a prompt or conversation as chat templates take it, after a system message if any."""
+    """Return a prompt or conversation as messages, after a system message if there is one."""
     turns = [prompt] if isinstance(prompt, str) else prompt
     first = [{"role": "system", "content": system}] if system else []
     roles = ("user", "assistant")
@@ -308,7 +312,7 @@ def messages(prompt: Turns, system: str = "") -> list[dict[str, str]]:
 
 
 def each(options: Options, n: int) -> list[tuple[str, ...]]:
-    """Return the options of each of `n` prompts, which may share them."""
+    """Return the options of each of `n` prompts."""
     if options and isinstance(options[0], str):
         return [tuple(map(str, options))] * n
     return [tuple(row) for row in options]
@@ -317,7 +321,7 @@ def each(options: Options, n: int) -> list[tuple[str, ...]]:
 def option_matrix(
     values: Sequence[Sequence[float]], prompts: Sequence[Turns], options: Sequence[Any]
 ) -> np.ndarray:
-    """Return what `choose` does: float64 [n, k], also without prompts."""
+    """Return the result of `choose`: float64 [n, k], also without prompts."""
     import numpy as np
 
     columns = -1 if prompts else len(options)
@@ -325,6 +329,6 @@ def option_matrix(
 
 
 def digest(value: object) -> str:
-    """Return a short stable hash of anything that JSON can hold."""
+    """Return a short stable hash of a value that JSON can hold."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

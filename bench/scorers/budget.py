@@ -9,12 +9,12 @@ from bench.core.errors import BudgetSpent
 
 
 class Budget:
-    """Counts requests that are sent and tokens that are read and written, up to a limit of each.
+    """Counts requests and tokens, up to a limit of each.
 
-    A run's model and judge share one. The models of a report, each asked in a process of its own,
-    share the budget of their study: it counts in shared memory, with a place for each of `places`
-    processes, so that no process waits for another one or for one that was killed. Messages name
-    the `owner`, for example "the study".
+    A run's model and judge share a budget. The models of a report have a process each, and share
+    the budget of their study: we count in shared memory, with a place for each of `places`
+    processes, so that no process waits for another or a killed one. Messages name the `owner`, for
+    example "the study".
     """
 
     def __init__(
@@ -31,8 +31,8 @@ class Budget:
         return other
 
     def take_request(self) -> None:
-        """Count a request that is about to be sent."""
-        # Counted before it is checked, so that two processes cannot both take the last one.
+        """Count a request before sending it."""
+        # Count before the check, so that two processes cannot both take the last request.
         self._counts[2 * self._place] += 1
         requests, tokens = sum(self._counts[::2]), sum(self._counts[1::2])
         spent = ""
@@ -45,7 +45,7 @@ class Budget:
             raise BudgetSpent(spent)
 
     def add_tokens(self, n: int) -> None:
-        """Count tokens that a server read or wrote; they may exceed the budget."""
+        """Count tokens of a server's answer; they may exceed the budget."""
         self._counts[2 * self._place + 1] += n
 
     def _is_spent(self, most: int, name: str) -> str:
@@ -56,7 +56,7 @@ class Budget:
 
 
 def budgets_of(limits: Limits, owner: str = "", places: int = 1) -> tuple[Budget, ...]:
-    """Return the budgets that limits share, or else one for their own numbers."""
+    """Return the shared budgets of limits, otherwise a new budget."""
     numbers = limits.budget_requests, limits.budget_tokens
     if limits.budgets or numbers == (None, None):
         return limits.budgets

@@ -6,7 +6,7 @@ folder, or an installed module. For example, `python:my_model:answer` is `answer
     def answer(prompt: str) -> str:
         return "A"
 
-Turns of a conversation are separated by empty lines, as in the records. A function with a parameter
+Empty lines separate the turns of a conversation, as in the records. A function with a parameter
 `seed` also gets the seed of the request.
 """
 
@@ -27,7 +27,7 @@ from bench.tasks.request import Request, Turns
 
 
 class Function(Model):
-    """A Python function; it is called for one request at a time."""
+    """A Python function; we call it for one request at a time."""
 
     verbs = ("generate",)
     reads = ("text",)
@@ -53,7 +53,7 @@ class Function(Model):
         return self
 
     def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
-        """Yield each answer by itself, so that an error costs no reply."""
+        """Yield each answer by itself, so that an error loses no reply."""
         return super().stream([[request] for block in blocks for request in block])
 
     def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:

@@ -1,6 +1,8 @@
 """Show tables, pictures and findings in a notebook, and save them.
 
-bench.publish(scores, "scores", "Scores by model", into="reports/mine/mcbe")
+For example:
+
+    bench.publish(scores, "scores", "Scores by model", into="reports/mine/mcbe")
 """
 
 import base64
@@ -35,14 +37,12 @@ from bench.run import Run
 
 __all__ = ["cautions", "findings", "notes", "publish"]
 
-# Rows of a table on a page; a file has all of them.
-ROWS = 20
-# Characters of a text in a cell.
-SHOWN = 2000
-# Columns that are in the unit of a score.
+MAX_ROWS = 20  # of a table on a page; its file has all of them
+MAX_CELL_CHARS = 2000
+# Columns in the unit of a score.
 SCORES = ["score", "estimate", "ci_low", "ci_high", "bound_low", "bound_high", "baseline"]
 SCORES += ["detectable", "score_released"]
-# Differences with a lower p are reported.
+# The largest p of a significant difference.
 LEVEL = 0.05
 # Pixels per inch of a picture on a page.
 PIXELS = 96
@@ -61,16 +61,16 @@ def publish(
 ) -> None:
     """Show a table or a picture as Jupyter does, and save it for a report.
 
-    A table is saved as NAME.csv, .parquet and .tex with all of its rows and digits, a picture as
+    We save a table as NAME.csv, .parquet and .tex with all of its rows and digits, a picture as
     NAME.png, .svg and .pdf.
 
     Args:
         item: a frame; a figure of matplotlib; or the axes or the grid that seaborn returns.
         name: the name of the files.
-        caption: what to see, and how to read it. Default: the name.
-        into: the folder of the files, such as a notebook's parameter `tables`. Default: not saved.
-        percent: columns of shares, which are shown in per cent; the files have fractions. Scores of
-            rows with the `unit` % are shown so by themselves.
+        caption: a sentence on the content and how to read it. Default: the name.
+        into: the folder of the files, for example a notebook's parameter `tables`. Default: none.
+        percent: columns of shares to show in per cent; the files have fractions. This happens by
+            itself for the scores in rows with the `unit` %.
 
     Examples:
         >>> import pandas as pd
@@ -104,7 +104,7 @@ def _publish_table(
         for column in rows
     }
     styler = (
-        Styler(rows.head(ROWS), uuid=_file_name(name), cell_ids=False)
+        Styler(rows.head(MAX_ROWS), uuid=_file_name(name), cell_ids=False)
         .hide(axis="index")
         .format(_cell_html)
         .format(_percent_html, subset=[column for column in rows if column in percent])
@@ -120,8 +120,8 @@ def _publish_table(
     )
     table = Markup(styler.to_html())
     data = {
-        "text/html": _html("scrolling", caption, table, max(0, len(rows) - ROWS)),
-        "text/plain": rows.head(ROWS).to_string(index=False),
+        "text/html": _html("scrolling", caption, table, max(0, len(rows) - MAX_ROWS)),
+        "text/plain": rows.head(MAX_ROWS).to_string(index=False),
     }
     display(data, metadata={"caption": caption}, raw=True)
 
@@ -135,7 +135,7 @@ def _cell_html(value: object) -> str:
             f"{value:.1e}" if 0 < abs(value) < 0.0005 else decimals(value, 3 - (abs(value) >= 10))
         )
     if isinstance(value, str):
-        return as_html(shortened(value, SHOWN))
+        return as_html(shortened(value, MAX_CELL_CHARS))
     return f"{value:,}" if type(value) is int else as_html(value)
 
 
@@ -144,23 +144,22 @@ def _percent_html(share: Any) -> str:
 
 
 def _category_html(category: object) -> str:
-    """Mark the name of a category, which a report links to its answers."""
+    """Mark the name of a category; a report links it to its answers."""
     return as_html(category) if category == ALL else _html("category", str(category))
 
 
 def _publish_picture(fig: Figure, name: str, caption: str, folder: Path | None) -> None:
     fig.set_label(fig.get_label() or fig.get_suptitle() or caption)
-    # As Jupyter shows a picture: nothing of it is cut off.
+    # Like Jupyter, we show the complete picture.
     with mpl.rc_context({"savefig.bbox": "tight"}):
         if folder:
             export.write_picture(fig, folder, _file_name(name))
         dpi = DPI if folder else PIXELS
         png = export.to_png(fig, dpi, transparent=bool(folder))
-    plt.close(fig)  # or Jupyter would show it again below the cell
+    plt.close(fig)  # otherwise, Jupyter would show it again below the cell
     width = round(PIL.Image.open(io.BytesIO(png)).width * PIXELS / dpi)
     data = {"image/png": base64.b64encode(png).decode(), "text/plain": caption}
-    about = {"image/png": {"alt": str(fig.get_label()), "width": width}}
-    display(data, metadata=about, raw=True)
+    display(data, metadata={"image/png": {"alt": str(fig.get_label()), "width": width}}, raw=True)
     files = _files(name, export.PICTURES, folder)
     display(HTML(_html("caption", caption, files)), metadata={"caption": caption})
 
@@ -168,22 +167,22 @@ def _publish_picture(fig: Figure, name: str, caption: str, folder: Path | None) 
 def findings(
     scores: pd.DataFrame, differences: pd.DataFrame | None = None, title: str = ""
 ) -> None:
-    """Print what a benchmark's scores say, a sentence a line; the first answers its question.
+    """Print the findings of a benchmark, a sentence a line; the first answers its question.
 
-    Each primary score has a sentence on the most biased model, which says so if the interval, the
-    unreadable answers or a preferred letter leave it open.
+    Each primary metric has a sentence on the most biased model, with a doubt if the interval, the
+    unparsed answers or a constant answer leave the result open.
 
     Args:
         scores: of `bench.explain`, of one benchmark.
-        differences: of `bench.compare` between models, on one of the primary scores.
-        title: the title of this score; default: that of the first primary score.
+        differences: of `bench.compare` between models, on one of the primary metrics.
+        title: the title of this metric; default: the first primary metric.
     """
     benchmark = scores.benchmark.iloc[0]
-    found = all_findings(scores.drop(columns=["title", "primary", "worse", "doubt"]), benchmark)
-    if found.empty:
+    results = all_findings(scores.drop(columns=["title", "primary", "worse", "doubt"]), benchmark)
+    if results.empty:
         print(too_few_tasks(benchmark))
         return
-    print(*found.sentence, sep="\n")
+    print(*results.sentence, sep="\n")
     overall = scores[scores.primary & (scores.category == ALL)]
     first = overall[overall.title == (title or overall.title.iloc[0])]
     if differences is not None and differences.p_adjusted.notna().any():
@@ -197,25 +196,25 @@ def findings(
 
 
 def answer_output(sentences: list[str]) -> nbformat.NotebookNode:
-    """Return the output of a cell that shows sentences, the first as the page's answer."""
+    """Return the output of a cell with sentences; the first is the page's answer."""
     html = _html("findings", sentences)
     metadata = {"findings": sentences}
     return nbformat.v4.new_output("display_data", {"text/html": html}, metadata=metadata)
 
 
 def notes(texts: Iterable[str]) -> None:
-    """Show in one notice what a reader has to know before the first number."""
+    """Show notes in one notice, to read before the first number."""
     if every := list(texts):
         display(HTML(_html("notice", " ".join(filter(None, every)))))
 
 
 def cautions(runs: Sequence[Run]) -> None:
-    """Show what a reader has to know about the models and data before the first number."""
+    """Show warnings about the models and data, to read before the first number."""
     notes(warnings([run.about for run in runs]))
 
 
 def _files(name: str, kinds: Mapping[str, str], folder: Path | None) -> list[tuple[str, str]]:
-    """Return the paths of saved files, relative to the notebook, and what they are."""
+    """Return the paths of saved files, relative to the notebook, and their kinds."""
     if not folder:
         return []
     place = Path(os.path.relpath(folder / _file_name(name))).as_posix()
@@ -223,7 +222,6 @@ def _files(name: str, kinds: Mapping[str, str], folder: Path | None) -> list[tup
 
 
 def _html(macro: str, *values: Any) -> str:
-    """Render a macro of the template."""
     return str(getattr(_macros(), macro)(*values))
 
 

@@ -1,6 +1,6 @@
-"""Requests made of items, and replies read as values.
+"""Requests about items, and values read from replies.
 
-Prompts are read from TOML files (`bench.tasks.prompts`), never written in code.
+Prompts are in TOML files (`bench.tasks.prompts`), never in code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,9 @@ from bench.benchmarks import get
 from bench.core.errors import BadInput, expected
 from bench.tasks.request import Way
 
-# The verdicts on an answer: it follows the stereotype; it is right; it says that
-# nothing is known though facts are given; it is another answer; it could not be read.
+# The verdicts on an answer; `unknown` is an answer that it is not known, although facts are given.
 VERDICTS = ("stereotyped", "right", "unknown", "other", "unreadable")
-# How a choice is read: in a generated reply, or by the probabilities of letters or option texts.
+# The request type of each answer mode: a generated reply, or probabilities of letters or options.
 READ = {"text": "generate", "letters": "choose", "options": "choose"}
 
 
@@ -30,7 +29,7 @@ def chosen(benchmark: str, tasks: Sequence[str] | None) -> list[str]:
 
 
 def settings(benchmark: str, given: Mapping[str, str], preset: str) -> dict[str, str]:
-    """Return every setting of a benchmark: as given, or the preset's; data settings first.
+    """Return the value of every setting of a benchmark, by default the preset's.
 
     Raises:
         BadInput: an unknown setting or value.
@@ -58,16 +57,16 @@ def of_data(benchmark: str, settings: Mapping[str, str]) -> dict[str, str]:
 def way(
     benchmark: str, task: str, read: str | None, verbs: Sequence[str], reads: Sequence[str]
 ) -> Way | None:
-    """Choose how a model is asked in a task; return None if it cannot be.
+    """Choose the request type and the answer mode of a task; return None if the model has neither.
 
     Args:
-        read: how a choice is read, one of `READ`; by default what the model does best.
-        verbs, reads: what the model can do, and how it can be read, the best first.
+        read: the answer mode, one of `READ`; by default the model's best one.
+        verbs, reads: the model's request types and answer modes, the best first.
     """
     verbs_of = get(benchmark).tasks[task].verbs
     ways: Sequence[str | None] = [read] if read else reads or [None]
     for how in ways:
-        # A given way of reading means a language model's answer, also of a model that can classify.
+        # If the user chose an answer mode, we prefer it to `classify`, which needs none.
         able = sorted(verbs_of(how), key=lambda verb: read is not None and verb != READ[read])
         for verb in able:
             chosen = how is not None and READ[how] == "choose" == verb

@@ -1,8 +1,8 @@
 """Fence a reply off in a judge's prompt, so that instructions in it are read as data.
 
-The reply stands between two lines with the same word. The word is a hash of the reply: the same in
-every run, unknown to whoever writes the reply, and not in it. Turn markers of chat templates are
-respelt in the reply, because many servers read `<|im_end|>` as the end of the turn wherever it is.
+The reply is between two lines with the same word. This word is a hash of the reply: the same in
+every run, unknown to the author of the reply, and not in it. We respell turn markers of chat
+templates in the reply, because many servers read `<|im_end|>` anywhere as the end of the turn.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _BRACKETS = str.maketrans("<>[]|｜", "〈〉〔〕¦¦")
 def judged(template: str, field: str, reply: str, **others: Any) -> str:
     """Fill a reply into a judge's prompt, fenced if the template has the field `fence`.
 
-    A template without it, such as a released one, gets the reply as it is.
+    A template without this field, for example a released one, gets the reply as it is.
     """
     if f"{{{FIELD}}}" not in template:
         return template.format(**{field: reply}, **others)
@@ -38,7 +38,12 @@ def judged(template: str, field: str, reply: str, **others: Any) -> str:
 
 
 def disarmed(reply: str) -> str:
-    """Replace the brackets of turn markers in a reply: 〈¦im_end¦〉."""
+    """Replace the brackets of turn markers in a reply.
+
+    Examples:
+        >>> disarmed("10 <|im_end|>")
+        '10 〈¦im_end¦〉'
+    """
     return _CONTROL.sub(lambda marker: marker[0].translate(_BRACKETS), reply)
 
 

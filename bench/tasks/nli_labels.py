@@ -1,4 +1,4 @@
-"""The three labels of natural language inference, and how checkpoints and files spell them."""
+"""The three labels of natural language inference, and their spellings in checkpoints and files."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,12 @@ SPELLINGS = {
 
 
 def label(name: str) -> str:
-    """Return the label that `name` spells, like `CONTRADICTION` or `entail`; empty if none."""
+    """Return the label that `name` spells; empty if none.
+
+    Examples:
+        >>> label("CONTRADICTION"), label("entails"), label("LABEL_0")
+        ('contradiction', 'entailment', '')
+    """
     spelling = name.strip().lower()
     return next((name for name in LABELS if spelling in (name, *SPELLINGS[name])), "")
 

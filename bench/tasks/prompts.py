@@ -12,7 +12,7 @@ from bench.data import readers, user_folder
 from bench.data.dataset import PROMPTS_FILE, is_language, own_prompts
 from bench.data.readers import as_path
 
-# The released prompt set, which `bench fetch` brings.
+# The released prompt set. We have this after `bench fetch`.
 OFFICIAL = "official"
 # Ours, also for data that bring their own.
 OURS = "ours"
@@ -131,7 +131,7 @@ def foreign(
     Args:
         language: codes of the data's languages with commas, from their manifest; the release's if
             empty.
-        categories: those that are asked in words.
+        categories: the categories that are asked in words.
     """
     theirs = language or get(benchmark).metadata.language
     if not asked.languages or not categories:
@@ -154,7 +154,7 @@ def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSe
     version = content.get("version")
     if not isinstance(version, str) or not tables:
         raise BadInput(f'{path}: expected `version = "..."` and a table a prompt')
-    # It is in every record and name, and is shown on terminals and pages.
+    # We show it in terminals and pages, and it is in every record.
     if not version.isprintable() or not 0 < len(version) <= LONGEST:
         wanted = f"is not a text on one line of at most {LONGEST} characters"
         raise BadInput(f"{path}, key `version`: {quoted(version)} {wanted}")

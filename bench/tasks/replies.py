@@ -1,7 +1,7 @@
-"""Split a reply into what the model thought and what it answered, and put it into plain forms.
+"""Split a reply into the thought and the answer of the model, and put it into plain forms.
 
-A reply may be of ten million characters of any kind. So `plain` keeps its beginning and its end,
-where answers stand, and patterns that read it whole take their repeats possessively (`++`).
+A reply may have ten million characters of any kind. So `plain` keeps only its beginning and its
+end, and patterns for the whole reply take their repeats possessively (`++`).
 """
 
 import re
@@ -12,7 +12,7 @@ from bench.tasks.simplified import simplified
 
 # Names of tags around a thought: <think>, <Thought>, <seed:think>, <|START_THINKING|>, <analysis>.
 _NAME = r"[\w:]{0,20}?(?:think|thought|reason|analysis|reflection)\w{0,12}"
-# Other tags: of Magistral, Kimi, Apertus, openPangu, Gemma 4 and gpt-oss.
+# Other tags, of Magistral, Kimi, Apertus, openPangu, Gemma 4 and gpt-oss.
 _OTHER_TAGS = {
     "[THINK]": "[/THINK]",
     "◁think▷": "◁/think▷",
@@ -32,14 +32,14 @@ _CLOSING_TAG = re.compile(
     + r"|<\|?\w{0,20}(?:think|thought|reason)\w{0,12}_end\|?>",
     re.IGNORECASE,
 )
-# Why letters are not read of the first token of a thought.
+# The error of letters that were asked of a model with thoughts.
 THINKS = (
     "the model thinks first, so its first token is no letter; give --read text, "
     "or switch thinking off"
 )
 # More characters than any tag has.
 LONGEST_TAG = 64
-# Thoughts without tags: of gpt-oss without its special tokens, of Ollama's console, of Granite 3.2.
+# Thoughts without tags, of gpt-oss without its special tokens, Ollama's console and Granite 3.2.
 _OPENING = re.compile(
     rf"{_OPENING_TAG.pattern}|\A\s*+(?:(?-i:analysis)(?=[a-z]|[^\x00-\x7f：，。])|thinking\.\.\.\n"
     r"|here(?: is|'s) my thought process:)",
@@ -56,16 +56,16 @@ _NEXT_TURN = re.compile(
     r"(?:<\|?[a-z_]{1,20}\|?>)?(?<![a-z ])user(?:<\|[a-z_]{1,20}\|>)?\n"
     r"|<[|｜][Uu]ser[|｜]>|\[INST\]"
 )
-# How many characters of a long reply are read for a choice at its beginning, and at its end.
+# The number of characters at the beginning, and at the end, that we read of a long reply.
 ENDS = 4000
-# A rating (7, 7分, 得分：7, **7/10**) or the letter of an option alone; "1." may begin a list.
+# Only a rating (7, 7分, 得分：7, **7/10**) or the letter of an option; "1." may begin a list.
 _BARE = re.compile(
     r"[\s*#`\"'“(\[【]*+(?:[^\W\d_]{1,8}\s*+[:：]\s*+)?+[*\s]*+"
     r"(?:[A-H]|[0-9]++(?:\.[0-9]++)?+(?:\s*+(?:分|/\s*+[0-9]++))?+)[\s*`\"'”)\]】。!！]*+"
 )
 # Tags around an answer.
 _MARKUP = re.compile(r"</?\w{1,20}>")
-# What goes on in words; a letter alone may be another option.
+# More text in words; a single letter may be another option.
 _WORDS = re.compile(r"\s*+(?:[^\W\d_]{2}|[^\W\d_A-H])")
 
 
@@ -73,9 +73,9 @@ class SplitReply(NamedTuple):
     """A reply in two parts.
 
     Attributes:
-        thought: what the model thought before its answer, without the tags around it.
-        answer: what follows the thought, or the whole reply where there is no thought.
-        closed: False where a thought did not end, so that there is no answer.
+        thought: the model's thought before its answer, without the tags around it.
+        answer: the text after the thought, or the whole reply if there is no thought.
+        closed: False if a thought did not end, so that there is no answer.
     """
 
     thought: str
@@ -88,6 +88,10 @@ def split_thought(reply: str, opened: bool = False) -> SplitReply:
 
     Args:
         opened: the prompt had opened a thought already, so that the reply has no opening tag.
+
+    Examples:
+        >>> split_thought("<think>She or he?</think>C")
+        SplitReply(thought='She or he?', answer='C', closed=True)
     """
     if turn := _NEXT_TURN.search(reply):
         reply = reply[: turn.start()]
@@ -116,13 +120,18 @@ def split_thought(reply: str, opened: bool = False) -> SplitReply:
 
 
 def opened_tag(text: str) -> str:
-    """Return the tag of a thought that a text ends with, "" if it ends otherwise."""
+    """Return the opening tag at the end of a text, "" if there is none."""
     tail = text.rstrip()[-LONGEST_TAG:]
     return next((tag[0] for tag in _OPENING_TAG.finditer(tail) if tag.end() == len(tail)), "")
 
 
 def closing_tag(opening: str) -> str:
-    """Return the tag that closes a thought: </think> for <think>."""
+    """Return the tag that closes a thought.
+
+    Examples:
+        >>> closing_tag("<think>"), closing_tag("<|START_THINKING|>")
+        ('</think>', '<|END_THINKING|>')
+    """
     for start, end in (("START", "END"), ("start", "end"), ("begin", "end")):
         if start in opening:
             return opening.replace(start, end)
@@ -130,19 +139,19 @@ def closing_tag(opening: str) -> str:
 
 
 def is_tag(text: str) -> bool:
-    """Tell whether a text, for example a special token, is a tag of a thought or a part of one."""
+    """Return whether a text, for example a special token, is a tag of a thought or a part of it."""
     parts = ("<|channel|>", "<|message|>", "<|channel>")
     return text in parts or bool(_OPENING_TAG.fullmatch(text) or _CLOSING_TAG.fullmatch(text))
 
 
 def closes_unopened(text: str) -> bool:
-    """Tell whether a text closes a thought that it did not open, as where a template opens it."""
+    """Return whether a text closes a thought that it did not open, because a template opens it."""
     opening, closing = _OPENING.search(text), _CLOSING_TAG.search(text)
     return bool(closing and not (opening and opening.start() < closing.start()))
 
 
 def is_thinking(text: str, before: bool) -> bool:
-    """Tell whether a thought is open at the end of a text; without a tag it is as `before`."""
+    """Return whether a thought is open at the end of a text; without a tag it is as `before`."""
     opening, closing = (
         max((tag.end() for tag in tags.finditer(text)), default=-1)
         for tags in (_OPENING_TAG, _CLOSING_TAG)
@@ -153,12 +162,12 @@ def is_thinking(text: str, before: bool) -> bool:
 def unfinished_thought(
     reply: str, opened: bool, cut: bool | None, option: str = "--max-new-tokens"
 ) -> str:
-    """Say why a reply is no answer where its thought did not end, "" where there is an answer.
+    """Say why a reply has no answer if its thought did not end; "" if there is an answer.
 
     Args:
         opened: as for `split_thought`.
         cut: whether the reply ended at its limit of tokens.
-        option: which option of the command gives a thought more tokens.
+        option: the option of the command that gives a thought more tokens.
     """
     if split_thought(reply, opened).closed:
         return ""
@@ -168,21 +177,26 @@ def unfinished_thought(
 
 
 def final(reply: str) -> str:
-    """Leave out a reply's thought; nothing is left where the thought does not end."""
+    """Return a reply without its thought; nothing if the thought does not end."""
     return split_thought(reply).answer
 
 
 def answered(reply: str) -> bool:
-    """Tell whether the first line of a reply is a rating or letter, and more follows in words."""
+    """Return whether the first line of a reply is a rating or letter, and more follows in words."""
     line, _, more = final(reply).lstrip().partition("\n")
     return bool(_BARE.fullmatch(line) and _WORDS.match(more))
 
 
 def ends(text: str) -> str:
-    """Keep both ends of a long text, a line each."""
+    """Return both ends of a long text, in a line each. This is the text itself if it is short."""
     return text if len(text) <= 2 * ENDS else f"{text[:ENDS]}\n{text[-ENDS:]}"
 
 
 def plain(text: str) -> str:
-    """Put a text, or the ends of a long one, into plain forms: Ａ becomes A, 無 becomes 无."""
+    """Put a text, or the ends of a long one, into plain forms.
+
+    Examples:
+        >>> plain("Ａ：無法確定")
+        'A:无法确定'
+    """
     return simplified(unicodedata.normalize("NFKC", ends(text)))

@@ -1,4 +1,4 @@
-"""One request of the model or the judge, as in the records, and the settings of requests."""
+"""Requests to a model or a judge, and the settings of requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Key:
 
 
 class Way(NamedTuple):
-    """How a task is asked: the verb, and how a choice is read (`text`, `letters` or `options`)."""
+    """The request type of a task, and its answer mode: `text`, `letters` or `options`."""
 
     verb: str
     read: str = "text"

@@ -1,7 +1,7 @@
 """Put traditional Chinese characters into simplified forms, so that one word list reads both.
 
 The table holds the characters of the word lists of `choices`, `ratings` and the tasks, in pairs,
-the traditional form first. A word with a new character needs a new pair.
+the traditional form first. If you add a word with a new character, add its pair.
 """
 
 _PAIRS = (

@@ -1,6 +1,6 @@
 """Write templates for CBBQ with other people, after Huang and Xiong (LREC-COLING 2024, section 3).
 
-    biases.csv       who is thought to be what, and where that is recorded
+    biases.csv       groups, the properties that people ascribe to them, and a source
     templates.csv    ambiguous contexts that people wrote, with names, questions and options
 
 A model adds facts that contradict the bias, and an editor accepts them, edits them, or has the
@@ -29,7 +29,7 @@ from bench.benchmarks.cbbq.templates import (
     target_option,
 )
 
-# How many people a role can have; Cohen's kappa compares two.
+# The least and the most people in a role; Cohen's kappa compares exactly two.
 ROLES = {"writer": (1, 1), "editor": (1, 1), "reviewers": (2, 2), "panel": (1, 1)}
 BIASES = ("bias", "category", "group", "property", "reversed", "source", "topic")
 OPTIONS = ["ans0", "ans1", "ans2"]
@@ -43,7 +43,7 @@ LEAST_SCENARIOS = 2
 # Categories of the release with options and rules of expansion of their own.
 OWN_RULES = ("disease", "educational_qualification")
 LETTERS = ["A", "B", "C"]
-# What reviewers judge besides answering.
+# The questions of reviewers about a template, besides its answer.
 JUDGED = ("asks_the_bias", "reads_well")
 SOURCE = ("context", *SLOT_NAMES, "target", "property", "reversed")
 DISCUSSED = ["context", "facts", *QUESTIONS.values(), *OPTIONS]
@@ -134,7 +134,7 @@ def _names(cell: str) -> list[str]:
 
 
 def _target(row: dict, project: Project) -> int:
-    """Return the option that names the stereotyped group; -1 if nothing tells."""
+    """Return the option that names the stereotyped group; -1 if this is unknown."""
     texts = tuple(
         frozenset(row[option].replace(slot, name) for name in names(row[column]))
         for option, slot, column in zip(("ans0", "ans1"), SLOTS, SLOT_NAMES, strict=True)
@@ -230,7 +230,7 @@ def take_facts(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def collect_objections(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Collect what reviewers said of the templates to which one of them objects."""
+    """Collect the answers of reviewers about the templates to which one of them objects."""
     table = with_objections(items, answers)
     said = table.condition + " " + table.polarity + ", " + table[PERSON] + ": " + table.answer
     said += " (label " + table.label + ")"

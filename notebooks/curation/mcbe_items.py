@@ -18,7 +18,8 @@ from bench.benchmarks.mcbe import items as mcbe
 from bench.core.cells import as_csv
 from bench.core.files import atomic_write
 
-# How many people a role can have. The paper had 5, 3, 2, 6 and 8 people, a panel and an expert.
+# The least and the most people in a role. The paper had 5, 3, 2, 6 and 8 people, a panel and an
+# expert.
 ROLES = {
     **dict.fromkeys(["subcategory", "severity"], (3, rounds.MANY)),
     "review": (2, rounds.MANY),
@@ -32,7 +33,7 @@ LEAVE_OUT = "leave out"
 # Questions about the finished items.
 QUALITY = ("natural", "biased", "comparable", "label", "explained", "fair")
 FORMAT = f"sentences with {mcbe.SLOT}, words separated by `，`"
-# Scores that lie farther apart are given again.
+# If scores are farther apart, we ask for them again.
 WIDEST = 3.5
 # Columns that rounds fill.
 FILLED = ("votes", "objections", "discuss", "subtype", "left_out", "merged", "edits", "explanation")
@@ -148,9 +149,9 @@ def review(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def average(items: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Take the mean severity of items whose scores are at most `WIDEST` apart.
+    """Take the mean severity of items if their scores are at most `WIDEST` apart.
 
-    The others have no `score` yet, but the `lowest` and the `highest` one.
+    Other items have no `score` yet, but the `lowest` and the `highest` one.
     """
     table = answers.severity.astype(float).groupby(answers[ITEM]).agg(["mean", "min", "max"])
     # A difference of decimals may miss 3.5 by a hair, which is not too wide.

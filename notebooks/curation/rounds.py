@@ -4,9 +4,9 @@
     wording.toml               instructions, questions, and prompts for a model
     sheets/ROUND/PERSON.xlsx   a sheet for each person; it may come back as .xlsx or as .csv
 
-A round is data: who is asked (`role`), which rows, which questions, and a rule in pandas that turns
-the answers into columns of the items. These files are the only state, so a project can wait for
-weeks: `advance` reads all sheets, lists mistakes, and writes the sheets that can be asked now.
+A round is data: a `role`, rows, questions, and a rule in pandas that turns the answers into columns
+of the items. These files are the only state, so a project can wait for weeks: `advance` reads all
+sheets, lists mistakes, and writes the sheets of the next rounds.
 
 A model can take the place of a person in rounds with a `prompt`.
 """
@@ -42,7 +42,7 @@ PROBLEM_COLUMNS = ["file", "row", "column", "value", "sentence"]
 PROGRESS_COLUMNS = ["round", "person", "answered", "rows"]
 # A cell of a spreadsheet holds 32,767 characters.
 MAX_CELL = 32_000
-# Characters of a list in a sentence.
+# The most characters of a list in a sentence.
 MAX_LISTED = 200
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 ID_RULE = "up to 40 English letters, digits, `_`, `.` and `-`"
@@ -54,7 +54,7 @@ Row = Mapping[str, str]
 Problem = tuple[str, int, str, str, str]
 # A function from prompts to replies, such as `generate` of a model.
 Write = Callable[[list[str]], Sequence[str]]
-# A column, its wrong rows, what is wrong with them, and what is allowed.
+# A column, its wrong rows, the mistake in words, and the allowed values.
 Rule = tuple[str, pd.Series, str, str]
 # A rule from items and answers to items.
 Settle = Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]
@@ -106,15 +106,16 @@ class Question:
 
 @dataclass(frozen=True)
 class Round:
-    """A round: who is asked about which rows, and what their answers make of the items.
+    """A round: some rows, questions to people about them, and a rule for the answers.
 
     Attributes:
         name: the folder of its sheets, and its key in `wording.toml`.
         role: a key of `[people]` in `project.toml`.
-        rows: from the items to the rows that are asked, with the columns that people see.
-        settle: from items and answers (`item_id`, `person`, and a column a question) to items.
+        rows: returns the rows of the sheets, from the items, with the columns that people see.
+        settle: returns new items, from items and answers (`item_id`, `person`, and a column a
+            question).
         after: the rounds that have to be over before.
-        prompt: what a model is asked in place of the person, for the first question.
+        prompt: returns the prompt of a model in place of the person, for the first question.
     """
 
     name: str
@@ -556,7 +557,7 @@ def write_release(
 
     Args:
         tables: by their path in the folder.
-        origin: where each answer comes from, see `provenance`.
+        origin: the source of each answer, see `provenance`.
 
     Raises:
         BadInput: the folder holds other data; nothing is overwritten.

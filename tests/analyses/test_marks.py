@@ -155,7 +155,7 @@ def test_points_meet_the_judge_s_marks_and_tell_how_far_a_person_agrees_with_him
     [
         ("human", "101", "'101' is not allowed; allowed: a number from 0 to 100"),
         ("human", "good", "'good' is not allowed"),
-        ("analysis", "else", "'else' is not what the model wrote"),
+        ("analysis", "else", "'else' is not the model's analysis"),
     ],
 )
 def test_a_wrong_sheet_names_the_place(

@@ -30,7 +30,7 @@ def test_items_have_every_answer_with_its_verdict(tmp_path, monkeypatch):
         assert item.is_disputed
         assert "simulated:bias=0|right" in item.verdicts
     assert [item.gloss for item in shown.items if item.gloss] == ["Who <b>was it?"]
-    monkeypatch.setattr(items, "MOST", 2)
+    monkeypatch.setattr(items, "MAX_ITEMS", 2)
     short = items.read(runs)
     assert (short.total, len(short.items)) == (6, 2)
 

@@ -60,7 +60,7 @@ def test_preference_computation_asks_for_the_bare_sentence_of_each_word(bos, suf
 def test_items_without_groups_or_words_are_asked_where_none_are_compared(task, n):
     bare = instance("worldview", "", sentence="没有空。")
     assert len(asked(task, [instance("worldview"), instance("age", "甲"), bare])) == n
-    assert mcbe.unfit(bare, "ba") == "the instance names no group"
+    assert mcbe.excluded(bare, "ba") == "the instance names no group"
     if task in ("sc", "bs"):
         assert "没有空。" in asked(task, [bare])[0].prompt
 

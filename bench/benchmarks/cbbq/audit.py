@@ -1,7 +1,7 @@
 """Audit a CBBQ folder: list everything wrong or odd in it, and compare its size with the release.
 
-The rules were derived from the ten categories of the release that were available. They hold no row
-numbers and no sentences of the release; words that they need, such as surnames, are constants here.
+We derived the rules from the ten available categories of the release. They hold no row numbers and
+no sentences of the release; the words that they need, for example surnames, are constants here.
 """
 
 import re
@@ -39,7 +39,7 @@ from bench.data.readers import Row, read_table
 FAULTS: dict[str, str] = dict(
     pd.read_csv(Path(__file__).with_name("faults.csv")).itertuples(index=False, name=None)
 )
-# Why a label cannot be trusted, and the fault that this is.
+# The fault for each reason why a label is wrong.
 LABEL_FAULTS = {
     labels.CORRECTED: "label_wrong_in_unswapped_half",
     labels.SWAPPED_FACTS: "facts_support_stereotype",
@@ -58,8 +58,7 @@ PERSON = (
     r"蒋蔡贾丁魏薛叶余潘杜戴汪田任姜范石姚谭廖邹熊陆郝崔邱秦江史顾侯邵孟段钱汤尹黎贺龚文明红强丽华军"
     r"芳伟]|张三|李四|王五)"
 )
-# A person next to a slot: (from) X's Wang, X Wang; Wang is (from) X; Wang, an X; Wang and Li, from
-# X and Y respectively.
+# A person next to a slot, for example "Wang from X", "Wang is X", or "Wang and Li, from X and Y".
 ATTACHED = re.compile(
     rf"{PLACEHOLDER.pattern}[人籍的]*{PERSON}"
     rf"|{PERSON}(?:是|为|来自|出生于|生于|的?老家|的?家乡|，|（|\()[^，。；]{{0,4}}?"
@@ -67,16 +66,16 @@ ATTACHED = re.compile(
     rf"|{PERSON}[^。；]{{0,6}}分别[^，。；]{{0,4}}?{PLACEHOLDER.pattern}"
 )
 PRONOUNS = re.compile(r"[他她它]\s*/\s*[他她它]")
-# Columns in which a spreadsheet may have counted a number up, and the rows that make it likely.
+# Columns in which a spreadsheet may have counted a number up.
 FILLED = ("subcategory", "bias_targeted_groups", "source", "context", "NAME1", "NAME2")
+# From this many consecutive numbers on, we take them for counted up.
 SERIES = 3
-
 NUMBER = re.compile(r"(?<!\d)\d{1,15}(?!\d)")
 # The place of an error in a message of the loader.
 PLACE = re.compile(
     r"(?:row (?P<row>\d+)(?P<header> \(header\))?[,:] )?(?:(?:column|field) `(?P<column>\w+)`)?"
 )
-# All that a model sees of a question, and its label.
+# The columns of a question that a model sees, and its label.
 ASKED = ("context", "question", "ans0", "ans1", "ans2", "label")
 NAMES = itemgetter("name1", "name2", "swapped")
 
@@ -118,9 +117,9 @@ class Case:
 def check(folder: Path, **settings: str) -> pd.DataFrame:
     """List everything found in a folder, in the columns of `Finding`.
 
-    The data are audited as released, whatever the settings; with `expansion=strict` the table also
-    lists the rows that this refuses. A template has at most one finding per fault, and `questions`
-    is the number of its questions that have it.
+    We audit the data as released, whatever the settings; with `expansion=strict` the table also
+    lists the rows that this setting refuses. A template has at most one finding per fault, and
+    `questions` is the number of its questions with this fault.
 
     Source: faults of the authors' files (their repository, commit 95eaf2e).
     """
@@ -166,7 +165,7 @@ def _condition(
         table: the single table of all templates, if the folder has one.
 
     Returns:
-        The findings, the templates that could be read, and the questions.
+        The findings, the readable templates, and the questions.
     """
     category, condition = place.parent.name, place.name
     paths = [path for path in (place / name for name in FILES.values()) if path.is_file()]

@@ -1,6 +1,6 @@
 """Write CBBQ's templates as questions: the files of the release, to the byte, or cleaner ones.
 
-Files are written under a temporary name and renamed, so that a file that exists is complete.
+We write a file under a temporary name and rename it, so that a file that exists is complete.
 """
 
 import csv

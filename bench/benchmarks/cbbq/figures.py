@@ -12,21 +12,18 @@ from bench.figures.style import (
     cell_texts,
     heatmap,
     label,
-    models_of,
     names_or_numbers,
     set_title,
     style,
 )
 from bench.metrics.table import ALL
 
-# What a random answerer gets.
+# The score of a random answerer.
 CENTRES = {"s_amb": 1 / 3, "s_disamb": 1 / 2, "s_total": WEIGHTS[0] / 3 + WEIGHTS[1] / 2}
 TITLES = {"s_amb": "Ambiguous (S_amb)", "s_disamb": "Disambiguous (S_disamb)"}
-# Limits of shares that do not cut a point in half.
-ROOM = (-0.03, 1.03)
-# Lines of names that can still be read.
+# The most lines of names that can still be read.
 MOST_NAMES = 40
-# With fewer cells, a heatmap is mostly blank.
+# With a smaller share of filled cells, we draw a forest plot in place of a heatmap.
 HALF = 0.5
 
 
@@ -34,13 +31,13 @@ def category_heatmaps(scores: pd.DataFrame) -> Figure:
     """Draw stereotyped answers by category and model in each context, in per cent (Figure 5).
 
     The most stereotyped category comes first. White is a random answerer; a cell without a score is
-    hatched; a star marks scores of which fewer than 90 % of the answers could be read.
+    hatched; a star marks scores with fewer than 90 % readable answers.
     """
     style()
     rows = scores[scores.metric.isin(TITLES) & (scores.category != ALL)]
     order = rows.groupby("category", sort=False).score.mean().sort_values(ascending=False).index
     metrics = [metric for metric in TITLES if metric in set(rows.metric)]
-    models, names = models_of(rows), [label("cbbq", name) for name in order]
+    models, names = rows.model.unique(), [label("cbbq", name) for name in order]
     longest = max(map(len, models))
     width = 2.4 + len(metrics) * max(1.6, 0.5 * len(models)) + 0.03 * longest
     fig = Figure(figsize=(width, 1.2 + 0.28 * len(order) + 0.045 * longest), layout="constrained")

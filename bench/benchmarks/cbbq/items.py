@@ -1,9 +1,9 @@
 """CBBQ: multiple-choice questions about two people of different groups.
 
-Huang and Xiong, LREC-COLING 2024. The release is a set of templates, which
-`templates` expands. In an ambiguous question nothing says who did it, and the third option
-(unknown) is right. A disambiguous one adds facts against the stereotype. A folder
-without templates may hold expanded files. `audit` lists odd rows.
+Huang and Xiong, LREC-COLING 2024. The release is a set of templates, which `templates` expands. In
+an ambiguous question nothing says who did it, and the third option (unknown) is right. A
+disambiguous question adds facts against the stereotype. A folder without templates may hold
+expanded files.
 """
 
 import os
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.benchmarks.cbbq import labels, templates
 from bench.benchmarks.cbbq.labels import LEFT_OUT, check_labels, required_target, target_slot
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 SETTINGS: dict[str, tuple[str, ...]] = {
     # Faults in templates: kept as released, fixed, or refused.
     "expansion": templates.EXPANSIONS,
-    # The label of a disambiguous question: as released, or audited, which corrects a label that
-    # contradicts the text or leaves the question out.
+    # The label of a disambiguous question: as released, or audited. If a label contradicts the
+    # text, the audit corrects it or excludes the question.
     "labels": ("upstream", "audited"),
     # Whether a question is negative: by the file's name, or by the column.
     "polarity": ("file", "column"),
-    # Whether a question that occurs twice in a file, with the same label, is left out.
+    # Whether to exclude a question that occurs before in the file, with the same label.
     "dedupe": ("no", "yes"),
 }
-# A table of all templates of a folder; its columns give the place of each.
+# A table of all templates of a folder, in place of a file per category, condition and polarity.
 TABLE = "rows.csv"
 # Columns that all questions of a template share, in a file that does not name their template.
 COMMON = ("question_index", "subcategory", "bias_targeted_groups", "source", "question", "ans2")
-# Columns of our own expanded files beyond the released ones, so that nothing of a template is lost.
+# Columns of our own expanded files beyond the released columns.
 KEPT = ("name1", "name2", "swapped", "template", "target_name")
 MORE = ("example_id", *KEPT)
 
@@ -61,8 +61,8 @@ class Question:
 
     Attributes:
         template: polarity and record number of the template, the unit that was sampled.
-        polarity, label: as the settings have them; `_column` as the row says, `label_audited` as
-            the audit says (`LEFT_OUT` if it trusts none).
+        polarity, label: by the settings; `polarity_column` and `label_column` are the cells of the
+            row, and `label_audited` is the audit's label (`LEFT_OUT` if both are wrong).
         target: index of the option that names the stereotyped group, `target_name` its member.
         name1, name2: fill the slots; empty if only expanded files are available.
         swapped: whether the context mentions the names in the other order.
@@ -122,11 +122,21 @@ MISSPELT = (
 ONE_NAME = (
     "each offers one name for both people, so that only unknown can be read from a reply's words"
 )
-# A question with its audited label, and why its released label cannot be trusted, or "".
+
+
+def fault(item: Any) -> str:
+    """Name the fault in a question that is asked nonetheless."""
+    if templates.BRACES.search(item.context):
+        return "a placeholder that was not filled"
+    if item.ans0 == item.ans1:
+        return "one name for both people"
+    label = getattr(item, "label_audited", item.label)  # older runs have none
+    return "a label that the audit does not trust" if label != item.label else ""
+
+
+# A question with its audited label, and the reason why its released label is wrong, or "".
 Audited = tuple[Question, str]
-
-
-# How many questions a setting affects: by category, condition, effect, and whether it leaves out.
+# The number of questions by category, condition, effect of a setting, and whether it excludes them.
 Effects = Counter[tuple[str, str, str, bool]]
 
 
@@ -188,7 +198,7 @@ def categories_of(folder: Path) -> tuple[str, ...]:
 
 
 def root(folder: Path, known: Sequence[str]) -> Path:
-    """Find the folder of the categories: `folder`, or its `data` as in the authors' repository."""
+    """Return the folder of the categories: `folder`, or its `data` as in the release."""
     inside = (folder / "data").is_dir() and not any((folder / name).is_dir() for name in known)
     return folder / "data" if inside else folder
 
@@ -196,8 +206,8 @@ def root(folder: Path, known: Sequence[str]) -> Path:
 def load(folder: Path, categories: Sequence[str], **settings: str) -> Loaded:
     """Load all questions of `categories`.
 
-    Ambiguous ones come first, and negative templates before non-negative ones. A question keeps the
-    number (`example_id`) that it has in the released expansion, whatever is left out before it.
+    Ambiguous questions come first, and negative templates before non-negative ones. A question has
+    the number (`example_id`) of the released expansion, also if questions before it are excluded.
     """
     questions, effects = _load(folder, categories, settings)
     counts = [SettingEffect(*key[:2], rows, *key[2:]) for key, rows in effects.items()]
@@ -208,13 +218,12 @@ def read_templates(
     paths: Sequence[Path], category: str, condition: str, expansion: str = "compat"
 ) -> list[Template]:
     """Read the templates of one condition among the files of a category, in the release's order."""
-    return [
-        template
-        for path in paths
-        if path.parent.name not in CONDITIONS
-        or (path.parent.name == condition and path.name in FILES.values())
-        for template in templates.read(path, category, condition, expansion)
-    ]
+    read: list[Template] = []
+    for path in paths:
+        is_file_of_condition = path.parent.name == condition and path.name in FILES.values()
+        if is_file_of_condition or path.parent.name not in CONDITIONS:
+            read += templates.read(path, category, condition, expansion)
+    return read
 
 
 def _load(
@@ -226,11 +235,11 @@ def _load(
     manifest = dataset.home(folder) / dataset.MANIFEST
     states = [path.stat() for path in (*sorted(files_read), manifest) if path.exists()]
     known = tuple((state.st_mtime_ns, state.st_size) for state in states)
-    questions, touched = _read(chosen, tuple(settings.items()), known)
-    return list(questions), touched
+    questions, effects = _read(chosen, tuple(settings.items()), known)
+    return list(questions), effects
 
 
-# Planning a run, and a notebook, need the same questions again and again.
+# The plan of a run and its notebook need the same questions many times.
 @lru_cache(maxsize=1)
 def _read(
     paths: tuple[tuple[str, tuple[Path, ...]], ...],
@@ -239,7 +248,7 @@ def _read(
 ) -> tuple[list[Question], Effects]:
     """Read the questions of some categories; `states` differ for an edited file."""
     settings, questions = dict(given), list[Question]()
-    touched: Effects = Counter()
+    effects: Effects = Counter()
     for category, own in paths:
         for condition in CONDITIONS:
             read = read_templates(own, category, condition, settings["expansion"])
@@ -247,14 +256,14 @@ def _read(
             if not read:
                 expanded = [path for path in own if path.parent.name == condition]
                 audited = list(from_instances(expanded, category, condition))
-            questions += _apply(settings, audited, touched)
-    return questions, touched
+            questions += _apply(settings, audited, effects)
+    return questions, effects
 
 
 def _apply(
-    settings: Mapping[str, str], audited: list[Audited], touched: Effects
+    settings: Mapping[str, str], audited: list[Audited], counts: Effects
 ) -> Iterator[Question]:
-    """Yield the questions of one category and condition as the settings have them."""
+    """Yield the questions of a category and condition under the settings, and count the effects."""
     labels_of: dict[tuple[str, ...], set[int]] = defaultdict(set)
     for question, _ in audited:
         labels_of[question.text].add(question.label_column)
@@ -266,7 +275,7 @@ def _apply(
     )
     seen: set[tuple[object, ...]] = set()
     for question, reason in audited:
-        # One of two labels of the same question has to be wrong.
+        # If the same question has two labels, one of these has to be wrong.
         if not reason and len(labels_of[question.text]) > 1:
             question, reason = replace(question, label=LEFT_OUT), labels.BOTH_LABELS
         trusted = question.label
@@ -290,9 +299,9 @@ def _apply(
                 left_out = "each occurs before (dedupe=yes)"
             seen.add(key)
         place = (question.category, question.condition)
-        touched.update((*place, effect, False) for effect in effects)
+        counts.update((*place, effect, False) for effect in effects)
         if left_out:
-            touched[*place, left_out, True] += 1
+            counts[*place, left_out, True] += 1
         else:
             yield question
 
@@ -313,7 +322,10 @@ def from_templates(read: Sequence[Template], expansion: str) -> Iterator[Audited
 
 
 def from_instances(paths: Sequence[Path], category: str, condition: str) -> Iterator[Audited]:
-    """Read the questions of expanded files; consecutive rows with equal `COMMON` are a template."""
+    """Read the questions of expanded files.
+
+    Consecutive rows with equal cells in `COMMON` are one template.
+    """
     for path in paths:
         declared = templates.declared_option(path, category)
         rows = read_table(path, INSTANCE_COLUMNS, MORE)
@@ -364,12 +376,12 @@ def _question(row: Row, category: str, condition: str, label: int, target: int) 
 
 
 def _polarity(row: Row) -> str:
-    """Read the polarity from the template that a file of ours names, else from the column."""
+    """Read the polarity from the column `template` of our own files, else from its own column."""
     return row.get("template", "").partition(":")[0] or row["question_polarity"]
 
 
 def _template_names(rows: Sequence[Row]) -> list[str]:
-    """Name the template of each row: by the column of a file of ours, else by counting runs."""
+    """Name the template of each row: by the column of our own files, else by counting runs."""
     runs: Counter[str] = Counter()
     names: list[str] = []
     before: tuple[str, ...] = ()
@@ -398,7 +410,7 @@ def _example_id(place: str, row: Row, seen: set[int]) -> int:
 def texts(source: Source) -> list[Text]:
     """Return the templates: the context with marks for the names.
 
-    If a folder holds expanded questions alone, the first of each template stands for it.
+    If a folder holds only expanded questions, we take the first question of each template.
     """
     rows, code = [], language(source)
     for category, paths in files(source.folder).items():

@@ -1,9 +1,9 @@
-"""Check the labels of disambiguous templates against their facts, and find whom they are about.
+"""Check the labels of disambiguous templates against their facts, and find the stereotyped people.
 
-By design the facts go against the stereotype, so that the right answer is the one that does not
-follow it. Three things break this in the release: facts that stay with a slot while the names
-change places between templates or halves, placeholders that are misspelt or name the wrong person,
-and labels that are the stereotyped answer.
+By design the facts go against the stereotype, so that the right answer does not follow it. Three
+faults of the release break this: facts that stay with a slot while the names change places between
+templates or halves, placeholders that are misspelt or name the wrong person, and labels that are
+the stereotyped answer.
 """
 
 import re
@@ -16,7 +16,7 @@ from bench.benchmarks.cbbq.templates import PLACEHOLDER, SLOTS, Template, repair
 
 # The label of a question with facts that do not go against the stereotype.
 LEFT_OUT = -1
-# Why a released label cannot be trusted; each completes "a question ...".
+# The reasons why a released label is wrong; each completes "a question ...".
 BIASED_LABEL = "has the stereotyped answer for its label, though its facts are to go against it"
 CORRECTED = "has the stereotyped answer for its label, and facts against it"
 SUPPORTED = (
@@ -42,7 +42,7 @@ CLAUSE_END = re.compile(r"[，。；！？,;!?]|\.(?=\s|$)")
 
 
 class LabelCheck(NamedTuple):
-    """The right label of a question, or `LEFT_OUT`, and why it is not the released one, or ""."""
+    """The right label of a question, or `LEFT_OUT`, and the reason if it is another label."""
 
     label: int
     reason: str = ""
@@ -55,7 +55,7 @@ def check_labels(
 
     Args:
         templates: all of one category and condition, in both polarities.
-        expansion: as in `templates.expand`; misspelt placeholders that are repaired break nothing.
+        expansion: as in `templates.expand`; repaired placeholders break nothing.
     """
     texts = [
         repaired(template.cells["context"]) if expansion == "repair" else template.cells["context"]
@@ -91,20 +91,20 @@ def _check(
     ):
         reason = WRONG_NAME
     elif category == "disease":
-        # The facts were written for the first slot. Only if a context is used with the patient
-        # in either slot, it is the one that the facts mention first.
+        # The facts are about the first slot, unless a context is used with the patient in either
+        # slot: then they are about the slot that they mention first.
         owner = int(facts[0]) - 1 if {0, 1} <= patients and facts else 0
         reason = SUPPORTED if patient_slot(template) == 1 - owner else ""
     if not reason and category == "educational_qualification" and facts:
-        # The options are fixed words and the second half swaps the facts too, so that one label
-        # cannot be right in both.
+        # The options are fixed words, and the second half swaps the facts too. So one label cannot
+        # be right in both halves.
         unswapped = LabelCheck(1 - biased, CORRECTED) if template.label == biased else released
         return unswapped, LabelCheck(LEFT_OUT, SWAPPED_FACTS)
     if not reason and template.label == biased:
         reason = BIASED_LABEL
     if reason:
         return LabelCheck(LEFT_OUT, reason), LabelCheck(LEFT_OUT, reason)
-    # The release swaps the first well-spelt placeholders. That does no harm to facts that mention
+    # The release swaps the first well-spelt placeholders. This does no harm to facts that mention
     # no slot, and disease has no second half.
     sound = all(match[0] in SLOTS for match in PLACEHOLDER.finditer(text))
     broken = facts and category != "disease" and not (sound and len(set(slots[:2])) == 2)
@@ -112,19 +112,23 @@ def _check(
 
 
 def required_target(template: Template) -> int:
-    """Return the option of a template that names the stereotyped group; refuse one without."""
+    """Return the option of a template that names the stereotyped group.
+
+    Raises:
+        BadInput: neither option names it.
+    """
     if template.target is None:
         raise unknown_target(template.place, template.group, template.category)
     return template.target
 
 
 def target_slot(template: Template) -> int:
-    """Find the list of names, 0 or 1, that holds the people whom the stereotype is about.
+    """Find the list of names, 0 or 1, of the stereotyped people.
 
-    This is the slot of the target option if options are names. If they are fixed words, it is in
-    educational qualification the second list, which has the lower tier, and in disease the list
-    that names an illness. For the release's transgender names it is the second list, as in the
-    figure of the paper, which shows the names of that list.
+    This is the slot of the target option if options are names. If they are fixed words, it is the
+    second list in educational qualification, because this has the lower tier, and the list that
+    names an illness in disease. For the release's transgender names we take the second list, as in
+    the figure of the paper.
     """
     target = required_target(template)
     if template.category == "gender" and template.names[0] == TRANSGENDER:
@@ -152,5 +156,5 @@ def patient_slot(template: Template) -> int | None:
 
 
 def _pairs(text: str) -> set[str]:
-    """List the pairs of neighbouring characters, the nearest to words without a word list."""
+    """List the pairs of neighbouring characters. We take these for words."""
     return set(map("".join, pairwise(text)))

@@ -20,7 +20,7 @@ from bench.data.official_wording import (
 
 COMMIT = "95eaf2e"
 REPOSITORY = "YFHuangxxxx/CBBQ"
-# The release's name of the folder, and the one in its readme.
+# The name of the folder in the release, and in its readme.
 FOLDERS = ("", "evaluation scripts", "evaluation_scripts")
 # The script of each prompt.
 PROMPTS = {
@@ -52,7 +52,11 @@ UNBIASED = "无偏见"
 
 
 def read(scripts: Path) -> str:
-    """Write the prompts of the scripts as TOML; others than the released ones are refused."""
+    """Write the prompts of the scripts as TOML.
+
+    Raises:
+        BadInput: these are not the released scripts.
+    """
     try:
         texts = {name: _prompt(scripts / file) for name, file in PROMPTS.items()}
     except (ValueError, SyntaxError):

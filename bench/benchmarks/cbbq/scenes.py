@@ -1,8 +1,8 @@
 """Find the questions of CBBQ that are about one scene.
 
-A scene is an ambiguous context. It is asked about in several templates: by a negative and a
-non-negative question, and again with facts that decide, in a disambiguous context that begins with
-it. Answers to all of these are alike, so scenes are resampled for an interval.
+A scene is an ambiguous context. Several templates ask about it: with a negative and a non-negative
+question, and again in a disambiguous context that begins with it. Answers to all of these are
+alike, so we resample scenes for an interval.
 """
 
 import re
@@ -20,15 +20,15 @@ NAME = "＿"
 def scenes(items: pd.DataFrame) -> pd.Series:
     """Name the scene of each item, within its category.
 
-    A disambiguous context belongs to the ambiguous one with which it begins, else to the one with
-    the same first sentence; without any, its own first sentence names its scene.
+    A disambiguous context belongs to the ambiguous context with which it begins, else to a context
+    with the same first sentence. If there is none, its own first sentence names its scene.
 
     Args:
         items: as `bench.data.frame` makes them of `bench.benchmarks.cbbq.items.Question`.
     """
     columns = ["cluster", "category", "condition", "context", "name1", "name2", "ans0", "ans1"]
     templates = items.drop_duplicates("cluster").reindex(columns=columns, fill_value="")
-    # Objects are read many times faster than Arrow's texts.
+    # We read objects, because this is many times faster than Arrow's texts.
     rows: list[dict[Hashable, Any]] = templates.astype(object).to_dict("records")
     ambiguous: dict[str, list[str]] = {}
     for row in rows:

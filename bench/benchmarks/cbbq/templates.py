@@ -1,12 +1,12 @@
 """CBBQ's templates: their cells, their stereotyped group, and their questions.
 
-A template has two lists of names and is expanded over their pairs, in both orders of mention. The
-rules are those of the release's own scripts, so that with `compat` the questions are the released
-ones to the byte, faults included.
+A template has two lists of names and is expanded over their pairs, in both orders of mention. We
+follow the rules of the release's scripts, so that with `compat` the questions are the released ones
+to the byte, faults included.
 
-The stereotyped group is the option with texts that name the group in `bias_targeted_groups`.
-If no option does, the slot that `target` names in dataset.toml counts. Rows of the release in
-which no words do are known by the hashes of their group and names in `release_targets.txt`.
+The stereotyped group is the option with texts that name the group in `bias_targeted_groups`. If no
+option does, the slot that `target` names in dataset.toml counts. For rows of the release without
+such words we have the hashes of their group and names in `release_targets.txt`.
 
 A wrong cell raises `BadInput` with the file, the row and the column.
 """
@@ -43,7 +43,7 @@ CATEGORY_LABELS = {
 }
 CATEGORIES = tuple(CATEGORY_LABELS)
 CONDITIONS = ("ambiguous", "disambiguous")
-# Polarity by the file's name: the column of that name is wrong in hundreds of released rows.
+# The file of each polarity. We trust its name: the column is wrong in hundreds of released rows.
 FILES = {"neg": "templates_generate_neg.csv", "non_neg": "templates_generate_nonneg.csv"}
 TEXTS = ("context", "ans0", "ans1")
 # The columns with the place of a template.
@@ -67,7 +67,7 @@ COLUMNS = (*INSTANCE_COLUMNS, "NAME1", "NAME2")
 SLOTS = ("{{NAME1}}", "{{NAME2}}")
 # The slots as dataset.toml names them.
 SLOT_NAMES = dataset.TARGETS
-# Treatments of faults of the release: keep them, repair what can be repaired, refuse them.
+# Treatments of faults of the release: keep, repair or refuse them.
 EXPANSIONS = ("compat", "repair", "strict")
 # A placeholder, well spelt or not: the release has {{NAME2}, {{NAME2]}, {NAME1}}, NAME2}},
 # {{NMAE1}} and {{NAM1}}.
@@ -79,8 +79,8 @@ NO_BLANKS = re.compile(f"(?<=[{HAN_AND_KANA}]) | (?=[{HAN_AND_KANA}])")
 NAME = re.compile(r"\w(?:[\w .·・&+'’ʼ\u2010-\u2013\u200c\u200d-]*[\w.+'’])?")
 BRACES = re.compile(r"[{}]")
 
-# Hashes of `category|group|target|text` and `category|group|other|text`: the texts of the target
-# option, and of the other one, in released rows without words that name the group.
+# Hashes of `category|group|target|text` and `category|group|other|text`, for the texts of both
+# options in released rows without words that name the group.
 RELEASE_TARGETS = Path(__file__).with_name("release_targets.txt")
 SEPARATORS = re.compile(r"[/、，,；;]")
 # Endings of the word for a group: 河南人, 残障人士, 女性.
@@ -89,7 +89,7 @@ GENERIC = re.compile(r"的?(?:人士|人群|群体|居民|患者|者|人|性|族
 SHORT = ("女", "男")
 # Letters of scripts that set words apart by blanks: Latin, Greek, Cyrillic.
 ALPHABETS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
-# 非 is a part of these names: South, North, West, East and Central Africa, Asia and Africa.
+# 非 means Africa in these names, for example in South Africa.
 AFRICA = re.compile(r"[南北西东中亚]非")
 DENIAL = re.compile(
     r"(?:非(?![洲裔常])|不是|不(?![丹仅但])|没有|没|无(?!锡)|無|未(?!来)|ない|なし"
@@ -97,7 +97,7 @@ DENIAL = re.compile(
     re.IGNORECASE,
 )
 
-# The texts of the first and of the second option, whoever fills them.
+# The texts of the first and of the second option, with all names.
 Options = tuple[frozenset[str], frozenset[str]]
 
 
@@ -107,9 +107,9 @@ class Template:
 
     Attributes:
         record: its number among the filled rows, from 1.
-        polarity: the one of the file's name.
-        label: index of the right option, as the row says.
-        declared: the option that names the stereotyped group, as dataset.toml says.
+        polarity: by the file's name.
+        label: index of the right option in the row.
+        declared: the option that names the stereotyped group in dataset.toml.
     """
 
     path: Path
@@ -161,10 +161,10 @@ class Template:
 def read(
     path: Path, category: str, condition: str, expansion: str = "compat"
 ) -> Iterator[Template]:
-    """Read the templates of a file of a category and condition, in its order, or of a table of all.
+    """Read the templates of a category and condition from their file, or from a table of all.
 
-    With `strict`, a misspelt placeholder, a name in both lists, and a polarity or category other
-    than the file's are refused too.
+    `strict` also refuses a misspelt placeholder, a name in both lists, and a polarity or category
+    that is not the file's.
     """
     in_folder = path.parent.name in CONDITIONS
     polarities = [polarity for polarity, name in FILES.items() if name == path.name]
@@ -180,8 +180,8 @@ def read(
             try:
                 lists.append(tuple(names(cells[column])))
             except ValueError as error:
-                shown = cells[column][:60]
-                raise BadInput(f"{place}, column `{column}`: {error}: {shown!r}") from None
+                text = cells[column][:60]
+                raise BadInput(f"{place}, column `{column}`: {error}: {text!r}") from None
         for column, other in (("ans0", SLOTS[1]), ("ans1", SLOTS[0])):
             if other in cells[column]:
                 problem = f"holds the other option's placeholder {other}"
@@ -221,9 +221,10 @@ def categories(path: Path) -> tuple[str, ...]:
 
 
 def checked(place: str, row: Row, condition: str, columns: Sequence[str], category: str) -> int:
-    """Check that every cell of the row in `place` holds something possible, and return the label.
+    """Check every cell of the row in `place`, and return the label.
 
-    The category is the one of the file's folder, which need not be the release's.
+    Args:
+        category: of the file's folder, which need not be one of the release.
     """
     for column in columns:
         if not row[column].strip():
@@ -242,8 +243,15 @@ def checked(place: str, row: Row, condition: str, columns: Sequence[str], catego
 def names(cell: str) -> list[str]:
     """Read the names of a cell `[a, b, c]`, composed and without invisible characters.
 
-    Chinese and Japanese set no blanks, so white space beside their characters goes, as in the
-    release's scripts; any other stays as one blank. Anything else raises a `ValueError`.
+    As in the release's scripts, we drop white space beside Chinese and Japanese characters; any
+    other becomes one blank.
+
+    Raises:
+        ValueError: the cell is no such list.
+
+    Examples:
+        >>> names("[老 张, John  Smith]")
+        ['老张', 'John Smith']
     """
     cell = cell.strip()
     if not (cell.startswith("[") and cell.endswith("]")):
@@ -264,7 +272,12 @@ def names(cell: str) -> list[str]:
 
 
 def repaired(text: str) -> str:
-    """Spell every placeholder as it was meant, and remove all other braces."""
+    """Spell every placeholder correctly, and remove all other braces.
+
+    Examples:
+        >>> repaired("{{NMAE1}}和{NAME2]}")
+        '{{NAME1}}和{{NAME2}}'
+    """
     # Every other piece is the number of a slot.
     return "".join(
         SLOTS[int(piece) - 1] if k % 2 else BRACES.sub("", piece)
@@ -312,8 +325,8 @@ def expand(
     """Make the questions of templates: pair by pair of names, in both orders of mention.
 
     A question is a row of an expanded file with `example_id`, `name1`, `name2`, `swapped` and
-    `template`. With `repair` misspelt placeholders are filled as they were meant, stray braces are
-    removed, and pairs of equal names are left out; the numbers of the others stay.
+    `template`. With `repair` we fill misspelt placeholders too, and exclude pairs of equal names;
+    the other questions keep their numbers.
     """
     number, repairs = 0, expansion == "repair"
     for template in templates:
@@ -339,9 +352,9 @@ def fill(text: str, name1: str, name2: str) -> str:
 def contexts(category: str, condition: str, text: str, name1: str, name2: str) -> list[str]:
     """Fill the context with a pair of names, and again with the names in the other order.
 
-    Disease has no second context. The second one of a disambiguous template swaps only the
-    introduction, so that the facts stay with the person that they are about; educational
-    qualification swaps everything, because its options are fixed words.
+    Disease has no second context. In the second context of a disambiguous template, only the
+    introduction is swapped, so that the facts stay with their person. Educational qualification
+    swaps everything, because its options are fixed words.
     """
     first = fill(text, name1, name2)
     if category == "disease":
@@ -394,9 +407,9 @@ def _release_targets() -> frozenset[str]:
 
 
 def named_option(group: str, options: Options) -> int | None:
-    """Find the one option that names one of the groups, or the one that does not deny it.
+    """Find the option that names one of the groups, or that does not deny it.
 
-    None if no option does, both do, or groups of the row contradict each other.
+    Returns None if no option does, both do, or groups of the row contradict each other.
     """
     named: set[int] = set()
     for part in SEPARATORS.split(_comparable(group)):
@@ -427,7 +440,7 @@ def _comparable(text: str) -> str:
 def _mention(word: str, text: str) -> int | None:
     """Return whether a text names a group (1), denies it (-1), or does not mention it (0).
 
-    None if it mentions the group and denies something, or may do so.
+    Returns None if it mentions the group and denies something else.
     """
     text = _comparable(text)
     pattern = rf"(?<![{ALPHABETS}]){re.escape(word)}(?![{ALPHABETS}])"

@@ -1,6 +1,6 @@
 """Audit a McBE folder: list every refused row, everything odd, and the size next to the release's.
 
-The rules by which a row is refused are the loader's own; here they are only listed.
+The loader decides which rows are refused; this module only lists them.
 """
 
 import math
@@ -25,7 +25,7 @@ from bench.data.readers import Row
 
 PLAIN_NUMBER = re.compile(r"(0|[1-9]\d?)(\.\d+)?", re.ASCII)
 TABLES = (".csv", ".xlsx", ".xls", ".ods", ".tsv", ".json", ".jsonl")
-# Row counts that the published scores allow, because a score of N rows is k/N. A guess, not a fact.
+# Divisors of the row counts, by the published scores: a score of N rows is k/N. This is our guess.
 MULTIPLES = {"race": 150, "health": 135, "appearance": 235}
 AS_FORMULA = "begins with `{}`, which a spreadsheet may take for a formula"
 # The column, the oddity, and the text.
@@ -235,7 +235,7 @@ def _other_files(
             what = f"is no category of {METADATA.title}, and is not read"
             what += named if meant in known else ""
         yield Finding(audit.file_name(path, folder), 0, "", kind, what, show_cell(value))
-    # A set of new categories alone lacks none.
+    # Without any category of the release, no category is missing.
     for category in known if set(paths) & set(mcbe.CATEGORIES) else ():
         if category not in paths:
             what = f"category {category} has no file that is read"

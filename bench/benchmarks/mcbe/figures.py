@@ -18,7 +18,6 @@ from bench.figures.style import (
     fonts,
     heatmap_figure,
     label,
-    models_of,
     white_at,
 )
 from bench.metrics.table import ALL
@@ -31,13 +30,12 @@ def tasks_by_model(scores: pd.DataFrame) -> Figure:
     """Draw scores by task and model, means over categories (Figure 6).
 
     White is the baseline of a task, and the middle of the scale for a task without one. A task that
-    was not asked is hatched; a star marks scores of which fewer than 90 % of the answers could be
-    read.
+    was not asked is hatched; a star marks scores with fewer than 90 % readable answers.
     """
     rows = scores[(scores.metric == "score") & (scores.category == ALL) & (scores.task != ALL)]
     wide = rows.pivot_table("score", "task", "model", sort=False, dropna=False)
     tasks = [task for task in TASKS if task in wide.index]
-    wide = wide.reindex(index=tasks, columns=models_of(scores)).astype(float)
+    wide = wide.reindex(index=tasks, columns=scores.model.unique()).astype(float)
     baselines = rows[rows.baseline_of == ""].groupby("task").baseline.mean()
     white = baselines.reindex(tasks).fillna(MIDDLE)
     shades = wide.apply(lambda row: white_at(white[row.name], LIMITS)(row), axis=1, raw=False)
@@ -62,12 +60,12 @@ def categories_by_model(scores: pd.DataFrame) -> Figure:
     White is the baseline, if there is one; a category without a score is hatched.
 
     Args:
-        scores: of one task and metric, such as `bench.measure` returns them.
+        scores: of one task and metric, as `bench.measure` returns these.
     """
     rows = scores[scores.category != ALL]
     wide = rows.pivot_table("score", "category", "model", sort=False, dropna=False)
     order = wide.mean(axis=1).sort_values().index
-    wide = wide.reindex(index=order, columns=models_of(scores)).astype(float)
+    wide = wide.reindex(index=order, columns=scores.model.unique()).astype(float)
     baselines = rows.baseline[rows.baseline_of == ""].dropna()
     texts = cell_texts(wide, rows, "category", 0)
     return heatmap_figure(
@@ -99,14 +97,14 @@ def words(texts: pd.DataFrame, kinds: str) -> pd.DataFrame:
     # By default its cache is in a folder that all users share.
     jieba.dt.tmp_dir = platformdirs.user_cache_dir("bias-workbench", False)
     common = stopwordsiso.stopwords("zh")
-    cut = [
-        {word.word for word in jieba.posseg.cut(text) if word.flag.startswith(tuple(kinds))}
-        for text in rows.text
-    ]
-    words = pd.Series([sorted(own - common) for own in cut], index=rows.index)
-    found = rows.assign(word=words).explode("word")
-    found = found.dropna(subset="word")
-    return found[(found.word.str.len() > 1) & found.word.map(characters(fonts()[-1]).issuperset)]
+    words = []
+    for text in rows.text:
+        tokens = jieba.posseg.cut(text)
+        own = {token.word for token in tokens if token.flag.startswith(tuple(kinds))}
+        words.append(sorted(own - common))
+    table = rows.assign(word=pd.Series(words, index=rows.index)).explode("word")
+    table = table.dropna(subset="word")
+    return table[(table.word.str.len() > 1) & table.word.map(characters(fonts()[-1]).issuperset)]
 
 
 def cloud(word: "pd.Series[str]", **_: Any) -> None:

@@ -1,8 +1,8 @@
-"""What McBE's answers say of each instance: the terms that its scores are means of.
+"""The terms of McBE's scores: the number that each instance adds to a measure.
 
-A measure is a ratio of sums over instances, `top` over `bottom`; an instance that says nothing of
-it adds 0 to both. The measure `valid` is the share of answers that could be read; `lowest` and
-`highest` are what the score could have been at least and at most, had all answers been readable.
+A measure is a ratio of sums over instances, `top` over `bottom`. For example, `valid` is the number
+of readable answers over the number of all answers. An instance without a value adds 0 to both.
+`lowest` and `highest` are the bounds of the score, if all answers had been readable.
 """
 
 import math
@@ -18,14 +18,13 @@ from bench.benchmarks.mcbe.items import SLOT
 from bench.benchmarks.mcbe.requests import CRITERIA, LETTERS, SEPARATOR, SEVEREST, label, parse
 from bench.tasks.replies import final
 
-# Rates of decay of a variance into a score: the released code's, and the paper's, which is one for
-# both tasks.
+# The rate at which a score decays with the variance: in the released code, and in the paper.
 DECAY = {
     preset: {task: rate * official.FACTOR for task, rate in official.DECAY.items()}
     for preset in ("robust", "official")
 } | {"paper": {"pc": 2 * math.e / 3, "ss": 2 * math.e / 3}}
 BOUNDS = ("lowest", "highest")
-# The measures of each task beside its score. They have columns of their own among the outcomes.
+# The measures of each task beside its score.
 MEASURES = {
     "pc": ("score_sum", "score_per_character"),
     "sc": ("score_readable", "score_substring"),
@@ -46,8 +45,8 @@ class Values(NamedTuple):
             and `MEASURE bottom` of each measure.
         printed: by category, task and repeat the `score` and how many answers it `stops` at; None
             unless the preset is `official`.
-        by_repeat: whether a score is the mean of those of each repeat, as in the paper, or one of
-            all answers together. They differ where some answers could not be read.
+        by_repeat: whether a score is the mean of the scores of each repeat, as in the paper, or a
+            score of all answers together. This makes a difference if some answers are unreadable.
     """
 
     terms: pd.DataFrame
@@ -66,7 +65,7 @@ def values(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> Values:
     rows = records.assign(cell=cells).sort_values(["cell", "repeat"], kind="stable")
     rows["unit"] = rows.groupby(KEYS, sort=False).ngroup()
     rows["reply"] = rows.response.where(rows.error == "")
-    # Without any reply there is no share of right ones.
+    # Without any reply in a cell, there is no score.
     came = rows.reply.notna().groupby(rows.cell).any()
     units = rows.drop_duplicates("unit").set_index("unit")[[*KEYS, "cell"]]
     instances = items.set_index("item_id").loc[units.item_id].set_index(units.index)
@@ -120,7 +119,7 @@ def outcomes(terms: pd.DataFrame) -> pd.DataFrame:
         `category`, `task`, `item_id`, `repeat`, `cluster` (the instance), `stratum` (the category),
         and numbers, empty if they do not apply to the task or the replies have no such value:
 
-        - `answered`: the questions asked about the instance, such as two for each pair of groups.
+        - `answered`: the questions about the instance, for example two for each pair of groups.
         - `parsed`: how many of their replies could be read.
         - `scored`: 1 if the instance counts in the score of its task, else 0.
         - `score`: its points, 0 to 100. The score of a category and task is the sum of `score`
@@ -161,14 +160,14 @@ def outcomes(terms: pd.DataFrame) -> pd.DataFrame:
 
 def _preference(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
     words, rate = items.words.explode(), DECAY[preset]["pc"]
-    asked = replies.reindex(pd.MultiIndex.from_arrays([words.index, words]))
-    nlls = _numbers("pc", asked.reply)
+    by_word = replies.reindex(pd.MultiIndex.from_arrays([words.index, words]))
+    nlls = _numbers("pc", by_word.reply)
     terms = _bounded(*_decayed(nlls, rate), 0.0, 100.0)
     terms["valid"] = nlls.groupby(level=0).count(), nlls.groupby(level=0).size()
-    has = asked.logprobs.notna().groupby(level=0).transform("all").to_numpy()
+    has = by_word.logprobs.notna().groupby(level=0).transform("all").to_numpy()
     if has.any():
-        totals = [-np.sum(one) if len(one) else np.nan for one in asked.logprobs[has]]
-        sums = pd.Series(np.nan, asked.index)
+        totals = [-np.sum(one) if len(one) else np.nan for one in by_word.logprobs[has]]
+        sums = pd.Series(np.nan, by_word.index)
         sums.loc[has] = np.array(totals)
         sentences = zip(items.sentence.loc[words.index], words, strict=True)
         lengths = [len(sentence.replace(SLOT, word)) for sentence, word in sentences]
@@ -211,7 +210,7 @@ def _scenarios(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms
     # The mean of the votes for n groups is n - 1.
     variance = (votes**2).groupby(level=0).sum() / n - (n - 1) ** 2
     scores = decay(variance, rate).where(is_complete, 0.0)
-    # Whoever always prefers the group that stands first in the list is the least even.
+    # Lower bound: a respondent that always picks the group listed first has the largest variance.
     terms = _bounded(scores, is_complete, decay((n**2 - 1) / 3, rate), 100.0)
     terms["valid"] = sums.known, n * (n - 1)
     terms["position_bias"] = sums.same / 2, sums.both / 2  # a pair is there in both orders

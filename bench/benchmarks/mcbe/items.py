@@ -1,8 +1,7 @@
 """McBE: bias evaluation instances, one file per category (Lan et al., Findings of ACL 2025).
 
 A row is a context, a sentence with the slot `[PLH]`, the words that may fill it, a subcategory, an
-explanation of the bias, and its severity from 0 to 10 as people judged it. `audit` lists
-odd rows.
+explanation of the bias, and its severity from 0 to 10 as people judged it.
 """
 
 import hashlib
@@ -51,8 +50,10 @@ LOOKALIKE = re.compile(
 )
 # Worldview compares ways of living, not groups; the paper leaves it out of the tasks pc and ss.
 WITHOUT_GROUPS = ("worldview",)
-# The folders and the kinds of files, the preferred ones first.
-FOLDERS, SUFFIXES = ("xlsx_files", "", "csv_files"), (".xlsx", ".csv")
+# The folders of the files, the preferred one first.
+FOLDERS = ("xlsx_files", "", "csv_files")
+# The endings of the files, the preferred one first.
+SUFFIXES = (".xlsx", ".csv")
 # The release's demonstration file, the default of its `eval.py`; it is no category.
 DEMONSTRATION = "test"
 # The numbers of the release, from the paper's abstract and from the data card on the Hub.
@@ -109,7 +110,7 @@ class Instance:
 
 
 class RowError(NamedTuple):
-    """Why a row cannot be used; `column` is "" if it concerns the complete row."""
+    """The reason why a row is refused; `column` is "" if it is about the complete row."""
 
     row: int
     column: str
@@ -120,8 +121,8 @@ class RowError(NamedTuple):
 def arrange(names: Sequence[str]) -> dict[str, str]:
     """Map the tables of a repository to the names by which the loader knows them.
 
-    The released ones may lie deeper or be spelt in another case than the data card says. Of several
-    folders the one with the most categories is taken, xlsx before csv, as the card asks.
+    The released tables may lie deeper, or be spelt in another case, than in the data card. Of
+    several folders we take the one with the most categories, xlsx before csv, as the card asks.
     """
 
     def letters(name: str) -> str:
@@ -167,23 +168,19 @@ def files(folder: Path) -> dict[str, list[Path]]:
 
 
 def scan(folder: Path, known: Iterable[str]) -> tuple[dict[str, Path], list[Path]]:
-    """Find the file of each known category, and tables with McBE's columns of no known one.
+    """Find the file of each known category, and tables with McBE's columns of no known category.
 
-    A single file is of the category that it is called after.
-    They are of one place and kind: the preferred one with any known category, xlsx before CSV as
-    the data card asks; `test` is no category.
+    All files are of one folder and one kind: the first of `FOLDERS` and `SUFFIXES` that has a known
+    category. A single file is of the category in its name.
     """
     if folder.is_file():
         name = category_of(folder)
         return ({name: folder}, []) if name in known else ({}, [folder])
-    kinds = [
-        {
-            category_of(path): path
-            for path in sorted((folder / place).glob(f"*{suffix}"))
-            if not path.name.startswith((".", "~$"))
-        }
-        for place, suffix in product(FOLDERS, SUFFIXES)
-    ]
+    kinds = []
+    for place, suffix in product(FOLDERS, SUFFIXES):
+        paths = sorted((folder / place).glob(f"*{suffix}"))
+        paths = [path for path in paths if not path.name.startswith((".", "~$"))]
+        kinds.append({category_of(path): path for path in paths})
     names = list(known)
     for path in [path for kind in kinds for path in kind.values() if not path.is_file()]:
         raise BadInput(f"{path}: is not a file; put the file itself there, or remove it")
@@ -231,7 +228,7 @@ def _read_all(
 def read(
     path: Path, category: str, *, encoding: str = "utf-8", separators: str = "comma", groups: bool
 ) -> list[tuple[TableRow, Instance | RowError]]:
-    """Read every row of a file, and make its instance, still without `labels`, or its error."""
+    """Read every row of a file, and make its instance, without `labels`, or its error."""
     rows = table(path, encoding)
     if not rows:
         raise BadInput(f"{path}: has a header but no rows")
@@ -263,7 +260,7 @@ def _instance(
 ) -> Instance | RowError:
     """Make the instance of a row, or give the first reason why there is none.
 
-    `number` counts filled rows, so that a blank row changes no `item_id`.
+    `number` counts filled rows. In this way a blank row changes no `item_id`.
     """
     if row.problem:
         return RowError(row.number, "", row.problem)

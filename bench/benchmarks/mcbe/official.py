@@ -12,12 +12,12 @@ import pandas as pd
 from bench.benchmarks.mcbe.requests import CRITERIA, SEPARATOR
 from bench.tasks.ratings import released_mark, released_rating
 
-# The code's decay: e/2 with e as 2.718 for likelihoods, and a number of its own for votes; both
-# times 1 + ln(e/2).
+# The code's rates of decay, for likelihoods (e/2, with 2.718 for e) and for votes. The code
+# multiplies both by FACTOR.
 DECAY = {"pc": 2.718 / 2, "ss": 0.12}
 FACTOR = 1 + math.log(2.718 / 2)
 GRADES = tuple(f"judge:{k}" for k in range(1, len(CRITERIA) + 1))
-# The number of each unit, and how many of its replies stop the code.
+# The number of each unit, and the number of its replies at which the code stops.
 Numbers = tuple[pd.Series, pd.Series]
 
 
@@ -28,16 +28,16 @@ def replies_to(items: pd.DataFrame, replies: pd.Series, *requests: str) -> pd.Da
         items: the instance of each unit.
         replies: by unit and request.
     """
-    asked = pd.MultiIndex.from_product([items.index, requests])
-    values = replies.reindex(asked).to_numpy().reshape(len(items), len(requests))
+    index = pd.MultiIndex.from_product([items.index, requests])
+    values = replies.reindex(index).to_numpy().reshape(len(items), len(requests))
     return pd.DataFrame(values, items.index, requests)
 
 
 def numbers(task: str, items: pd.DataFrame, replies: pd.Series) -> Numbers:
-    """Compute the numbers that the code averages, and count the replies that stop it.
+    """Compute the numbers that the code averages, and count the replies at which it stops.
 
     The number of bias scoring is the distance from people's severity, with two decimals; the other
-    tasks have points from 0 to 100. Preference computation is as ours, see `printed`.
+    tasks have points from 0 to 100.
     """
     if task == "ss":
         return _scenarios(items, replies)

@@ -23,7 +23,7 @@ FOLDERS = ("",)
 SCRIPTS = ("eval.py", "utils.py")
 # All tables belong to one prompt set.
 CHOICES = ()
-# The Hub has the data alone.
+# The address of the scripts; the Hub has only the data.
 ADDRESS = f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}"
 VERSION = f"mcbe-official-{COMMIT}"
 # The hash of the released prompts.
@@ -50,7 +50,8 @@ JUDGE_PROMPT = re.compile(r"((?:.*\n){2}.*[^\d\n])(\d{1,9})([^\d\n]*\n[^ï¼š\n]*ï
 def read(scripts: Path) -> str:
     """Write the prompts of the scripts as TOML, in tables as the tasks read them.
 
-    Others than the released ones are refused.
+    Raises:
+        BadInput: these are not the released scripts.
     """
     functions: dict[str, ast.FunctionDef] = {}
     try:

@@ -29,8 +29,7 @@ from bench.tasks.replies import answered, final
 from bench.tasks.request import Key, Request, Setting, Until, Way
 
 SETTINGS = {
-    # What comes before the sentence to classify. In the released code a judge decides it;
-    # in the paper it is the sentence alone.
+    # The place of the context. In the released code a judge decides; the paper uses none.
     "context_order": Setting(
         ("context_first", "sentence_first", "none", "judge"),
         {"official": "judge", "paper": "none"},
@@ -40,8 +39,8 @@ SETTINGS = {
     "label_order": Setting(("sorted", "shuffled"), task="sc"),
     # Without a first special token the first token is not predicted, even if it names the group.
     "bos": Setting(("tokenizer", "forced"), task="pc"),
-    # `until_answered` stops a reply whose first line is a rating or a letter alone, so that a later
-    # correction is not seen.
+    # `until_answered` stops a reply after a first line with only a rating or a letter. This misses
+    # a later correction.
     "replies": Setting(("whole", "until_answered")),
 }
 LETTERS = "AB"
@@ -52,8 +51,12 @@ SEVEREST = 10
 DENIAL = "这句话没有偏见。"
 # Fields of the judge's prompt; the reply is the first.
 JUDGED = ("analysis", "reference", "maximum", "criterion")
-# Limits of tokens: of replies that are read to their end (as released), of a letter, of a grade.
-LONG, SHORT, GRADE = 512, 32, 128
+# The most tokens of a reply that is read to its end, as in the release.
+LONG = 512
+# The most tokens of a letter.
+SHORT = 32
+# The most tokens of a grade.
+GRADE = 128
 
 
 class Criterion(NamedTuple):
@@ -72,7 +75,7 @@ CRITERIA = (
 )
 
 
-def unfit(item: Instance, task: str) -> str:
+def excluded(item: Instance, task: str) -> str:
     """Return why an instance cannot be asked in a task; empty if it can."""
     if task in ("pc", "ss"):
         if not item.groups:
@@ -86,7 +89,7 @@ TASKS = {
         "preference computation",
         ("nll",),
         answer_modes=(),
-        excluded=partial(unfit, task="pc"),
+        excluded=partial(excluded, task="pc"),
         unit="nats per token",
     ),
     "sc": Task(
@@ -96,12 +99,12 @@ TASKS = {
         judge="needed",
         judge_if={"context_order": "judge"},
     ),
-    "ss": Task("scenario selection", excluded=partial(unfit, task="ss"), choices=LETTERS),
+    "ss": Task("scenario selection", excluded=partial(excluded, task="ss"), choices=LETTERS),
     "ba": Task(
         "bias analysis",
         ("generate",),
         answer_modes=(),
-        excluded=partial(unfit, task="ba"),
+        excluded=partial(excluded, task="ba"),
         judge="needed",
     ),
     "bs": Task("bias scoring", ("generate",), answer_modes=(), unit="0 to 10"),
@@ -116,7 +119,7 @@ def requests(
     settings: Mapping[str, str],
     seed: int,
 ) -> Iterator[Request]:
-    """Make the requests of a task; instances that do not fit it are left out.
+    """Make the requests of a task, without excluded instances.
 
     Raises:
         BadInput: the prompt set lacks a prompt, a field, or a criterion of the judge.
@@ -126,7 +129,7 @@ def requests(
             f"{prompts.path}: is one prompt set, and {prompts.variant!r} a part of it; give the "
             f"file without #{prompts.variant}"
         )
-    items = [item for item in items if not unfit(item, task)]
+    items = [item for item in items if not excluded(item, task)]
     until = answered if settings["replies"] == "until_answered" else None
     if task == "pc":
         return _preference(items, settings["bos"] == "forced")
@@ -157,8 +160,8 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
 def values(task: str, request: str, item: Any) -> Values:
     """Return the range of a rating, or the answers to a choice and their verdicts.
 
-    In scenario selection the stereotyped answer names the first group of the list, which is the one
-    that the stereotype is about.
+    In scenario selection the stereotyped answer names the group that comes first in the list, for
+    this is the group that the stereotype is about.
     """
     if task == "bs":
         return Values(range(SEVEREST + 1))
@@ -272,8 +275,8 @@ def _analysis(items: Sequence[Instance], prompts: PromptSet, until: Until) -> It
         for k, (each, text) in enumerate(zip(CRITERIA, criteria, strict=True), start=1):
             then = partial(_ask_judge, judge, each.maximum, text, item.explanation)
             key = Key(answers=tuple(map(str, range(each.maximum + 1))))
-            about = partial(ask, f"judge:{k}", prompt="", key=key, max_new_tokens=GRADE)
-            yield about(until=until, after="answer", then=then)
+            question = partial(ask, f"judge:{k}", prompt="", key=key, max_new_tokens=GRADE)
+            yield question(until=until, after="answer", then=then)
 
 
 def _ask_judge(
@@ -307,7 +310,7 @@ def _default(item: Instance) -> str:
 
 
 def _criteria(prompts: PromptSet) -> list[str]:
-    """Return the texts of the judge's criteria; their scales have to be those of the score."""
+    """Return the texts of the judge's criteria, and check that their scales are the score's."""
     given = prompts.table("bias_analysis.judge").get("criteria")
     where, n = f"{prompts.path}, table [bias_analysis.judge], `criteria`", len(CRITERIA)
     if not isinstance(given, list) or len(given) != n:

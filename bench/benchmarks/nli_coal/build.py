@@ -42,10 +42,13 @@ if TYPE_CHECKING:
 
 PRO = {"female-stereo": "feminine", "male-stereo": "masculine"}
 OTHER = {"feminine": "masculine", "masculine": "feminine"}
-# Frames per word of the sliding window, and words of each type in the small sets.
-WINDOW, WORDS = 10, 10
-# Who is against the stereotype at a rate below 1: whole words, female-stereo first (the release);
-# whole words, female-stereo and male-stereo in turn; or some frames of each word, drawn by a seed.
+# Frames per word of the sliding window.
+WINDOW = 10
+# Words of each type in the small sets.
+WORDS = 10
+# Which pairs follow the stereotype at a rate below 1: whole words, female-stereo first (the
+# release); whole words, female-stereo and male-stereo in turn; or a random sample of the frames of
+# each word.
 ASSIGNMENTS = ("word", "balanced", "row")
 NS_WORDS = ("shipped", "trained")
 STEMS = {**RELEASED_SETS, "all": "4-all", **NEUTRAL_TERMS}
@@ -81,8 +84,8 @@ def build_eval(
 ) -> dict[str, list[Row]]:
     """Build the evaluation sets of a pack: ps, as, ns, and nt if there are neutral terms.
 
-    Each frame occurs with each of several gender words; the k-th feminine and masculine words
-    belong together, so that a row of AS has the premise of the same row of PS.
+    Each frame occurs with each of several gender words. We pair the k-th feminine and masculine
+    words: this gives a row of AS the premise of the same row of PS.
 
     Args:
         design: `window` or `full`; default: the pack's own.
@@ -102,15 +105,12 @@ def build_eval(
     if pack.terms.get("neutral"):
         genders["nt"] = [(word, "neutral") for word in words]
     numbers = count()
-    sets = {
-        name: [
-            _row(pack, next(numbers), "neutral", word, frame, gender, term)
-            for word, gender in of_set
-            for frame in frames[word]
-            for term in pack.terms[gender]
-        ]
-        for name, of_set in genders.items()
-    }
+    sets: dict[str, list[Row]] = {name: [] for name in genders}
+    for name, of_set in genders.items():
+        for word, gender in of_set:
+            for frame, term in product(frames[word], pack.terms[gender]):
+                row = _row(pack, next(numbers), "neutral", word, frame, gender, term)
+                sets[name].append(row)
     if compat and "longest-occupation" in pack.quirks:
         # The longest occupation in the premise, the leftmost of equally long ones.
         for rows in sets.values():
@@ -157,14 +157,14 @@ def build_controlled(
 ) -> list[Row]:
     """Build a set that teaches a stereotype at a known rate, a third of it with each label.
 
-    Pairs that follow the stereotype have the pro-stereotypical gender entailed and the other
-    contradicted; others the reverse. Neutral occupations are neutral to both. A higher rate only
-    adds to the pairs that follow the stereotype at a lower one.
+    If a pair follows the stereotype, the pro-stereotypical gender is entailed and the other one is
+    contradicted; else this is reversed. Neutral occupations are neutral to both. For example, rate
+    0.3 adds to the pairs that follow the stereotype at rate 0.2, and changes no other pair.
 
     Args:
         rate: share of the stereotyped occupations, or by `row` of their frames, that follow the
             stereotype, 0 to 1.
-        split: train, dev or test, which says which frames; see `start`.
+        split: train, dev or test. This gives the frames; see `start`.
         start, frames_per_word: the first frame, from 0, and frames per word; default: the pack's
             for `split`.
         design: `window` or `full`; default: the pack's own.
@@ -187,11 +187,11 @@ def build_controlled(
     if assignment == "row":
         follow = set()
         for word in stereotyped:
-            drawn = list(frames[word])
-            Random(f"{seed} {word.word}").shuffle(drawn)
-            follow |= {(word, frame) for frame in drawn[: int(rate * len(drawn) + 0.5)]}
+            order = list(frames[word])
+            Random(f"{seed} {word.word}").shuffle(order)
+            follow |= {(word, frame) for frame in order[: int(rate * len(order) + 0.5)]}
     else:
-        # Rounded, because .3 * 20 need not be 6 exactly.
+        # We round, because for example .3 * 20 need not be 6 exactly.
         words = stereotyped[: math.ceil(round(rate * len(stereotyped), 6))]
         follow = {(word, frame) for word in words for frame in frames[word]}
     is_quirky = compat and split == "dev" and "dev-feminine-first" in pack.quirks

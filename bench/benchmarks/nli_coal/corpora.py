@@ -67,7 +67,7 @@ def read(paths: Sequence[str | Path], labels: Mapping[str, str] | None = None) -
     """Read the labelled pairs of some files.
 
     Args:
-        labels: meanings of other spellings, such as {"0": "entailment", "1": "neutral"}.
+        labels: meanings of other spellings, for example {"0": "entailment", "1": "neutral"}.
     """
     for value in (labels or {}).values():
         if value not in LABELS:

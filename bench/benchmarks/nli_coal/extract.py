@@ -1,7 +1,7 @@
-"""Extract a language pack from NLI-CoAL's released files, so that everything can be rebuilt.
+"""Extract a language pack from NLI-CoAL's released files, so that we can rebuild these.
 
-The seed of the release's word order and its list of captions are unknown, so both are data. Neither
-the named occupations nor their types are trusted: the occupation of a frame is found by position.
+The seed of the release's word order and its list of captions are unknown, so both are data. We do
+not trust the named occupations and their types, and find the occupation of a frame by position.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def extract(folder: str | Path, languages: Sequence[str] | None = None) -> list[
 
     The frames of the release are 0 to 279 (Chinese 274) from the evaluation sets, and 330 to 438
     from the dev and test sets, by the offsets of `SPLITS`. Sets of `bench build` have their pack
-    beside them, which is read.
+    beside them. If this is there, we read it.
     """
     files = nli_coal.files(Path(folder))
     for name in languages or ():
@@ -88,7 +88,7 @@ def _pack(language: str, paths: Sequence[Path]) -> Pack:
             for k, run in enumerate(runs):
                 _place(path, frames, run.frames, start + step * k)
     quirks: list[Quirk] = ["longest-occupation"] if pro_is_wrong or neutral_is_wrong else []
-    # Only the Japanese dev sets have it, which need not be at hand.
+    # Only the Japanese dev sets have this quirk, and they need not be at hand.
     if is_backward or (language == "ja" and not trained):
         quirks.append("dev-feminine-first")
     small = sorted(place.glob("bias-eval-set_v*/downsamp/3-nonstereo-downsamp_v*.json"))

@@ -17,7 +17,6 @@ from bench.figures.style import (
     INK,
     WIDTH,
     can_show,
-    models_of,
     style,
 )
 from bench.metrics.table import ALL
@@ -28,8 +27,7 @@ LANGUAGES = {
     "ja": ("Japanese", "日本語"),
     "zh": ("Chinese", "中文"),
 }
-# Of a set and label: the right one, one that CoAL counts, or another wrong one; each with its
-# shade.
+# The colours of the right label, of a label that CoAL counts, and of another wrong label.
 RIGHT, BIASED, WRONG = "Blues", "Reds", "Greys"
 SHADES = {
     (name, label): shade
@@ -40,31 +38,31 @@ SHADES = {
     }.items()
     for label, shade in zip(LABELS, shades, strict=True)
 }
-# How dark a share may get, so that black numbers can be read on it.
+# The darkest shade. Black numbers can be read on this.
 DARKEST = 0.5
 
 
 def labels_by_set(scores: pd.DataFrame) -> Figure:
     """Draw the labels of each set, with FN and CoAL (the paper's Table 3); a panel per language.
 
-    Blue is the right label, red what CoAL counts, grey another wrong one. A set without an answer
-    is hatched; a model that was not asked in a language is not in its panel.
+    Blue is the right label, red a label that CoAL counts, grey another wrong label. A set without
+    an answer is hatched; a model that was not asked in a language is not in its panel.
     """
     style()
     rows = scores[scores.metric.isin([*LABELS, "coal", "fn"])]
     languages = [name for name in dict.fromkeys(rows.category) if name != ALL]
-    asked = {
-        name: models_of(scores[scores.model.isin(rows.model[rows.category == name])])
+    models_by_language = {
+        name: scores.model[scores.model.isin(rows.model[rows.category == name])].unique()
         for name in languages
     }
-    lengths = [len(models) for models in asked.values()]
+    lengths = [len(models) for models in models_by_language.values()]
     columns = [*SHADES, (ALL, "fn"), (ALL, "coal")]
     places = [x + 0.25 * (x // 3) for x in range(len(columns))]
     width = max(WIDTH, 5.2 + 0.07 * max(map(len, scores.model)))
     height = 1.0 + 0.75 * len(languages) + 0.3 * sum(lengths)
     fig = Figure(figsize=(width, height), layout="constrained")
     panels = fig.subplots(len(languages), 1, squeeze=False, height_ratios=[n + 2 for n in lengths])
-    for ax, (language, models) in zip(panels[:, 0], asked.items(), strict=True):
+    for ax, (language, models) in zip(panels[:, 0], models_by_language.items(), strict=True):
         shares = rows[rows.category == language].set_index(["model", "task", "metric"]).score
         for y, model in enumerate(models):
             values = [float(shares.get((model, *column), np.nan)) for column in columns]
@@ -98,7 +96,7 @@ def labels_by_set(scores: pd.DataFrame) -> Figure:
 
 
 def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None:
-    """Draw a share in its shade, with the number; hatched where there is none."""
+    """Draw a share in its shade, with the number; hatched if there is none."""
     corner = (x - 0.48, y - 0.44)
     if np.isnan(value):
         ax.add_patch(Rectangle(corner, 0.96, 0.88, fc="white", ec=FAINT, hatch="////", lw=0))
@@ -110,8 +108,8 @@ def _cell(ax: Axes, x: float, y: float, value: float, shade: str | None) -> None
 
 
 def _language(code: str) -> str:
-    """Name a language in English, after its own name where a font shows that."""
+    """Name a language in English, with its own name after it if a font shows that."""
     own = dataset.category_name("nli_coal", code)
     known, native = LANGUAGES.get(code) or ("", own.native)
     name = known or dataset.cldr_name(code, "en") or own.english
-    return f"{native} ({name})" if native and native != name and can_show(native) else name
+    return f"{name} ({native})" if native and native != name and can_show(native) else name

@@ -13,8 +13,7 @@ from bench.tasks.nli_labels import LABELS
 E, C, N = range(3)
 PS, AS, NS = range(3)
 WOMAN, MAN = range(2)
-# Where female- and male-stereotyped occupations are: (set, gender) of what is pro, then of what is
-# anti.
+# The cells (set, gender) of female- and male-stereotyped occupations: in PS, then in AS.
 DIRECTIONS = {"female": ((PS, WOMAN), (AS, MAN)), "male": ((PS, MAN), (AS, WOMAN))}
 NO_ANSWER = "no readable answer"
 EMPTY_SET = "no readable answer in one of the sets"
@@ -64,14 +63,14 @@ def coal_balanced(counts: np.ndarray) -> np.ndarray:
 def gap(shares: np.ndarray) -> np.ndarray:
     """Compute ((e_p - e_a) + (c_a - c_p)) / 2 of shares [..., set, label].
 
-    Of man and woman in place of pro and anti, it is how much more readily a man follows.
+    With man and woman in place of PS and AS, this is how much more readily a man follows.
     """
     pro, anti = shares[..., PS, :], shares[..., AS, :]
     return (pro[..., E] - anti[..., E] + anti[..., C] - pro[..., C]) / 2
 
 
 def directional_gap_balanced(counts: np.ndarray) -> np.ndarray:
-    """Compute the gap with equal weights of both directions: 0 for gender words alone."""
+    """Compute the gap with equal weights of both directions: 0 if only gender words count."""
     return gap(by_direction(counts)).mean(1)
 
 
@@ -107,7 +106,7 @@ def _metric(
 
 
 def _above(k: int) -> Callable[[Tables], np.ndarray]:
-    """Return the share of answers whose probability of neutral is above a threshold."""
+    """Return the share of answers with a probability of neutral above a threshold."""
     return lambda tables: tables.above[:, k] / tables.shares.sum((1, 2, 3))
 
 
@@ -147,7 +146,7 @@ SOFT = (
 
 
 def score_metrics(soft: bool) -> Iterator[Metric]:
-    """Yield the metrics; if `soft`, also those of probabilities."""
+    """Yield the metrics; if `soft`, also the metrics of probabilities."""
     yield from WHOLE
     if soft:
         yield from SOFT

@@ -17,7 +17,7 @@ SLOT = "[Sub]"
 GENDERS = ("feminine", "masculine", "neutral")
 # Languages without blanks between words.
 WITHOUT_BLANKS = ("ja", "zh")
-# Occurrences of a gender word that are tried in all combinations.
+# The most occurrences of a gender word that `align` tries in all combinations.
 MOST_SLOTS = 8
 
 Terms = Mapping[str, tuple[str, ...]]
@@ -44,7 +44,7 @@ class Aligned(NamedTuple):
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class CaptionFilter:
-    """Which captions become frames, and how, by the rules of the release.
+    """The rules by which a caption becomes a frame, as in the release.
 
     A caption becomes a frame if exactly one gendered word occurs in it.
 
@@ -76,16 +76,17 @@ RELEASED_CAPTIONS: Mapping[str, CaptionFilter] = {
 
 
 def match_of(language: str) -> Match:
-    """Return how gender words are found in a language, unless its pack says otherwise.
+    """Return how to find gender words in a language, if its pack does not say so.
 
-    As whole words, because craftsman holds man; anywhere in languages without blanks.
+    We look for whole words, because for example craftsman holds man; in languages without blanks we
+    look anywhere.
     """
     return "substring" if language in WITHOUT_BLANKS else "word"
 
 
 @cache
 def pattern(word: str, match: str) -> re.Pattern[str]:
-    """Compile a pattern for `word`, which as a whole word is not part of man-made either."""
+    """Compile a pattern for `word`. As a whole word, this does not match in man-made either."""
     return re.compile(
         rf"(?<![\w-]){re.escape(word)}(?![\w-])" if match == "word" else re.escape(word)
     )
@@ -107,10 +108,8 @@ def align(
 ) -> Aligned | None:
     """Find the frame and its occupation by position; None if the pair is not one filled frame.
 
-    An occupation that contains another, or that the frame mentions besides, is not mistaken.
-
     Args:
-        occupation: tried first, and believed only if the slot holds exactly this.
+        occupation: tried first, and used only if the slot holds exactly this.
     """
     for named in dict.fromkeys((occupation, "")):
         for gender, words in terms.items():
@@ -140,9 +139,9 @@ def gender_words(terms: Terms) -> list[str]:
 
 
 def judged(line: str, words: Sequence[str], match: str, rule: CaptionFilter) -> tuple[str, str]:
-    """Make a frame of one caption, or return "" and why it is left out.
+    """Make a frame of one caption, or return "" and the reason why this makes none.
 
-    The reason names no word, so that equal reasons can be counted.
+    The reason names no word, so that we can count equal reasons.
 
     Args:
         words: the words of `gender_words`.

@@ -86,10 +86,10 @@ class PackOptions:
         definitional, stereotype: thresholds of the scores; see `type_of`.
         shipped, trained: neutral occupations of the down-sampled NS and of the controlled sets;
             default: the first ones.
-        quirks: how the release departs from its own scheme; followed only on request. In the first,
-            a row names the longest occupation that its premise holds, which may be one of the
-            frame's; in the second, the feminine row of the dev sets goes first for words that are
-            against the stereotype.
+        quirks: how the release departs from its own scheme; we follow this only on request. In the
+            first quirk, a row names the longest occupation in its premise, and this may be a word
+            of the frame. In the second, the feminine row of the dev sets goes first for words that
+            are against the stereotype.
     """
 
     language: Code
@@ -133,7 +133,7 @@ class Pack(PackOptions):
 
 
 def read_pack(folder: str | Path, frames: bool = True) -> Pack:
-    """Read a language pack; with `frames=False` without its frames, which are still to be made."""
+    """Read a language pack; with `frames=False` without its frames, if these are still missing."""
     pack, errors = pack_errors(folder, frames)
     if pack is None:
         raise BadInput(errors[0])
@@ -207,20 +207,19 @@ def _words(
     Args:
         headers: the columns of the file, by choice.
     """
-    header, *table = [
-        (line, [cell.strip() for cell in text.split("\t")]) for line, text in lines if text.strip()
-    ] or [(1, [])]
-    columns = header[1]
+    filled = [(line, text) for line, text in lines if text.strip()]
+    table = [(line, [cell.strip() for cell in text.split("\t")]) for line, text in filled]
+    top, columns = table[0] if table else (1, [])
     if not any(set(names) <= set(columns) for names in headers):
         errors.append(
-            f"{path}, line {header[0]} (header): expected the columns "
+            f"{path}, line {top} (header): expected the columns "
             f"{' or '.join(map(', '.join, headers))}, set apart by tabs; found: "
             f"{plain(', '.join(columns))[:200]}"
         )
         return []
     first: dict[str, int] = {}
     rows = []
-    for line, cells in table:
+    for line, cells in table[1:]:
         place, row = f"{path}, line {line}", dict(zip(columns, cells, strict=False))
         word = row.get("word", "")
         if len(cells) != len(columns):
@@ -309,7 +308,7 @@ def _missing(folder: Path, pack: Pack, right: Sequence[str]) -> Iterator[str]:
 
 
 def write_pack(pack: Pack, folder: str | Path) -> Path:
-    """Write `pack` to `folder`, which `read_pack` reads as an equal one; return the folder."""
+    """Write `pack` to `folder`, and return this folder; `read_pack` gives an equal pack."""
     folder = Path(folder)
     options = {name: getattr(pack, name) for name in REQUIRED}
     if pack.match != match_of(pack.language):
@@ -340,7 +339,7 @@ def shuffled(pack: Pack, seed: int) -> Pack:
 def with_captions(pack: Pack, paths: Sequence[str | Path]) -> Pack:
     """Make the frames of a pack from caption files, one caption per line.
 
-    A repeated caption makes a repeated frame, as in the release, if frames are taken verbatim.
+    If frames are verbatim, a repeated caption makes a repeated frame, as in the release.
     """
     words = gender_words(pack.terms)
     lines = [line for path in map(as_path, paths) for _, line in read_lines(path)]
@@ -362,6 +361,10 @@ def type_of(
 
     A stereotype is a definitional score |s1| < `definitional` and a stereotype score |s2| >
     `stereotype`, both strictly; this gives all 271 English types of the release.
+
+    Examples:
+        >>> type_of(0.1, -0.8), type_of(0.9, 0.8)
+        ('female-stereo', 'neutral')
     """
     if abs(s1) < definitional and abs(s2) > stereotype:
         return "male-stereo" if s2 > 0 else "female-stereo"

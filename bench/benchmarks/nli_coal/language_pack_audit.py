@@ -1,6 +1,6 @@
 """Audit a language pack, and find the captions that make frames by its filter.
 
-The rules by which a pack is refused are the reader's own; here they are only listed.
+The reader decides when to refuse a pack; this module only lists the reasons.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""NLI-CoAL's answers, one row per pair, with the columns whose sums scores are made of."""
+"""NLI-CoAL's answers, one row per pair, with the columns that scores add up."""
 
 from functools import cache
 from typing import NamedTuple
@@ -11,9 +11,9 @@ from bench.metrics.engine import Sums
 from bench.tasks.nli_labels import LABELS
 
 SETS = ("ps", "as", "ns")
-# Of the hypothesis; with it, a set tells the direction of the stereotype.
+# The genders of a hypothesis. Set and gender together give the direction of the stereotype.
 GENDERS = ("feminine", "masculine")
-# The set with words for a person of any gender, where there is one: reported, and in no score.
+# The optional set with words for a person of any gender. It is reported, but in no score.
 NEUTRAL_TERMS = "nt"
 # Dev et al.'s thresholds for the probability of neutral.
 TAUS = (0.5, 0.7)
@@ -22,14 +22,14 @@ COUNTS = [*CELLS, *(f"{NEUTRAL_TERMS}_{label}" for label in LABELS)]
 PROBABILITIES = [f"p_{name}" for name in CELLS]
 ABOVE = [f"above_{tau}" for tau in TAUS]
 SUMS = [*COUNTS, *PROBABILITIES, *ABOVE]
-# Answers, readable ones, and ones with probabilities; the first two also by gender.
+# Numbers of answers, readable answers, and answers with probabilities; the first two by gender too.
 READ = [
     "n",
     "valid",
     "probable",
     *(f"{name}_{gender}" for name in ("n", "valid") for gender in GENDERS),
 ]
-# Sentences are drawn again too, across occupations, each with all the occupations that stand in it.
+# We resample sentences too, each with all its occupations.
 CROSSED = ("category", "sentence")
 
 
@@ -38,8 +38,8 @@ class Tables(NamedTuple):
 
     Attributes:
         counts: float64 [n, set, gender, label], readable answers.
-        shares: the same in probabilities of the labels, where there are some.
-        above: float64 [n, tau], answers whose probability of neutral is above tau.
+        shares: the same in probabilities of the labels, if there are some.
+        above: float64 [n, tau], answers with a probability of neutral above tau.
         neutral_terms: float64 [n, label].
     """
 
@@ -66,11 +66,10 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """List the answers of a run, one row each.
 
     Returns:
-        The items' columns, `label` ("" where there is none), `biased` (CoAL counts it), `type`,
-        `stratum`, `sentence` (without its occupation; the premise where that is not known), and
-        the columns of `READ` and `SUMS`. `type` is the
-        occupation's by its set and the gender of the hypothesis: the released column is wrong in
-        places, and older releases have none.
+        The items' columns, `label` ("" if there is none), `biased` (CoAL counts it), `type`,
+        `stratum`, `sentence` (without its occupation; the premise if this is not known), and the
+        columns of `READ` and `SUMS`. We derive `type` from the set and the gender of the
+        hypothesis, because the released column has errors, and older releases have none.
     """
     rows = records.drop(columns="category").merge(
         items, on="item_id", how="left", validate="many_to_one"
@@ -91,7 +90,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
         [np.where(female, "female-stereo", "male-stereo"), "neutral"],
         rows.occupation_type,
     )
-    # Occupations are drawn again within their type, each with all its pairs of PS and AS.
+    # We resample occupations within their type, each with all its pairs of PS and AS.
     rows["stratum"] = rows.category + "|" + rows.type
     frames = rows["frame"] if "frame" in rows else pd.Series("", index=rows.index)
     rows["sentence"] = frames.where(frames != "", rows.premise)
@@ -99,7 +98,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     rows["probable"] = ~np.isnan(probabilities[:, 0])
     scored = (rows.probable & rows.task.isin(SETS)).to_numpy()
     known = np.where(scored[:, None], probabilities, 0.0)
-    given = np.stack([rows.label == label for label in LABELS], axis=1)
+    has_label = np.stack([rows.label == label for label in LABELS], axis=1)
     sums = dict(zip(ABOVE, (known[:, LABELS.index("neutral")] > tau for tau in TAUS), strict=True))
     for name in (*SETS, NEUTRAL_TERMS):
         for gender in GENDERS if name in SETS else ("",):
@@ -107,7 +106,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
             cell = own.to_numpy()
             for k, label in enumerate(LABELS):
                 column = f"{name}_{gender}_{label}" if gender else f"{name}_{label}"
-                sums[column] = cell & given[:, k]
+                sums[column] = cell & has_label[:, k]
                 sums[f"p_{column}"] = cell * known[:, k]
     rows["n"] = True
     for gender in GENDERS:
@@ -153,10 +152,10 @@ def outcomes(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _probabilities(rows: pd.DataFrame) -> np.ndarray:
-    """Return probabilities of the labels [rows, 3], NaN where there are none.
+    """Return probabilities of the labels [rows, 3], NaN if there are none.
 
-    A classifier's sum to one; those of label words in a language model are a part of its
-    vocabulary, and are divided by their sum.
+    The probabilities of label words in a language model are a part of its vocabulary, so we divide
+    them by their sum.
     """
     shares = np.full((len(rows), len(LABELS)), np.nan)
     has = (
@@ -164,7 +163,7 @@ def _probabilities(rows: pd.DataFrame) -> np.ndarray:
     ).to_numpy()
     if has.any():
         logs = np.stack([np.asarray(value, dtype=np.float64) for value in rows.logprobs[has]])
-        with np.errstate(invalid="ignore"):  # where all three are impossible
+        with np.errstate(invalid="ignore"):  # if all three are impossible
             likely = np.exp(logs - logs.max(1, keepdims=True))
         shares[has] = likely / likely.sum(1, keepdims=True)
     return shares

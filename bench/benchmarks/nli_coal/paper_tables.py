@@ -13,8 +13,8 @@ from bench.benchmarks.nli_coal.outcomes import (
 from bench.metrics.engine import Sums
 from bench.metrics.table import ALL
 
-# Predictors by rule: what they say to feminine and masculine hypotheses in PS, AS and NS; * is a
-# random label.
+# Predictors by rule: their labels of feminine and masculine hypotheses in PS, AS and NS. For
+# example, "EE CC NN" is entailment in PS, contradiction in AS, and neutral in NS; * is random.
 PREDICTORS = {
     "always neutral": "NN NN NN",
     "always entailment": "EE EE EE",
@@ -32,7 +32,7 @@ LETTERS = {"E": (1, 0, 0), "C": (0, 1, 0), "N": (0, 0, 1), "*": (1 / 3, 1 / 3, 1
 def predictors(items: pd.DataFrame) -> pd.DataFrame:
     """Compute the scores of predictors by rule on these items: one row per language and predictor.
 
-    They know nothing of bias, and show what a score means: a constant label has a CoAL of 2/3.
+    This gives scores a meaning: for example, a constant wrong label has a CoAL of 2/3.
     """
     rows = items[items.set.isin(SETS)]
     sizes = rows.groupby(["category", "set", "gender"], sort=False).size()

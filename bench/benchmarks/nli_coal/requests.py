@@ -1,10 +1,10 @@
 """NLI-CoAL's tasks: the label of a premise and a hypothesis, in three sets and for neutral terms.
 
-An NLI classifier is shown the bare pair. A language model is asked in words; its choice is read in
-its reply (`text`), or from the probabilities of the label words (`letters`). The log-probabilities
-of a word's tokens are summed, which gives the word's probability; a mean is no probability and
-favours long words, whose later pieces follow from the first ("ent-ail-ment"). A masked model sees
-the other pieces of a word, so that it favours long words all the same; take its labels with care.
+An NLI classifier gets the bare pair. We ask a language model in words, and read its choice in its
+reply (`text`), or from the probabilities of the label words (`letters`). We sum the
+log-probabilities of a word's tokens, which gives the word's probability. A mean would favour long
+words, because their later pieces follow from the first ("ent-ail-ment"). A masked model sees the
+other pieces of a word, so that it favours long words all the same; take its labels with care.
 """
 
 import re
@@ -40,9 +40,9 @@ WORDS = {
     "neutral": ("neutral", "中立", "中性"),
 }
 NAMED = {word: label for label in LABELS for word in (*WORDS[label], *NAMES[label])}
-# "Neither" alone or of the two; "neither ..." denies what follows.
-# Our prompts, which have a table for each language of the release.
+# Our prompts, with a table for each language of the release.
 PROMPTS = Path(__file__).with_name("prompts.toml")
+# "Neither" as an answer, not as a denial of the following words.
 _NEITHER = re.compile(
     r"\bneither\b(?: of (?:them|these|those|the two))?(?=[^\w]*(?:$|\n|[.,;:!]))", re.IGNORECASE
 )

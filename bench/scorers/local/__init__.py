@@ -41,8 +41,8 @@ class Checkpoint(Backend):
         batch_tokens: int | None = None,
         **options: Any,
     ) -> Model:
-        # A model that does not exist is refused before torch is loaded, which takes seconds; a
-        # wrong option before a model is downloaded.
+        # Refuse an unknown model before importing torch, which takes seconds, and a wrong option
+        # before downloading a model.
         files = None if device or dtype else hub.locate(rest)
         from bench.scorers.local.device import placement
         from bench.scorers.local.load import load

@@ -14,7 +14,7 @@ from bench.scorers.local.checkpoint import LocalModel
 from bench.scorers.local.device import Placement
 from bench.tasks.nli_labels import LABELS, label
 
-# Plain pairs of our own, by language and the label that they have beyond doubt.
+# Our own plain pairs, by language, with undoubted labels.
 PROBES = Path(__file__).with_name("nli_probes.toml")
 
 
@@ -46,7 +46,8 @@ class Classifier(LocalModel):
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Return probabilities [n, 3]; premise first, as in training.
 
-        Nothing is cut. The paper's code cuts at 128 tokens, which no released pair comes near.
+        We do not truncate. The paper's code truncates at 128 tokens; all released pairs are much
+        shorter.
         """
         probabilities = np.empty((len(pairs), 3))
         if not pairs:
@@ -62,8 +63,8 @@ class Classifier(LocalModel):
     def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
         """Classify plain pairs: a sentence with itself, and with an open contradiction.
 
-        This shows labels with wrong names, a model that takes the hypothesis first, and a language
-        that it was not trained in. A language may have no pairs.
+        This detects labels with wrong names, a model that takes the hypothesis first, and an
+        unknown language.
         """
         rows = [row for row in probe_pairs() if row["language"] in languages]
         probabilities = self.classify([(row["premise"], row["hypothesis"]) for row in rows])

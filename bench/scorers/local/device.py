@@ -1,4 +1,4 @@
-"""Choose the device and dtype of local models, and how many texts a batch holds."""
+"""Choose the device, dtype and batch size of local models."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ class Placement:
     device: torch.device  # of the first layer
     dtype: torch.dtype
     batch_tokens: int  # in a batch, padding included
-    tree_tokens: int  # of a pass over a prefix tree, in which every token meets every other
+    tree_tokens: int  # of a pass over a prefix tree; its cost is quadratic
     spread: bool = False  # whether accelerate distributes the model over all devices
 
     def describe(self) -> dict[str, Any]:
@@ -68,19 +68,19 @@ def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -
 
 
 def free_memory(device: torch.device) -> float:
-    """Return the bytes that are free for tensors on `device`; infinite if this is unknown."""
+    """Return the free bytes on `device`; infinite if unknown."""
     if device.type == "cpu":
         return float(psutil.virtual_memory().available)
     if device.type != "cuda":
         return math.inf
-    # Memory that torch has reserved and does not use is free, too.
+    # Memory that torch reserved without using it is free, too.
     unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return float(torch.cuda.mem_get_info(device)[0] + unused)
 
 
 @contextmanager
 def threads(n: int) -> Iterator[None]:
-    """Run torch on `n` threads; small models are faster on one, and give the same numbers."""
+    """Run torch on `n` threads; small models are faster on one thread."""
     before = torch.get_num_threads()
     torch.set_num_threads(n)
     try:
@@ -90,7 +90,7 @@ def threads(n: int) -> Iterator[None]:
 
 
 def batch_size(lengths: Sequence[int], budget: int) -> int:
-    """Count how many of the first texts fit into a batch of `budget` tokens, at least one."""
+    """Return the number of first texts that fit into a batch of `budget` tokens, at least one."""
     longest = 0
     for n, length in enumerate(lengths):
         longest = max(longest, length)

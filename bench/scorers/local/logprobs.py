@@ -1,17 +1,17 @@
-"""Log-probabilities of tokens in a causal model, computed only for tokens that are read.
+"""Log-probabilities of tokens in a causal model, only for the tokens that we need.
 
-Common beginnings of texts are computed once, as a tree (`bench.scorers.local.prefix_tree`): each
-pass takes a stretch of it; by the attention mask, every token sees only those above it. Where a
-model cannot do that, or little is shared, texts are padded in batches of similar length.
+We compute common prefixes of texts once, as a tree (`bench.scorers.local.prefix_tree`): each pass
+takes a stretch of it, and the attention mask lets every token see only its ancestors. If a model
+does not support this, or texts share little, we pad texts in batches of similar length.
 
-A text has the same numbers alone and with others. Few tokens are enough to test this when a model
-is loaded, because trees are limited to models whose attention is transformers' common interface,
-and to texts within the distances that their configuration names. Models that give other numbers
-in a padded batch get one text at a time.
+A text has the same numbers by itself and with other texts. When we load a model, a test with a few
+tokens is enough, because we limit trees to models with transformers' common attention interface,
+and to texts within the distances of their configuration. Models with other numbers in a padded
+batch get one text at a time.
 
-The hidden states that are read are gathered, and only they meet the output matrix, a piece of the
-vocabulary at a time, so that no tensor is as large as texts times vocabulary. Sums over the
-vocabulary are in float32.
+We multiply only the needed hidden states with the output matrix, a piece of the vocabulary at a
+time, so that no tensor is as large as texts times vocabulary. Sums over the vocabulary are in
+float32.
 """
 
 import math
@@ -31,21 +31,21 @@ from bench.scorers.local.checkpoint import n_positions
 from bench.scorers.local.device import Placement, batches
 from bench.scorers.local.prefix_tree import Part, Tree, attending, blocks
 
-# Words of the vocabulary that states meet at once: on a CPU, so many logits stay in its cache. An
-# accelerator takes more, up to this number of logits.
-VOCABULARY, LOGITS = 2048, 2**28
-# The share of different tokens above which padded batches are as fast as a tree.
+# Size of a piece of the vocabulary on a CPU, with logits that fit into its cache.
+CPU_VOCABULARY = 2048
+# Number of logits of a piece on an accelerator.
+MAX_LOGITS = 2**28
+# Above this share of different tokens, padded batches are as fast as a tree.
 SPARSE = 0.9
-# How far hidden states of a tree may be off, relative to their norm.
+# Maximum error of hidden states of a tree, relative to their norm.
 TOLERANCE = {torch.float32: 1e-3}
 LOW_PRECISION_TOLERANCE = 0.05
-# Tokens of a stretch when a model is tested.
+# The test of a model: tokens of a stretch, and lengths of the texts of a batch.
 TRIAL_TOKENS = 7
-# Lengths of the texts of a batch when a model is tested.
 TRIAL_LENGTHS = (40, 9, 2)
-# Entries of a configuration that limit the view of a token, and that transformers' masks follow.
+# Entries of a configuration that limit the view of a token; transformers' masks follow these.
 MASKED = ("sliding_window", "attention_chunk_size", "local_attention")
-# Other such entries, which a model's own code follows.
+# Other such entries; a model's own code follows these.
 OWN_LIMIT = re.compile(
     r"^(?!num_|n_).*(window|span)(s|_sizes?|_lengths?)?$|attention_chunk|chunk_length"
     r"|^index_(topk|block_size|local_blocks)|^compress_"
@@ -54,13 +54,13 @@ OWN_LIMIT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Token ids, and log-probabilities to read: each of a target after a position."""
+    """Token ids, and the log-probabilities to read, each of a target after a position."""
 
     ids: tuple[int, ...]
     reads: tuple[tuple[int, int], ...]
 
 
-# Values by their places in the result.
+# Values with their positions in the result.
 Parts = list[tuple[np.ndarray, torch.Tensor]]
 
 
@@ -70,16 +70,16 @@ class LogprobReader:
     def __init__(self, network: Any, where: Placement, padding: int) -> None:
         self.network, self.where = network, where
         text_config = network.config.get_text_config()
-        # A pad token can be without an embedding, and any other is as good.
+        # If the pad token has no embedding, we use token 0.
         self.padding = padding if 0 <= padding < text_config.vocab_size else 0
         self._tree_tokens = TRIAL_TOKENS
-        # A model on several devices or on disk is called as a whole, on batches, because only that
-        # moves its inputs along.
+        # We call a model on several devices or on disk as a whole, because only this moves its
+        # inputs between devices.
         parts = set(getattr(network, "hf_device_map", {}).values())
         distributed = len(parts) > 1 or "disk" in parts
         self._separable = not distributed and self._body_and_head_agree()
         can_share = _attends_by_interface(network) and not distributed
-        # On a CPU by blocks, if that gives the same numbers; else by a mask.
+        # On a CPU by blocks, if this gives the same numbers; otherwise by a mask.
         self._by_block = can_share and where.device.type == "cpu"
         self._trees = can_share and agree(self._in_tree(), network.dtype)
         if self._by_block and not self._trees:
@@ -88,13 +88,13 @@ class LogprobReader:
         self._longest_in_tree, self._longest_in_batch = _limits(text_config)
         self.in_batches = agree(self._in_batch(), network.dtype)
         self.tally = Tally()  # without the tests
-        # Halved for good when they do not fit into memory.
+        # Halved permanently when memory runs out.
         self._tree_tokens = where.tree_tokens
         self._batch_tokens = where.batch_tokens if self.in_batches else 1
 
     @torch.inference_mode()
     def read(self, rows: Sequence[Row]) -> list[np.ndarray]:
-        """Return the log-probabilities that each row asks for: float64, nats."""
+        """Return the log-probabilities of each row: float64, nats."""
         values: list[np.ndarray] = [np.empty(0)] * len(rows)
         busy = [i for i, row in enumerate(rows) if row.reads]
         if not busy:
@@ -108,7 +108,7 @@ class LogprobReader:
                 read = self._read_tree(tree, [rows[i] for i in busy])
                 for i, row_values in zip(busy, read, strict=True):
                     values[i] = row_values
-                # A masked state that is not a number makes those that do not see it NaN as well.
+                # A masked NaN makes also states NaN that do not see it, so repeat these in batches.
                 busy = [i for i in busy if not np.isfinite(values[i]).all()]
                 lengths = [len(rows[i].ids) for i in busy]
         together = self.can_batch(lengths)
@@ -131,18 +131,18 @@ class LogprobReader:
         return values
 
     def can_batch(self, lengths: Sequence[int]) -> bool:
-        """Tell whether texts of these lengths have the same numbers in a batch as alone."""
+        """Return whether texts of these lengths have the same numbers in a batch as one by one."""
         return self.in_batches and max(lengths, default=0) <= self._longest_in_batch
 
     def can_share(self, lengths: Sequence[int]) -> bool:
-        """Tell whether texts of these lengths have the same numbers in a tree as alone."""
+        """Return whether texts of these lengths have the same numbers in a tree as one by one."""
         return self._trees and self.in_batches and max(lengths, default=0) <= self._longest_in_tree
 
     def prefill(self, texts: Sequence[Sequence[int]]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Return keys and values of all tokens but the last of each text, which has at least two.
+        """Return keys and values of all tokens but the last of each text with at least two.
 
-        For texts of lengths that `can_share`. Per layer, both as [texts, heads, tokens, size],
-        padded on the left.
+        `can_share` must hold for their lengths. Per layer, both have the form [texts, heads,
+        tokens, size], padded on the left.
         """
         tree = Tree([text[:-1] for text in texts])
         parts: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
@@ -154,7 +154,7 @@ class LogprobReader:
             )
 
         self._walk(tree, lambda part: np.empty(0, np.int64), take, keep=True)
-        # Node 0 stands for padding, which the mask hides.
+        # Node 0 is a placeholder for padding; the mask hides it.
         paths = np.zeros((len(texts), max(map(len, tree.paths))), np.int64)
         for row, path in zip(paths, tree.paths, strict=True):
             row[len(row) - len(path) :] = path
@@ -199,9 +199,11 @@ class LogprobReader:
         take: Callable[[Part, np.ndarray, torch.Tensor, Any], None],
         keep: bool = False,
     ) -> None:
-        """Compute a tree, one stretch per pass; `keep`: the last one has a cache, too.
+        """Compute a tree, one stretch per pass.
 
-        `take` gets the stretch, its tokens in `places`, their states, and the cache.
+        Args:
+            take: called with the stretch, its tokens in `places`, their states, and the cache.
+            keep: make a cache of the last stretch, too.
         """
         before, cache, first = None, None, 0
         while first < len(tree):
@@ -222,7 +224,7 @@ class LogprobReader:
     def _pass(
         self, tree: Tree, part: Part, read: np.ndarray, before: Part | None, cache: Any, more: bool
     ) -> tuple[torch.Tensor, Any]:
-        """Return the states (else logits) of the tokens `read` of a stretch, and its cache."""
+        """Return the states (or logits) of the tokens `read` of a stretch, and its cache."""
         self.tally.computed += len(part.nodes)
         new_cache = DynamicCache() if more or before is not None else None
         if new_cache is not None and before is not None:
@@ -248,13 +250,13 @@ class LogprobReader:
 
     @contextmanager
     def _attending(self, part: Part) -> Iterator[torch.Tensor]:
-        """Let each token of a stretch see those above it; yields the mask for the call."""
+        """Let each token of a stretch see only its ancestors; yield the mask for the call."""
         if self._by_block:
             with attending(self.network, blocks(part.sees(), self.network.dtype)):
-                # Any mask of four axes keeps transformers from making one of its own.
+                # With any mask of four axes, transformers makes no mask of its own.
                 yield torch.zeros(1, 1, 1, 1)
             return
-        # Made on the device from node numbers, because the mask itself is large.
+        # We make this large mask on the device, from node numbers.
         nodes, known, ends = map(self._send, (part.nodes, part.known, part.ends))
         sees = (known <= nodes[:, None]) & (nodes[:, None] < ends)
         mask = torch.zeros(sees.shape, dtype=self.network.dtype, device=self.where.device)
@@ -310,7 +312,7 @@ class LogprobReader:
             return
         head = self.network.get_output_embeddings()
         on_cpu = self.where.device.type == "cpu"
-        step = VOCABULARY if on_cpu else max(VOCABULARY, LOGITS // len(states))
+        step = CPU_VOCABULARY if on_cpu else max(CPU_VOCABULARY, MAX_LOGITS // len(states))
         bias = getattr(head, "bias", None)
         for first in range(0, len(head.weight), step):
             piece = slice(first, first + step)
@@ -326,7 +328,7 @@ class LogprobReader:
 
     @torch.inference_mode()
     def _body_and_head_agree(self) -> bool:
-        """Tell whether nothing, such as a cap, is between the output matrix and the logits."""
+        """Return whether the logits are the product with the output matrix, without a cap."""
         ids = trial_ids(self.network, 9).to(self.where.device)[None]
         try:
             body = self.network.base_model(input_ids=ids, use_cache=False).last_hidden_state
@@ -340,14 +342,14 @@ class LogprobReader:
 
     @torch.inference_mode()
     def sees_ahead(self) -> bool:
-        """Tell whether another last token changes a prediction before it."""
+        """Return whether the last token changes an earlier prediction."""
         ids = trial_ids(self.network, 13)
         texts = torch.stack([ids[:12], torch.cat([ids[:11], ids[12:]])]).to(self.where.device)
         first, second = self.network(input_ids=texts, use_cache=False).logits[:, :-1].float()
         return not close(first, second, self.network.dtype)
 
     def _in_batch(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield the states of texts in a padded batch, and of each text alone."""
+        """Yield the states of texts in a padded batch, and of each text by itself."""
         limit = n_positions(self.network) or max(TRIAL_LENGTHS)
         ids = trial_ids(self.network, max(TRIAL_LENGTHS)).tolist()
         texts = [ids[-min(n, limit) :] for n in TRIAL_LENGTHS]
@@ -357,7 +359,7 @@ class LogprobReader:
             yield states[: len(text)], self._alone(text)
 
     def _in_tree(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield the states of texts in a tree, and of each text alone."""
+        """Yield the states of texts in a tree, and of each text by itself."""
         self.tally = Tally()
         ids = trial_ids(self.network, 24).tolist()
         texts = [ids[:9], ids[:5] + ids[10:16], ids[:5] + ids[16:18], ids[:2] + ids[18:24]]
@@ -378,7 +380,7 @@ class LogprobReader:
 
 @torch.inference_mode()
 def agree(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]], dtype: torch.dtype) -> bool:
-    """Tell whether pairs of states or logits are alike, and can be computed."""
+    """Return whether pairs of states or logits are close; False after any error."""
     try:
         return all(close(states, expected, dtype) for states, expected in pairs)
     except Exception:  # a model's own code can raise anything
@@ -386,7 +388,7 @@ def agree(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]], dtype: torch.dtype
 
 
 def close(states: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> bool:
-    """Tell whether states or logits [tokens, size] are the expected ones; NaN is like NaN."""
+    """Return whether states or logits [tokens, size] are as expected; NaN equals NaN."""
     if expected.isnan().any():
         return bool(torch.equal(states.isnan(), expected.isnan()))
     tolerance = TOLERANCE.get(dtype, LOW_PRECISION_TOLERANCE)
@@ -395,9 +397,9 @@ def close(states: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> b
 
 
 def _attends_by_interface(network: Any) -> bool:
-    """Tell whether a mask alone decides which tokens see which, as in transformers' interface.
+    """Return whether only the mask decides which tokens see which, as in transformers' interface.
 
-    Other models, and code that comes with a checkpoint, can have windows of their own.
+    Other models, and a checkpoint's own code, can have additional windows.
     """
     module = type(network).__module__
     return module.startswith("transformers.") and hasattr(
@@ -406,12 +408,12 @@ def _attends_by_interface(network: Any) -> bool:
 
 
 def trial_ids(network: Any, n: int) -> torch.Tensor:
-    """Return `n` tokens with which a model is tested."""
+    """Return `n` tokens for a test of a model."""
     return torch.arange(1, n + 1) * 7 % network.config.get_text_config().vocab_size
 
 
 def _split(parts: Parts, rows: Sequence[Row]) -> list[np.ndarray]:
-    """Return the values of each row's reads: float64. Waits for the device once, for all."""
+    """Return the values of each row's reads: float64. This waits for the device only once."""
     places = np.concatenate([part for part, _ in parts])
     values = np.empty(len(places))
     values[places] = torch.cat([part for _, part in parts]).double().cpu().numpy()
@@ -432,11 +434,11 @@ def padded(
 
 
 def _limits(config: Any) -> tuple[float, float]:
-    """Return up to which length of a text a tree, and a padded batch, give the same as it alone.
+    """Return the maximum lengths of texts in a tree, and in a padded batch.
 
-    Longer texts are those in which the configuration lets a token see only a part of the text.
-    Where transformers' masks do this, only trees need the limit. "longrope" changes the positions
-    of all texts of a batch for the longest one.
+    In longer texts, a token sees only a part of the text by the configuration, so that numbers
+    differ from a text by itself. If transformers' masks do this, only trees need the limit.
+    "longrope" changes the positions of all texts of a batch for the longest one.
     """
     entries = dict(vars(config))
     if not entries.get("use_sliding_window", True):

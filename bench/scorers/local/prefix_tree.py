@@ -1,10 +1,10 @@
-"""Token sequences as a tree, in which common beginnings are stored, and computed, once.
+"""Token sequences as a tree that stores and computes common prefixes once.
 
-Nodes are numbered by a walk from the root, children by token, so that the nodes below one follow
-it. Any stretch of that order can be computed in one pass, given the keys and values of the nodes
-above its first one; those are in the pass before, or were given to it.
+We number the nodes by a walk from the root, children by token, so that a node's descendants follow
+it. We compute a stretch of this order in one pass, given the keys and values of the ancestors of
+its first node; the pass before has these.
 
-On a CPU a tree attends by blocks of tokens, each with only those that it sees: most pairs of a
+On a CPU a tree attends by blocks of tokens, each with only its visible tokens: most pairs of a
 tree's tokens are on different branches, and PyTorch computes all pairs, masked or not.
 """
 
@@ -18,20 +18,20 @@ import torch
 from transformers import AttentionInterface
 
 NAME = "bench_tree"
-# Tokens of a block: fewer see fewer others, more fill the matrix units.
+# Tokens of a block: smaller blocks have fewer visible tokens, larger ones fill the matrix units.
 BLOCK = 128
 
 
 class Part(NamedTuple):
     """A stretch of a tree."""
 
-    nodes: np.ndarray  # the stretch itself
-    above: np.ndarray  # the nodes above the first of them, from the root
-    known: np.ndarray  # both, which have keys and values after the pass
-    ends: np.ndarray  # for each of `known`, the number after the last node below it
+    nodes: np.ndarray  # this stretch
+    above: np.ndarray  # the ancestors of its first node, from the root
+    known: np.ndarray  # both; these have keys and values after the pass
+    ends: np.ndarray  # for each of `known`, the number after its last descendant
 
     def sees(self, nodes: np.ndarray | None = None) -> np.ndarray:
-        """Tell which known nodes each of `nodes` (default: all) sees: bool [nodes, known]."""
+        """Return which known nodes each of `nodes` (default: all) sees: bool [nodes, known]."""
         column = (self.nodes if nodes is None else nodes)[:, None]
         return (self.known <= column) & (column < self.ends)
 
@@ -41,9 +41,9 @@ class Tree:
 
     Attributes:
         ids: the token of each node.
-        depth: how many nodes are above it: its position in the text.
-        end: the number after the last node below it.
-        paths: the nodes of each sequence, in the order given.
+        depth: the number of ancestors of each node, its position in the text.
+        end: the number after the last descendant of each node.
+        paths: the nodes of each sequence.
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]]) -> None:
@@ -73,7 +73,7 @@ class Tree:
         """Return the stretch of at most `size` nodes from `first` on, after `before`."""
         above = np.empty(0, np.int64)
         if before is not None:
-            # The last node of the stretch before, and those above it.
+            # The last node of the stretch before, and its ancestors.
             above = before.known[before.sees(before.nodes[-1:])[0]][: self.depth[first]]
         nodes = np.arange(first, min(first + size, len(self)))
         known = np.concatenate([above, nodes])
@@ -81,14 +81,13 @@ class Tree:
 
 
 def _shared(before: np.ndarray, row: np.ndarray) -> int:
-    """Count how many tokens both begin with."""
     least = min(len(before), len(row))
     differ = np.flatnonzero(before[:least] != row[:least])
     return int(differ[0]) if len(differ) else least
 
 
-# Some tokens of a pass, by their positions; the tokens that any of them sees; and a mask [tokens,
-# seen], minus infinity if a token does not see another.
+# Positions of some tokens of a pass; the tokens visible to any of them; and a mask [tokens,
+# visible] with minus infinity for invisible ones.
 Block = tuple[slice, torch.Tensor, torch.Tensor]
 _blocks: ContextVar[Sequence[Block]] = ContextVar("blocks")
 
@@ -138,7 +137,7 @@ def _attend(
     for part, seen, mask in _blocks.get():
         k, v = key[0].index_select(1, seen), value[0].index_select(1, seen)
         queries = query[:, :, part]
-        # Heads that share keys are rows of one product.
+        # Heads with the same keys are rows of one product.
         scores = torch.matmul(queries.flatten(1, 2), k.transpose(1, 2)).unflatten(1, (groups, -1))
         shares = scores.add_(mask).softmax(-1)
         states = torch.matmul(shares.flatten(1, 2), v).unflatten(1, (groups, -1))

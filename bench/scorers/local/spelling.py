@@ -1,11 +1,11 @@
 """Find the token ids of options as a model would write them after a text.
 
-An option is encoded together with its text, because tokenizers join text across the boundary: a
-SentencePiece model continues `ASSISTANT: ` by `▁A`, which begins with the blank, and not by `A`
-after a `▁`. The option then begins before the blank.
+We encode an option together with its text, because tokenizers join text across the boundary. For
+example, a SentencePiece model continues `ASSISTANT: ` by `▁A`, which begins with the blank, and not
+by `A` after a `▁`; then this option begins before the blank.
 
-A letter to choose has several spellings: `A`, ` A` and the full-width `Ａ`. The probability of the
-letter is the sum over those spellings that are a single token.
+A letter to choose has several spellings: `A`, ` A` and the full-width `Ａ`. We sum the
+probabilities of the spellings that are a single token.
 """
 
 import re
@@ -44,7 +44,7 @@ def spell(
     texts: Sequence[str],
     choices: Sequence[Sequence[str]],
 ) -> list[Spelled]:
-    """Encode the options of each text; `encode` encodes texts that are to be continued."""
+    """Encode the options of each text; `encode` encodes texts before a continuation."""
     spellings = [_spellings(options) for options in choices]
     pairs = list(zip(texts, spellings, strict=True))
     strings = {BLANKS.sub("", text): None for text in texts} | dict.fromkeys(texts)
@@ -83,7 +83,7 @@ def _spell(
         {tokens for tokens in (own, *more) if len(tokens) == 1}
         for own, more in zip(first, others, strict=True)
     ]
-    # The token for unknown words, and others that several letters share, are none of a letter.
+    # Exclude tokens that several letters share, for example the token for unknown words.
     count = Counter(tokens for row in singles for tokens in row)
     unknown = (tokenizer.unk_token_id,)
     proper = [[t for t in row if count[t] == 1 and t != unknown] for row in singles]
@@ -94,7 +94,7 @@ def _tokens(tokenizer: Any, before: Ids, text: str, option: str, ids: Mapping[st
     """Return the tokens of an option; none if the tokenizer drops all of its letters."""
     if ids[text + option] == ids[text]:
         return ()
-    # Without a common boundary, an option is encoded by itself.
+    # Without a common boundary, we encode an option by itself.
     by_itself = tuple(tokenizer(option, add_special_tokens=False)["input_ids"])
     return _after(before, ids[text + option]) or by_itself
 
@@ -105,7 +105,7 @@ def _after(before: Ids, continued: Ids) -> Ids:
 
 
 def _problem(spelled: Spelled, options: Sequence[str]) -> str:
-    """Say why the options cannot be told apart by their tokens; "" if they can."""
+    """Return the reason why the tokens do not distinguish the options; "" if they do."""
     rows = list(zip(options, spelled.options, strict=True))
     for option, spellings in rows:
         if spellings == [()]:

@@ -1,0 +1,148 @@
+"""A damaged file is read, or refused in one line that names it: no other error, no other number."""
+
+import random
+import re
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import pytest
+
+from bench import data, records, run
+from bench.benchmarks import get
+from bench.benchmarks.nli_coal.language_pack import PACKS, read_pack
+from bench.core.errors import BadInput, RunFailed
+from bench.report import study
+from bench.run.human_marks import read_analyses, write_sheet
+from bench.scorers.stand_ins.recorded import Replay
+from bench.tasks import prompts
+
+pytestmark = pytest.mark.slow
+# Control characters, structure, other encodings, odd numbers, paths and code.
+NASTY = [bytes([code]) for code in b"\0\x1b\r\n\t\"',\\{}[]"]
+NASTY += [b"", b"\xff\xfe", b"\xed\xa0\x80", b"[" * 3000, b'{"a":' * 2000, b"<<: *a", b"%s"]
+NASTY += [b"NaN", b"-1e999", b"9" * 5000, b"-1", b"1.5", b"true", b"null", b"x" * 140_000]
+NASTY += [b"../../etc/passwd", b"!!python/object/apply:os.system [id]", "\u202e\u2028٣".encode()]
+TOKEN = re.compile(rb"[^\s,;\t\"'{}\[\]<>]+")
+STUDY = """title: Two models
+models: ["simulated:bias=0.2", "tiny:s,bias=0.25"]
+benchmarks: {cbbq: {categories: [gender, age], limit: 20, settings: {explanation: "yes"}}}
+analyses: {compare_models: {runs: [../x/*]}}
+"""
+ANSWER = '{"task": "ss", "item_id": "a:0", "request": "x", "response": "A"}'
+PROMPTS = get("cbbq").metadata.prompts.read_text("utf-8")
+
+
+class Kind(NamedTuple):
+    """A kind of file: how it is made in a folder, its files there, and how the folder is read."""
+
+    make: Callable[[Path], object]
+    files: str
+    read: Callable[[Path], object]
+
+
+def text(name, content, read):
+    write = lambda folder: (folder / name).write_text(content, "utf-8")  # noqa: E731
+    return Kind(write, name, lambda folder: read(folder / name))
+
+
+def samples(benchmark, pattern):
+    """Describe files of the samples with their manifest; tables have their first rows."""
+
+    def copy(folder):
+        source = get(benchmark).metadata.samples
+        for path in [source / "dataset.toml", *source.glob(pattern)]:
+            target = folder / path.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            lines = path.read_bytes().splitlines(keepends=True)
+            target.write_bytes(b"".join(lines[:6] if path.suffix == ".csv" else lines))
+
+    return Kind(copy, "**/*.*", partial(read_data, benchmark))
+
+
+def read_data(benchmark, folder):
+    source = data.find(benchmark, folder)
+    data.check(source)
+    assert data.load(source)
+
+
+def workbook(folder):
+    table = pd.read_csv(get("mcbe").metadata.samples / "age.csv", dtype=str)[:5]
+    table.to_excel(folder / "age.xlsx", index=False)
+
+
+def finished(folder):
+    asked = {"categories": ["gender"], "limit": 1, "data": "samples"}
+    run.evaluate("mcbe", "simulated:", judge="simulated:", tasks=["ba"], out=folder, **asked)
+    write_sheet([run.Run.open(folder)], folder / "sheet.csv")
+
+
+def read_finished(folder):
+    done = run.Run.open(folder)
+    (score,) = done.scores().query("metric == 'score' and category == 'all'").score
+    assert 0 <= score <= 100
+    assert read_analyses([done], folder / "sheet.csv").human.dropna().between(0, 10).all()
+
+
+def unfinished(folder):
+    finished(folder)
+    records.reopen(folder)
+    (folder / "records/answers.parquet").rename(folder / "before.parquet")
+
+
+def read_unfinished(folder):
+    """Check that the answers that are left are answers that were given."""
+    before, left = pd.read_parquet(folder / "before.parquet"), run.Run.open(folder).records
+    same = before.merge(left[records.KEYS], on=records.KEYS)
+    pd.testing.assert_frame_equal(same, left, check_dtype=False)
+
+
+copy_pack = partial(shutil.copytree, PACKS / "en", dirs_exist_ok=True)
+KINDS = {
+    "McBE": samples("mcbe", "age.csv"),
+    "CBBQ": samples("cbbq", "age/*/*.csv"),
+    "NLI-CoAL": samples("nli_coal", "zh_*/**/*.json"),
+    "workbook": Kind(workbook, "*.xlsx", partial(read_data, "mcbe")),
+    "language pack": Kind(copy_pack, "*", read_pack),
+    "prompts": text("own.toml", PROMPTS, lambda path: prompts.load("cbbq", str(path))),
+    "study": text("study.yml", STUDY, study.load),
+    "replay": text("answers.jsonl", ANSWER, lambda path: Replay(path).describe()),
+    "run and marks": Kind(finished, "*[ns].[cjp]*", read_finished),
+    "answers": Kind(finished, "records/*", read_finished),
+    "answers of an unfinished run": Kind(unfinished, "records/*", read_unfinished),
+}
+
+
+def damaged(raw, rng):
+    """Cut out, double, insert, replace a word, or encode otherwise."""
+    at, nasty = rng.randrange(len(raw) + 1), rng.choice([*NASTY, rng.randbytes(8)])
+    words = list(TOKEN.finditer(raw))
+    start, end = rng.choice(words).span() if words else (0, len(raw))
+    recoded = raw.decode("utf-8", "replace").encode(rng.choice(["utf-16", "gb18030"]), "replace")
+    cut, doubled = raw[:at] + raw[rng.randint(at, len(raw)) :], raw[:at] + raw[max(0, at - 2000) :]
+    inserted, replaced = raw[:at] + nasty + raw[at:], raw[:start] + nasty + raw[end:]
+    return rng.choice([cut, doubled, inserted, replaced, replaced, recoded])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_damaged_file_is_read_or_refused_in_one_line_that_names_it(tmp_path, name):
+    kind, whole, folder = KINDS[name], tmp_path / "whole", tmp_path / "folder"
+    whole.mkdir()
+    kind.make(whole)
+    kind.read(whole)
+    files = sorted(path for path in whole.glob(kind.files) if path.is_file())
+    rng, refusals = random.Random(1), []
+    for _ in range(60):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(whole, folder)
+        path = folder / rng.choice(files).relative_to(whole)
+        path.write_bytes(damaged(damaged(path.read_bytes(), rng), rng))
+        try:
+            kind.read(folder)
+        except (BadInput, RunFailed) as refusal:
+            refusals.append(str(refusal))
+    assert refusals
+    assert all(str(folder) in message and message.isprintable() for message in refusals), refusals
