@@ -148,4 +148,3 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     steps = adjusted[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
-
