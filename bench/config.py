@@ -59,8 +59,6 @@ class Options(BaseModel):
     def of(cls, given: Mapping[str, Any] | Self | None, *, command: bool = False) -> Self:
         """Read options by name; an option that is None keeps its default.
 
-        For example, `RunConfig.of({"limit": 20})`.
-
         Args:
             command: errors spell the options as the command line does.
 
@@ -105,7 +103,6 @@ class Options(BaseModel):
         return of_command(cls.described()[name]).get("flag") or f"--{name.replace('_', '-')}"
 
     def changed(self) -> dict[str, Any]:
-        """Return the options that differ from their defaults."""
         return self.model_dump(exclude_defaults=True)
 
 
@@ -266,7 +263,13 @@ class Where(Options):
 
 
 class RunConfig(Generation, Where):
-    """All options of a run, for the command, a study, and `bench.evaluate`."""
+    """All options of a run, for the command, a study, and `bench.evaluate`.
+
+    Examples:
+        >>> config = RunConfig.of({"benchmark": "cbbq", "temperature": 0.0, "limit": 20})
+        >>> config.changed()
+        {'temperature': 0.0, 'benchmark': 'cbbq', 'limit': 20}
+    """
 
     benchmark: str = ""
     """mcbe, cbbq or nli_coal; not with --from."""
@@ -342,7 +345,6 @@ class RunConfig(Generation, Where):
 
     @property
     def generation(self) -> Generation:
-        """The options of generation."""
         return Generation(**{name: getattr(self, name) for name in Generation.model_fields})
 
     def labels_of(self, model: str) -> Sequence[str] | None:

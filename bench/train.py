@@ -1,13 +1,15 @@
 """Fine-tune NLI classifiers on NLI corpora or bias-controlled sets, by transformers' Trainer.
 
-done = nli("bert-base-chinese", ["ocnli.train.jsonl"], "models/bert-ocnli", dev=["ocnli.dev.jsonl"])
-nli("models/bert-ocnli", ["train_r-3.json"], "models/bert-ocnli-r-3")  # continues it, r = -3
+For example:
 
-The model's folder appears when it is complete. Until then a folder beside it, `.NAME.training`,
-holds what the same call continues from after it was killed.
+    nli("bert-base-chinese", ["ocnli.train.jsonl"], "models/bert-ocnli", dev=["ocnli.dev.jsonl"])
+    nli("models/bert-ocnli", ["train_r-3.json"], "models/bert-ocnli-r-3")  # continues it, r = -3
 
-Sources: hyperparameters of Anantaprayoon et al., LREC-COLING 2024, section 4; what they do not say
-(optimizer, warm-up, weight decay, which checkpoint) is Trainer's default, and the last checkpoint.
+The model's folder appears when it is complete. Until then, a folder beside it, `.NAME.training`,
+has the state from which the same call continues.
+
+We use the hyperparameters of Anantaprayoon et al., LREC-COLING 2024, section 4, Trainer's defaults
+for the rest (optimizer, warm-up, weight decay), and the last checkpoint.
 """
 
 import json
@@ -32,21 +34,19 @@ from bench.scorers.base import digest
 from bench.scorers.local import hub
 
 ABOUT = "training.json"
-# Passes over the data: of a fresh head on an NLI corpus, and of a classifier that is continued.
-EPOCHS, EPOCHS_ON = 5, 3
-# Train accuracy is measured on so many pairs, spread evenly: all of SNLI would take an hour.
+EPOCHS = 5  # of a fresh head
+EPOCHS_ON = 3  # of a trained classifier
+# We measure train accuracy on so many pairs, spread evenly: all of SNLI would take an hour.
 MEASURED = 20_000
 PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors")
 CARD = Path(__file__).with_name("train_card.md.j2")
-# Options that a run has too.
+# Options in common with runs.
 OF_RUNS: Any = RunConfig.model_fields
 # Options that decide the result, besides the model and the data.
 LEARNING = {"epochs", "learning_rate", "batch_size", "max_length", "seed", "labels", "new_head"}
 
 
 class TrainOptions(Options):
-    """The options of a training."""
-
     model: str = option(..., metavar="MODEL")
     """A Hub id (NAME or NAME@REVISION) or a folder: a base model, which gets a new head, or an NLI
     classifier, which is trained further."""
@@ -117,7 +117,7 @@ class Network(NamedTuple):
 def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) -> Trained:
     """Train `model` on NLI `files`, into the folder `out`, with options of `TrainOptions`.
 
-    A training that was killed is continued; one that is complete is read.
+    This continues a killed training, and only reads a complete one.
     """
     import torch
     import transformers
@@ -150,7 +150,7 @@ def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) 
         raise BadInput(f"{out}: {state}; give another --out")
     work = out.absolute().parent / f".{out.name}.training"
     begun = _read_json(work / ABOUT)
-    # A training that is continued keeps the commit of its base model.
+    # A training that continues keeps the commit of its base model.
     commit = begun.get("revision") if begun.get("identity") == identity else None
     at_commit = hub.at_commit(model, commit)
     loaded = load(at_commit, options.seed, options.new_head, options.trust_remote_code)
@@ -220,7 +220,7 @@ def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) 
 
 
 def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool = False) -> Network:
-    """Load a model to train; a fresh head is drawn by `seed`, a classifier keeps its own."""
+    """Load a model to train; `seed` initializes a fresh head, a classifier keeps its own."""
     import transformers
 
     from bench.scorers.local.checkpoint import explain_load_error, tokenizer_of
@@ -275,12 +275,12 @@ def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool 
 def encode(
     tokenizer: Any, examples: Sequence[Example], label_ids: Mapping[str, int], max_length: int
 ) -> tuple[list[dict[str, Any]], int]:
-    """Return the pairs as Trainer takes them, and how many were cut to `max_length` tokens."""
+    """Return the pairs in Trainer's form, and the number of truncated ones."""
     rows: list[dict[str, Any]] = []
     cut = 0
     for example in examples:
         texts = example.premise, example.hypothesis
-        row = tokenizer(*texts, verbose=False)  # it would warn of long texts, which are cut
+        row = tokenizer(*texts, verbose=False)  # without warnings of long texts: we truncate them
         if len(row["input_ids"]) > max_length:
             cut += 1
             row = tokenizer(*texts, truncation=True, max_length=max_length)
@@ -298,8 +298,9 @@ def _fit(
 ) -> dict[str, Any]:
     """Train the network in place, from the last complete state if there is one.
 
-    Returns the share of right labels and the number of pairs, by `train` and `dev`, and Trainer's
-    losses and accuracies by epoch.
+    Returns:
+        The share of right labels and the number of pairs, by `train` and `dev`, and Trainer's
+        losses and accuracies by epoch.
     """
     import torch
     import transformers
@@ -365,13 +366,13 @@ def _precision(device: str | None, dtype: str | None) -> str:
 
 
 def _begin(work: Path, out: Path, about: Mapping[str, Any]) -> None:
-    """Make the folder of a training under way, and remove states that are half-written."""
+    """Make the folder of a training, and remove incomplete states."""
     from transformers.trainer_utils import get_last_checkpoint
 
     with explain_write_errors(work):
         work.mkdir(parents=True, exist_ok=True)
         for folder in work.glob("checkpoint-*"):
-            # The file that Trainer writes last.
+            # Trainer writes this file last.
             if not _read_json(folder / "trainer_state.json"):
                 shutil.rmtree(folder)
         begun = _read_json(work / ABOUT)
@@ -399,7 +400,7 @@ def _save(loaded: Network, about: Mapping[str, Any], work: Path, out: Path) -> N
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; {} for a file that is missing or half-written."""
+    """Read a JSON object; {} for a missing or incomplete file."""
     with suppress(OSError, ValueError):
         content = json.loads(path.read_text("utf-8"))
         return content if isinstance(content, dict) else {}

@@ -4,11 +4,9 @@ import os
 import re
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import nbval.kernel  # type: ignore[import-untyped]
+import nbval.kernel
 import pytest
 from hypothesis import settings
 
@@ -21,6 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 OWN_DATA = tempfile.TemporaryDirectory(prefix="data-")
 os.environ["XDG_DATA_HOME"] = OWN_DATA.name
 os.environ.pop("BENCH_DATA", None)
+os.environ.pop("OPENAI_API_KEY", None)
 # Kernels of several workers would write one history and one profile, and read the user's settings.
 OWN_IPYTHON = tempfile.TemporaryDirectory(prefix="ipython-")
 os.environ["IPYTHONDIR"] = OWN_IPYTHON.name
@@ -40,7 +39,7 @@ SLOW_NOTEBOOKS = re.findall(
 )
 
 
-def pytest_configure() -> None:
+def pytest_configure():
     """Let nbval start a kernel again that dies before it replies, without the runs of the user.
 
     jupyter_client picks free ports and lets go of them until the kernel is up; what other workers
@@ -49,7 +48,7 @@ def pytest_configure() -> None:
     start = nbval.kernel.start_new_kernel
     runs = str(Path(__file__).parents[1] / "reports/notebooks")
 
-    def start_again(*args: Any, **kwargs: Any) -> Any:
+    def start_again(*args, **kwargs):
         kwargs["env"] = {**os.environ, "BENCH_REPORTS": runs}
         try:
             return start(*args, **kwargs)
@@ -59,7 +58,7 @@ def pytest_configure() -> None:
     nbval.kernel.start_new_kernel = start_again
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+def pytest_ignore_collect(collection_path, config):
     """Leave files out whose tests would all be left out: they need not be imported for that."""
     if collection_path.suffix != ".py":
         return None
@@ -70,7 +69,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if marked and marked[1] in left_out else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Mark the notebooks that are slow."""
     for item in items:
         if item.path.suffix == ".ipynb" and item.path.stem in SLOW_NOTEBOOKS:
@@ -78,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def own_signals() -> Iterator[None]:
+def own_signals():
     """Ctrl-C as a process has it at first; shells and the command's end may ignore it."""
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -88,7 +87,7 @@ def own_signals() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
+def shared():
     """The folder `shared` beside the project, or where BENCH_SHARED points."""
     folder = Path(os.environ.get("BENCH_SHARED") or Path(__file__).parents[1].parent / "shared")
     if not (folder / "data").is_dir():
@@ -97,7 +96,7 @@ def shared() -> Path:
 
 
 @pytest.fixture
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_folder(tmp_path, monkeypatch):
     """A working folder of the test's own, from which no data but the samples are found."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("BENCH_DATA", raising=False)
@@ -106,7 +105,13 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def small_blocks(own_folder, monkeypatch):
+    """Blocks of 16 requests in a working folder of the test's own."""
+    monkeypatch.setattr("bench.run.execute.BLOCK_REQUESTS", 16)
+
+
+@pytest.fixture
+def user(tmp_path, monkeypatch):
     """An empty data folder of the user."""
     folder = tmp_path / "user"
     monkeypatch.setattr("bench.data.user_folder", lambda: folder)
@@ -115,10 +120,10 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def refusal() -> Callable[..., str]:
+def refusal():
     """`refusal(function, argument...)`: the line of the BadInput that the call has to raise."""
 
-    def message(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    def message(call, *args, **kwargs):
         with pytest.raises(BadInput) as caught:
             call(*args, **kwargs)
         assert "\n" not in str(caught.value), "a message is one line"
@@ -128,16 +133,16 @@ def refusal() -> Callable[..., str]:
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+def serve(monkeypatch):
     """`serve(behave)`: a server of OpenAI's protocol that runs until the test ends."""
     from bench.scorers.endpoint import client
-    from tests.helpers.answering import Behave, Server
+    from tests.helpers.answering import Server
 
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
-    servers: list[Server] = []
+    servers = []
 
-    def start(behave: Behave, able: Behave | None = None) -> Server:
+    def start(behave, able=None):
         servers.append(Server(behave, able))
         return servers[-1]
 
@@ -148,13 +153,13 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def waits(monkeypatch):
     """How many seconds an endpoint's sender would have waited, each time; it goes on at once."""
     from bench.scorers.endpoint import client
 
-    waited: list[float] = []
+    waited = []
 
-    async def at_once(waiting: Any, seconds: float) -> None:
+    async def at_once(waiting, seconds):
         waiting.close()
         waited.append(seconds)
 
@@ -163,7 +168,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def hub(tmp_path, monkeypatch):
     """A server of the Hub's protocol, which huggingface_hub asks, beside an empty cache."""
     from tests.helpers.hub_server import HubServer, connect
 

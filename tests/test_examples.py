@@ -1,10 +1,8 @@
 """Examples in docstrings and in docs/statistics.md give the output that they print."""
 
 import doctest
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import pandas as pd
 import pytest
@@ -19,6 +17,10 @@ MODULES = [
     "bench.benchmarks.cbbq.templates",
     "bench.benchmarks.nli_coal.language_pack",
     "bench.benchmarks.nli_coal.scores",
+    "bench.config",
+    "bench.core.errors",
+    "bench.core.files",
+    "bench.core.text",
     "bench.data",
     "bench.data.audit",
     "bench.data.dataset",
@@ -40,6 +42,8 @@ MODULES = [
     "bench.run.models",
     "bench.run.outcomes",
     "bench.run.results",
+    "bench.scorers",
+    "bench.scorers.base",
     "bench.tasks.choices",
     "bench.tasks.fence",
     "bench.tasks.nli_labels",
@@ -49,20 +53,20 @@ MODULES = [
 
 
 @pytest.fixture(autouse=True)
-def wide(own_folder: Path) -> Iterator[None]:
+def wide(own_folder):
     """Print frames as a wide terminal does, in a folder of the test's own."""
     with pd.option_context("display.width", 120, "display.max_columns", 20):
         yield
 
 
 @pytest.mark.parametrize("module", [import_module(name) for name in MODULES], ids=MODULES)
-def test_an_example_of_a_function_gives_what_it_prints(module: ModuleType) -> None:
+def test_an_example_of_a_function_gives_what_it_prints(module):
     result = doctest.testmod(module, optionflags=OPTIONS)
     assert result.attempted
     assert result.failed == 0
 
 
-def test_the_examples_of_the_page_on_statistics_give_what_they_print() -> None:
+def test_the_examples_of_the_page_on_statistics_give_what_they_print():
     text = PAGE.read_text("utf-8").replace("```pycon\n", "\n").replace("```", "\n")
     test = doctest.DocTestParser().get_doctest(text, {"bench": bench}, PAGE.name, str(PAGE), 0)
     result = doctest.DocTestRunner(optionflags=OPTIONS).run(test)

@@ -61,10 +61,7 @@ STEPS = {
     ),
     "numbers and pictures": (
         ("import bench.benchmarks.cbbq.scores", {*TABLES, "pydantic", "scipy"}),
-        (
-            "import bench.benchmarks.mcbe.scores, bench.core.export",
-            NUMBERS,
-        ),
+        ("import bench.benchmarks.mcbe.scores, bench.core.export", NUMBERS),
         ("every_metric()", STATISTICS),
         ("import bench.figures", {*STATISTICS, *PICTURES}),
     ),

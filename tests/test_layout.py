@@ -153,18 +153,6 @@ def test_the_options_of_a_run_are_described_once():
     assert fields == {"RunConfig", "Request", "Decoding", "Script"}
 
 
-def test_no_text_is_marked_for_translation():
-    calls = [
-        f"{path.name}:{node.lineno}"
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("_", "N_", "note")
-    ]
-    assert calls == []
-    templates = [*(HOME / "bench").rglob("*.j2")]
-    assert [path.name for path in templates if "_(" in path.read_text("utf-8")] == []
-
-
 # Packages and their versions.
 
 

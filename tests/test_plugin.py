@@ -25,11 +25,11 @@ analyses:
 """
 
 
-def bench(folder: Path, *words: str) -> str:
+def bench(folder, *words):
     return python(folder, "-m", "bench", *words)
 
 
-def python(folder: Path, *words: str) -> str:
+def python(folder, *words):
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(PLUGIN)]))
     how = {"cwd": folder, "env": {**os.environ, "PYTHONPATH": path}, "text": True}
     done = subprocess.run([sys.executable, *words], capture_output=True, **how)
@@ -37,23 +37,23 @@ def python(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_a_model_is_asked_and_scored(tmp_path: Path) -> None:
+def test_a_model_is_asked_and_scored(tmp_path):
     asked = ("run", "everyday", "--model", "simulated:bias=1", "--data", "samples", "--out", "run")
     bench(tmp_path, *asked)
-    table = pd.read_csv(StringIO(bench(tmp_path, "score", "run", "--format", "csv")))
-    scores = table.set_index(["category", "task", "metric"])
+    code = (
+        "import bench; print(bench.score('run').to_csv(), bench.outcomes('run').to_csv(), sep='@')"
+    )
+    table, outcomes = map(pd.read_csv, map(StringIO, python(tmp_path, "-c", code).split("@")))
+    scores = table[table.preset == "robust"].set_index(["category", "task", "metric"])
     # Whoever always follows the stereotype is never right: three scenes a category, two categories.
     assert scores.score["all", "ambiguous", "stereotyped"] == 1
     assert scores.score["all", "disambiguated", "accuracy"] == 0
     assert scores.n["age", "ambiguous", "stereotyped"] == 3
-    assert scores.n["all", "ambiguous", "stereotyped"] == 6
-    code = "import bench; print(bench.outcomes('run').groupby('task').stereotyped.sum().to_csv())"
-    sums = pd.read_csv(StringIO(python(tmp_path, "-c", code)), index_col="task").stereotyped
-    assert sums["ambiguous"] == 6
+    assert outcomes.groupby("task").stereotyped.sum()["ambiguous"] == 6
 
 
 @pytest.mark.parametrize("language", ["py", "toml"])
-def test_the_page_shows_parts_of_the_example(language: str) -> None:
+def test_the_page_shows_parts_of_the_example(language):
     files = {"py": "everyday_bench/__init__.py", "toml": "pyproject.toml"}
     text = (PLUGIN / files[language]).read_text("utf-8")
     blocks = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.S)
@@ -66,7 +66,7 @@ def test_the_page_shows_parts_of_the_example(language: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_study_has_its_page_and_analyses(tmp_path: Path) -> None:
+def test_a_study_has_its_page_and_analyses(tmp_path):
     (tmp_path / "study.yml").write_text(STUDY)
     bench(tmp_path, "report", "study.yml", "--out", "report")
     pages = {path.stem for path in (tmp_path / "report").glob("*.html")}

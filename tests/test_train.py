@@ -2,15 +2,12 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file
-from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
 
 from bench import scorers, train
 from bench.core.errors import RunFailed
@@ -21,12 +18,12 @@ from tests.helpers.checkpoints import BERT, characters, save
 pytestmark = pytest.mark.slow
 
 NAMES = {0: "NEUTRAL", 1: "entailment", 2: "Contradiction"}
-QUICK: dict[str, Any] = {"learning_rate": 3e-3, "batch_size": 8, "device": "cpu", "max_length": 64}
+QUICK = {"learning_rate": 3e-3, "batch_size": 8, "device": "cpu", "max_length": 64}
 Train = Callable[..., Trained]
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: Any) -> Path:
+def files(tmp_path_factory):
     """Pairs that a small network learns: the hypothesis is a letter that names the label."""
     folder = tmp_path_factory.mktemp("files")
     rows = [
@@ -41,37 +38,34 @@ def files(tmp_path_factory: Any) -> Path:
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: Any) -> str:
-    return str(save(tmp_path_factory.mktemp("base"), BertForMaskedLM, BertConfig, characters(BERT)))
+def base(tmp_path_factory):
+    return str(save(tmp_path_factory.mktemp("base"), "BertForMaskedLM", characters(BERT)))
 
 
 @pytest.fixture
-def fit(files: Path, base: str, tmp_path: Path) -> Train:
+def fit(files, base, tmp_path):
     """Train on the pairs, into a folder of the test."""
 
-    def run(out: str = "out", model: str = base, **options: Any) -> Trained:
+    def run(out="out", model=base, **options):
         settings = QUICK | {"epochs": 1} | options
         return train.nli(model, [files / "train.jsonl"], tmp_path / out, **settings)
 
     return run
 
 
-def classifier(folder: Path, **labels: Any) -> str:
-    own = (BertForSequenceClassification, BertConfig, characters(BERT))
-    return str(save(folder, *own, num_labels=3, **labels))
+def classifier(folder, **labels):
+    kind = "BertForSequenceClassification"
+    return str(save(folder, kind, characters(BERT), num_labels=3, **labels))
 
 
-def answers(trained: Trained) -> list[int]:
-    scorer: Any = scorers.load(str(trained.folder), device="cpu")
+def answers(trained):
+    scorer = scorers.load(str(trained.folder), device="cpu")
     given = scorer.classify([("the cat is here", letter * 3) for letter in "abc"])
-    columns: list[int] = given.argmax(1).tolist()
-    return columns
+    return given.argmax(1).tolist()
 
 
-def test_a_base_model_gets_a_head_with_names_and_learns(
-    fit: Train, files: Path, tmp_path: Path
-) -> None:
-    options: dict[str, Any] = {"dev": [files / "dev.tsv"], "epochs": 40}
+def test_a_base_model_gets_a_head_with_names_and_learns(fit, files, tmp_path):
+    options = {"dev": [files / "dev.tsv"], "epochs": 40}
     done = fit("deep/mine", **options)
     assert done.accuracy == {"train": 1.0, "dev": 1.0}
     assert done.about["model"]["fresh_head"]
@@ -87,9 +81,7 @@ def test_a_base_model_gets_a_head_with_names_and_learns(
     assert fit("deep/mine", **options).about == done.about, "a second call trains nobody"
 
 
-def test_a_classifier_keeps_its_own_order_and_goes_on_for_three_epochs(
-    fit: Train, tmp_path: Path
-) -> None:
+def test_a_classifier_keeps_its_own_order_and_goes_on_for_three_epochs(fit, tmp_path):
     labels = {name: k for k, name in NAMES.items()}
     folder = classifier(tmp_path / "own", id2label=NAMES, label2id=labels)
     done = fit("on", folder, epochs=None)
@@ -105,14 +97,14 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("step", [1, 8])
 def test_a_killed_training_ends_as_one_that_was_not(
-    fit: Train, tmp_path: Path, monkeypatch: Any, capsys: Any, refusal: Any, step: int
-) -> None:
-    def advance(bar: Any, n: int = 1) -> None:
+    fit, tmp_path, monkeypatch, capsys, refusal, step
+):
+    def advance(bar, n=1):
         bar.n += n
         if bar.desc.startswith("training") and bar.n == step:
             raise Killed
 
-    options: dict[str, Any] = {"epochs": 3, "save_every": 2, "seed": 3}
+    options = {"epochs": 3, "save_every": 2, "seed": 3}
     uninterrupted = fit("whole", **options)
     with monkeypatch.context() as patched:
         patched.setattr("tqdm.tqdm.update", advance)
@@ -135,30 +127,46 @@ def test_a_killed_training_ends_as_one_that_was_not(
     assert done.accuracy == uninterrupted.accuracy
 
 
-def test_what_is_wrong_is_said_before_anything_is_trained(
-    fit: Train, files: Path, base: str, tmp_path: Path, monkeypatch: Any, refusal: Any
-) -> None:
-    assert "epochs 0: has to be above 0" in refusal(fit, epochs=0)
-    assert "learning_rate nan: has to be finite" in refusal(fit, learning_rate=float("nan"))
-    assert "none.jsonl: cannot be read" in refusal(train.nli, base, [files / "none.jsonl"], "out")
-    assert "float16" in refusal(fit, dtype="float16")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epochs": 0}, "epochs 0: has to be above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate nan: has to be finite"),
+        ({"dtype": "float16"}, "float16"),
+        ({"out": "full"}, "is not empty; give another --out"),
+        ({"model": "plain"}, "or train a fresh head on it with --new-head"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_is_trained(
+    fit, tmp_path, refusal, options, message
+):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
-    assert "is not empty; give another --out" in refusal(fit, "full")
+    if "model" in options:
+        options = {"model": classifier(tmp_path / "plain")}
+    assert message in refusal(fit, **options)
+
+
+def test_labels_without_names_get_a_fresh_head_on_demand(fit, tmp_path, refusal):
     plain = classifier(tmp_path / "plain")
-    message = refusal(fit, model=plain)
-    assert "LABEL_0" in message
-    assert message.endswith("or train a fresh head on it with --new-head")
     assert fit("new", plain, new_head=True).about["labels"]["0"] == "entailment"
     assert "trained otherwise" in refusal(fit, "new", plain, new_head=True, epochs=2)
-    body = save(tmp_path / "body", BertModel, BertConfig, characters(BERT))
-    done = fit("of body", str(body), max_length=10)
+
+
+def test_a_model_without_a_head_gets_one_and_long_pairs_are_cut_and_counted(fit, tmp_path):
+    done = fit(model=str(save(tmp_path / "body", "BertModel", characters(BERT))), max_length=10)
     assert done.about["model"]["fresh_head"]
-    assert 0 < done.about["cut"] < 24, "long pairs are cut and counted"
-    for error, says in (
+    assert 0 < done.about["cut"] < 24
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
         (torch.OutOfMemoryError("CUDA"), "--batch-size 8: does not fit into the mem"),
         (RuntimeError("it broke\nhere"), r"the training broke off \(it broke\); the same command"),
-    ):
-        monkeypatch.setattr("transformers.Trainer.train", Mock(side_effect=error))
-        with pytest.raises(RunFailed, match=says):
-            fit("broken")
+    ],
+)
+def test_a_training_that_breaks_off_is_explained(fit, monkeypatch, error, says):
+    monkeypatch.setattr("transformers.Trainer.train", Mock(side_effect=error))
+    with pytest.raises(RunFailed, match=says):
+        fit()

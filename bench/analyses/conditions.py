@@ -120,8 +120,8 @@ def _by_condition(
 def _most_alike(conditions: Sequence[Sequence[Run]]) -> list[Run]:
     """Return a run of each condition, so that these runs have the fewest different settings."""
     runs = [run for own in conditions for run in own]
-    asked = pd.concat([pd.json_normalize(run.about["asked"]) for run in runs])
-    texts = asked.astype(str).fillna("").to_numpy()  # unlike a missing value, "" is equal to ""
+    options = pd.concat([pd.json_normalize(run.about["asked"]) for run in runs])
+    texts = options.astype(str).fillna("").to_numpy()  # unlike a missing value, "" is equal to ""
     settings = dict(zip([str(run.folder) for run in runs], texts, strict=True))
 
     def differences(run: Run, other: Run) -> int:

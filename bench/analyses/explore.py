@@ -117,14 +117,15 @@ class Browser:
 
         self.answers, self.items = answers.assign(question=questions(answers)), items
         self.rows = self.answers
-        names = [name for name in answers if name in FILTERS or answers[name].dtype == bool]
-        self.filters = {
-            name: widgets.Dropdown(
-                options=[("all", None), *((str(value), value) for value in answers[name].unique())],
-                description=column(str(name)),
-            )
-            for name in names
-        }
+        self.filters: dict[Any, Any] = {}
+        for name in answers:
+            if name in FILTERS or answers[name].dtype == bool:
+                options = [
+                    ("all", None),
+                    *((str(value), value) for value in answers[name].unique()),
+                ]
+                menu = widgets.Dropdown(options=options, description=column(str(name)))
+                self.filters[name] = menu
         self.contains = widgets.Text(description="contains", continuous_update=False)
         for widget in (*self.filters.values(), self.contains):
             widget.observe(self._filter, "value")

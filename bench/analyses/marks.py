@@ -63,16 +63,12 @@ def judged(
                 "or McBE's task bs"
             )
         return usable
-    return [
-        run
-        for benchmark, names in (judges or {}).items()
-        for judge in names
-        for run in evaluate_all(
-            benchmark,
-            demo,
-            **{"data": OWN_SAMPLES, **(options or {}).get(benchmark, {}), "judge": judge},
-        )
-    ]
+    found: list[Run] = []
+    for benchmark, names in (judges or {}).items():
+        own = {"data": OWN_SAMPLES, **(options or {}).get(benchmark, {})}
+        for judge in names:
+            found += evaluate_all(benchmark, demo, **{**own, "judge": judge})
+    return found
 
 
 def load(runs: Sequence[Run], people: str = "", verdicts_file: str = "") -> pd.DataFrame:
@@ -180,9 +176,9 @@ def severities(runs: Sequence[Run]) -> pd.DataFrame:
 
     A model with several runs, for example under two judges, counts once. We average repeats.
     """
-    asked = [run for run in _first(runs, "mcbe") if _has(run, "bs")]
+    scored = [run for run in _first(runs, "mcbe") if _has(run, "bs")]
     parts = []
-    for run, name in zip(asked, labels(asked), strict=True):
+    for run, name in zip(scored, labels(scored), strict=True):
         each = mcbe.severities(run.records, run.items).groupby("item_id", sort=False)
         marks = each.mean().reset_index().rename(columns={"model": "grade", "people": "human"})
         parts.append(_described(marks, run.items.set_index("item_id"), name, name))

@@ -134,7 +134,6 @@ def build(
 
 
 def _check_packs(folders: Sequence[Path], form: str) -> None:
-    """Print the findings on language packs."""
     import pandas as pd
 
     from bench.benchmarks.nli_coal.language_pack_audit import check

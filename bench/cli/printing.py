@@ -46,7 +46,6 @@ def check(benchmark: str, findings: "pd.DataFrame", format: str) -> None:
 
 
 def data(sources: list[dict[str, Any]], format: str) -> None:
-    """Print the installed data sets."""
     if format == "json":
         _print_json(sources)
         return

@@ -92,10 +92,8 @@ def as_json(document: str) -> str:
 
 
 def column(name: str) -> str:
-    """Return the heading of a table's column."""
     return HEADINGS.get(name) or name.replace("_", " ")
 
 
 def sentences(parts: Iterable[str]) -> str:
-    """Join the sentences that are not empty."""
     return " ".join(filter(None, parts))

@@ -234,7 +234,6 @@ def _judges(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def _source(run: Run) -> dict[str, Any]:
-    """Describe the source of the data."""
     data, known = run.about["data"], release(run)
     names = ("version", "licence", "sha256", "note")
     source = {

@@ -126,7 +126,6 @@ def letters(doc: Mapping[str, Any], results: Sequence[Sequence[Any]]) -> dict[st
 
 
 def replies(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    """Read the answer in a reply."""
     return _values(doc, results[0])
 
 

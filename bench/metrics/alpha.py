@@ -106,8 +106,8 @@ def _nominal(counts: np.ndarray) -> Sums:
     """Sum each category and the pairs that agree."""
     agreed = (counts * (counts - 1)).sum(1) / (counts.sum(1) - 1)
 
-    def alpha(drawn: np.ndarray) -> np.ndarray:
-        sizes, same = drawn[:, :-1], drawn[:, -1]
+    def alpha(sums: np.ndarray) -> np.ndarray:
+        sizes, same = sums[:, :-1], sums[:, -1]
         n = sizes.sum(1)
         return _alpha(n - same, (n**2 - (sizes**2).sum(1)) / (n - 1), n)
 
@@ -121,8 +121,8 @@ def _interval(counts: np.ndarray, values: np.ndarray) -> Sums:
     n, total, squares = counts.sum(1), counts @ values, counts @ values**2
     within = 2 * (n * squares - total**2) / (n - 1)
 
-    def alpha(drawn: np.ndarray) -> np.ndarray:
-        n, total, squares, within = drawn.T
+    def alpha(sums: np.ndarray) -> np.ndarray:
+        n, total, squares, within = sums.T
         return _alpha(within, 2 * (n * squares - total**2) / (n - 1), np.abs(squares))
 
     return np.column_stack([n, total, squares, within]), alpha
@@ -135,8 +135,8 @@ def _ordinal(counts: np.ndarray) -> Sums:
     pairs[:, range(k), range(k)] -= counts
     pairs /= (counts.sum(1) - 1)[:, None, None]
 
-    def alpha(drawn: np.ndarray) -> np.ndarray:
-        together = drawn.reshape(-1, k, k)
+    def alpha(sums: np.ndarray) -> np.ndarray:
+        together = sums.reshape(-1, k, k)
         sizes = together.sum(1)
         ranks = np.cumsum(sizes, axis=1) - sizes / 2
         n = sizes.sum(1)

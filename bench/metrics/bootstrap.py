@@ -88,16 +88,16 @@ class Totals(NamedTuple):
         strata: names of the parts, in the order of the axis: the strata, or parts of them.
         columns: names of the sums.
         observed: float64 [1, strata, columns].
-        drawn: float64 [draws, strata, columns].
+        resamples: float64 [draws, strata, columns].
         clusters: of each part, the sums [columns] of each cluster.
-        second, pairs: as `drawn`, for the units that are crossed with the clusters, and for pairs
+        second, pairs: as `resamples`, for units that are crossed with the clusters, and for pairs
             of both.
     """
 
     strata: list[object]
     columns: list[str]
     observed: np.ndarray
-    drawn: np.ndarray
+    resamples: np.ndarray
     clusters: list[Mapping[Cluster, np.ndarray]]
     second: np.ndarray | None = None
     pairs: np.ndarray | None = None
@@ -119,8 +119,8 @@ def resample(
     The resamples of a stratum with a single cluster are NaN, because its spread is unknown.
 
     Args:
-        part: a column that divides strata; a cluster is drawn with its rows in all parts. Default:
-            the stratum itself.
+        part: a column that divides strata; we resample a cluster with its rows in all parts.
+            Default: the stratum itself.
         crossed: the columns of the stratum and the cluster of a second sampled unit, which is
             crossed with `cluster`.
     """
@@ -131,23 +131,25 @@ def resample(
     for key, row in zip(sums.index, sums.to_numpy(dtype=np.float64), strict=True):
         clusters[key[2]][key[:2]] = row
     observed = np.array([[sum(own.values()) for own in clusters.values()]])
-    drawn = _drawn(sums, names, draws, seed, "")
-    totals = Totals(names, columns, observed, drawn, list(clusters.values()))
+    resamples = _resample(sums, names, draws, seed, "")
+    totals = Totals(names, columns, observed, resamples, list(clusters.values()))
     if not crossed:
         return totals
 
     def again(kind: str, within: str, units: list[str]) -> np.ndarray:
         numbered = rows.assign(unit=rows.groupby(units, sort=True, observed=True).ngroup())
         sums = numbered.groupby([within, "unit", part], sort=True, observed=True)[columns].sum()
-        return _drawn(sums, names, draws, seed, kind)
+        return _resample(sums, names, draws, seed, kind)
 
     second = again("second", crossed[0], [crossed[1]])
     return totals._replace(second=second, pairs=again("pairs", stratum, [cluster, crossed[1]]))
 
 
-def _drawn(sums: pd.DataFrame, parts: list[object], draws: int, seed: int, kind: str) -> np.ndarray:
+def _resample(
+    sums: pd.DataFrame, parts: list[object], draws: int, seed: int, kind: str
+) -> np.ndarray:
     """Resample sums, indexed by stratum, cluster and part, to [draws, parts, columns]."""
-    drawn = np.zeros((draws, len(parts), sums.shape[1]))
+    resamples = np.zeros((draws, len(parts), sums.shape[1]))
     for name, stratum in sums.groupby(level=0, observed=True):
         units, order = pd.factorize(stratum.index.get_level_values(1))
         n = len(order)
@@ -161,8 +163,8 @@ def _drawn(sums: pd.DataFrame, parts: list[object], draws: int, seed: int, kind:
         values, by_part = stratum.to_numpy(np.float64), stratum.index.get_level_values(2)
         for part in by_part.unique():
             own = by_part == part
-            drawn[:, parts.index(part)] += weights[:, units[own]] @ values[own]
-    return drawn
+            resamples[:, parts.index(part)] += weights[:, units[own]] @ values[own]
+    return resamples
 
 
 def estimate(
@@ -186,12 +188,12 @@ def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
     Resamples of the same clusters have the same draws, so we can subtract two models' one by one.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        observed, drawn = statistic(totals.observed), statistic(totals.drawn)
+        observed, resamples = statistic(totals.observed), statistic(totals.resamples)
         if totals.second is None or totals.pairs is None:
-            return np.concatenate([observed, drawn])
+            return np.concatenate([observed, resamples])
         first, second, pairs = (
             values - observed
-            for values in (drawn, statistic(totals.second), statistic(totals.pairs))
+            for values in (resamples, statistic(totals.second), statistic(totals.pairs))
         )
     both = first + second
     of_first, of_second, of_pairs, of_both = (
@@ -199,7 +201,7 @@ def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
         for values in (first, second, pairs, both)
     )
     if not of_both > NOISE**2:
-        return np.concatenate([observed, drawn])
+        return np.concatenate([observed, resamples])
     # At least the larger variance of the two, also if the pairs' estimate exceeds the smaller one.
     wanted = max(of_first + of_second - of_pairs, of_first, of_second)
     return np.concatenate([observed, observed + both * math.sqrt(wanted / of_both)])
@@ -239,26 +241,28 @@ def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
     return Sample(sum(map(len, shares)), len(shares), len(shares) ** 2 / squares, widening)
 
 
-def interval(value: float, drawn: np.ndarray, freedom: float) -> Estimate:
+def interval(value: float, resamples: np.ndarray, freedom: float) -> Estimate:
     """Give a value the interval of its resamples' percentiles; it holds the value."""
     low = high = math.nan
-    if _defined(value, drawn, freedom):
+    if _defined(value, resamples, freedom):
         tail = 100 * float(ndtr(-stdtrit(freedom, (1 + LEVEL) / 2)))
-        low, high = map(float, np.percentile(drawn[~np.isnan(drawn)], [tail, 100 - tail]))
+        low, high = map(float, np.percentile(resamples[~np.isnan(resamples)], [tail, 100 - tail]))
         if high - low < NOISE:
             low = high = math.nan
     return _around(value, low, high)
 
 
-def scale_interval(value: float, drawn: np.ndarray, rests_on: Sample, limits: Limits) -> Estimate:
+def scale_interval(
+    value: float, resamples: np.ndarray, rests_on: Sample, limits: Limits
+) -> Estimate:
     """Give a value on a scale with two ends the interval of its resamples; it holds the value."""
     if not limits[0] <= value <= limits[1]:
-        return interval(value, drawn, rests_on.freedom)
-    if not _defined(value, drawn, rests_on.freedom):
+        return interval(value, resamples, rests_on.freedom)
+    if not _defined(value, resamples, rests_on.freedom):
         return _around(value, math.nan, math.nan)
     length = limits[1] - limits[0]
     share = (value - limits[0]) / length
-    error = float(np.std(drawn[~np.isnan(drawn)])) * rests_on.widening / length
+    error = float(np.std(resamples[~np.isnan(resamples)])) * rests_on.widening / length
     if error < NOISE or not 0 < share < 1:
         unseen = 1 - ((1 - LEVEL) / 2) ** (1 / rests_on.equal_units)
         low, high = share - unseen * share, share + unseen * (1 - share)
@@ -271,10 +275,10 @@ def scale_interval(value: float, drawn: np.ndarray, rests_on: Sample, limits: Li
     return _around(value, limits[0] + length * low, limits[0] + length * high)
 
 
-def _defined(value: float, drawn: np.ndarray, freedom: float) -> bool:
+def _defined(value: float, resamples: np.ndarray, freedom: float) -> bool:
     """Return whether resamples make an interval: not if most of them leave the value undefined."""
-    known = int((~np.isnan(drawn)).sum())
-    return not math.isnan(value) and known > 0 and known >= len(drawn) / 2 and freedom >= 1
+    known = int((~np.isnan(resamples)).sum())
+    return not math.isnan(value) and known > 0 and known >= len(resamples) / 2 and freedom >= 1
 
 
 def _around(value: float, low: float, high: float) -> Estimate:

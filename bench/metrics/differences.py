@@ -193,14 +193,14 @@ def _tests(units: pd.DataFrame, line: Headline) -> Iterator[dict[str, Any]]:
     if len(read) < len(units):
         readable = compare(units, "parsed", of="answered").set_index(sides)
     by_model = units.groupby("model", sort=False)
-    shares, asked = by_model.parsed.sum() / by_model.answered.sum(), by_model.size()
+    shares, sizes = by_model.parsed.sum() / by_model.answered.sum(), by_model.size()
     bounds = _bounds(units, line)
     rows: Any = tests.to_dict("records")
     for row in rows:
         first, second = (row[side] for side in sides)
         other = readable.loc[(first, second)]
         # Bounds of different questions cannot be compared.
-        is_same = other.n == asked[first] == asked[second]
+        is_same = other.n == sizes[first] == sizes[second]
         yield {
             **row,
             "asked": int(other.n),

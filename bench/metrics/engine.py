@@ -165,10 +165,11 @@ class Metric:
         if self.unread is None or self.of:
             return np.array([np.nan, np.nan])
         own = sums.of_tasks(self.own_tasks)
-        asked, read = (own[name] for name in self.unread)
+        answers, readable = (own[name] for name in self.unread)
+        unread = answers - readable
         # The sum of all answers counts the unreadable ones already.
-        bottom = asked if self.bottom == self.unread[0] else own[self.bottom] + asked - read
-        return np.concatenate([own[self.top], own[self.top] + asked - read]) / bottom
+        bottom = answers if self.bottom == self.unread[0] else own[self.bottom] + unread
+        return np.concatenate([own[self.top], own[self.top] + unread]) / bottom
 
     @property
     def size(self) -> str:
@@ -196,7 +197,7 @@ class Scoring:
         metrics: in the order of the table; metrics of tasks that were not asked are left out.
         preset: the preset, for the column of this name.
         part: the column that divides a category: its values are the category, |, and a name.
-        counted: more columns, which only `Metric.counts` and `read` add up.
+        more_columns: columns that only `Metric.counts` and `read` add up.
         crossed: see `bench.metrics.bootstrap.resample`.
         over_defined: whether the mean over categories leaves out those without a score; else it is
             undefined if one of them is.
@@ -207,7 +208,7 @@ class Scoring:
     metrics: Sequence[Metric]
     preset: str
     part: str = "part"
-    counted: Sequence[str] = ()
+    more_columns: Sequence[str] = ()
     crossed: tuple[str, str] | None = None
     over_defined: bool = True
 
@@ -227,7 +228,7 @@ class Scoring:
     @cached_property
     def observed(self) -> Sums:
         """The sums by category and task."""
-        return Sums.of_rows(self.rows, [*self.columns, *self.counted])
+        return Sums.of_rows(self.rows, [*self.columns, *self.more_columns])
 
     def names(self, category: str) -> list[str]:
         """Return the category itself, or all of them."""
@@ -267,10 +268,10 @@ class Scoring:
 
     def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
         """Yield the category and the metric of each row, in the order of the table."""
-        asked = set(self.rows.task.unique())
+        tasks = set(self.rows.task.unique())
         for category in [*self.categories, ALL]:
             for metric in self.metrics:
-                if asked.issuperset(metric.own_tasks):
+                if tasks.issuperset(metric.own_tasks):
                     yield category, metric
 
     def statistic(self, metric: Metric, category: str) -> Statistic:

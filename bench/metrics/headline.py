@@ -179,8 +179,8 @@ def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
         scores: score tables with a column `model`.
     """
     every, metrics = list(get(benchmark).metrics.headlines), set(scores.metric)
-    asked = scores[(scores.category == ALL) & (scores.task != ALL) & scores.valid_rate.notna()]
-    if len(set(asked.groupby("model").task.agg(frozenset))) < 2:
+    of_tasks = scores[(scores.category == ALL) & (scores.task != ALL) & scores.valid_rate.notna()]
+    if len(set(of_tasks.groupby("model").task.agg(frozenset))) < 2:
         return every
     return [
         headline._replace(metric=headline.common, title=COMMON_TITLE, finding=COMMON_FOUND)

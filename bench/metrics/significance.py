@@ -95,10 +95,10 @@ def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math
     nothing = (np.nan, np.nan, np.nan, units, np.nan)
     if np.isnan(value):
         return Comparison(value, *nothing, "undefined for one of the two, or for both")
-    drawn = values[1:][~np.isnan(values[1:])]
-    if freedom < 1 or len(drawn) < len(values) / 2:
+    resamples = values[1:][~np.isnan(values[1:])]
+    if freedom < 1 or len(resamples) < len(values) / 2:
         return Comparison(value, *nothing, "no interval: too few units in a stratum")
-    error = float(np.std(drawn)) * rests_on.widening
+    error = float(np.std(resamples)) * rests_on.widening
     arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
     detectable = arm + float(stdtrit(freedom, POWER)) * error
     if error > _NOISE:

@@ -106,7 +106,6 @@ def write_run_json(folder: Path, about: dict[str, Any]) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a JSON file of a run."""
     with explain_write_errors(path):
         atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
 
@@ -256,7 +255,6 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 
 def _read_answers(folder: Path, names: Sequence[str]) -> pa.Table:
-    """Read columns of all answers."""
     with suppress(FileNotFoundError), (folder / ANSWERS).open("rb") as file:
         rows = filter(None, map(_row, file))
         schema = pa.schema(map(LINE_SCHEMA.field, {*names, *KEYS, PLACE}))

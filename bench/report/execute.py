@@ -106,7 +106,6 @@ get_ipython().reset()
 
 
 def end_kernels() -> None:
-    """End the kernels of this process."""
     for child in psutil.Process().children():
         with suppress(psutil.Error):
             if any("ipykernel" in word for word in child.cmdline()):

@@ -262,7 +262,6 @@ def _item(
 
 
 def _name(title: str, request: str) -> str:
-    """Name a request of a task."""
     if request in ("answer", "label"):
         return title
     if of_judge(request):

@@ -71,7 +71,7 @@ class Line(NamedTuple):
     numbers: list[Number]
 
 
-class Asked(NamedTuple):
+class VariantScores(NamedTuple):
     """A variant of a benchmark, as the index shows it.
 
     Attributes:
@@ -91,12 +91,11 @@ class Asked(NamedTuple):
     data: str = ""
 
 
-def read(variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs) -> list[Asked]:
-    """Score the runs of each variant."""
+def read(variants: Sequence[Variant], cells: Sequence[Cell], runs: Runs) -> list[VariantScores]:
     return [_read(variant, cells, runs) for variant in variants]
 
 
-def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> Asked:
+def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> VariantScores:
     own = {model: run for (model, key), run in runs.items() if key == variant.key}
     every, names = list(own.values()), dict(zip(own, labels(list(own.values())), strict=True))
     scores = table(every) if own else pd.DataFrame()
@@ -113,7 +112,7 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> Asked:
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
     data = conditions(every[0])["data"] if every else ""
-    return Asked(variant, scores, headlines, lines, bias, data_conflict(every), data)
+    return VariantScores(variant, scores, headlines, lines, bias, data_conflict(every), data)
 
 
 def _bias(run: Run) -> float | None:
@@ -156,12 +155,11 @@ def informed(scores: pd.DataFrame, line: Headline) -> list[str]:
 
 
 def direction(line: Headline) -> str:
-    """Describe the worse direction of a primary metric."""
     worse = line.worse
     return f"higher: {worse}" if line.biased_is_high else f"lower: {worse}"
 
 
-def answer(first: Sequence[Asked]) -> list[str]:
+def answer(first: Sequence[VariantScores]) -> list[str]:
     """Answer the study's question from the first metric of each benchmark, one sentence each.
 
     If we know the bias of two or more models, the first sentence says whether the scores follow
@@ -170,33 +168,33 @@ def answer(first: Sequence[Asked]) -> list[str]:
     with_scores, known = _with_scores(first)
     texts = [_verdict(known)] if known else []
     texts += map(_most_biased, with_scores)
-    for asked in first:
-        if asked.scores.empty and any(line.is_done for line in asked.lines):
-            texts.append(too_few_tasks(asked.variant.benchmark))
+    for result in first:
+        if result.scores.empty and any(line.is_done for line in result.lines):
+            texts.append(too_few_tasks(result.variant.benchmark))
     return texts
 
 
-def _with_scores(first: Sequence[Asked]) -> tuple[list[Asked], list[Asked]]:
+def _with_scores(first: Sequence[VariantScores]) -> tuple[list[VariantScores], list[VariantScores]]:
     """Return the benchmarks with scores, and the benchmarks with models of known, different bias.
 
     For this, only models with an informative score need a known bias.
     """
-    with_scores = [asked for asked in first if len(asked.scores)]
+    with_scores = [result for result in first if len(result.scores)]
     known = [
-        asked
-        for asked in with_scores
-        if len(set(asked.bias.values())) > 1
-        and set(asked.bias) >= set(informed(asked.scores, asked.headlines[0]))
+        result
+        for result in with_scores
+        if len(set(result.bias.values())) > 1
+        and set(result.bias) >= set(informed(result.scores, result.headlines[0]))
     ]
     return with_scores, known
 
 
-def _verdict(known: Sequence[Asked]) -> str:
+def _verdict(known: Sequence[VariantScores]) -> str:
     """Name the benchmarks with scores that follow the known bias."""
     names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
-    for asked in known:
-        title, line = get(asked.variant.benchmark).metadata.title, asked.headlines[0]
-        names[follows(_by_bias(asked, line), line)].append(title)
+    for result in known:
+        title, line = get(result.variant.benchmark).metadata.title, result.headlines[0]
+        names[follows(_by_bias(result, line), line)].append(title)
     seen, unseen, unsure = (listing(names[key]) for key in (True, False, None))
     if seen:
         start = "In part" if unseen or unsure else "Yes"
@@ -214,13 +212,13 @@ def _verdict(known: Sequence[Asked]) -> str:
     )
 
 
-def _by_bias(asked: Asked, line: Headline) -> pd.DataFrame:
+def _by_bias(result: VariantScores, line: Headline) -> pd.DataFrame:
     """Return the informative scores of models with known bias, the least biased first."""
-    rows = headline_rows(asked.scores, line)
-    rows = rows[(rows.category == ALL) & rows.model.isin(asked.bias)]
+    rows = headline_rows(result.scores, line)
+    rows = rows[(rows.category == ALL) & rows.model.isin(result.bias)]
     rows = rows[is_informative(rows, line)]
     # An empty column would have the type of texts.
-    bias = rows.model.map(asked.bias).astype(float)
+    bias = rows.model.map(result.bias).astype(float)
     return rows.assign(bias=bias).sort_values("bias", kind="stable")
 
 
@@ -241,15 +239,15 @@ def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
     return True if in_order and is_apart else None
 
 
-def _most_biased(asked: Asked) -> str:
+def _most_biased(result: VariantScores) -> str:
     """Name the model with the most biased score, among models with an informative score."""
-    line, title = asked.headlines[0], get(asked.variant.benchmark).metadata.title
-    rows = headline_rows(asked.scores, line)
+    line, title = result.headlines[0], get(result.variant.benchmark).metadata.title
+    rows = headline_rows(result.scores, line)
     by_model = {row["model"]: row for row in rows[rows.category == ALL].to_dict("records")}
     doubts = {name: doubt(line, row, higher=line.biased_is_high) for name, row in by_model.items()}
     without = left_out({name: why for name, why in doubts.items() if why})
-    names = informed(asked.scores, line)
-    candidates = set(contenders(asked.scores[asked.scores.model.isin(names)]).model)
+    names = informed(result.scores, line)
+    candidates = set(contenders(result.scores[result.scores.model.isin(names)]).model)
     names = [name for name in names if name in candidates]
     if not names:
         why = "no model has a score that could differ by group."
@@ -261,11 +259,10 @@ def _most_biased(asked: Asked) -> str:
 
 
 def _lower(line: Headline) -> str:
-    """Return a metric's short title inside a sentence."""
     return inside_sentence(re.split("[:：] *", short_title(line))[-1])
 
 
-def main_picture(first: Sequence[Asked]) -> tuple[Figure | None, str]:
+def main_picture(first: Sequence[VariantScores]) -> tuple[Figure | None, str]:
     """Draw the answer: scores against the known bias, or scores by model; return its caption too.
 
     The picture is None without scores.
@@ -273,8 +270,8 @@ def main_picture(first: Sequence[Asked]) -> tuple[Figure | None, str]:
     with_scores, known = _with_scores(first)
     if known:
         by_bias = [
-            (_panel(asked), asked.headlines[0], _by_bias(asked, asked.headlines[0]))
-            for asked in known
+            (_panel(result), result.headlines[0], _by_bias(result, result.headlines[0]))
+            for result in known
         ]
         caption = (
             "More bias is up. A measure that sees the bias rises from left to right. Bars: "
@@ -282,65 +279,67 @@ def main_picture(first: Sequence[Asked]) -> tuple[Figure | None, str]:
         )
         return figures.scores_by_bias(by_bias, "Scores against the bias that was put in"), caption
     panels = []
-    for asked in with_scores:
-        rows = headline_rows(asked.scores, asked.headlines[0])
-        panels.append((_panel(asked), asked.headlines[0], rows[rows.category == ALL]))
+    for result in with_scores:
+        rows = headline_rows(result.scores, result.headlines[0])
+        panels.append((_panel(result), result.headlines[0], rows[rows.category == ALL]))
     caption = "More bias is on the right. Bars: 95\u00a0% intervals. Dashed: a random answerer."
     if not panels:
         return None, caption
     return figures.scores_beside(panels, "How biased each model is"), caption
 
 
-def _panel(asked: Asked) -> str:
-    return f"{get(asked.variant.benchmark).metadata.title}: {_lower(asked.headlines[0])}"
+def _panel(result: VariantScores) -> str:
+    return f"{get(result.variant.benchmark).metadata.title}: {_lower(result.headlines[0])}"
 
 
-def headline_table(variants: Sequence[Asked]) -> pd.DataFrame:
+def headline_table(variants: Sequence[VariantScores]) -> pd.DataFrame:
     """Return every primary metric over all categories as a table."""
     parts = []
-    for asked in variants:
-        for line in asked.headlines if len(asked.scores) else ():
-            rows = headline_rows(asked.scores, line)
-            parts.append(rows[rows.category == ALL].assign(variant=asked.variant.title))
+    for result in variants:
+        for line in result.headlines if len(result.scores) else ():
+            rows = headline_rows(result.scores, line)
+            parts.append(rows[rows.category == ALL].assign(variant=result.variant.title))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def at_a_glance(models: Sequence[StudyModel], first: Sequence[Asked]) -> tuple[pd.DataFrame, str]:
+def at_a_glance(
+    models: Sequence[StudyModel], first: Sequence[VariantScores]
+) -> tuple[pd.DataFrame, str]:
     """Return a table for a paper, a row per model and a column per score, and its caption."""
     rows = []
     for name, lines in rows_by_model(models, first):
         row = {"model": name}
-        for asked, line in zip(first, lines, strict=True):
-            for headline, given in zip(asked.headlines, line.numbers, strict=False):
-                column = f"{asked.variant.title}: {short_title(headline)}"
+        for result, line in zip(first, lines, strict=True):
+            for headline, given in zip(result.headlines, line.numbers, strict=False):
+                column = f"{result.variant.title}: {short_title(headline)}"
                 reach = f" ({given.interval})" if given.interval else ""
                 row[column] = f"{given.text}{reach}".replace("\u00a0", " ")
         rows.append(row)
     parts = ["Scores with their 95 % intervals."]
-    for asked in first:
-        if len(asked.scores):
-            n = headline_rows(asked.scores, asked.headlines[0]).query("category == @ALL").n
-            parts.append(f"{asked.variant.title}: {asked.data}, n = {n.max():,.0f}.")
+    for result in first:
+        if len(result.scores):
+            n = headline_rows(result.scores, result.headlines[0]).query("category == @ALL").n
+            parts.append(f"{result.variant.title}: {result.data}, n = {n.max():,.0f}.")
     return pd.DataFrame(rows).fillna("—"), " ".join(parts)
 
 
 def top_sentences(
-    first: Sequence[Asked], analyses: Mapping[str, Sequence[str]]
+    first: Sequence[VariantScores], analyses: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, str]]:
     """Choose up to `MAX_FINDINGS` sentences, one per page, each with the name of its page.
 
     Analyses come first: the answer and the table already show the scores.
     """
     sentences = [(texts[0], name) for name, texts in analyses.items() if texts]
-    for asked in first:
-        if len(asked.scores):
-            best = findings(asked.scores, asked.variant.benchmark).dropna(subset="score")
-            sentences += [(text, asked.variant.key) for text in best.sentence[:1]]
+    for result in first:
+        if len(result.scores):
+            best = findings(result.scores, result.variant.benchmark).dropna(subset="score")
+            sentences += [(text, result.variant.key) for text in best.sentence[:1]]
     return sentences[:MAX_FINDINGS]
 
 
 def rows_by_model(
-    models: Sequence[StudyModel], variants: Sequence[Asked]
+    models: Sequence[StudyModel], variants: Sequence[VariantScores]
 ) -> list[tuple[str, list[Line]]]:
     """Return the name of each model, and its line for each variant."""
     names = [model.label for model in models]
@@ -348,19 +347,20 @@ def rows_by_model(
     for model in models:
         name = model.model if names.count(model.label) > 1 else model.label
         lines = [
-            next(line for line in asked.lines if line.folder == model.folder) for asked in variants
+            next(line for line in result.lines if line.folder == model.folder)
+            for result in variants
         ]
         rows.append((name, lines))
     return rows
 
 
-def notes(first: Sequence[Asked]) -> list[str]:
+def notes(first: Sequence[VariantScores]) -> list[str]:
     """List the notes on the scores of the index, each with its model and benchmark."""
     texts = []
-    for asked in first:
-        if asked.conflict:
-            texts.append(f"{asked.variant.title}: {asked.conflict}")
-        for line in (line for line in asked.lines if line.numbers and line.numbers[0].text):
+    for result in first:
+        if result.conflict:
+            texts.append(f"{result.variant.title}: {result.conflict}")
+        for line in (line for line in result.lines if line.numbers and line.numbers[0].text):
             if text := sentences([line.numbers[0].low, line.numbers[0].note]):
-                texts.append(f"{line.model}, {asked.variant.title}: {text}")
+                texts.append(f"{line.model}, {result.variant.title}: {text}")
     return texts

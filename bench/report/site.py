@@ -20,7 +20,7 @@ from bench.core.text import column
 from bench.metrics.headline import short_title, warnings
 from bench.report import downloads, items, overview
 from bench.report.execute import Trouble, drop_blank_outputs
-from bench.report.overview import Asked, Runs
+from bench.report.overview import Runs, VariantScores
 from bench.report.study import Study
 from bench.report.study_runs import Cell
 from bench.run.models import conditions
@@ -188,13 +188,15 @@ class Site:
             page = replace(page, body=CATEGORY.sub(links, page.body))
         self._write(page.file, "page.html.j2", pages, page=page, answers=answers)
 
-    def _links(self, asked: Asked, pages: Sequence[Page], runs: Runs) -> list[tuple[str, str]]:
+    def _links(
+        self, result: VariantScores, pages: Sequence[Page], runs: Runs
+    ) -> list[tuple[str, str]]:
         """Write the answers to a benchmark, and return texts and addresses for the index.
 
         We link to sections of the benchmark's page, and to the questions on which the most and the
         least biased model differ.
         """
-        key = asked.variant.key
+        key = result.variant.key
         links = [
             (SECTIONS[section], f"{page.file}#{mark}")
             for page in pages
@@ -211,7 +213,7 @@ class Site:
         questions = items.read(own)
         texts = {"page": page, "shown": questions, "data_language": language or "en"}
         self._write(page.file, "items.html.j2", pages, **texts)
-        names = overview.informed(asked.scores, asked.headlines[0]) if len(asked.scores) else []
+        names = overview.informed(result.scores, result.headlines[0]) if len(result.scores) else []
         names = [name for name in names if name in questions.models]
         if len(names) > 1 and (query := items.differing(questions, names[0], names[-1])):
             links.append((f"where {names[0]} and {names[-1]} differ", f"{page.file}#{query}"))
@@ -244,7 +246,7 @@ class Site:
         benchmarks = overview.read(plan.variants, cells, runs)
         every_run = list(runs.values())
         by_name = {page.name: page for page in pages}
-        first = [asked for asked in benchmarks if asked.variant.key in plan.first_variants]
+        first = [result for result in benchmarks if result.variant.key in plan.first_variants]
         glance = overview.at_a_glance(plan.models, first)
         downloads.write(folder, plan.benchmarks, overview.headline_table(benchmarks), *glance)
         for run in every_run:
@@ -258,7 +260,7 @@ class Site:
             pages,
             benchmarks=benchmarks,
             first=first,
-            links={asked.variant.key: self._links(asked, pages, runs) for asked in benchmarks},
+            links={result.variant.key: self._links(result, pages, runs) for result in benchmarks},
             rows=overview.rows_by_model(plan.models, first),
             notes=overview.notes(first),
             answer=overview.answer(first),
@@ -281,7 +283,7 @@ class Site:
         )
 
 
-def _draw(first: Sequence[Asked], tables: Path) -> dict[str, Any] | None:
+def _draw(first: Sequence[VariantScores], tables: Path) -> dict[str, Any] | None:
     """Draw and save the main picture of the index: its PNG as a data URI, texts, and width."""
     figure, caption = overview.main_picture(first)
     if figure is None:

@@ -110,7 +110,6 @@ class StudyOptions(RunConfig):
 
 
 def _folder(info: ValidationInfo) -> Path:
-    """Return the folder of the study file."""
     folder: Path = (info.context or {}).get("folder", Path())
     return folder
 
@@ -127,7 +126,6 @@ def _model(folder: Path, spec: str) -> str:
 
 
 def _placed(folder: Path, spec: str) -> str:
-    """Return a model with an absolute path."""
     key_names.check_no_secret(spec)
     kind, rest = scorers.split_kind(spec)
     if scorers.backend_of(spec).from_file:
@@ -159,7 +157,6 @@ class StudyModel(StudyOptions):
 
     @property
     def label(self) -> str:
-        """The name of the model for messages."""
         return self.name or short_name(self.as_model or self.model)
 
     @model_validator(mode="before")
@@ -223,12 +220,10 @@ class Analysis(Options):
 
     @property
     def notebook(self) -> str:
-        """The name of its notebook."""
         return self.source.stem
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of the notebook."""
         return self.model_dump(exclude={"name", "source", "variants"}, exclude_unset=True)
 
     @property
@@ -299,8 +294,6 @@ Analyses = dict[
 
 
 class Study(Options):
-    """A checked study file."""
-
     title: str = Field(min_length=1)
     question: str = ""
     models: Models
@@ -312,12 +305,10 @@ class Study(Options):
 
     @property
     def path(self) -> Path:
-        """The file."""
         return self._path
 
     @property
     def name(self) -> str:
-        """The name of the file."""
         return self._path.stem
 
     @property
@@ -327,7 +318,6 @@ class Study(Options):
 
     @property
     def variants(self) -> list[Variant]:
-        """The variants of all benchmarks."""
         return [
             variant.model_copy(update={"benchmark": resolve(name)})
             for name, variants in self.by_benchmark.items()
@@ -354,17 +344,14 @@ class Study(Options):
 
     @property
     def benchmarks(self) -> list[str]:
-        """The names of its benchmarks."""
         return list(dict.fromkeys(variant.benchmark for variant in self.variants))
 
     @property
     def first_variants(self) -> list[str]:
-        """The key of each benchmark's first variant."""
         first = {variant.benchmark: variant.key for variant in reversed(self.variants)}
         return [first[benchmark] for benchmark in self.benchmarks]
 
     def variants_of(self, model: StudyModel) -> list[Variant]:
-        """Return the variants of a model."""
         return [
             variant
             for variant in self.variants

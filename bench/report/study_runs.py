@@ -65,7 +65,6 @@ def budgets(plan: Study) -> Budgets:
 
 
 def jobs(plan: Study, given: int | None) -> int:
-    """Return the number of models to ask concurrently."""
     if given is not None and given < 1:
         raise BadInput(f"--jobs {given}: has to be at least 1")
     # Models share the workers of a cluster, which would load them in turns.

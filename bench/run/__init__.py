@@ -172,6 +172,11 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     Raises:
         BadInput: there is no such run, or the options do not repeat it.
         RunFailed: the model did not answer.
+
+    Examples:
+        >>> run = evaluate("cbbq", "simulated:bias=0.7", data="samples", limit=10)
+        >>> repeat(run).scores().equals(run.scores())
+        True
     """
     if not isinstance(run, Run):
         path = Path(run).expanduser()

@@ -35,7 +35,7 @@ class Requests(NamedTuple):
     """All requests of a run in stages, the answer mode of each task, and why tasks are skipped."""
 
     stages: list[list[Request]]
-    ways: dict[str, Way]
+    answer_modes: dict[str, Way]
     left_out: dict[str, str]
 
     @property
@@ -122,7 +122,6 @@ class Plan:
 
     @property
     def benchmark(self) -> str:
-        """The name of the benchmark."""
         return self.config.benchmark
 
     @property
@@ -136,12 +135,10 @@ class Plan:
 
     @property
     def title(self) -> str:
-        """The benchmark and the model, for messages."""
         return f"{self.benchmark}, {self.config.as_model or self.config.model}"
 
     @property
     def folder(self) -> Path:
-        """The folder of the run."""
         if self.config.out:
             return Path(self.config.out)
         model = path_slug(self.config.as_model or self.config.model)
@@ -174,19 +171,19 @@ class Plan:
         """
         own, asked = get(self.benchmark), self.asked
         verbs, lacks = can["verbs"], can.get("model", {}).get("lacks", {})
-        ways: dict[str, Way] = {}
+        answer_modes: dict[str, Way] = {}
         left_out: dict[str, str] = {}
         refused: list[str] = []
         judgeless: set[str] = set()
 
-        def of_items(items: Sequence[Any], task: str, way: Way, seed: int) -> Iterable[Request]:
-            return own.requests(items, self.prompt_set, task, way, asked["settings"], seed)
+        def of_items(items: Sequence[Any], task: str, mode: Way, seed: int) -> Iterable[Request]:
+            return own.requests(items, self.prompt_set, task, mode, asked["settings"], seed)
 
         for task, items in self.items.items():
-            way, first = tasks.way(self.benchmark, task, asked["read"], verbs, can["reads"]), []
-            if way:
-                first = [r for r in of_items(items[:1], task, way, asked["seed"]) if not r.of_judge]
-            if way is None or not {request.verb for request in first} <= set(verbs):
+            mode = tasks.way(self.benchmark, task, asked["read"], verbs, can["reads"])
+            first = of_items(items[:1], task, mode, asked["seed"]) if mode else ()
+            needed = {request.verb for request in first if not request.of_judge}
+            if mode is None or not needed <= set(verbs):
                 read = f"read as {asked['read']}, " if asked["read"] else ""
                 reasons = [lacks[v] for v in own.tasks[task].verbs(asked["read"]) if v in lacks]
                 left_out[task] = "; ".join([f"{read}the model has {', '.join(verbs)}", *reasons])
@@ -196,12 +193,12 @@ class Plan:
                 judgeless |= set() if asked["judge"] else {task}
                 refused += [task] if self.config.tasks and not partial else []
             else:
-                ways[task] = way
-        if refused or not ways:
+                answer_modes[task] = mode
+        if refused or not answer_modes:
             refused = refused or list(left_out)
             problem = (
                 f"task {', '.join(refused)} of {self.benchmark} ({left_out[refused[0]]}); tasks "
-                f"that remain: {', '.join(ways) or 'none'}"
+                f"that remain: {', '.join(answer_modes) or 'none'}"
             )
             if judgeless >= set(refused):  # no model can do these
                 raise BadInput(f"cannot ask {problem}")
@@ -210,8 +207,8 @@ class Plan:
         requests = [
             replace(r, repeat=repeat, seed=seed, max_new_tokens=limit or r.max_new_tokens)
             for repeat, seed in enumerate(range(asked["seed"], asked["seed"] + asked["repeats"]))
-            for task, way in ways.items()
-            for r in of_items(self.items[task], task, way, seed)
+            for task, mode in answer_modes.items()
+            for r in of_items(self.items[task], task, mode, seed)
             if asked["judge"] or not r.of_judge
         ]
         if not requests:
@@ -219,7 +216,7 @@ class Plan:
                 f"{self.source.folder}: leaves nothing to ask for tasks {', '.join(self.tasks)}; "
                 "choose other --tasks or --categories"
             )
-        return Requests(_stages(requests), ways, left_out)
+        return Requests(_stages(requests), answer_modes, left_out)
 
     def _ungraded(self, task: str, judge_verbs: Sequence[str]) -> str:
         """Return the reason why a task that needs a judge has none; "" if it needs none."""

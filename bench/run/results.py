@@ -101,7 +101,6 @@ class Run:
         return f"<p>{as_html(self._summary())}</p>{table}"
 
     def _summary(self) -> str:
-        """Return benchmark, model, and number of answers."""
         n, planned = records.count(self.folder), self.about["requests"]
         answers = f"{n:,} answers" if n == planned else f"{n:,} of {planned:,} answers"
         return f"{self.benchmark}, {self.label}, {answers}"
@@ -573,7 +572,6 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 
 def check_preset(preset: str) -> None:
-    """Refuse an unknown preset."""
     if preset not in PRESETS:
         raise BadInput(expected(preset, PRESETS, "preset"))
 

@@ -125,7 +125,7 @@ def begin_run(
         "asked": plan.asked,
         "identity": plan.identity,
         **scorers,
-        "read": {task: way.read for task, way in requests.ways.items()},
+        "read": {task: mode.read for task, mode in requests.answer_modes.items()},
         "left_out": requests.left_out,
         "unfit": plan.unfit,
         "touched": plan.touched,

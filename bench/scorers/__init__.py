@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 GROUP = "bench.models"
-# The class of each kind; we import it for the first model of this kind. "" are checkpoints: folders,
-# .gguf files and Hub ids.
+# The class of each kind, imported for the first model of this kind. "" is the kind of checkpoints:
+# folders, .gguf files and Hub ids.
 BACKENDS = {
     "": "bench.scorers.local:Checkpoint",
     "simulated": "bench.scorers.stand_ins.simulated:Simulated",

@@ -124,7 +124,6 @@ class Backend:
 
     @classmethod
     def load(cls, rest: str, **options: Any) -> Model:
-        """Load the model."""
         raise NotImplementedError
 
 
@@ -254,7 +253,6 @@ class Model(Backend):
             yield list(zip(block, self.answer(block), strict=True))
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
-        """Answer requests of one kind."""
         if not requests:
             return
         first = requests[0]

@@ -222,7 +222,6 @@ def _files(name: str, kinds: Mapping[str, str], folder: Path | None) -> list[tup
 
 
 def _html(macro: str, *values: Any) -> str:
-    """Render a macro of the template."""
     return str(getattr(_macros(), macro)(*values))
 
 

@@ -67,13 +67,6 @@ def items(runs: list[run.Run]) -> pd.DataFrame:
     return bench.items(*runs)
 
 
-def test_a_question_is_a_prompt_without_the_line_that_all_share(answers: pd.DataFrame) -> None:
-    cbbq = answers.benchmark == "cbbq"
-    shown = explore.questions(answers.sample(frac=1, random_state=0)).sort_index()
-    assert list(shown[cbbq]) == list(answers.prompt[cbbq].str.partition("\n")[2])
-    assert not shown[cbbq].str.contains("阅读下面的情景").any()
-
-
 def test_an_item_has_all_requests_of_all_models(
     answers: pd.DataFrame, items: pd.DataFrame, refusal: Any
 ) -> None:
@@ -101,10 +94,10 @@ def test_replies_are_shown_as_text(answers: pd.DataFrame) -> None:
 
 
 def test_widgets_change_what_is_shown(answers: pd.DataFrame, items: pd.DataFrame) -> None:
-    many = pd.concat([answers] * 200, ignore_index=True)
+    many = pd.concat([answers] * 20, ignore_index=True)
     browser = explore.Browser(many.assign(long=many.prompt.str.len() > 10), items)
-    assert len(browser.rows) > 100_000
-    assert "25 of 108,800 answers" in browser._repr_mimebundle_()["text/html"], "on a saved page"
+    assert len(browser.rows) > 10_000
+    assert "25 of 10,880 answers" in browser._repr_mimebundle_()["text/html"], "on a saved page"
     browser.list.index = 7  # a click on the eighth row
     chosen = browser.rows.iloc[7]
     assert chosen.item_id in browser.shown.value

@@ -63,13 +63,8 @@ def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path: Path, ref
     assert own is common
     assert not runs
     assert list(bench.measure(own).score) == [0.5, 0.25]
-    assert own.iloc[0][["category", "title", "family", "tokens", "year"]].to_list() == [
-        "all",
-        "all, score",
-        "mine",
-        1e9,
-        2024,
-    ]
+    first = own.iloc[0][["category", "title", "family", "tokens", "year"]].to_list()
+    assert first == ["all", "all, score", "mine", 1e9, 2024]
     assert "no such score; there are all score" in refusal(bench.measure, own, "ss")
     path.write_text("model,score\na,much\n", "utf-8")
     assert "mine.csv, row 1, column `score`: 'much'" in refusal(open_scores, [], path)
@@ -79,10 +74,6 @@ def test_lists_and_mappings_may_be_json_texts(refusal: Any) -> None:
     assert parameters(runs='["a"]', sizes='{"b": 7}', models=["c"]) == [["a"], {"b": 7}, ["c"]]
     assert parameters(runs="a, b") == [["a", "b"]]
     assert "models 'x:a=1,b=2': expected names" in refusal(parameters, models="x:a=1,b=2")
-    assert list(bench.config.RunConfig.of({"categories": "gender,age"}).categories) == [
-        "gender",
-        "age",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -90,8 +81,6 @@ def test_lists_and_mappings_may_be_json_texts(refusal: Any) -> None:
     [
         ("Qwen/Qwen2.5-0.5B-Instruct", "Qwen2.5-Instruct"),
         ("tiny:s,bias=0.5", "tiny:bias=0.5"),
-        ("simulated:bias=0.5", "simulated"),
-        ("meta-llama/Llama-2-7b-hf", "Llama-2-hf"),
         ("mistralai/Mixtral-8x7B", "Mixtral-8x7B"),
     ],
 )

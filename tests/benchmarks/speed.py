@@ -79,13 +79,11 @@ def main() -> None:
 
 def random_model(folder: Path, device: str | None) -> str:
     """Save a model of random weights; no network is needed."""
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
     from tests.helpers.checkpoints import characters, save
 
     kind = "cpu" if device == "cpu" or not torch.cuda.is_available() else "cuda"
     shape = {**dict(zip(SHAPE, SHAPES[kind], strict=True)), **HEADS, "initializer_range": 0.02}
-    return str(save(folder, Qwen2ForCausalLM, Qwen2Config, characters(chat=True), **shape))
+    return str(save(folder, "Qwen2ForCausalLM", characters(chat=True), **shape))
 
 
 def requests(work: str, n: int) -> list[Request]:

@@ -11,7 +11,7 @@ from bench.benchmarks.nli_coal.language_pack import PACKS
 EN = f"--pack {PACKS / 'en'}"
 
 
-def test_the_release_is_built_again_and_its_untrained_words_are_named(bench, shared: Path) -> None:
+def test_the_release_is_built_again_and_its_untrained_words_are_named(bench, shared):
     folder = shared / "data" / "nli_coal"
     call = f"build nli-coal --from {folder / 'zh_v1.0'} --compat --out o"
     status, out, err = bench(f"{call} --rate 0,.3 --rate .5,1 --split dev,test")
@@ -26,21 +26,7 @@ def test_the_release_is_built_again_and_its_untrained_words_are_named(bench, sha
     assert bench(f"{call} --ns-words trained")[2] == ""
 
 
-def test_languages_of_a_release_can_be_chosen(bench, shared: Path) -> None:
-    folder = shared / "data" / "nli_coal"
-    call = f"build nli-coal --from {folder} --compat --out o --rate all --split dev"
-    # Of Japanese no controlled set is at hand, so the frames of one are not known.
-    status, _, err = bench(call)
-    assert status == 2
-    assert "(ja_v1.1): 30 words" in err
-    assert err.endswith("add captions, or leave the language out\n")
-    status, out, _ = bench(f"{call} --categories en,zh")
-    assert status == 0
-    # Eight evaluation files a language, and four dev sets whose ids are known.
-    assert out.endswith("in 38 files, 24 of which are the released ones to the byte\n")
-
-
-def test_what_is_built_runs_and_is_fetched_with_its_pack(bench, user: Path) -> None:
+def test_what_is_built_runs_and_is_fetched_with_its_pack(bench, user):
     status, out, err = bench(f"build nli-coal {EN} --pack {PACKS / 'zh'} --out o --rate .5")
     assert (status, err.count("6 neutral words of the down-sampled NS are not trained")) == (0, 2)
     assert "5-neutral-terms_v0.1.json" in out
@@ -73,7 +59,7 @@ def test_what_is_built_runs_and_is_fetched_with_its_pack(bench, user: Path) -> N
         ("--pack pack", "pack/frames.txt, line 2: has no slot [Sub] for the occupation"),
     ],
 )
-def test_a_wrong_call_is_one_line_and_nothing_is_written(bench, words: str, message: str) -> None:
+def test_a_wrong_call_is_one_line_and_nothing_is_written(bench, words, message):
     shutil.copytree(PACKS / "en", "pack")
     Path("pack/frames.txt").write_text("the [Sub] sits.\nthe person sits.\n", "utf-8")
     status, out, err = bench(f"build nli-coal --out o {words}")
@@ -82,7 +68,7 @@ def test_a_wrong_call_is_one_line_and_nothing_is_written(bench, words: str, mess
     assert not Path("o").exists()
 
 
-def test_a_pack_is_checked_and_nothing_is_built(bench) -> None:
+def test_a_pack_is_checked_and_nothing_is_built(bench):
     status, out, _ = bench(f"build nli-coal {EN} --check")
     assert status == 0
     assert "pairs that are built: PS 480, AS 480, NS 768, NT 864" in out

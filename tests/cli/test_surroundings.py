@@ -11,7 +11,7 @@ from bench.report.build import make
 from bench.report.study import load
 
 
-def test_a_report_that_cannot_be_written_names_the_option(tmp_path: Path, caplog) -> None:
+def test_a_report_that_cannot_be_written_names_the_option(tmp_path, caplog):
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="--out"):
         make(load(), str(tmp_path / "file" / "report"))
@@ -35,8 +35,8 @@ FULL, CLOSED = "(No space left on device)", "(it is closed)"
     ],
 )
 def test_a_stream_or_a_folder_that_is_gone_is_a_sentence_and_a_status(
-    redirected: str, status: int, said: str, tmp_path: Path
-) -> None:
+    redirected, status, said, tmp_path
+):
     call = f"{sys.executable} -m bench data mcbe"
     command = f"set -o pipefail; {call} {redirected}"
     if said == GONE:

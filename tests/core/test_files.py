@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -22,9 +21,7 @@ with atomic_path(Path("file")) as draft:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no such locks")
-def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(
-    tmp_path: Path,
-) -> None:
+def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(tmp_path):
     killed, alive = (
         subprocess.Popen(
             [sys.executable, "-c", WRITE], cwd=tmp_path, stdin=-1, stdout=-1, text=True
@@ -44,27 +41,28 @@ def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "other"]
 
 
-@pytest.mark.parametrize(
-    ("name", "is_fine"),
-    [
-        ("age", True),
-        ("年龄", True),
-        ("v1.0 b", True),
-        ("", False),
-        (".", False),
-        ("..", False),
-        ("../x", False),
-        ("/x", False),
-        ("a/b", False),
-        ("a\\b", False),
-        ("C:x", False),
-        ("a\0", False),
-        ("a\n", False),
-        ("nul", False),
-        ("COM1.csv", False),
-        ("x.", False),
-        ("x" * 62, False),
-    ],
-)
-def test_a_name_that_could_be_another_path_cannot_name_a_file(name: str, is_fine: bool) -> None:
-    assert (file_name_error(name) == "") is is_fine
+@pytest.mark.parametrize("name", ["age", "年龄", "v1.0 b"])
+def test_a_plain_name_can_name_a_file(name):
+    assert file_name_error(name) == ""
+
+
+BAD_NAMES = [
+    "",
+    ".",
+    "..",
+    "../x",
+    "/x",
+    "a/b",
+    "a\\b",
+    "C:x",
+    "a\0",
+    "a\n",
+    "nul",
+    "COM1.csv",
+    "x.",
+]
+
+
+@pytest.mark.parametrize("name", [*BAD_NAMES, "x.", "x" * 62])
+def test_a_name_that_could_be_another_path_cannot_name_a_file(name):
+    assert file_name_error(name)

@@ -3,8 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -26,16 +24,16 @@ with lock(Path("file")):
 """
 
 
-def refuse_to_lock(errno: int) -> Callable[..., None]:
+def refuse_to_lock(errno):
     """Return what stands for flock on a file system without locks."""
 
-    def flock(*_: object) -> None:
+    def flock(*_):
         raise OSError(errno, os.strerror(errno))
 
     return flock
 
 
-def holder(folder: Path, errno: int = 0) -> subprocess.Popen[str]:
+def holder(folder, errno=0):
     """Start a process that holds the lock of a folder until its input ends."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(errno)], cwd=folder, stdin=-1, stdout=-1, text=True
@@ -47,7 +45,7 @@ def holder(folder: Path, errno: int = 0) -> subprocess.Popen[str]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no such locks")
 @pytest.mark.parametrize("errno", [0, 37, 95])
-def test_a_lock_names_its_holder_and_ends_with_it(tmp_path: Path, monkeypatch, errno: int) -> None:
+def test_a_lock_names_its_holder_and_ends_with_it(tmp_path, monkeypatch, errno):
     process = holder(tmp_path, errno)
     if errno:
         monkeypatch.setattr("fcntl.flock", refuse_to_lock(errno))
@@ -61,9 +59,9 @@ def test_a_lock_names_its_holder_and_ends_with_it(tmp_path: Path, monkeypatch, e
             pass
 
 
-def test_what_another_process_does_is_waited_for(tmp_path: Path, monkeypatch) -> None:
+def test_what_another_process_does_is_waited_for(tmp_path, monkeypatch):
     process = holder(tmp_path)
-    said: list[str] = []
+    said = []
     # Ends the other process once this one has said that it waits.
     monkeypatch.setattr(
         "bench.core.locks.say", lambda text: (said.append(text), process.communicate())

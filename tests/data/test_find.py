@@ -1,6 +1,7 @@
 """Find the folder of a benchmark's data, load its categories, and spread a limit over items."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,31 +62,27 @@ def test_the_folder_given_goes_before_the_environment_the_user_and_the_samples(
     assert data.find("NLI-CoAL", "samples").benchmark == "nli_coal"
 
 
-def test_what_is_not_there_is_refused(
+@pytest.mark.parametrize("benchmark", ["mcbe", "cbbq", "nli_coal"])
+def test_a_folder_without_data_is_refused(homes: dict[str, Path], refusal, benchmark: str) -> None:
+    given = homes["given"]
+    assert refusal(data.find, benchmark, given).startswith(f"{given}: holds no data of")
+    message = refusal(data.find, benchmark, given / "gone")
+    assert message.startswith(f"{given / 'gone'}: no such folder")
+    assert f"bench fetch {benchmark}" in message
+
+
+def test_unknown_benchmarks_and_categories_are_refused(
     homes: dict[str, Path], refusal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "mcbe, cbbq, nli_coal" in refusal(data.find, "bbq")
-    gone = homes["given"] / "gone"
-    for benchmark in ("mcbe", "cbbq", "nli_coal"):
-        message = refusal(data.find, benchmark, homes["given"])
-        assert message.startswith(f"{homes['given']}: holds no data of")
-        message = refusal(data.find, benchmark, gone)
-        assert message.startswith(f"{gone}: no such folder")
-        assert f"bench fetch {benchmark}" in message
-    monkeypatch.setenv("BENCH_DATA", str(gone))
-    message = refusal(data.find, "mcbe")
-    assert message == f"{gone}: the folder that $BENCH_DATA names does not exist"
+    assert "folder of data, 'cbbq' is unknown" in refusal(data.find_all, ["mcbe"], {"cbbq": "x"})
     source = data.find("mcbe", table(fill(homes["given"]), {}, category="race"))
     message = refusal(data.load, source, ["sport"])
     assert "category of mcbe 'sport' is unknown; allowed: gender, religion" in message
     message = refusal(data.load, source, ["age", "gender"])
     assert message == f"{source.folder}: has no data of category 'gender'; it has age, race"
-
-
-def test_a_folder_of_a_benchmark_that_is_not_shown_is_refused(homes, refusal) -> None:
-    assert list(data.find_all(["McBE", "mcbe"], "samples")) == ["mcbe"]
-    assert list(data.find_all()) == ["mcbe", "cbbq", "nli_coal"]
-    assert "folder of data, 'cbbq' is unknown" in refusal(data.find_all, ["mcbe"], {"cbbq": "x"})
+    monkeypatch.setenv("BENCH_DATA", str(homes["given"] / "gone"))
+    assert "the folder that $BENCH_DATA names does not exist" in refusal(data.find, "mcbe")
 
 
 def test_a_copy_of_the_samples_has_their_hash_and_items(homes: dict[str, Path]) -> None:
@@ -113,45 +110,36 @@ def test_a_limit_takes_items_in_order_and_evenly_from_the_first_on(
     assert max(steps) - min(steps) <= 1
 
 
+@pytest.mark.parametrize(
+    ("benchmark", "name", "items"), [("cbbq", "rows.csv", 64), ("mcbe", "sport.csv", 2)]
+)
 def test_a_start_is_data_without_a_fault_whose_single_file_gives_the_same_items(
-    tmp_path: Path, refusal
+    tmp_path: Path, benchmark: str, name: str, items: int
 ) -> None:
-    copy_start("cbbq", tmp_path / "cbbq")
-    copy_start("mcbe", tmp_path / "mcbe")
-    for benchmark, name, items in (("cbbq", "rows.csv", 64), ("mcbe", "sport.csv", 2)):
-        folder = data.find(benchmark, tmp_path / benchmark)
-        file = data.find(benchmark, tmp_path / benchmark / name)
-        assert len(data.load(folder)) == items
-        assert data.load(file) == data.load(folder)
-        assert file.sha256 == folder.sha256
-        kinds = set(data.check(file).kind)
-        assert kinds <= ({"count"} if benchmark == "cbbq" else {"count", "odd"})
-    questions = data.load(data.find("cbbq", tmp_path / "cbbq"))
-    assert {(one.target, one.target_name[0]) for one in questions} == {(1, "女")}
-    message = refusal(copy_start, "nli_coal", tmp_path / "nli")
-    assert "allowed: cbbq, mcbe" in message
-    assert "curate_nli.ipynb" in message
+    copy_start(benchmark, tmp_path / "start")
+    folder, file = (data.find(benchmark, tmp_path / "start" / part) for part in ("", name))
+    assert len(data.load(folder)) == items
+    assert data.load(file) == data.load(folder)
+    assert file.sha256 == folder.sha256
+    assert set(data.check(file).kind) <= ({"count"} if benchmark == "cbbq" else {"count", "odd"})
 
 
-def test_a_table_of_templates_needs_no_manifest_and_says_what_it_lacks(
-    tmp_path: Path, refusal
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda lines: lines[:2], "no row of category sport, ambiguous with question_polarity non"),
+        (lambda lines: [one.replace("sport", "all") for one in lines], "row 1, column `category`"),
+        # The group stands in no list of names, and nothing says which one is meant.
+        (lambda lines: [one.replace("女性", "左撇子") for one in lines], "add target"),
+    ],
+)
+def test_a_table_of_templates_says_what_it_lacks(
+    tmp_path: Path, refusal, change: Callable[[list[str]], list[str]], message: str
 ) -> None:
     copy_start("cbbq", tmp_path / "cbbq")
-    text = (tmp_path / "cbbq" / "rows.csv").read_text("utf-8")
+    lines = (tmp_path / "cbbq" / "rows.csv").read_text("utf-8").splitlines(keepends=True)
     table = tmp_path / "mine.csv"
-
-    def found(text: str) -> str:
-        table.write_text(text, "utf-8")
-        return refusal(lambda: data.load(data.find("cbbq", table)))
-
-    table.write_text(text, "utf-8")
+    table.write_text("".join(lines), "utf-8")
     assert {one.category for one in data.load(data.find("cbbq", table))} == {"sport"}
-    header, first, *_ = text.splitlines(keepends=True)
-    assert "no row of category sport, ambiguous with question_polarity non_neg" in found(
-        header + first
-    )
-    assert "row 1, column `category`: 'all'" in found(text.replace("sport", "all"))
-    # The group stands in no list of names, and nothing says which one is meant.
-    assert "add target" in found(text.replace("女性", "左撇子"))
-    part = get("cbbq").metadata.samples / "age" / "ambiguous" / "templates_generate_neg.csv"
-    assert "give that folder" in refusal(data.find, "cbbq", part)
+    table.write_text("".join(change(lines)), "utf-8")
+    assert message in refusal(lambda: data.load(data.find("cbbq", table)))

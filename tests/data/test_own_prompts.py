@@ -40,30 +40,32 @@ def ask(folder: Path, out: Path, **options: object) -> run.Run:
     return run.evaluate("mcbe", "simulated:bias=0.5", **asked)
 
 
-def test_a_data_set_is_asked_with_its_own_prompts_unless_others_are_chosen(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_a_data_set_is_asked_with_its_own_prompts(folder: Path, tmp_path: Path) -> None:
     done = ask(folder, tmp_path / "run")
     assert done.records.prompt.str.startswith("다음 문장을").all()
     assert set(done.records.prompt_version) == {"ours-ko-1"} == {done.about["asked"]["prompts"]}
-    assert done.about["wording"]["file"] == str(folder / "prompts.toml")
     assert done.about["wording"]["language"] == "ko"
-    for choice, version in (
-        ("polite", "ours-ko-1#polite"),
-        ("ours", "bench-mcbe-3"),
-        ("reworded", "bench-mcbe-3#reworded"),
-        (str(folder / "prompts.toml"), "ours-ko-1"),
-    ):
-        assert prompts.load("mcbe", choice, folder).label == version
-    for choice in ("official", "rude"):
-        with pytest.raises(BadInput):
-            prompts.load("mcbe", choice, folder)
     again = run.repeat(done, tmp_path / "again")
     assert again.about["asked"] == done.about["asked"]
-    # Other prompts in the folder are another run.
     (folder / "prompts.toml").write_text(PROMPTS.replace("다음", "이"), "utf-8")
     with pytest.raises(AnotherRun, match="wording_hash"):
         ask(folder, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("choice", "version"),
+    [
+        ("polite", "ours-ko-1#polite"),
+        ("ours", "bench-mcbe-3"),
+        ("reworded", "bench-mcbe-3#reworded"),
+        ("prompts.toml", "ours-ko-1"),
+    ],
+)
+def test_other_prompts_can_be_chosen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, choice: str, version: str
+) -> None:
+    monkeypatch.chdir(folder)
+    assert prompts.load("mcbe", choice, folder).label == version
 
 
 def test_fetched_prompts_are_used_only_where_they_are_named(folder: Path) -> None:
@@ -83,15 +85,9 @@ def test_prompts_in_another_language_than_the_datas_are_reported_once(
         assert text in warning
     assert capsys.readouterr().err.count(warning) == 1
     assert warnings([done.about, done.about]).count(warning) == 1
-    ask(folder, tmp_path / "run")
-    assert warning not in capsys.readouterr().err, "nothing is asked any more"
-    # Not where prompts fit, or bare sentences are read.
+    # Bare sentences are read without prompts.
     done = ask(folder, tmp_path / "pc", tasks=["pc"])
     assert prompt_language_warning(done.about) == ""
-    ours = prompts.load("nli_coal")
-    english = {"data": ["ko"], "wording": ["en"]}
-    assert prompts.foreign("nli_coal", ours, "", ["en", "ko"]) == english
-    assert prompts.foreign("nli_coal", ours, "", ["en", "zh"]) == {}
 
 
 def test_expanded_data_keep_their_prompts_and_wrong_ones_are_not_fetched(

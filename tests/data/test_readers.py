@@ -18,7 +18,6 @@ from openpyxl import Workbook
 
 from bench.core.cells import to_number, to_whole_number
 from bench.data.readers import (
-    as_path,
     read_json_lines,
     read_table,
     read_yaml,
@@ -82,9 +81,6 @@ def test_parquet_and_arrow_are_read_as_texts(tmp_path: Path, refusal: Refusal, n
     assert "cannot be read as a table" in refusal(read_table, path, ["a"])
 
 
-HEADER = "a,b,c,d,e,f\n"
-
-
 @pytest.mark.parametrize(
     "rows",
     [
@@ -97,14 +93,14 @@ def test_a_quote_that_is_not_closed_swallows_no_row(
     tmp_path: Path, refusal: Refusal, rows: str
 ) -> None:
     path = tmp_path / "a.csv"
-    path.write_text(HEADER + rows, "utf-8")
+    path.write_text(f"a,b,c,d,e,f\n{rows}", "utf-8")
     assert "cannot be read as CSV with commas" in refusal(read_table, path, ["a", "f"])
 
 
 def test_a_cell_of_several_lines_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     text = "One, two, three,\nfour, five, six, 他说，“七”。"
-    path.write_text(f'{HEADER}1,"{text}",3,4,5,6\n', "utf-8")
+    path.write_text(f'a,b,c\n1,"{text}",3\n', "utf-8")
     assert read_table(path, ["b"])[0]["b"] == text
 
 
@@ -185,7 +181,6 @@ GB18030 = partial(read_table, columns=["a"], encoding="gb18030")
         (all_lines, '{"a": "\\ud83d"}', ", line 1: not JSON ('utf-8' codec can't encode"),
         (TABLE, "[\n1 2]", ", line 2: not JSON (Expecting ',' delimiter"),
         (read_yaml, "a: !!python/name:os.system x", ": not YAML (could not determine a constr"),
-        (read_yaml, "[" * 5000 + "]" * 5000, ": not YAML (maximum recursion depth"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_place(
@@ -214,11 +209,6 @@ TABLES = st.recursive(
 @given(TABLES)
 def test_written_toml_is_read_back(table: dict[str, object]) -> None:
     assert tomllib.loads(to_toml(table)) == table
-
-
-@pytest.mark.parametrize("text", ["a\0b", "x" * 300, "a/" * 3000, "\ud800", "~nobody-here/x"])
-def test_what_no_path_can_be_is_refused(refusal: Refusal, text: str) -> None:
-    assert "is not a path" in refusal(as_path, text)
 
 
 @pytest.mark.parametrize(

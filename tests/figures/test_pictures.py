@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
@@ -104,8 +103,12 @@ PICTURES: dict[str, Callable[[Table, Any], Figure]] = {
 }
 
 
-@pytest.mark.parametrize("font", [True, False])
-@pytest.mark.parametrize("name", PICTURES)
+WITHOUT_FONT = ["cbbq category_heatmaps", "cbbq names_by_topic", "nli_coal labels_by_set"]
+
+
+@pytest.mark.parametrize(
+    ("name", "font"), [(name, True) for name in PICTURES] + [(name, False) for name in WITHOUT_FONT]
+)
 def test_a_picture_draws_without_warnings(
     name: str, font: bool, runs: Any, scores: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,14 +118,6 @@ def test_a_picture_draws_without_warnings(
     figures.theme()
     benchmark = name.partition(" ")[0]
     drawn(PICTURES[name](scores[benchmark], runs[benchmark]))
-
-
-@pytest.mark.parametrize("end", [0.0, 100.0])
-def test_a_baseline_at_an_end_of_the_scale_is_white(end: float, scores: Any) -> None:
-    rows = scores["mcbe"].assign(baseline=end, baseline_of="")
-    rows.loc[rows.score.notna(), "score"] = end
-    mesh = drawn(mcbe.tasks_by_model(rows)).axes[0].collections[0]
-    assert np.ma.compressed(mesh.get_array()) == pytest.approx(0.5)
 
 
 def test_heatmaps_print_the_scores_and_leave_gaps_open(scores: Any) -> None:
@@ -175,11 +170,6 @@ def test_a_cell_is_a_name_in_a_topic_with_its_score_and_answers() -> None:
     assert [text for text in told(ax) if text] == ["40\n14", "100\n8"]
     # 乙 in 家庭 was asked and has no S_total; 甲 in 家庭 has no template, and stays blank.
     assert hatched(ax) == 1
-    # Of many names those with most answers are shown.
-    many = pd.DataFrame({"name": [f"name {k}" for k in range(47)], "n_amb": range(1, 48)})
-    many = many.assign(topic="t", category="age", s_amb=0.5, s_disamb=0.5, s_total=0.5, n_disamb=1)
-    shown = ticks(drawn(cbbq.names_by_topic(many, "age")).axes[0].get_yticklabels())
-    assert shown == [f"name {k}" for k in range(7, 47)]
 
 
 def test_points_are_at_the_bias_that_was_put_in(scores: Any) -> None:
@@ -191,12 +181,10 @@ def test_points_are_at_the_bias_that_was_put_in(scores: Any) -> None:
     assert len(bars) == len(rows)
 
 
-def test_a_model_keeps_its_colour_where_another_is_left_out() -> None:
+def test_a_model_keeps_its_colour_if_another_is_left_out() -> None:
     with style.use_models(["a", "b", "c"]):
-        every = style.colours(["a", "b", "c"]), style.markers(["a", "b", "c"])
-        some = style.colours(["c", "b"]), style.markers(["c", "b"])
-    for whole, part in zip(every, some, strict=True):
-        assert part == {name: whole[name] for name in ("c", "b")}
+        every, some = style.colours(["a", "b", "c"]), style.colours(["c", "b"])
+    assert some == {name: every[name] for name in ("c", "b")}
 
 
 def test_thirty_models_differ_in_colour_or_mark() -> None:

@@ -3,15 +3,15 @@
 import pytest
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser):
     parser.addoption("--device", default="cuda", help="device to compare with the CPU (cuda)")
 
 
 @pytest.fixture(scope="session")
-def device(pytestconfig: pytest.Config) -> str:
+def device(pytestconfig):
     import torch
 
-    name: str = pytestconfig.getoption("--device", "cuda")
+    name = pytestconfig.getoption("--device", "cuda")
     if name.startswith("cuda") and not torch.cuda.is_available():
         pytest.skip("no CUDA device is available; .ci/gpu --device cpu runs the tests on the CPU")
     return name

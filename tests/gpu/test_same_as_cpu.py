@@ -5,20 +5,9 @@ with the CPU's float32: log-probabilities of a token may differ by BFLOAT16 nats
 by that per token. Greedy replies in bfloat16 have to be the same when they are asked again.
 """
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertForSequenceClassification,
-    LlamaConfig,
-    LlamaForCausalLM,
-)
 
 from bench.run import evaluate
 from bench.scorers import load
@@ -34,7 +23,7 @@ LABELS = {0: "entailment", 1: "neutral", 2: "contradiction"}
 NAMES = ("causal", "masked", "multiple choice", "classifier")
 
 
-def texts(n: int, length: int) -> list[str]:
+def texts(n, length):
     """Random texts; each two begin with the same half."""
     rng = np.random.default_rng(0)
     drawn = ["".join(rng.choice(LETTERS, length)) for _ in range(n)]
@@ -42,20 +31,20 @@ def texts(n: int, length: int) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    home: Path = tmp_path_factory.mktemp("models")
+def folders(tmp_path_factory):
+    home = tmp_path_factory.mktemp("models")
     chat = characters(chat=True)
     bert = characters(BERT)
-    llama = save(home / "causal", LlamaForCausalLM, LlamaConfig, chat)
-    save(home / "masked", BertForMaskedLM, BertConfig, bert)
+    llama = save(home / "causal", "LlamaForCausalLM", chat)
+    save(home / "masked", "BertForMaskedLM", bert)
     headed(home / "multiple choice")
-    save(home / "classifier", BertForSequenceClassification, BertConfig, bert, id2label=LABELS)
+    save(home / "classifier", "BertForSequenceClassification", bert, id2label=LABELS)
     return {name: str(llama.parent / name) for name in NAMES}
 
 
 @pytest.fixture(scope="session")
-def scorer(folders: dict[str, str]) -> Callable[..., Any]:
-    def loaded(name: str, device: str, dtype: str, batch_tokens: int | None = None) -> Any:
+def scorer(folders):
+    def loaded(name, device, dtype, batch_tokens=None):
         return load(folders[name], device=device, dtype=dtype, batch_tokens=batch_tokens)
 
     return loaded
@@ -78,9 +67,7 @@ PROMPTS, OPTIONS = [(text,) for text in texts(24, 40)], ["a doctor", "a nurse", 
         ("classifier", "classify", [PAIRS]),
     ],
 )
-def test_numbers(
-    scorer: Callable[..., Any], device: str, name: str, verb: str, asked: list[Any], dtype: str
-) -> None:
+def test_numbers(scorer, device, name, verb, asked, dtype):
     expected = getattr(scorer(name, "cpu", "float32"), verb)(*asked)
     computed = getattr(scorer(name, device, dtype), verb)(*asked)
     allowed = {"float32": FLOAT32, "bfloat16": BFLOAT16}[dtype]
@@ -95,7 +82,7 @@ def test_numbers(
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_greedy_replies(scorer: Callable[..., Any], device: str, dtype: str) -> None:
+def test_greedy_replies(scorer, device, dtype):
     requests = [
         Request("gender", "t", str(k), "r", "generate", (text,), "v", Key(), max_new_tokens=24)
         for k, text in enumerate(texts(24, 40))
@@ -108,7 +95,7 @@ def test_greedy_replies(scorer: Callable[..., Any], device: str, dtype: str) -> 
         assert replies == [answer.response for answer in cpu]
 
 
-def test_the_size_of_batches_moves_nothing(scorer: Callable[..., Any], device: str) -> None:
+def test_the_size_of_batches_moves_nothing(scorer, device):
     asked = texts(24, 60)
     large = scorer("causal", device, "float32").token_logprobs(asked)
     small = scorer("causal", device, "float32", 64).token_logprobs(asked)
@@ -116,7 +103,7 @@ def test_the_size_of_batches_moves_nothing(scorer: Callable[..., Any], device: s
         np.testing.assert_allclose(other, one, atol=FLOAT32)
 
 
-def test_a_model_that_is_spread_answers_the_same(scorer: Callable[..., Any], device: str) -> None:
+def test_a_model_that_is_spread_answers_the_same(scorer, device):
     asked = texts(24, 60)
     model = scorer("causal", "auto", "float32")
     assert model.describe()["device"] == "auto"
@@ -127,7 +114,7 @@ def test_a_model_that_is_spread_answers_the_same(scorer: Callable[..., Any], dev
         np.testing.assert_allclose(other, one, atol=FLOAT32)
 
 
-def test_without_options_the_accelerator_is_used_in_bfloat16(folders: dict[str, str]) -> None:
+def test_without_options_the_accelerator_is_used_in_bfloat16(folders):
     placed = load(folders["causal"]).describe()
     if torch.cuda.is_available():
         assert (placed["device"], placed["dtype"]) == ("cuda", "bfloat16")
@@ -138,10 +125,8 @@ def test_without_options_the_accelerator_is_used_in_bfloat16(folders: dict[str, 
 @pytest.mark.parametrize(
     ("benchmark", "name"), [("cbbq", "causal"), ("mcbe", "causal"), ("nli_coal", "classifier")]
 )
-def test_a_run_gives_the_same_answers(
-    folders: dict[str, str], device: str, benchmark: str, name: str, tmp_path: Path
-) -> None:
-    options: dict[str, Any] = {"limit": 2, "data": "samples", "dtype": "float32", "partial": True}
+def test_a_run_gives_the_same_answers(folders, device, benchmark, name, tmp_path):
+    options = {"limit": 2, "data": "samples", "dtype": "float32", "partial": True}
     if benchmark == "cbbq":
         options["read"] = "letters"
     first, second = (

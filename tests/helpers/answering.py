@@ -7,7 +7,6 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -16,10 +15,9 @@ from bench.tasks.request import Key, Request
 
 # Status, headers and body.
 Reply = tuple[int, dict[str, str], Any]
-Behave = Callable[[dict[str, Any]], Reply]
 PLACES = {"/v1/chat/completions": "messages", "/v1/completions": "prompt"}
 # What is answered to a request that meets a fault, and all that can happen to one.
-BROKEN: dict[str, Reply] = {
+BROKEN = {
     "busy": (429, {"Retry-After": "0.02"}, {"error": "slow down"}),
     "error": (500, {}, {"error": {"message": "oh"}}),
     "type": (200, {"Content-Type": "text/html"}, "<html>one moment</html>"),
@@ -41,29 +39,29 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, behave: Behave, able: Behave | None = None) -> None:
+    def __init__(self, behave, able=None):
         self.behave, self.able = behave, able or unable
-        self.seen: list[dict[str, Any]] = []
-        self.tried: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
+        self.seen = []
+        self.tried = []
+        self.headers = []
         self.busy = self.busiest = 0
         self.rate = 0.0
-        self.came: Counter[bytes] = Counter()
-        self.faults: Counter[str] = Counter()
+        self.came = Counter()
+        self.faults = Counter()
         self.lock = threading.Lock()
         super().__init__(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
-    def model(self) -> str:
+    def model(self):
         return f"openai:some-model@http://127.0.0.1:{self.server_port}/v1"
 
     @property
-    def keys(self) -> set[str | None]:
+    def keys(self):
         """What requests had as a key."""
         return {headers.get("authorization") for headers in self.headers}
 
-    def answer(self, asked: dict[str, Any]) -> Reply:
+    def answer(self, asked):
         trying = str(asked.get("prompt") or asked["messages"][-1]["content"]).startswith(COUNTING)
         with self.lock:
             (self.tried if trying else self.seen).append(asked)
@@ -75,7 +73,7 @@ class Server(ThreadingHTTPServer):
             with self.lock:
                 self.busy -= 1
 
-    def breaks(self, content: bytes) -> str:
+    def breaks(self, content):
         """Which fault a request meets, by its bytes and how often they came; "" for none."""
         with self.lock:
             self.came[content] += 1
@@ -84,7 +82,7 @@ class Server(ThreadingHTTPServer):
             self.faults[kind] += bool(kind)
         return kind
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request, client_address):
         """Whoever asked has gone: nothing to say."""
 
 
@@ -92,7 +90,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
 
-    def do_POST(self) -> None:
+    def do_POST(self):
         raw = self.rfile.read(int(self.headers["Content-Length"]))
         asked, kind = json.loads(raw), self.server.breaks(raw)
         self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
@@ -120,32 +118,30 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(part)
             time.sleep(0.02 * (kind == "drip"))
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format, *args):
         pass
 
 
-def said(
-    text: str | None, reason: str = "stop", usage: tuple[int, int] = (0, 0), **more: Any
-) -> Reply:
+def said(text, reason="stop", usage=(0, 0), **more):
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "finish_reason": reason, "message": message, **more}
     counts = dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))
     return 200, {}, {"object": "chat.completion", "choices": [choice], "usage": counts}
 
 
-def fault(status: int, message: str, code: str = "", **headers: str) -> Reply:
+def fault(status, message, code="", **headers):
     return status, headers, {"error": {"message": message, "type": "error", "code": code}}
 
 
-def prompt(asked: dict[str, Any]) -> str:
+def prompt(asked):
     return str(asked["prompt"] if "prompt" in asked else asked["messages"][0]["content"])
 
 
-def unable(asked: dict[str, Any]) -> Reply:
+def unable(asked):
     """Chats without log-probabilities, and no completions."""
     return fault(404, "no such place") if "prompt" in asked else said("10")
 
 
-def request(text: str = "x", name: str = "answer", verb: str = "generate", **more: Any) -> Request:
+def request(text="x", name="answer", verb="generate", **more):
     """A request of no benchmark."""
     return Request("c", "t", "i", name, verb, text, "v", Key(), **more)

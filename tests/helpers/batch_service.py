@@ -1,15 +1,10 @@
 """A batch service for tests: it answers a file of requests, line by line."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 from urllib.request import Request, urlopen
 
-from tests.helpers.answering import Reply
 
-
-def answer(requests: Path, results: Path, behave: Callable[[dict[str, Any]], Reply | None]) -> int:
+def answer(requests, results, behave):
     """Write the results that `behave` gives to the bodies; return how many. None leaves one out."""
     lines = []
     for text in requests.read_text("utf-8").splitlines():
@@ -24,10 +19,10 @@ def answer(requests: Path, results: Path, behave: Callable[[dict[str, Any]], Rep
     return len(lines)
 
 
-def ask(url: str) -> Callable[[dict[str, Any]], Reply]:
+def ask(url):
     """Return what has a real server answer each body, one after the other."""
 
-    def behave(body: dict[str, Any]) -> Reply:
+    def behave(body):
         sent = Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
         with urlopen(sent, timeout=300) as response:
             return response.status, {}, json.load(response)

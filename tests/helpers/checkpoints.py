@@ -1,14 +1,13 @@
 """Small random checkpoints: tokenizers with one token per character, networks of a layer or two."""
 
 import shutil
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    pass
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "<|user|>", "<|assistant|>"]
 LETTERS = [
@@ -32,14 +31,12 @@ SHAPE = {
 }
 
 
-def codes(text: str) -> list[int]:
+def codes(text):
     """The ids of `text`, looked up by hand."""
     return [CODE.get(letter, CODE["<unk>"]) for letter in text]
 
 
-def characters(
-    around: str = "", chat: bool = False, mask: bool = True, **options: Any
-) -> "PreTrainedTokenizerFast":
+def characters(around="", chat=False, mask=True, **options):
     """One token per character; `around` says where special tokens go, like `[CLS] $A [SEP]`."""
     from transformers import PreTrainedTokenizerFast
 
@@ -69,7 +66,7 @@ def characters(
     return fast
 
 
-def merging(*merges: tuple[str, str]) -> "PreTrainedTokenizerFast":
+def merging(*merges):
     """Bytes and `merges` of them; without words, so that a merge may cross any boundary."""
     from transformers import PreTrainedTokenizerFast
 
@@ -80,53 +77,49 @@ def merging(*merges: tuple[str, str]) -> "PreTrainedTokenizerFast":
     return PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|end|>")
 
 
-def save(
-    folder: Path,
-    network_class: Any,
-    config_class: Any,
-    tokenizer: Any,
-    sampling: dict[str, Any] | None = None,
-    **shape: Any,
-) -> Path:
-    """Save a random network (`shape` over SHAPE) with `tokenizer` in `folder`, and return it."""
+def save(folder, kind, tokenizer, sampling=None, **shape):
+    """Save a random network and its tokenizer in `folder`, and return it.
+
+    Args:
+        kind: the class of the network in transformers.
+        shape: entries of its configuration, over SHAPE.
+    """
     import torch
-    from transformers import GenerationConfig
+    import transformers
 
     torch.manual_seed(0)
+    network_class = getattr(transformers, kind)
     names = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-    config = config_class(
-        vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **names, **(SHAPE | shape)
-    )
+    names["pad_token_id"] = tokenizer.pad_token_id
+    config = network_class.config_class(vocab_size=len(tokenizer), **names, **(SHAPE | shape))
     network = network_class(config).eval()
     if sampling is not None:
-        network.generation_config = GenerationConfig(do_sample=True, **names, **sampling)
+        del names["pad_token_id"]
+        sampled = transformers.GenerationConfig(do_sample=True, **names, **sampling)
+        network.generation_config = sampled
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
 
-def headed(
-    folder: Path, network: Any = None, config: Any = None, types: bool = True, **shape: Any
-) -> Path:
-    """Save a random encoder with a multiple-choice head; `types`: its tokenizer has token types."""
-    from transformers import BertConfig, BertForMultipleChoice
-
-    names = ["input_ids", *["token_type_ids"] * types, "attention_mask"]
-    tokenizer = characters(BERT, model_input_names=names)
-    return save(folder, network or BertForMultipleChoice, config or BertConfig, tokenizer, **shape)
+def headed(folder, kind="BertForMultipleChoice", **shape):
+    """Save a random encoder with a multiple-choice head; the tokenizer of RoBERTa has no types."""
+    types = [] if kind.startswith("Roberta") else ["token_type_ids"]
+    tokenizer = characters(BERT, model_input_names=["input_ids", *types, "attention_mask"])
+    return save(folder, kind, tokenizer, **shape)
 
 
 class Plant:
     """A pickle that makes a file when it is loaded."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self):
         return open, (str(self.path), "w")
 
 
-def broken(folder: Path, model: Path, name: str, content: bytes | None) -> Path:
+def broken(folder, model, name, content):
     """Copy `model` with one file replaced or left out."""
     shutil.copytree(model, folder)
     (folder / name).unlink()
@@ -141,7 +134,7 @@ GGUF |= {"feed_forward_length": 64, "head_count": 4, "head_count_kv": 4}
 GGUF |= {"layer_norm_rms_eps": 1e-5, "rope_dimension_count": 8}
 
 
-def save_gguf(path: Path, pre: str = "", merges: tuple[str, ...] = ("t h", "h e")) -> Path:
+def save_gguf(path, pre="", merges=("t h", "h e")):
     """A random Llama of one layer as a GGUF file, with a tokenizer of bytes; the path.
 
     `pre` says how texts are split before bytes are merged.

@@ -8,14 +8,10 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, unquote, urlsplit
-
-import pytest
 
 _API = re.compile(r"/api/(?:models/)?((?:datasets/)?[^/]+/[^/]+)(?:/(revision|tree)/([^/]+))?")
 _FILE = re.compile(r"/((?:datasets/)?[^/]+/[^/]+)/resolve/([^/]+)/(.+)")
@@ -29,7 +25,7 @@ class Repository:
     branches: dict[str, str] = field(default_factory=dict)
     token: str = ""
 
-    def push(self, files: Path | dict[str, bytes], branch: str = "main") -> str:
+    def push(self, files, branch="main"):
         """Make a commit of files, or of all below a folder, which `branch` is from now on."""
         if isinstance(files, Path):
             paths = sorted(path for path in files.rglob("*") if path.is_file())
@@ -49,24 +45,24 @@ class HubServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
-        self.repositories: dict[str, Repository] = {}
-        self.asked: list[tuple[str, str, str]] = []
-        self.breaks: set[str] = set()
+    def __init__(self):
+        self.repositories = {}
+        self.asked = []
+        self.breaks = set()
         self.stopped = False
         super().__init__(("127.0.0.1", 0), _Handler)
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
-    def url(self) -> str:
+    def url(self):
         return f"http://127.0.0.1:{self.server_port}"
 
-    def add(self, name: str, files: Path | dict[str, bytes], token: str = "") -> str:
+    def add(self, name, files, token=""):
         """Put a repository of one commit there, whose hash is returned."""
         self.repositories[name] = Repository(token=token)
         return self.repositories[name].push(files)
 
-    def stop(self) -> None:
+    def stop(self):
         """End, also for those who are connected."""
         self.stopped = True
         self.shutdown()
@@ -77,13 +73,13 @@ class _Handler(BaseHTTPRequestHandler):
     server: HubServer
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, *args: object) -> None:
+    def log_message(self, *args):
         pass
 
-    def do_HEAD(self) -> None:
+    def do_HEAD(self):
         self.do_GET()
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         path = unquote(urlsplit(self.path).path)
         if self.server.stopped:
             self.close_connection = True
@@ -98,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(404, b"")
 
-    def _commit(self, name: str, revision: str, files: bool = False) -> str:
+    def _commit(self, name, revision, files=False):
         """Return the commit of a revision; "" where there is none, which has been answered then."""
         repository, key = self.server.repositories.get(name), self.headers.get("Authorization")
         if not repository:
@@ -109,11 +105,11 @@ class _Handler(BaseHTTPRequestHandler):
         commit = repository.branches.get(revision, revision)
         return commit if commit in repository.commits else self._fault(404, "RevisionNotFound")
 
-    def _about(self, name: str, is_tree: bool, revision: str) -> None:
+    def _about(self, name, is_tree, revision):
         if not (commit := self._commit(name, revision)):
             return
         files = self.server.repositories[name].commits[commit]
-        about: Any = {"id": name.removeprefix("datasets/"), "sha": commit, "tags": []}
+        about = {"id": name.removeprefix("datasets/"), "sha": commit, "tags": []}
         about["siblings"] = [{"rfilename": path} for path in files]
         if is_tree:
             about = [
@@ -122,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
             ]
         self._send(200, json.dumps(about).encode())
 
-    def _redirect(self, name: str, revision: str, file: str) -> None:
+    def _redirect(self, name, revision, file):
         if not (commit := self._commit(name, revision, files=True)):
             return
         raw = self.server.repositories[name].commits[commit].get(file)
@@ -133,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {"X-Repo-Commit": commit, "ETag": _tag(raw), "Location": target}
         self._send(302, b"", {**headers, "X-Linked-Size": str(len(raw))})
 
-    def _file(self, name: str, commit: str, file: str) -> None:
+    def _file(self, name, commit, file):
         raw = self.server.repositories[name].commits[commit][file]
         headers = {"ETag": _tag(raw), "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
         start = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
@@ -147,26 +143,24 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.connection.shutdown(2)
 
-    def _fault(self, status: int, code: str, headers: Mapping[str, str] = {}) -> str:
-        self._send(status, b"{}", {"X-Error-Code": code, "X-Error-Message": code, **headers})
+    def _fault(self, status, code, headers=()):
+        self._send(status, b"{}", {"X-Error-Code": code, "X-Error-Message": code, **dict(headers)})
         return ""
 
-    def _send(
-        self, status: int, body: bytes, headers: Mapping[str, str] = {}, send: int | None = None
-    ) -> None:
+    def _send(self, status, body, headers=(), send=None):
         self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+        for name, value in {**dict(headers), "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body[:send])
 
 
-def _tag(raw: bytes) -> str:
+def _tag(raw):
     return f'"{hashlib.sha256(raw).hexdigest()}"'
 
 
-def connect(monkeypatch: pytest.MonkeyPatch, url: str, cache: Path) -> None:
+def connect(monkeypatch, url, cache):
     """Have huggingface_hub, which reads the environment only once, ask the server at `url`."""
     from huggingface_hub import constants
 

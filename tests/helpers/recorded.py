@@ -3,13 +3,11 @@
 import csv
 import json
 import sys
-from collections.abc import Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from bench import cli, records
 from tests.helpers import cases
@@ -22,12 +20,12 @@ GOOD, TEMPLATE = (
 )
 
 
-def folder(root: Path, *lists: Sequence[str], category: str = "age") -> Path:
+def folder(root, *lists, category="age"):
     """A data folder with a row for each list of words."""
     return table(root, *[{"words": "，".join(words)} for words in lists], category=category)
 
 
-def table(root: Path, *rows: Mapping[str, Any], category: str = "age") -> Path:
+def table(root, *rows, category="age"):
     """A data folder with `rows`, each in place of the cells of a plain one."""
     plain = {**GOOD, "context": "开会，", "sentence": "[PLH]先说。", "subtype": "x", "score": 1}
     root.mkdir(parents=True, exist_ok=True)
@@ -39,13 +37,7 @@ def table(root: Path, *rows: Mapping[str, Any], category: str = "age") -> Path:
 FACTS = "{{NAME1}}和{{NAME2}}来了。{{NAME2}}忘了伞，{{NAME1}}带了两把。"
 
 
-def templates(
-    root: Path,
-    *neg: Mapping[str, str],
-    non_neg: Sequence[Mapping[str, str]] = ({},),
-    category: str = "region",
-    condition: str = "ambiguous",
-) -> Path:
+def templates(root, *neg, non_neg=({},), category="region", condition="ambiguous"):
     """Add the template files of a category and context to a folder; rows change a plain one."""
     plain = {**TEMPLATE, "category": category, "context_condition": condition}
     # The same prompt in both polarities would be a fault.
@@ -66,9 +58,7 @@ def templates(
     return root
 
 
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: Any
-) -> tuple[int, str, str]:
+def command(monkeypatch, capsys, *words):
     """Run `bench` with `words`: exit status, standard output, standard error."""
     monkeypatch.setattr(sys, "argv", ["bench", *map(str, words)])
     status = cli.main()
@@ -76,7 +66,7 @@ def command(
     return status, out, err
 
 
-def replay(path: Path, answers: Mapping[tuple[Any, ...], Any]) -> str:
+def replay(path, answers):
     """A file of recorded answers, by (task, item, request), and the repeat where there are some."""
     names = ("task", "item_id", "request", "repeat")
     lines = [
@@ -87,7 +77,7 @@ def replay(path: Path, answers: Mapping[tuple[Any, ...], Any]) -> str:
     return f"replay:{path}"
 
 
-def strict_order(item: str, words: str) -> Answers:
+def strict_order(item, words):
     """The answers in which an earlier word always wins over a later one."""
     return {
         ("ss", item, f"{a}|{b}"): "A" if words.index(a) < words.index(b) else "B"
@@ -95,9 +85,7 @@ def strict_order(item: str, words: str) -> Answers:
     }
 
 
-def said(
-    task: str, item: str, answers: Mapping[str, str | None], repeat: int = 0
-) -> list[dict[str, Any]]:
+def said(task, item, answers, repeat=0):
     """Rows of records, by request; None is a request that was refused."""
     return [
         {
@@ -116,9 +104,7 @@ def said(
     ]
 
 
-def cell(
-    scores: pd.DataFrame, metric: str = "score", preset: str | None = None, **where: str
-) -> pd.Series:
+def cell(scores, metric="score", preset=None, **where):
     """The one row of a score table that is meant, of category `all` where none is given."""
     wanted = scores[scores.metric == metric]
     if preset:
@@ -129,6 +115,6 @@ def cell(
     return wanted.iloc[0]
 
 
-def columns(folder: Path | str) -> pd.DataFrame:
+def columns(folder):
     """All records but the time that they took."""
     return records.read(Path(folder)).drop(columns="seconds")

@@ -28,7 +28,7 @@ def each_alone(values):
     return frame({("a", str(k)): [value] for k, value in enumerate(values)})
 
 
-def drawn(rows, **options):
+def totals_of(rows, **options):
     return resample(rows, "stratum", "cluster", ["value", "one"], **options)
 
 
@@ -49,7 +49,7 @@ def uneven():
 
 
 def test_an_interval_over_strata_agrees_with_a_slow_loop(uneven):
-    result = estimate(drawn(uneven, draws=4000), of_both)
+    result = estimate(totals_of(uneven, draws=4000), of_both)
     rng = np.random.default_rng(99)
     clusters = [
         [rows.value.to_numpy() for _, rows in part.groupby("cluster")]
@@ -67,12 +67,12 @@ def test_an_interval_over_strata_agrees_with_a_slow_loop(uneven):
 def test_without_several_clusters_values_or_resamples_there_is_no_interval(uneven):
     # Two of three clusters are drawn; the ratio is undefined where z was drawn twice, in a ninth of
     # the resamples, and 4 in the others: two identical ends are no interval.
-    totals = drawn(each_alone([4.0, 4.0, 0.0]).assign(one=[1, 1, 0]))
+    totals = totals_of(each_alone([4.0, 4.0, 0.0]).assign(one=[1, 1, 0]))
     assert np.isnan(replicate(totals, mean)).mean() == pytest.approx(1 / 9, abs=0.04)
     for result, value in (
         (estimate(totals, mean), 4),
-        (estimate(drawn(frame({("a", "x"): [1.0, 2.0, 6.0]})), mean), 3),
-        (estimate(drawn(uneven.assign(one=0, value=0.0)), mean), np.nan),
+        (estimate(totals_of(frame({("a", "x"): [1.0, 2.0, 6.0]})), mean), 3),
+        (estimate(totals_of(uneven.assign(one=0, value=0.0)), mean), np.nan),
         (interval(3.0, np.empty(0), 4), 3),
         (interval(0.5, np.linspace(0, 1, 99), 0), 0.5),
         (scale_interval(0.5, np.linspace(0, 1, 99), Sample(1, 1), (0, 1)), 0.5),
@@ -81,27 +81,30 @@ def test_without_several_clusters_values_or_resamples_there_is_no_interval(uneve
 
 
 def test_draws_depend_on_the_seed_and_not_on_other_strata_or_rows_of_a_cluster(uneven):
-    first, again, other = (drawn(uneven, seed=seed).drawn for seed in (1, 1, 2))
+    first, again, other = (totals_of(uneven, seed=seed).resamples for seed in (1, 1, 2))
     assert (first == again).all()
     assert (first != other).any()
-    both, alone = drawn(uneven, draws=4000), drawn(uneven[uneven.stratum == "b"], draws=4000)
-    assert (both.drawn[:, 1] == alone.drawn[:, 0]).all()
-    assert drawn(uneven.iloc[::-1], draws=4000).drawn == pytest.approx(both.drawn)
-    assert abs(np.corrcoef(both.drawn[:, :, 0].T)[0, 1]) < 0.06
+    both, alone = (
+        totals_of(uneven, draws=4000),
+        totals_of(uneven[uneven.stratum == "b"], draws=4000),
+    )
+    assert (both.resamples[:, 1] == alone.resamples[:, 0]).all()
+    assert totals_of(uneven.iloc[::-1], draws=4000).resamples == pytest.approx(both.resamples)
+    assert abs(np.corrcoef(both.resamples[:, :, 0].T)[0, 1]) < 0.06
     # Rows that repeat within clusters do not narrow an interval.
-    often = estimate(drawn(pd.concat([uneven] * 25), draws=4000), of_both)
+    often = estimate(totals_of(pd.concat([uneven] * 25), draws=4000), of_both)
     assert often == pytest.approx(estimate(both, of_both))
 
 
 def test_a_statistic_rests_on_the_strata_and_the_sizes_that_it_looks_at(uneven):
-    totals = drawn(uneven)
+    totals = totals_of(uneven)
     assert sample(totals, mean) == (30, 1, pytest.approx(30), pytest.approx(1))
     assert sample(totals, of_both)[:2] == (42, 2)
     assert sample(totals, lambda sums: sums[:, 1, 0]).freedom == pytest.approx(11)
     # By hand, of sizes 1, 1 and 2: shares 1/4, 1/4 and 1/2, whose squares add to 6/16.
     rows = frame({("a", "x"): [1], ("a", "y"): [1], ("a", "z"): [1, 1], ("a", "none"): [0]})
     rows.loc[rows.cluster == "none", "one"] = 0
-    result = sample(drawn(rows), mean, "one")
+    result = sample(totals_of(rows), mean, "one")
     seen = (6 / 16 - 2 * (2 / 64 + 8 / 64) * 1 + (6 / 16) ** 2) * 3 / 2
     assert result == pytest.approx((3, 1, 16 / 6, np.sqrt(6 / 16 / seen)))
     assert result.freedom == pytest.approx(10 / 6)
@@ -113,7 +116,7 @@ def test_a_cluster_is_drawn_with_its_rows_in_all_parts():
     rows = rows.assign(stratum="a")
     totals = resample(rows, "stratum", "cluster", ["value"], part="part", draws=50)
     assert totals.strata == ["left", "right"]
-    assert (totals.drawn[:, 0] == totals.drawn[:, 1]).all()
+    assert (totals.resamples[:, 0] == totals.resamples[:, 1]).all()
     for statistic in (lambda sums: sums[:, 0, 0], lambda sums: sums.sum((1, 2))):
         assert sample(totals, statistic)[:2] == (6, 1)
 

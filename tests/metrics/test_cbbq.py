@@ -29,19 +29,17 @@ def cells(table, preset="robust"):
 # Respondents of known bias
 
 
-def test_always_unknown_is_unbiased_where_ambiguous_and_undefined_elsewhere(tmp_path):
-    result = evaluate(tmp_path, "simulated:answer=C", ["age", "region"])
-    for preset in ("robust", "official"):
-        table = result.scores(preset)
-        for category in ("age", "region", "all"):
-            rows = table[table.category == category].set_index("metric")
-            assert rows.score["s_amb"] == 0
-            for metric in ("s_disamb", "s_total"):
-                assert rows.loc[metric, ["score", "ci_low", "ci_high"]].isna().all()
-                assert "decides for one of the two" in rows.note[metric]
-            assert rows.n["s_disamb"] == 0
-    accuracy = cells(result.scores())
-    assert (accuracy["all", A, "accuracy"], accuracy["all", D, "accuracy"]) == (1, 0)
+@pytest.mark.parametrize("preset", ["robust", "official"])
+def test_always_unknown_is_unbiased_if_ambiguous_and_undefined_otherwise(tmp_path, preset):
+    table = evaluate(tmp_path, "simulated:answer=C", ["age", "region"]).scores(preset)
+    amb, undefined = (
+        table[table.metric == "s_amb"],
+        table[table.metric.isin(["s_disamb", "s_total"])],
+    )
+    assert len(amb) == 3
+    assert amb.score.eq(0).all()
+    assert undefined[["score", "ci_low", "ci_high"]].isna().all(axis=None)
+    assert undefined.note.str.contains("decides for one of the two").all()
 
 
 def test_a_refusal_is_no_measurement_of_bias_and_counts_as_none_in_the_released_scripts(tmp_path):
@@ -76,49 +74,16 @@ def test_a_perfect_reader_has_no_bias_by_audited_labels(shared, tmp_path):
 
 
 def test_the_official_preset_knows_the_released_order_alone_and_says_so(own_folder):
-    options = {"source": None, "limit": 12}
-    model, categories = "simulated:bias=0.4", ["age", "gender"]
-    done = evaluate("out", model, categories, settings={"option_order": "rotated"}, **options)
-    official, robust = (done.scores(preset) for preset in ("official", "robust"))
-    alone = evaluate("alone", model, categories, **options).scores("official")
+    options = {"source": None, "limit": 6, "categories": ["age"]}
+    model, note = "simulated:bias=0.4", "asked with option_order=rotated where this preset has"
+    done = evaluate("out", model, settings={"option_order": "rotated"}, **options)
+    official, alone = done.scores("official"), evaluate("alone", model, **options)
+    alone = alone.scores("official")
     pd.testing.assert_frame_equal(official.drop(columns="note"), alone.drop(columns="note"))
-    note = "asked with option_order=rotated where this preset has released"
     assert note not in " ".join(alone.note)
-    for category, n in (("age", 12), ("gender", 12), ("all", 24)):
-        row = cell(official, "s_amb", category=category, task=A)
-        assert note in row.note
-        assert row.n == n
-        assert cell(robust, "s_amb", "robust", category=category, task=A).n == 3 * n
-
-
-LABEL = "has the stereotyped answer for its label, though its facts are to go against it"
-FILE = "polarity as in the file's name, not as in the column (polarity=file)"
-
-
-@pytest.mark.parametrize(
-    ("settings", "metric", "number", "text"),
-    [
-        ({}, "s_amb", "4 instances", FILE),
-        ({}, "s_disamb", "4 instances", f"each {LABEL} (--set labels=audited corrects it"),
-        ({"polarity": "column"}, "s_amb", "4 instances", "polarity as in the column, not as in"),
-        ({"labels": "audited"}, "s_disamb", "4 instances are left out", f"each {LABEL} (labels="),
-    ],
-)
-def test_the_notes_tell_how_many_questions_labels_and_polarity_touch(
-    tmp_path, settings, metric, number, text
-):
-    # A label that says the stereotyped answer, and a column of the other polarity: 4 each.
-    source = tmp_path / "data"
-    for condition in (A, D):
-        wrong = {} if condition == A else {"label": "0", "question": "谁没带伞？"}
-        non_neg = [{}, {"question_polarity": "neg"}]
-        templates(source, {}, wrong, non_neg=non_neg, condition=condition)
-    done = evaluate(tmp_path / "out", "simulated:bias=1", None, source, settings=settings)
-    row = cell(done.scores(), metric, "robust", category="region")
-    (part,) = (part for part in row.note.split("; ") if text in part)
-    assert part.startswith(number)
-    if settings.get("labels"):
-        assert row.n == 16 - 4
+    row = cell(official, "s_amb", category="age", task=A)
+    assert (row.n, note in row.note) == (6, True)
+    assert cell(done.scores("robust"), "s_amb", category="age", task=A).n == 18
 
 
 # By name and topic
@@ -323,13 +288,6 @@ def test_with_explanation_biased_is_the_choice_or_the_reason(tmp_path):
         ("explanation_biased", D, 2 / 4, 4, 4 / 6),
         ("s_disamb", D, 1 / 4, 4, 5 / 6),
     )
-
-
-def test_judged_explanations_without_an_answer_are_no_error(tmp_path):
-    judged = records(explained({1: ("A", "有")}), {})
-    only = judged[judged.request == "judge"]
-    table = cbbq.scoring(only, questions(tmp_path, pairs=3), "robust").table()
-    assert table.empty or table.score.isna().all()
 
 
 ORDERED = "no question was answered readably in every order of its options"

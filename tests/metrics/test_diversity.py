@@ -103,15 +103,6 @@ def test_near_and_exact_duplicates():
     assert duplicates[["rows", "items"]].to_numpy().tolist() == [[2, "race:2, race:3"]]
 
 
-def test_of_many_texts_a_stated_number_is_drawn(refusal):
-    rng = np.random.default_rng(1)
-    many = rows(*[("age", "".join(rng.choice(list("甲乙丙丁戊己庚辛"), 9))) for _ in range(60)])
-    first, again = (diversity.diversity(many, largest=20) for _ in range(2))
-    assert first.table.loc[0, ["compared", "pairs"]].tolist() == [20, 190]
-    assert again.each.equals(first.each)
-    assert "no texts" in refusal(diversity.diversity, many[:0])
-
-
 def test_nearest_texts_of_another_data_set():
     other = rows(("age", "甲乙丙丑"), ("age", "辛壬癸子"))
     shared, near = diversity.overlaps({"one": SCENES, "two": other})

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench import data, run
+from bench import data
 from bench.benchmarks import get
 from bench.benchmarks.nli_coal import scores as nli_coal
 from bench.benchmarks.nli_coal.outcomes import answers
@@ -180,24 +180,20 @@ def test_every_measure_agrees_with_a_slow_statement():
     assert (found.ci_low < found.ci_high).all()
 
 
-def test_what_was_not_asked_or_read_leaves_scores_undefined_with_a_reason(tmp_path):
-    options = {"data": "samples", "categories": ["zh"]}
-    refused = run.evaluate("nli_coal", "simulated:refuse=1", out=tmp_path / "a", **options).scores()
-    assert refused.score.isna().all()
-    assert (refused.note != "").all()
-    assert (refused.valid_rate == 0).all()
+def test_sets_without_readable_answers_leave_scores_undefined_with_a_reason():
     unread = table(ENGLISH, by_set(E, "不知道", N)).loc["en"]
     assert np.isnan(unread.score["all", "coal"])
     assert "no readable answer in one of the sets" in unread.note["all", "coal"]
     assert unread.score["ps", E] == 1
+
+
+@pytest.mark.parametrize("metric", ["coal_balanced", "directional_gap_balanced"])
+def test_one_direction_of_stereotype_has_no_balanced_score(metric):
     female_only = [pair for pair in ENGLISH if pair.set == "ns" or female(pair)]
     scores = table(female_only, by_set(E, C, N)).loc["en"]
     assert scores.score["all", "coal"] == pytest.approx(2 / 3)
-    for metric in ("coal_balanced", "directional_gap_balanced"):
-        assert np.isnan(scores.score["all", metric])
-        assert "one direction of stereotype" in scores.note["all", metric]
-    alone = table([pair for pair in ENGLISH if pair.set == "ps"], by_set(E, C, N))
-    assert set(alone.loc["en"].loc["ps"].index) == {*LABELS, "entailment_female", "entailment_male"}
+    assert np.isnan(scores.score["all", metric])
+    assert "one direction of stereotype" in scores.note["all", metric]
 
 
 def test_neutral_terms_are_reported_and_in_no_score():

@@ -4,11 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 import bench
-from bench.metrics.significance import holm
 
 
 def difference(first, second):
@@ -49,11 +47,3 @@ def test_a_single_unit_has_no_test():
     result = difference([1.0], [0.0])
     assert np.isnan([result.p, result.ci_low]).all()
     assert result.note == "no interval: too few units in a stratum"
-
-
-def test_holm_s_method_is_that_of_statsmodels():
-    rng = np.random.default_rng(3)
-    for n in range(1, 9):
-        p = rng.beta(0.5, 3, n)
-        wanted = [*multipletests(p, method="holm")[1], np.nan]
-        assert holm([*p, np.nan]) == pytest.approx(wanted, nan_ok=True)

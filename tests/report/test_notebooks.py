@@ -103,7 +103,9 @@ def test_findings_and_headings_of_a_page(tmp_path):
     assert overview.top_sentences([], {"compare": page.findings}) == [("A < B.", "compare")]
 
 
-def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypatch):
+@pytest.fixture
+def times(tmp_path, monkeypatch):
+    """`times(x)`: how often a notebook is run to make its page with this parameter."""
     ran, kernels = [], SimpleQueue()
     kernels.put(None)
 
@@ -113,36 +115,35 @@ def test_a_notebook_is_run_again_only_where_something_changed(tmp_path, monkeypa
         shutil.copy(source, target)
         return execute.Trouble("ValueError", "no") if parameters["x"] == 13 else None
 
-    monkeypatch.setattr(execute, "run_notebook", run_notebook)
-    source, run, folder = (tmp_path / name for name in ("one.ipynb", "run", "report"))
-    written(source)
-    run.mkdir()
-    (run / "run.json").write_text("{}")
-    (folder / "tables" / "one").mkdir(parents=True)
-
-    def times(x=1):
-        before = len(ran)
-        job = build.Job("one", "One", source, {"x": x, "runs": [str(run)]}, [])
+    def make(x=1):
+        before, folder = len(ran), tmp_path / "report"
+        parameters = {"x": x, "runs": [str(tmp_path / "run")]}
+        job = build.Job("one", "One", tmp_path / "one.ipynb", parameters, [])
         made = build._make_page(folder, job, [], kernels)
         (folder / made.file).write_text(made.body)
         return len(ran) - before
 
-    assert times() == 1
-    assert times() == 0
+    monkeypatch.setattr(execute, "run_notebook", run_notebook)
+    written(tmp_path / "one.ipynb")
+    (tmp_path / "run/records").mkdir(parents=True)
+    (tmp_path / "run/run.json").write_text("{}")
+    (tmp_path / "report/tables/one").mkdir(parents=True)
+    return make
+
+
+def test_a_notebook_is_run_again_only_where_something_changed(times, tmp_path, monkeypatch):
+    assert [times(), times()] == [1, 0]
     assert times(x=2) == 1
-    (run / "records").mkdir(exist_ok=True)
-    (run / "records/answers.parquet").write_bytes(b"rows")
+    (tmp_path / "run/records/answers.parquet").write_bytes(b"rows")
     assert times(x=2) == 1
-    written(source, "print(x)")
-    assert times(x=2) == 1
-    assert times(x=2) == 0
+    written(tmp_path / "one.ipynb", "print(x)")
+    assert [times(x=2), times(x=2)] == [1, 0]
     monkeypatch.setattr(execute, "__version__", "99")
     assert times(x=2) == 1
-    (folder / "one.html").unlink()
+    (tmp_path / "report/one.html").unlink()
     assert times(x=2) == 1
-    # One that failed is tried again.
-    assert times(x=13) == 1
-    assert times(x=13) == 1
+    # A notebook that failed is tried again.
+    assert [times(x=13), times(x=13)] == [1, 1]
 
 
 def test_runs_that_a_notebook_opened_are_part_of_its_fingerprint(tmp_path, monkeypatch):

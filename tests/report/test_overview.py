@@ -5,13 +5,11 @@ import math
 import pandas as pd
 import pytest
 
-from bench.benchmarks import get
 from bench.metrics import headline
 from bench.metrics.table import LETTERS_ALONE, Headline
 from bench.report import overview
-from bench.report.overview import Asked, Line
+from bench.report.overview import Line, VariantScores
 from bench.report.study import Variant
-from bench.run import evaluate, results, score
 from tests.helpers.findings import most_biased
 
 HIGH = Headline("ambiguous", "s_amb", "Ambiguous: share of stereotyped answers", "{value}")
@@ -31,7 +29,7 @@ def rows(*scores, benchmark="cbbq", line=HIGH):
 
 def asked(*scores, bias=None):
     variant = Variant.model_construct(benchmark="cbbq")
-    return Asked(variant, rows(*scores), [HIGH], [], bias or {})
+    return VariantScores(variant, rows(*scores), [HIGH], [], bias or {})
 
 
 @pytest.mark.parametrize(
@@ -91,27 +89,6 @@ REAL, CONSTANT = ("real", 0.4, 0.05, False), ("always A", 0.5, 0.05, True)
 )
 def test_the_answer_is_about_the_known_bias_if_that_of_all_models_is_known(scores, bias, start):
     assert overview.answer([asked(*scores, bias=bias)])[0].startswith(start)
-
-
-def test_released_code_numbers_stand_in_the_table(tmp_path):
-    specs = ("simulated:bias=0.2,refuse=0.2", "simulated:bias=0.9", "simulated:answer=A")
-    options = {"categories": ["gender", "age"], "limit": 40, "data": "samples"}
-    runs = [
-        evaluate("cbbq", spec, out=tmp_path / str(k), **options) for k, spec in enumerate(specs)
-    ]
-    scores, line = results.table(runs), get("cbbq").metrics.headlines[0]
-    low, constant = (overview._number(scores, line, name) for name in (specs[0], specs[-1]))
-    assert (low.by_habit, constant.by_habit) == (False, True)
-    official = score(runs[0], preset="official")
-    row = official[(official.category == "all") & (official.metric == "s_amb")].iloc[0]
-    assert low.official == f"{100 * row.score:.0f}\u00a0%" != low.text
-
-
-@pytest.mark.parametrize(
-    ("line", "score", "share"), [(HIGH, 0.25, 0.25), (LOW, 25, 0.75), (LOW, 100, 0.0)]
-)
-def test_a_bar_is_longer_where_a_score_is_worse(line, score, share):
-    assert line.badness(score) == pytest.approx(share)
 
 
 def test_tasks_that_give_no_first_score_are_said_so_and_others_count():

@@ -3,7 +3,6 @@
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -77,9 +76,9 @@ def test_trainings_with_the_hyperparameters_of_the_paper_come_first(tmp_path):
     assert trained - {None} <= {model.model for model in plan.models}
 
 
-def with_stand_ins(name: str, folder: Path) -> study.Study:
+def with_stand_ins(name, folder):
     """Return a study with simulated models and judges, a few items, and three rates of training."""
-    content: dict[str, Any] = yaml.safe_load((REPORTS / f"{name}.yml").read_text("utf-8"))
+    content = yaml.safe_load((REPORTS / f"{name}.yml").read_text("utf-8"))
     kept = ("name", "categories", "settings")
     content["models"] = [
         {"model": f"simulated:bias={(k + 1) / 20},seed={k}"}

@@ -24,10 +24,9 @@ def test_verdicts_by_hand(case):
         assert values.verdict(parsed) == verdict
 
 
-def test_a_run_is_shown_by_its_headline_scores_and_scored_with_others(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    asked = {"categories": ["gender"], "limit": 4, "name": "<b>\x1b"}
-    run = bench.evaluate("cbbq", "simulated:bias=1", **asked, out=tmp_path / "one")
+def test_a_run_is_shown_by_its_headline_scores(own_folder):
+    asked = {"categories": ["gender"], "limit": 4, "name": "<b>\x1b", "out": "one"}
+    run = bench.evaluate("cbbq", "simulated:bias=1", **asked)
     assert repr(run) == r"<Run cbbq, <b>\x1b, 8 answers, one>"
     shown = run._repr_html_()
     assert shown.startswith(r"<p>cbbq, &lt;b&gt;\x1b, 8 answers</p>")
@@ -36,12 +35,15 @@ def test_a_run_is_shown_by_its_headline_scores_and_scored_with_others(tmp_path, 
     (run.folder / "records/answers.parquet").unlink()
     assert repr(bench.open("one")) == r"<Run cbbq, <b>\x1b, 0 of 8 answers, one>"
     assert run._repr_html_() is None
-    others = [
+
+
+def test_runs_of_several_benchmarks_are_scored_together(own_folder):
+    runs = [
         bench.evaluate(name, f"simulated:bias={bias}", limit=2, categories=[part])
         for name, part in (("cbbq", "age"), ("nli_coal", "en"))
         for bias in (0, 1)
     ]
-    scores = bench.score(others[0], *(one.folder for one in others[1:]), preset="official")
+    scores = bench.score(runs[0], *(run.folder for run in runs[1:]), preset="official")
     assert set(scores.preset) == {"official"}
     assert scores.groupby("benchmark").model.nunique().to_dict() == {"cbbq": 2, "nli_coal": 2}
 
@@ -65,9 +67,8 @@ NOTE += "else; ask it with --read text"
     ],
 )
 def test_answers_by_letters_have_their_mass_and_a_small_one_is_noted(
-    serve, own_folder, monkeypatch, probabilities, mass, note
+    serve, own_folder, probabilities, mass, note
 ):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     behave = letters(**probabilities)
     model = serve(behave, lambda asked: unable(asked) if "prompt" in asked else behave(asked)).model
     run = evaluate("cbbq", model, categories=["age"], limit=2, read="letters", out="out")
@@ -80,10 +81,3 @@ def test_answers_by_letters_have_their_mass_and_a_small_one_is_noted(
         assert all(note in text for text in notes.note)
     else:
         assert notes.empty
-
-
-def test_answers_that_are_not_read_by_letters_have_no_mass(tmp_path):
-    given = {"categories": ["age"], "limit": 1}
-    for number, (model, read) in enumerate([("simulated:", None), ("tiny:s", "options")]):
-        run = evaluate("cbbq", model, read=read, out=tmp_path / str(number), **given)
-        assert run.answers().mass.isna().all()

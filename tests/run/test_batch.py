@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,21 +10,18 @@ import pytest
 from bench.config import RunConfig
 from bench.report import study
 from bench.run import batch, evaluate
-from tests.helpers.answering import Reply, Server, fault, said, unable
+from tests.helpers.answering import fault, said, unable
 from tests.helpers.batch_service import answer
 from tests.helpers.recorded import command
 
-Serve = Callable[..., Server]
 NAME = "some-model"
-CBBQ: dict[str, Any] = {"categories": ["gender"], "limit": 6}
+CBBQ = {"categories": ["gender"], "limit": 6}
 
 
-@pytest.fixture(autouse=True)
-def _environment(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
-def spoken(asked: dict[str, Any]) -> Reply:
+def spoken(asked):
     """A letter, a grade or a thought, by the conversation and its seed."""
     told = "".join(turn["content"] for turn in asked["messages"])
     text = ["A", "B", "C 因为。", "有", "3"][(len(told) + asked.get("seed", 0)) % 5]
@@ -37,11 +32,11 @@ def spoken(asked: dict[str, Any]) -> Reply:
     return said(text, "length" if len(told) % 7 == 0 else "stop", (len(told), 1), **more)
 
 
-def lines_of(*paths: Path | str) -> list[dict[str, Any]]:
+def lines_of(*paths):
     return [json.loads(line) for path in paths for line in Path(path).read_text().splitlines()]
 
 
-def write(results: str, out: str, benchmark: str, **options: Any) -> Any:
+def write(results, out, benchmark, **options):
     config = RunConfig.of({"benchmark": benchmark, "as_model": NAME, **options})
     return batch.write(config, results, Path(out))
 
@@ -56,12 +51,16 @@ def write(results: str, out: str, benchmark: str, **options: Any) -> Any:
         ),
         ("cbbq", 1, {**CBBQ, "read": "letters", "system": "Be brief."}),
         ("cbbq", 2, {**CBBQ, "settings": {"explanation": "yes"}, "judge": True}),
-        ("mcbe", 2, {"tasks": ["sc", "ss", "bs", "ba"], "categories": ["gender"], "judge": True}),
+        (
+            "mcbe",
+            2,
+            {**CBBQ, "tasks": ["sc", "ss", "ba"], "judge": True},
+        ),
     ],
 )
 def test_results_of_a_batch_are_the_records_of_a_run_of_the_server(
-    serve: Serve, benchmark: str, stages: int, options: dict[str, Any]
-) -> None:
+    serve, benchmark, stages, options
+):
     server = serve(spoken, lambda asked: unable(asked) if "prompt" in asked else spoken(asked))
     options = dict(options)
     judged = options.pop("judge", False)
@@ -69,7 +68,7 @@ def test_results_of_a_batch_are_the_records_of_a_run_of_the_server(
         benchmark, server.model, out="live", judge=server.model if judged else None, **options
     )
     as_judge = NAME if judged else None
-    files: list[Path] = []
+    files = []
     for stage in range(1, stages + 2):
         results = "results" if files else ""
         written, waiting = write(results, "ask.jsonl", benchmark, as_judge=as_judge, **options)
@@ -94,7 +93,7 @@ def test_results_of_a_batch_are_the_records_of_a_run_of_the_server(
     assert all(body in server.seen for body in bodies)
 
 
-def test_ids_can_be_read_and_fit_every_service() -> None:
+def test_ids_can_be_read_and_fit_every_service():
     config = {"tasks": ["ss", "bs"], "categories": ["gender"], "repeats": 2}
     write("", "ask.jsonl", "mcbe", **config)
     ids = [line["custom_id"] for line in lines_of("ask.jsonl")]
@@ -103,7 +102,7 @@ def test_ids_can_be_read_and_fit_every_service() -> None:
     assert max(map(len, ids)) <= 64
 
 
-def test_the_command_says_what_is_next(monkeypatch: Any, capsys: Any) -> None:
+def test_the_command_says_what_is_next(monkeypatch, capsys):
     given = f"--as-model {NAME} --categories gender --limit 1 --set prompting=Q+IF+CoT"
     call = f"requests cbbq --out ask.jsonl {given}"
     for stage, out in (("1", "ask.jsonl"), ("2", "next.jsonl")):
@@ -120,44 +119,37 @@ def test_the_command_says_what_is_next(monkeypatch: Any, capsys: Any) -> None:
     assert [one.label for one in study.load(Path("s.yml")).models] == [NAME]
 
 
-def result(custom_id: str, status: int, body: Any, error: Any = None) -> str:
+def result(custom_id, status, body):
+    """Return a line of results; without a status, `body` is an error of the service."""
     response = {"status_code": status, "body": body} if status else None
+    error = None if status else body
     return json.dumps({"custom_id": custom_id, "response": response, "error": error}) + "\n"
 
 
-def test_refusals_and_failures_are_recorded_as_such_and_failures_can_be_asked_again() -> None:
+FILTERED = "refused by the content filter"
+FIELD = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+DECLINED = said(None)[2]
+DECLINED["choices"][0]["message"]["refusal"] = "I cannot help with that."
+# Status, body, and the error and the response on record; failures are asked again.
+RESULTS = [
+    (200, said("A")[2], "", "A"),
+    (200, said("The st", "content_filter")[2], FILTERED, ""),
+    (200, DECLINED, "refused by the model, in a field of its own", ""),
+    (400, fault(400, "Input data may contain inappropriate content.")[2], FILTERED, ""),
+    (400, fault(400, FIELD)[2], f"status 400: {FIELD}", ""),
+    (0, {"code": "batch_expired", "message": "Not executed in time."}, "Not executed in time.", ""),
+]
+
+
+def test_refusals_and_failures_are_recorded_as_such_and_failures_can_be_asked_again():
     options = {**CBBQ, "tasks": ["ambiguous"]}
     write("", "ask.jsonl", "cbbq", **options)
     ids = [line["custom_id"] for line in lines_of("ask.jsonl")]
-    declined = said(None)[2]
-    declined["choices"][0]["message"]["refusal"] = "I cannot help with that."
-    field = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-    given = [
-        (200, said("A")[2], None, "", "A"),
-        (200, said("The st", "content_filter")[2], None, "refused by the content filter", ""),
-        (200, declined, None, "refused by the model, in a field of its own", ""),
-        (
-            400,
-            fault(400, "Input data may contain inappropriate content.")[2],
-            None,
-            "refused by the content filter",
-            "",
-        ),
-        (400, fault(400, field)[2], None, f"status 400: {field}", ""),
-        (
-            0,
-            None,
-            {"code": "batch_expired", "message": "Not executed in time."},
-            "Not executed in time.",
-            "",
-        ),
-    ]
     Path("results").mkdir()
-    lines = [result(one, *row[:3]) for one, row in zip(ids, given, strict=True)]
+    lines = [result(one, *row[:2]) for one, row in zip(ids, RESULTS, strict=True)]
     Path("results/1.jsonl").write_text("".join(lines))
-    run = evaluate("cbbq", "replay:results", as_model=NAME, out="run", **options)
-    rows = run.records
-    assert list(zip(rows.error, rows.response, strict=True)) == [row[3:] for row in given]
+    rows = evaluate("cbbq", "replay:results", as_model=NAME, out="run", **options).records
+    assert list(zip(rows.error, rows.response, strict=True)) == [row[2:] for row in RESULTS]
     assert rows.valid.tolist() == [True, *[False] * 5]
     written, _ = write("results", "again.jsonl", "cbbq", **options)
     again = lines_of(written[0].path)
@@ -169,8 +161,8 @@ def test_refusals_and_failures_are_recorded_as_such_and_failures_can_be_asked_ag
     assert run.about["model"]["asked_with"] == {"max_tokens": "sent as max_completion_tokens"}
 
 
-def test_missing_doubled_and_foreign_results_are_refused(refusal: Callable[..., str]) -> None:
-    def run(**options: Any) -> str:
+def test_missing_doubled_and_foreign_results_are_refused(refusal):
+    def run(**options):
         given = {"as_model": NAME, **CBBQ, **options}
         return refusal(evaluate, "cbbq", "replay:results", **given)
 
@@ -191,20 +183,3 @@ def test_missing_doubled_and_foreign_results_are_refused(refusal: Callable[..., 
     assert refusal(write, "results", "next.jsonl", "cbbq", **options).startswith(foreign)
     results.write_text(Path("ask.jsonl").read_text())
     assert "line 1: is no result of a batch" in run()
-
-
-@pytest.mark.parametrize("opens", [True, False])
-def test_other_replies_of_a_batch_show_that_a_template_opens_thoughts(opens: bool) -> None:
-    def behave(asked: dict[str, Any]) -> Reply:
-        if "女" in asked["messages"][0]["content"][:30]:
-            return said("可能是A。</think>C" if opens else "C")
-        return said("可能是A", "length")
-
-    options = {**CBBQ, "tasks": ["ambiguous"], "read": "text"}
-    (written,), _ = write("", "ask.jsonl", "cbbq", **options)
-    answer(written.path, Path("results", "1.jsonl"), behave)
-    rows = evaluate("cbbq", "replay:results", as_model=NAME, out="run", **options).records
-    assert 0 < rows.cut.sum() < len(rows)
-    cut = rows[rows.cut.astype(bool)]
-    assert (cut.error.str.startswith("cut off while thinking") == opens).all()
-    assert set(rows.parsed[~rows.cut.astype(bool)]) == {"C"}

@@ -2,32 +2,28 @@
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bench.core.errors import BudgetSpent, RunFailed
 from bench.run import estimate, evaluate
-from tests.helpers.answering import Server, said
+from tests.helpers.answering import said
 from tests.helpers.recorded import command
 
-CBBQ: dict[str, Any] = {"categories": ["gender"], "limit": 8}
+CBBQ = {"categories": ["gender"], "limit": 8}
 COT = {"settings": {"prompting": "Q+IF+CoT"}}
 
 
-@pytest.fixture(autouse=True)
-def _environment(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
-def prompts(**options: Any) -> list[str]:
+def prompts(**options):
     """The prompts that are asked."""
     return evaluate("cbbq", "simulated:", out="asked", **CBBQ, **options).records.prompt.tolist()
 
 
-def characters(texts: list[str]) -> tuple[float, float]:
+def characters(texts):
     """0.6 to 1.2 tokens per wide character, 0.2 to 0.5 per other one, 4 to 30 around a text."""
     wide = sum(ord(char) > 0x2E7F for text in texts for char in text)
     other = sum(map(len, texts)) - wide
@@ -35,35 +31,34 @@ def characters(texts: list[str]) -> tuple[float, float]:
     return 0.6 * wide + 0.2 * other + 4 * n, 1.2 * wide + 0.5 * other + 30 * n
 
 
-def tokens(part: Any) -> list[float]:
+def tokens(part):
     """The bounds of tokens that are read and written."""
     return [part.tokens_in_low, part.tokens_in_high, part.tokens_out_low, part.tokens_out_high]
 
 
-def test_requests_of_an_endpoint_are_estimated_without_asking_it(
-    serve: Callable[..., Server],
-) -> None:
+def test_requests_of_an_endpoint_are_estimated_without_asking_it(serve):
     server = serve(lambda asked: said("A"))
     found = estimate("cbbq", server.model, price=[2, 10], speed=[100, 5], repeats=3, **CBBQ)
     assert server.seen == server.tried == []
     assert list(Path().iterdir()) == []
-    counts = found.parts[["task", "role", "requests", "recorded"]]
-    assert counts.to_numpy().tolist() == [
-        ["ambiguous", "model", 24, 0],
-        ["disambiguous", "model", 24, 0],
-    ]
-    low, high = characters(prompts(repeats=3))
+    counts = found.parts[["task", "role", "requests", "recorded"]].to_numpy().tolist()
+    assert counts == [["ambiguous", "model", 24, 0], ["disambiguous", "model", 24, 0]]
+    asked = evaluate("cbbq", "simulated:", out="asked", repeats=3, **CBBQ)
+    # 0.6 to 1.2 tokens per wide character, 0.2 to 0.5 per other one, 4 to 30 around a text.
+    text = "".join(asked.records.prompt)
+    wide = sum(ord(char) > 0x2E7F for char in text)
+    other = len(text) - wide
+    low, high = 0.6 * wide + 0.2 * other + 4 * 48, 1.2 * wide + 0.5 * other + 30 * 48
     # A letter has 1 to 32 tokens.
-    assert tokens(found.total) == pytest.approx([low, high, 48, 48 * 32], abs=1)
-    assert found.total.cost_low == pytest.approx((2 * low + 10 * 48) / 1e6, rel=0.01)
-    assert found.total.cost_high == pytest.approx((2 * high + 10 * 48 * 32) / 1e6, rel=0.01)
-    assert found.total.hours_low == pytest.approx((low / 100 + 48 / 5) / 3600, rel=0.01)
-    assert found.total.hours_high == pytest.approx((high / 100 + 48 * 32 / 5) / 3600, rel=0.01)
+    total = found.total
+    assert tokens(total) == pytest.approx([low, high, 48, 48 * 32], abs=1)
+    costs = (2 * low + 10 * 48) / 1e6, (2 * high + 10 * 48 * 32) / 1e6
+    assert (total.cost_low, total.cost_high) == pytest.approx(costs, rel=0.01)
+    hours = (low / 100 + 48 / 5) / 3600, (high / 100 + 48 * 32 / 5) / 3600
+    assert (total.hours_low, total.hours_high) == pytest.approx(hours, rel=0.01)
 
 
-def test_model_and_judge_have_one_budget_and_the_message_says_what_the_rest_needs(
-    serve: Callable[..., Server],
-) -> None:
+def test_model_and_judge_have_one_budget_and_the_message_says_what_the_rest_needs(serve):
     server = serve(lambda asked: said("1"))
     judge = server.model.replace("openai:", "openai:judge-")
     options = {"tasks": ["ba"], "limit": 2, "judge": judge, "out": "run"}
@@ -75,9 +70,7 @@ def test_model_and_judge_have_one_budget_and_the_message_says_what_the_rest_need
     evaluate("mcbe", server.model, **options)
 
 
-def test_what_is_recorded_is_not_paid_again(
-    serve: Callable[..., Server],
-) -> None:
+def test_what_is_recorded_is_not_paid_again(serve):
     server = serve(lambda asked: said("好的，选A"))
     options = {"categories": ["gender"], "limit": 16, "tasks": ["ambiguous"], "out": "run"}
     with pytest.raises(RunFailed, match="budget"):
@@ -93,7 +86,7 @@ def test_what_is_recorded_is_not_paid_again(
     assert (done.total.requests, done.total.cost_low, done.total.cost_high) == (16, 0, 0)
 
 
-def test_a_judge_and_a_thought_are_counted_with_the_replies_that_they_read() -> None:
+def test_a_judge_and_a_thought_are_counted_with_the_replies_that_they_read():
     model, judge = "openai:a@http://x.org/v1", "openai:b@http://y.org/v1"
     options = {**CBBQ, "settings": {"explanation": "yes"}, "judge": judge}
     found = estimate("cbbq", model, judge_price=[1, 1], **options)
@@ -110,8 +103,8 @@ def test_a_judge_and_a_thought_are_counted_with_the_replies_that_they_read() -> 
     assert tokens(thoughts.total)[2:] == [32, 16 * 256 + 16 * 32]
 
 
-def test_the_command_prints_all_numbers_of_a_run_or_a_study(monkeypatch: Any, capsys: Any) -> None:
-    def bench(call: str) -> tuple[int, str, str]:
+def test_the_command_prints_all_numbers_of_a_run_or_a_study(monkeypatch, capsys):
+    def bench(call):
         return command(monkeypatch, capsys, *call.split())
 
     model = "openai:a@http://x.org/v1"

@@ -1,22 +1,17 @@
 """Runs on two data sets whose items have the same names: where answers would be joined."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 import bench
 from bench.core.errors import BadInput
-from bench.report import items
-from bench.run import Run, all_items, evaluate
-from bench.run.human_marks import write_sheet
-from bench.run.results import common_answers, data_conflict
-from tests.helpers.recorded import table, templates
+from bench.run import all_items, evaluate
+from bench.run.results import common_answers
+from tests.helpers.recorded import templates
 
 NAMES = ("simulated:bias=0.3", "simulated:bias=0.9")
 
 
-def asked(root: Path, *scenes: list[str]) -> list[Run]:
+def asked(root, *scenes):
     """Runs of two models, each on a data set with a template for each scene."""
     runs = []
     for k, (name, own) in enumerate(zip(NAMES, scenes, strict=True)):
@@ -27,7 +22,7 @@ def asked(root: Path, *scenes: list[str]) -> list[Run]:
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+def others(tmp_path_factory):
     return asked(tmp_path_factory.mktemp("others"), ["一", "二"], ["一", "三"])
 
 
@@ -40,9 +35,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
         all_items,
     ],
 )
-def test_answers_to_different_items_of_one_name_are_not_joined(
-    others: list[Run], join: Callable[[list[Run]], object]
-) -> None:
+def test_answers_to_different_items_of_one_name_are_not_joined(others, join):
     with pytest.raises(BadInput, match="were asked different data, CBBQ") as caught:
         join(others)
     # Of 2 polarities x 2 templates x 2 pairs of names x 2 orders, the second templates differ.
@@ -51,23 +44,7 @@ def test_answers_to_different_items_of_one_name_are_not_joined(
         assert f"SHA-256 {run.about['data']['sha256'][:8]}" in str(caught.value)
 
 
-def test_a_page_of_questions_shows_the_answers_to_the_first_runs_items(others: list[Run]) -> None:
-    shown = items.read(others)
-    assert shown.models == [NAMES[0]]
-    assert shown.left_out == [data_conflict(others)]
-
-
-def test_a_sheet_of_analyses_has_one_reference_for_each_item(tmp_path: Path) -> None:
-    runs = []
-    for k in (1, 2):
-        folder = table(tmp_path / f"data{k}", {"explanation": f"解释{k}。"})
-        options = {"data": folder, "tasks": ["ba"], "judge": "simulated:"}
-        runs.append(evaluate("mcbe", f"simulated:bias=0.{k}", out=tmp_path / f"run{k}", **options))
-    with pytest.raises(BadInput, match="different data"):
-        write_sheet(runs, tmp_path / "sheet.csv")
-
-
-def test_runs_on_two_data_sets_are_compared_on_the_items_that_both_have(tmp_path: Path) -> None:
+def test_runs_on_two_data_sets_are_compared_on_the_items_that_both_have(tmp_path):
     runs = []
     for name, categories in zip(NAMES, (["region"], ["region", "race"]), strict=True):
         folder = tmp_path / f"data{len(runs)}"

@@ -1,6 +1,5 @@
 """Replies graded by hand: a sheet is written, a person fills it in, and the run is scored."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +18,7 @@ EXPLAINED = {"explanation": "yes"}
 REPLIES = ["A。甲地人总是忘。", "C。没有写明。", "=B+1", 'A。\n他说，"带了"。']
 
 
-def ask(judge: str | None = None, first: str = REPLIES[0]) -> run.Run:
+def ask(judge=None, first=REPLIES[0]):
     """Run four questions in the folder `out`; without a judge at first."""
     keys = [("ambiguous", f"region:ambiguous:{k}", "explanation") for k in range(1, 5)]
     model = replay(Path("said.jsonl"), dict(zip(keys, [first, *REPLIES[1:]], strict=True)))
@@ -28,16 +27,16 @@ def ask(judge: str | None = None, first: str = REPLIES[0]) -> run.Run:
     return run.evaluate("cbbq", model, judge=judge, **given)
 
 
-def sheet() -> pd.DataFrame:
+def sheet():
     return pd.read_csv(MARKS, dtype=str, keep_default_na=False)
 
 
-def fill(marks: Sequence[str]) -> None:
+def fill(marks):
     """Fill in the column `response` as a spreadsheet program does, and lose the repeats."""
     sheet().assign(response=marks).drop(columns="repeat").to_csv(MARKS, index=False)
 
 
-def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch, capsys) -> None:
+def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch, capsys):
     first = ask()
     before = columns("out")
     undefined = cell(first.scores(), "s_amb_explained", "robust")
@@ -66,7 +65,7 @@ def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch,
     assert run.Run.open("out").about["requests"] == len(after) == 8
 
 
-def test_a_sheet_is_safe_in_a_spreadsheet_and_is_not_overwritten(refusal) -> None:
+def test_a_sheet_is_safe_in_a_spreadsheet_and_is_not_overwritten(refusal):
     done = ask()
     write_sheet([done], MARKS)
     assert MARKS.read_bytes().startswith(b"\xef\xbb\xbf"), "spreadsheet programs want the mark"
@@ -76,20 +75,6 @@ def test_a_sheet_is_safe_in_a_spreadsheet_and_is_not_overwritten(refusal) -> Non
     assert rows.reply.tolist() == [*REPLIES[:2], "'=B+1", REPLIES[3]], "no formula"
     assert columns("out").response.tolist() == REPLIES, "the records are as they came"
     assert "marks.csv: is there already" in refusal(write_sheet, [done], MARKS)
-
-
-def test_another_judge_or_model_is_not_let_into_the_folder(refusal) -> None:
-    write_sheet([ask()], MARKS)
-    assert "model_content was" in refusal(ask, judge="simulated:", first="B")
-    fill(["有"] * 4)
-    ask(judge=JUDGE)
-    before = columns("out")
-    message = "out: holds another run (judge was replay:marks.csv, now "
-    assert refusal(ask, judge="simulated:").startswith(f"{message}simulated:)")
-    assert refusal(ask).startswith(f"{message}None)")
-    MARKS.write_text(MARKS.read_text("utf-8").replace("有\n", "无\n"), "utf-8")
-    assert "judge_content was" in refusal(ask, judge=JUDGE), "other marks are another judge"
-    pd.testing.assert_frame_equal(columns("out"), before)
 
 
 HEADER = "task,item_id,request,repeat,response"
@@ -111,7 +96,7 @@ ROW = "ambiguous,region:ambiguous:1,judge,0,有"
         ),
     ],
 )
-def test_a_wrong_sheet_is_reported_with_its_place(refusal, lines, message: str) -> None:
+def test_a_wrong_sheet_is_reported_with_its_place(refusal, lines, message):
     ask()
     MARKS.write_text("\n".join(lines), "utf-8")
     error = refusal(ask, judge=JUDGE)

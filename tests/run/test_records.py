@@ -2,32 +2,28 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from bench import records, run, scorers
+from bench import records, run
 from bench.benchmarks import get
-from bench.run import execute
 from bench.scorers.stand_ins.simulated import Simulated
-from tests.helpers.recorded import cell, columns
+from tests.helpers.recorded import columns
 
 ANSWERS, RECORDS = Path("out/records/answers.jsonl"), Path("out/records/answers.parquet")
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "BLOCK_REQUESTS", 16)
+pytestmark = pytest.mark.usefixtures("small_blocks")
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def asked(monkeypatch):
     """The prompts that simulated respondents are asked."""
     prompts, answer = list[str](), Simulated.answer
 
-    def watched(self: Simulated, requests: Any) -> Any:
+    def watched(self, requests):
         prompts.extend(request.text for request in requests)
         return answer(self, requests)
 
@@ -35,7 +31,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return prompts
 
 
-def ask(out: str = "out", model: str = "simulated:bias=0.6,refuse=0.1", **options) -> run.Run:
+def ask(out="out", model="simulated:bias=0.6,refuse=0.1", **options):
     given = {
         "tasks": ["ss"],
         "categories": ["age"],
@@ -45,7 +41,7 @@ def ask(out: str = "out", model: str = "simulated:bias=0.6,refuse=0.1", **option
     return run.evaluate("mcbe", model, **{**given, **options})
 
 
-def leave_unfinished() -> pd.DataFrame:
+def leave_unfinished():
     """Interrupt a run after its last answer, and return its records."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(records, "finish", interrupted)
@@ -54,11 +50,11 @@ def leave_unfinished() -> pd.DataFrame:
     return columns("out")
 
 
-def interrupted(*_: Any) -> None:
+def interrupted(*_):
     raise KeyboardInterrupt
 
 
-def test_a_row_holds_what_was_asked_and_what_came_back(asked: list[str]) -> None:
+def test_a_row_holds_what_was_asked_and_what_came_back(asked):
     result = ask()
     rows = result.records
     assert list(rows) == records.SCHEMA.names == pq.read_schema(RECORDS).names
@@ -70,16 +66,6 @@ def test_a_row_holds_what_was_asked_and_what_came_back(asked: list[str]) -> None
     assert rows.item_id.str.partition(":")[2].astype(int).is_monotonic_increasing
 
 
-def test_stored_records_are_scored_under_every_preset_without_a_model(monkeypatch) -> None:
-    ask()
-    monkeypatch.setattr(scorers, "load", None)
-    result = run.Run.open("out")
-    best = {name: cell(result.scores(name), task="ss", preset=name).score for name in run.PRESETS}
-    assert best["paper"] < best["robust"]
-    assert ask(preset="official").about["preset"] == "official"
-    assert run.Run.open("out").about["preset"] == "official"
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -88,9 +74,7 @@ def test_stored_records_are_scored_under_every_preset_without_a_model(monkeypatc
         lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
     ],
 )
-def test_a_damaged_file_is_refused_then_moved_aside_and_asked_again(
-    damage, capsys, refusal
-) -> None:
+def test_a_damaged_file_is_refused_then_moved_aside_and_asked_again(damage, capsys, refusal):
     ask()
     expected, broken = columns("out"), damage(RECORDS.read_bytes())
     RECORDS.write_bytes(broken)
@@ -117,7 +101,7 @@ def test_a_damaged_file_is_refused_then_moved_aside_and_asked_again(
         (lambda content: content.replace(b'"error": ""', b'"error": "x"', 2), 2),
     ],
 )
-def test_only_damaged_lines_are_asked_again(asked: list[str], damage, n_lost: int) -> None:
+def test_only_damaged_lines_are_asked_again(asked, damage, n_lost):
     expected = leave_unfinished()
     ANSWERS.write_bytes(damage(ANSWERS.read_bytes()))
     asked.clear()
@@ -127,7 +111,7 @@ def test_only_damaged_lines_are_asked_again(asked: list[str], damage, n_lost: in
     assert not ANSWERS.exists()
 
 
-def test_an_unfinished_run_is_scored() -> None:
+def test_an_unfinished_run_is_scored():
     leave_unfinished()
     ANSWERS.write_bytes(b"\n".join(ANSWERS.read_bytes().split(b"\n")[:40]))
     table = run.Run.open("out").scores()
@@ -146,13 +130,13 @@ def test_an_unfinished_run_is_scored() -> None:
         ("records/answers.parquet", None, "out: holds no records yet"),
     ],
 )
-def test_a_damaged_or_missing_file_is_named(refusal, name, content, message: str) -> None:
+def test_a_damaged_or_missing_file_is_named(refusal, name, content, message):
     path = ask().folder / name
     path.write_bytes(content) if content else path.rename("moved")
     assert message in refusal(lambda: run.Run.open("out").scores())
 
 
-def test_a_locked_run_is_read_and_nothing_in_it_is_moved(refusal) -> None:
+def test_a_locked_run_is_read_and_nothing_in_it_is_moved(refusal):
     scores = ask().scores()
     with records.run_lock(Path("out")) as first, records.run_lock(Path("out")) as second:
         assert first == ""
@@ -166,7 +150,7 @@ def test_a_locked_run_is_read_and_nothing_in_it_is_moved(refusal) -> None:
     assert not Path("new").exists()
 
 
-def test_a_run_of_an_older_version_is_scored_and_continued() -> None:
+def test_a_run_of_an_older_version_is_scored_and_continued():
     shutil.copytree(Path(__file__).parent / "recorded_run", "out")
     before, scores = columns("out"), run.Run.open("out").scores()
     assert (len(before), (scores.metric == "coal").any()) == (9, True)
@@ -177,7 +161,7 @@ def test_a_run_of_an_older_version_is_scored_and_continued() -> None:
 
 
 @pytest.mark.parametrize("name", ["items.parquet", "records/answers.parquet"])
-def test_a_file_of_another_run_gives_no_score(refusal: Any, name: str) -> None:
+def test_a_file_of_another_run_gives_no_score(refusal, name):
     expected = ask().scores()
     ask("other", limit=1)
     shutil.copy(f"other/{name}", f"out/{name}")

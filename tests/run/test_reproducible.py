@@ -2,11 +2,9 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import run
 from bench.run import execute, repeating
@@ -16,7 +14,7 @@ from tests.helpers.recorded import columns
 
 TABLE = (Path(__file__).parents[2] / "docs/runs.md").read_text("utf-8")
 # Likelihoods, letters' probabilities, and sampled replies.
-KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+KINDS = {
     "likelihoods": ("mcbe", {"tasks": ["pc"], "limit": 3}),
     "letters": ("cbbq", {"read": "letters", "limit": 4}),
     "options": ("cbbq", {"read": "options", "limit": 2}),
@@ -25,15 +23,15 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, run.Run]:
+def first(tmp_path_factory):
     """A run of each kind, computed as is the default on a CPU."""
     sampling = {"temperature": 0.8, "top_p": 0.9}
     folder, tokenizer = tmp_path_factory.mktemp("llama"), characters("[CLS] $A")
-    model = str(save(folder, LlamaForCausalLM, LlamaConfig, tokenizer, sampling))
+    model = str(save(folder, "LlamaForCausalLM", tokenizer, sampling))
     return {kind: ask(model, kind, folder / "runs" / kind) for kind in KINDS}
 
 
-def ask(model: str, kind: str, out: Path, block: int = 256, thread: int = 1, **how: Any) -> run.Run:
+def ask(model, kind, out, block=256, thread=1, **how):
     benchmark, options = KINDS[kind]
     given = {"categories": ["gender"], "device": "cpu", "seed": 7, **options, **how}
     with threads(thread), pytest.MonkeyPatch.context() as patch:
@@ -42,12 +40,12 @@ def ask(model: str, kind: str, out: Path, block: int = 256, thread: int = 1, **h
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_seed_gives_the_same_records_to_the_byte(first, tmp_path, kind) -> None:
+def test_the_same_seed_gives_the_same_records_to_the_byte(first, tmp_path, kind):
     again = ask(first[kind].model, kind, tmp_path).folder
     pd.testing.assert_frame_equal(columns(again), columns(first[kind].folder), check_exact=True)
 
 
-def within_bounds(name: str, before: run.Run, after: run.Run) -> repeating.Difference:
+def within_bounds(name, before, after):
     """Compare two runs with the row `name` of the documentation: log-probability, %, score."""
     cells = re.search(rf"^\| {re.escape(name)}[^|]*\|([^|]+)\|([^|]+)\|([^|]+)\|$", TABLE, re.M)
     numbers = [re.search(r"[\d.]+", cell.replace(",", "")) for cell in cells.groups()]
@@ -66,7 +64,7 @@ def within_bounds(name: str, before: run.Run, after: run.Run) -> repeating.Diffe
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [{"batch_tokens": 1}, {"block": 5}, {"thread": 2}], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_computed_otherwise_stays_within_the_bounds(first, tmp_path, kind, how) -> None:
+def test_what_is_computed_otherwise_stays_within_the_bounds(first, tmp_path, kind, how):
     after = ask(first[kind].model, kind, tmp_path / "other", **how)
     within_bounds("another batch size", first[kind], after)
 

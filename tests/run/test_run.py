@@ -4,9 +4,9 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
@@ -16,32 +16,28 @@ from bench.core.errors import RunFailed
 from bench.run import execute
 from bench.scorers.base import Answer, Model
 from bench.scorers.names import path_slug, short_name
-from bench.tasks.request import Request
 from tests.helpers.recorded import cell, columns
 
 MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"
 ASKED = {"tasks": ["ss"], "categories": ["age", "race"], "repeats": 4, "seed": 3, "data": "samples"}
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "BLOCK_REQUESTS", 16)
+pytestmark = pytest.mark.usefixtures("small_blocks")
 
 
-def ask(out: str | None = "out", model: str = MODEL, **options) -> run.Run:
+def ask(out="out", model=MODEL, **options):
     return run.evaluate("mcbe", model, out=out, **{**ASKED, **options})
 
 
-def test_a_path_of_windows_is_a_path_and_no_kind(refusal) -> None:
-    for path in (r"C:\models\qwen", "D:/models/qwen", r"c:\models\qwen.gguf"):
-        assert "no such model folder or file" in refusal(scorers.check, path)
-        assert short_name(path) == "qwen"
-    assert scorers.split_kind(r"replay:C:\answers.jsonl") == ("replay", r"C:\answers.jsonl")
-    assert "kind 'C' is unknown" in refusal(scorers.check, "C:models")
+@pytest.mark.parametrize("path", [r"C:\models\qwen", "D:/models/qwen", r"c:\models\qwen.gguf"])
+def test_a_path_of_windows_is_a_path_and_no_kind(refusal, path):
+    assert "no such model folder or file" in refusal(scorers.check, path)
+    assert short_name(path) == "qwen"
+    assert scorers.split_kind(f"replay:{path}") == ("replay", path)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of files are always Unicode on Windows")
-def test_names_and_output_are_utf8_whatever_the_platform_says() -> None:
+def test_names_and_output_are_utf8_whatever_the_platform_says():
     command = "bench run cbbq --model simulated: --categories gender --limit 1 --out 输出"
     encodings = {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0", "LC_ALL": "C"}
     call, env = [sys.executable, "-m", *command.split()], os.environ | encodings
@@ -51,31 +47,37 @@ def test_names_and_output_are_utf8_whatever_the_platform_says() -> None:
     assert Path("输出/run.json").is_file()
 
 
-def test_a_folder_of_something_else_is_refused(refusal) -> None:
-    prompts, table = Path("own.toml"), Path("age.csv")
-    text = "version = 'v'\n[scenario_selection]\nprompt = '1 {sentence1} 2 {sentence2}'\n"
-    header = "context,sentence,words,subtype,explanation,score\n"
-    prompts.write_text(text, "utf-8")
-    table.write_text(header + "开会，,[PLH]先说。,甲，乙,x,y,1\n", "utf-8")
+PROMPT = "version = 'v'\n[scenario_selection]\nprompt = '1 {sentence1} 2 {sentence2}'\n"
+TABLE = "context,sentence,words,subtype,explanation,score\n开会，,[PLH]先说。,甲，乙,x,y,1\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "prompt", "table", "message"),
+    [
+        ({"model": "simulated:bias=1"}, PROMPT, TABLE, "model was simulated:bias=0.6"),
+        ({"tasks": ["ss", "pc"]}, PROMPT, TABLE, "tasks was ['ss'], now ['pc', 'ss']"),
+        ({"max_new_tokens": 9}, PROMPT, TABLE, "max_new_tokens was None, now 9"),
+        ({"settings": {"bos": "forced"}}, PROMPT, TABLE, "bos was tokenizer, now forced"),
+        ({}, PROMPT.replace("1 {", "a {"), TABLE, "wording_hash was"),
+        ({}, PROMPT, TABLE.replace("甲", "丙"), "data_sha256 was"),
+    ],
+)
+def test_a_run_that_would_be_another_one_is_refused(refusal, change, prompt, table, message):
+    Path("own.toml").write_text(PROMPT, "utf-8")
+    Path("age.csv").write_text(TABLE, "utf-8")
     given = {"prompts": "own.toml", "data": ".", "categories": ["age"]}
     ask(**given)
-    for change, message in (
-        ({"model": "simulated:bias=1"}, "model was simulated:bias=0.6"),
-        ({"tasks": ["ss", "pc"]}, "tasks was ['ss'], now ['pc', 'ss']"),
-        ({"max_new_tokens": 9}, "max_new_tokens was None, now 9"),
-        ({"settings": {"bos": "forced"}}, "bos was tokenizer, now forced"),
-    ):
-        error = refusal(ask, **{**given, **change})
-        assert error.startswith(f"out: holds another run ({message}")
-    prompts.write_text(text.replace("1 {", "a {"), "utf-8")
-    assert "wording_hash was" in refusal(ask, **given)
-    prompts.write_text(text, "utf-8")
-    table.write_text(header + "开会，,[PLH]先走。,丙，丁,x,y,1\n", "utf-8")
-    assert "data_sha256 was" in refusal(ask, **given)
+    Path("own.toml").write_text(prompt, "utf-8")
+    Path("age.csv").write_text(table, "utf-8")
+    assert refusal(ask, **{**given, **change}).startswith(f"out: holds another run ({message}")
+
+
+def test_a_folder_of_something_else_is_refused(refusal):
+    Path("mine.txt").touch()
     assert refusal(ask, ".") == ".: is not empty and holds no run; give another --out"
 
 
-def test_a_limit_is_by_category_and_task_and_spread_over_templates() -> None:
+def test_a_limit_is_by_category_and_task_and_spread_over_templates():
     given = {"limit": 10, "categories": ["age", "gender"], "out": "out"}
     result = run.evaluate("cbbq", "simulated:bias=0.5", **given)
     rows = result.records
@@ -87,7 +89,7 @@ def test_a_limit_is_by_category_and_task_and_spread_over_templates() -> None:
     assert n_templates.tolist() == [10] * 4
 
 
-def test_repeats_ask_everything_again_with_the_next_seed_in_the_order_of_tasks() -> None:
+def test_repeats_ask_everything_again_with_the_next_seed_in_the_order_of_tasks():
     rows = ask(tasks=["ss", "pc"], limit=2).records
     assert sorted(set(zip(rows.repeat, rows.seed, strict=True))) == [(k, 3 + k) for k in range(4)]
     parts = [part.reset_index(drop=True) for _, part in rows.groupby("repeat")]
@@ -97,16 +99,18 @@ def test_repeats_ask_everything_again_with_the_next_seed_in_the_order_of_tasks()
     assert parts[0].response.tolist() != parts[1].response.tolist()
 
 
+@pytest.mark.parametrize(
+    ("project", "reports"), [("bias-workbench", "reports"), ("other", "work/reports")]
+)
 def test_without_out_a_run_goes_to_the_reports_of_the_checkout_or_working_folder(
-    own_folder: Path, monkeypatch
-) -> None:
+    own_folder, monkeypatch, project, reports
+):
     (own_folder / "work").mkdir()
     monkeypatch.chdir(own_folder / "work")
-    for project, reports in (("bias-workbench", "reports"), ("other", "work/reports")):
-        (own_folder / "pyproject.toml").write_text(f'[project]\nname = "{project}"\n')
-        first, again, other = ask(None), ask(None), ask(None, seed=1)
-        assert first.folder == again.folder != other.folder
-        assert first.folder.parent == own_folder / reports / "runs" / MODEL.replace(":", "_")
+    (own_folder / "pyproject.toml").write_text(f'[project]\nname = "{project}"\n')
+    first, again, other = ask(None), ask(None), ask(None, seed=1)
+    assert first.folder == again.folder != other.folder
+    assert first.folder.parent == own_folder / reports / "runs" / MODEL.replace(":", "_")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +122,7 @@ def test_without_out_a_run_goes_to_the_reports_of_the_checkout_or_working_folder
         ({"resources": {"GPU": 1}}, "--resources: says what workers of a cluster have to offer"),
     ],
 )
-def test_a_wrong_option_is_refused_before_anything_is_written(refusal, options, message) -> None:
+def test_a_wrong_option_is_refused_before_anything_is_written(refusal, options, message):
     assert message in refusal(ask, **options)
     assert not Path("out").exists()
 
@@ -128,7 +132,7 @@ def test_a_wrong_option_is_refused_before_anything_is_written(refusal, options, 
 JUDGE = "simulated:competence=0.7,seed=9"
 
 
-def judged(out: str = "out", model: str = MODEL, **options) -> run.Run:
+def judged(out="out", model=MODEL, **options):
     """Run the three tasks that can need a judge, who also chooses the order of texts."""
     given = {"judge": JUDGE, "tasks": ["sc", "ba", "bs"], "categories": ["age", "worldview"]}
     given |= {"limit": 2, "repeats": 2, "settings": {"context_order": "judge"}}
@@ -141,29 +145,29 @@ class Stub(Model):
     verbs = ("generate",)
     reads = ("text",)
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name):
         self.name = name
-        self.asked: list[Request] = []
+        self.asked = []
         self.refuses = ""
 
-    def describe(self) -> dict[str, str]:
+    def describe(self):
         return {"kind": "stub", "id": self.name}
 
-    def answer(self, requests: Sequence[Request]) -> list[Answer]:
+    def answer(self, requests):
         self.asked += requests
         refused = Answer("", error="refused")
         return [refused if r.item_id == self.refuses else Answer("5") for r in requests]
 
 
 @pytest.fixture
-def stubs(monkeypatch: pytest.MonkeyPatch) -> tuple[Stub, Stub]:
+def stubs(monkeypatch):
     """Stubs in place of MODEL and JUDGE."""
     model, judge = Stub("m"), Stub("j")
     monkeypatch.setattr(scorers, "load", lambda name, *_, **__: {MODEL: model, JUDGE: judge}[name])
     return model, judge
 
 
-def test_an_answer_that_did_not_come_is_not_graded(stubs) -> None:
+def test_an_answer_that_did_not_come_is_not_graded(stubs):
     model, judge = stubs
     model.refuses = "age:1"
     result = judged(tasks=["ba"], repeats=1)
@@ -178,15 +182,13 @@ def test_an_answer_that_did_not_come_is_not_graded(stubs) -> None:
 
 
 @pytest.mark.parametrize("n_blocks", range(5))
-def test_a_run_that_was_killed_at_any_block_continues_as_if_it_was_not(
-    monkeypatch, n_blocks: int
-) -> None:
+def test_a_run_that_was_killed_at_any_block_continues_as_if_it_was_not(monkeypatch, n_blocks):
     judged("undisturbed")
     expected, add, added = columns("undisturbed"), records.add, []
     of_judge = expected.request.str.startswith("judge")
     assert [value for value, _ in groupby(of_judge)] == [False, True]
 
-    def killed(folder: Path, rows: list) -> None:
+    def killed(folder, rows):
         if len(added) == n_blocks:
             raise KeyboardInterrupt
         added.append(rows)
@@ -201,7 +203,7 @@ def test_a_run_that_was_killed_at_any_block_continues_as_if_it_was_not(
     pd.testing.assert_frame_equal(columns("killed"), expected)
 
 
-def test_a_judge_is_added_to_a_finished_run_and_nothing_is_asked_again(stubs) -> None:
+def test_a_judge_is_added_to_a_finished_run_and_nothing_is_asked_again(stubs):
     model, judge = stubs
     given = {"categories": ["age"], "limit": 2, "settings": {"explanation": "yes"}, "out": "out"}
     before = run.evaluate("cbbq", MODEL, **given).records
@@ -212,15 +214,11 @@ def test_a_judge_is_added_to_a_finished_run_and_nothing_is_asked_again(stubs) ->
     pd.testing.assert_frame_equal(of_model, before)
 
 
-def test_a_judge_that_fails_is_named_and_the_run_continues(stubs, monkeypatch) -> None:
+def test_a_judge_that_fails_is_named_and_the_run_continues(stubs, monkeypatch):
     model, judge = stubs
-
-    def fails(requests: Sequence[Request]) -> list[Answer]:
-        raise RuntimeError("out of memory\nat line 1")
-
     message = r"the judge did not answer \(out of memory\); the same command"
     with monkeypatch.context() as patch:
-        patch.setattr(judge, "answer", fails)
+        patch.setattr(judge, "answer", Mock(side_effect=RuntimeError("out of memory\nat line 1")))
         with pytest.raises(RunFailed, match=message):
             judged(tasks=["ba"])
     n_asked = len(model.asked)
@@ -229,20 +227,19 @@ def test_a_judge_that_fails_is_named_and_the_run_continues(stubs, monkeypatch) -
     assert len(judge.asked) == 4 * n_asked
 
 
-def test_another_model_or_judge_of_the_name_may_not_continue_a_run(refusal) -> None:
+@pytest.mark.parametrize("role", ["model", "judge"])
+def test_another_model_or_judge_of_the_name_may_not_continue_a_run(refusal, role):
     about = judged().about
     Path("out/records/answers.parquet").unlink()
-    for role in ("model", "judge"):
-        records.write_run_json(Path("out"), {**about, role: {**about[role], "revision": "0"}})
-        assert refusal(judged).startswith(
-            f"out: was begun with another {role} (revision was 0, now 1"
-        )
+    records.write_run_json(Path("out"), {**about, role: {**about[role], "revision": "0"}})
+    message = f"out: was begun with another {role} (revision was 0, now 1"
+    assert refusal(judged).startswith(message)
 
 
 @pytest.mark.parametrize(
     "model", ["..", "../../x", "/etc", "a/../b", "..\\x", "C:x", "", "a\0\n", "x" * 300]
 )
-def test_a_model_is_the_name_of_one_folder(model: str) -> None:
+def test_a_model_is_the_name_of_one_folder(model):
     name = path_slug(model)
     assert 0 < len(name) <= 80
     assert Path("runs", name).resolve().parent == Path("runs").resolve()

@@ -1,7 +1,5 @@
 """Score tables of runs: one preset each, resampled for comparisons, over the tasks in common."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ from tests.helpers.recorded import cell
 MODEL = "simulated:bias=0.6,refuse=0.2,seed=1"
 
 
-def test_models_are_compared_over_the_tasks_that_all_were_asked(tmp_path: Path) -> None:
+def test_models_are_compared_over_the_tasks_that_all_were_asked(tmp_path):
     runs = [
         run.evaluate("mcbe", f"{MODEL}{k}", tasks=names, out=tmp_path / str(k), limit=4)
         for k, names in enumerate((["pc", "sc", "bs"], ["sc", "bs"]))

@@ -3,11 +3,9 @@
 import time
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
-import transformers
 
 from bench.run import evaluate, repeat
 from bench.scorers import load
@@ -25,58 +23,51 @@ DATED = (
 ENDLESS = "".join("{% for a in range(99999) %}" for _ in range(4)) + "{% endfor %}" * 4
 
 
-def saved(folder: Path, template: str) -> str:
-    kinds = transformers.LlamaForCausalLM, transformers.LlamaConfig
+def saved(folder, template):
     coder = characters("[CLS] $A")
     coder.chat_template = template
-    return str(save(folder, *kinds, coder))
+    return str(save(folder, "LlamaForCausalLM", coder))
 
 
 class Later(date):
     """A calendar that is 40 days ahead."""
 
     @classmethod
-    def today(cls) -> "Later":
+    def today(cls):
         return cls.fromordinal(date.today().toordinal() + 40)
 
 
 @pytest.mark.parametrize(
     "template", ["hello", "{% for m in messages %}{{ m['role'] }}{% endfor %}"]
 )
-def test_a_template_that_drops_the_question_is_refused(
-    tmp_path: Path, refusal: Any, template: str
-) -> None:
+def test_a_template_that_drops_the_question_is_refused(tmp_path, refusal, template):
     assert "leaves out the question" in refusal(load, saved(tmp_path, template))
 
 
-def test_a_template_of_parts_gets_parts(tmp_path: Path) -> None:
-    scorer: Any = load(saved(tmp_path, PARTS))
+def test_a_template_of_parts_gets_parts(tmp_path):
+    scorer = load(saved(tmp_path, PARTS))
     assert scorer.chat.render("who is it?") == "user: who is it? "
     assert scorer.chat.render(("a", "b", "c")) == "user: a assistant: b user: c "
 
 
 @pytest.mark.parametrize("template", [ENDLESS, ENDLESS.replace("range(99999)", "'a' * 99999")])
-def test_a_template_without_end_is_refused(
-    tmp_path: Path, refusal: Any, monkeypatch: Any, template: str
-) -> None:
+def test_a_template_without_end_is_refused(tmp_path, refusal, monkeypatch, template):
     monkeypatch.setattr(chat_template, "SECONDS", 0.2)
     folder, start = saved(tmp_path, template), time.monotonic()
     assert "longer than 0.2 seconds" in refusal(load, folder)
     assert time.monotonic() - start < 60
 
 
-def test_a_date_is_that_of_the_day_and_is_recorded(tmp_path: Path) -> None:
-    scorer: Any = load(saved(tmp_path, DATED))
+def test_a_date_is_that_of_the_day_and_is_recorded(tmp_path):
+    scorer = load(saved(tmp_path, DATED))
     today = date.today()
     written = f"{today:%d %b %Y}, {today.day}. {today:%A}"
     assert scorer.chat.render("who?") == f"user {written}: who? "
     assert scorer.describe()["prompt_date"] == today.isoformat()
 
 
-def test_a_run_is_continued_and_repeated_with_its_own_date(
-    own_folder: Path, monkeypatch: Any
-) -> None:
-    options: dict[str, Any] = {"categories": ["gender"], "limit": 4, "read": "letters"}
+def test_a_run_is_continued_and_repeated_with_its_own_date(own_folder, monkeypatch):
+    options = {"categories": ["gender"], "limit": 4, "read": "letters"}
     folder = saved(own_folder / "model", DATED)
     first = evaluate("cbbq", folder, out="first", **options)
     records = first.records.drop(columns="seconds")

@@ -1,19 +1,14 @@
 """Choices of causal models: equal to a slow reference, for shared options and each prompt's own."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from bench.scorers import load
 from tests.helpers.checkpoints import CODE, LETTERS, characters, codes, merging, save
 from tests.scorers.test_logprobs import reference
 
 TALK = ("who?", "she.", "is she?")
-OPTIONS: dict[Any, tuple[str, ...]] = {
+OPTIONS = {
     "is he a doctor?": ("yes", "no", "not she"),
     "他是护士？答案：": ("他", "她是", "不是他。"),
     "x": ("A", "AB", "ABC"),
@@ -30,12 +25,12 @@ TOKENIZERS = {
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    model, root = (LlamaForCausalLM, LlamaConfig), tmp_path_factory.mktemp("causal")
-    return {name: str(save(root / name, *model, coder)) for name, coder in TOKENIZERS.items()}
+def folders(tmp_path_factory):
+    root, kind = tmp_path_factory.mktemp("causal"), "LlamaForCausalLM"
+    return {name: str(save(root / name, kind, coder)) for name, coder in TOKENIZERS.items()}
 
 
-def ids_of(name: str, turns: Sequence[str]) -> list[int]:
+def ids_of(name, turns):
     """The token ids that a conversation should have, looked up by hand."""
     encoded = list(map(codes, turns))
     if name == "chat":
@@ -46,14 +41,14 @@ def ids_of(name: str, turns: Sequence[str]) -> list[int]:
     return bos + [i for text in encoded for i in (*text, CODE["\n"])]
 
 
-def expected_choice(scorer: Any, before: list[int], option: list[int]) -> float:
+def expected_choice(scorer, before, option):
     return float(reference(scorer.network, before + option)[len(before) - 1 :].sum())
 
 
-@pytest.mark.parametrize("batch_tokens", [1, 50, 4096])
+@pytest.mark.parametrize("batch_tokens", [50, 4096])
 @pytest.mark.parametrize("name", TOKENIZERS)
-def test_choose_gives_the_reference(folders: dict[str, str], name: str, batch_tokens: int) -> None:
-    scorer: Any = load(folders[name], batch_tokens=batch_tokens)
+def test_choose_gives_the_reference(folders, name, batch_tokens):
+    scorer = load(folders[name], batch_tokens=batch_tokens)
     prompts = list(OPTIONS)
     for options in (SHARED, list(OPTIONS.values())):
         expected = [
@@ -71,11 +66,11 @@ def test_choose_gives_the_reference(folders: dict[str, str], name: str, batch_to
     assert np.exp(letters).sum() <= 1 + 1e-6
 
 
-def test_choose_where_the_tokenizer_merges_across_the_boundary(tmp_path: Path) -> None:
+def test_choose_where_the_tokenizer_merges_across_the_boundary(tmp_path):
     # The prompt's line break and A are one token, B and C are not; C and D are one in an option.
     coder = merging(("Ċ", "A"), ("C", "D"))
-    model = save(tmp_path, Qwen2ForCausalLM, Qwen2Config, coder, num_key_value_heads=4)
-    scorer: Any = load(str(model))
+    model = save(tmp_path, "Qwen2ForCausalLM", coder, num_key_value_heads=4)
+    scorer = load(str(model))
     before = coder("Is it?\n")["input_ids"]
     assert coder("Is it?\nA")["input_ids"][: len(before)] != before
     options = ("A", "B", "AB", "CD", "C")

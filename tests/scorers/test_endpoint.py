@@ -3,12 +3,9 @@
 import gzip
 import json
 import socket
-import threading
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -17,26 +14,25 @@ import pytest
 from bench import run
 from bench.core.errors import RunFailed
 from bench.scorers import load
-from bench.scorers.endpoint import client, responses
-from tests.helpers.answering import Reply, Server, fault, prompt, request, said
+from bench.scorers.endpoint import client
+from tests.helpers.answering import fault, prompt, request, said
 
 SECRET = "sk-planted-0123456789"
-Serve = Callable[..., Server]
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
+def _environment(monkeypatch, own_folder):
     monkeypatch.setenv("OPENAI_API_KEY", SECRET + "\n")
 
 
-def test_answers_come_in_the_order_of_the_requests(serve: Serve, monkeypatch: Any) -> None:
-    def behave(asked: dict[str, Any]) -> Reply:
+def test_answers_come_in_the_order_of_the_requests(serve, monkeypatch):
+    def behave(asked):
         time.sleep(0.002 * (int(prompt(asked)) * 7 % 11))  # later ones are often answered sooner
         return said(f"reply to {prompt(asked)}")
 
     monkeypatch.delenv("OPENAI_API_KEY")
     server = serve(behave)
-    scorer: Any = load(server.model)
+    scorer = load(server.model)
     answers = scorer.answer([request(str(i), seed=i, max_new_tokens=7 + i % 2) for i in range(60)])
     assert [answer.response for answer in answers] == [f"reply to {i}" for i in range(60)]
     assert all(answer.error == "" and answer.seconds > 0 for answer in answers)
@@ -54,7 +50,7 @@ def test_answers_come_in_the_order_of_the_requests(serve: Serve, monkeypatch: An
     assert scorer.answer([]) == []
 
 
-GENERATION: dict[str, Any] = {
+GENERATION = {
     "temperature": 0.5,
     "top_p": 0.9,
     "system": "Be brief.",
@@ -64,9 +60,9 @@ GENERATION: dict[str, Any] = {
 }
 
 
-def test_every_option_is_sent_and_a_judge_gets_none_but_room_to_think(serve: Serve) -> None:
+def test_every_option_is_sent_and_a_judge_gets_none_but_room_to_think(serve):
     server = serve(lambda asked: said("7"))
-    scorer: Any = load(server.model, generation=GENERATION)
+    scorer = load(server.model, generation=GENERATION)
     scorer.answer([request(max_new_tokens=8), request("y", "judge:1", max_new_tokens=8)])
     sent = {asked["messages"][-1]["content"]: asked for asked in server.seen}
     usual = {"model": "some-model", "seed": 0, "max_tokens": 108}
@@ -98,8 +94,8 @@ LINES = Path(__file__).with_name("replies.jsonl").read_text("utf-8").splitlines(
 REPLIES = [json.loads(line) for line in LINES]
 
 
-def test_an_odd_or_refused_answer_is_its_text_or_an_error_of_its_own(serve: Serve) -> None:
-    def behave(asked: dict[str, Any]) -> Reply:
+def test_an_odd_or_refused_answer_is_its_text_or_an_error_of_its_own(serve):
+    def behave(asked):
         case = REPLIES[int(prompt(asked))]
         return case["status"], case.get("headers", {}), case["body"]
 
@@ -112,9 +108,7 @@ def test_an_odd_or_refused_answer_is_its_text_or_an_error_of_its_own(serve: Serv
     assert len(server.seen) == len(REPLIES), "a refusal is final"
 
 
-def test_a_request_is_sent_again_where_the_server_broke_off_or_asks_to_wait(
-    serve: Serve, waits: list[float]
-) -> None:
+def test_a_request_is_sent_again_where_the_server_broke_off_or_asks_to_wait(serve, waits):
     reasons = ["abort", "network_error", "insufficient_system_resource"]
     replies = [said("It is A, bec", reason) for reason in reasons]
     replies += [fault(429, "slow down", **{"Retry-After": after}) for after in ("3600", "0.2")]
@@ -126,7 +120,7 @@ def test_a_request_is_sent_again_where_the_server_broke_off_or_asks_to_wait(
 
 
 # Answers that cannot be read, though another may be.
-BROKEN_ANSWERS: list[Reply] = [
+BROKEN_ANSWERS = [
     said(None),
     (200, {}, {"choices": [{"message": None, "finish_reason": "stop"}]}),
     (200, {}, '{"choices": [{"message": {"content": NaN}, "finish_reason": "stop"}]}'),
@@ -137,10 +131,8 @@ BROKEN_ANSWERS: list[Reply] = [
 
 
 @pytest.mark.parametrize("broken", BROKEN_ANSWERS)
-def test_a_broken_answer_is_asked_for_again_and_is_an_error_if_it_stays_broken(
-    serve: Serve, broken: Reply
-) -> None:
-    def behave(asked: dict[str, Any]) -> Reply:
+def test_a_broken_answer_is_asked_for_again_and_is_an_error_if_it_stays_broken(serve, broken):
+    def behave(asked):
         is_well = sum(prompt(one) == "y" for one in server.seen) > 2
         return said("C") if prompt(asked) == "y" and is_well else broken
 
@@ -150,49 +142,36 @@ def test_a_broken_answer_is_asked_for_again_and_is_an_error_if_it_stays_broken(
     assert (mended.response, mended.error, len(server.seen)) == ("C", "", 6)
 
 
-def test_broken_answers_on_record_are_asked_for_again_and_no_others(serve: Serve) -> None:
+@pytest.mark.parametrize("share", [0.3, 1])
+def test_broken_answers_on_record_and_what_followed_them_are_asked_for_again(serve, share):
     is_broken = True
 
-    def behave(asked: dict[str, Any]) -> Reply:
-        few = len(prompt(asked)) % 3 == 0
-        return said(None) if few and is_broken else said("ABC"[len(prompt(asked)) % 3])
+    def behave(asked):
+        breaks = is_broken and len(prompt(asked)) % 10 < 10 * share
+        return said(None if breaks else "ABC"[len(prompt(asked)) % 3])
 
     server = serve(behave)
     given = {"tasks": ["ambiguous"], "categories": ["gender"], "limit": 12}
+    given |= {"settings": {"explanation": "yes"}, "judge": "simulated:"}
     first = run.evaluate("cbbq", server.model, out="out", **given).records
     broken = first.error.eq("the server answered without a text")
     assert 0 < broken.sum() < len(first)
     is_broken, before = False, len(server.seen)
     again = run.evaluate("cbbq", server.model, out="out", **given).records
     assert len(server.seen) - before == broken.sum()
-    assert not again.error.any()
     undisturbed = run.evaluate("cbbq", server.model, out="undisturbed", **given).records
+    assert not again.error.any()
     pd.testing.assert_frame_equal(
         again.drop(columns="seconds"), undisturbed.drop(columns="seconds")
     )
 
 
-def test_what_followed_a_broken_answer_is_asked_when_it_came(serve: Serve) -> None:
-    is_broken = True
-    server = serve(lambda asked: said(None if is_broken else "C，因为是他。"))
-    options = {"tasks": ["ambiguous"], "categories": ["gender"], "limit": 2}
-    given: dict[str, Any] = {**options, "settings": {"explanation": "yes"}, "judge": "simulated:"}
-    first = run.evaluate("cbbq", server.model, out="out", **given).records
-    assert first.error.all()
-    is_broken = False
-    again = run.evaluate("cbbq", server.model, out="out", **given).records
-    assert not again.error.any()
-    assert len(again) == len(first)
-
-
-def packed(n: int) -> bytes:
+def packed(n):
     return gzip.compress(json.dumps(said("A" + " " * n)[2]).encode())
 
 
 @pytest.mark.parametrize("body", [packed(5000), b" " * 5000], ids=["packed", "plain"])
-def test_a_body_beyond_the_limit_is_an_error(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, body: bytes
-) -> None:
+def test_a_body_beyond_the_limit_is_an_error(serve, monkeypatch, body):
     monkeypatch.setattr(client, "MOST_BYTES", 4096)
     how = {"Content-Encoding": "gzip"} if body[0] == 31 else {}
     server = serve(lambda asked: (200, how, body))
@@ -200,95 +179,51 @@ def test_a_body_beyond_the_limit_is_an_error(
     assert answer.error.startswith("the server answered with more than")
 
 
-def test_a_reply_far_longer_than_asked_for_is_cut_and_marked(serve: Serve) -> None:
+def test_a_reply_far_longer_than_asked_for_is_cut_and_marked(serve):
     server = serve(lambda asked: said("A" * 10_000))
     (answer,) = load(server.model).answer([request(max_new_tokens=16)])
     assert (answer.response, answer.cut, answer.error) == ("A" * 16 * 128, True, "")
 
 
-DATES = ["Wed, 21 Oct 2015 07:28:00 +99999999999999999999", "Wed, 99 Oct 99999 99:99:99 GMT"]
-
-
-@pytest.mark.parametrize(
-    "date", [*DATES, "Mon, 01 Jan 0001 00:00:00 +2359", "inf", "nan", "-5", ""]
-)
-def test_a_date_without_sense_is_as_if_it_were_not_there(date: str) -> None:
-    assert responses.retry_after({"retry-after": date}) is None
-
-
-@pytest.mark.parametrize("n", [10**4000, -1, 1e300, True, "9", None])
-def test_a_count_without_sense_is_not_counted(serve: Serve, n: Any) -> None:
-    server = serve(lambda asked: said("A", usage=(n, n)))
-    scorer: Any = load(server.model)
-    assert scorer.answer([request()])[0].response == "A"
-    assert scorer.spent.endswith("requests sent")
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        (fault(429, "later"), "status 429: later"),
-        (fault(429, "later", **{"Retry-After": "0.6"}), "asks to wait 1 s (status 429: later)"),
-        (
-            (200, {}, "<html>log in</html>"),
-            "did not answer as a chat endpoint of OpenAI's protocol",
-        ),
-        (None, "each request may take 120 s"),
-    ],
-)
-def test_it_is_said_why_no_answer_comes(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: Any, reply: Reply | None, reason: str
-) -> None:
-    monkeypatch.setattr(client, "SILENCE", 0.1)
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.5)
-    is_well = threading.Event()
-
-    def behave(asked: dict[str, Any]) -> Reply:
-        if not reply:
-            is_well.wait(9)
-        return said("A") if is_well.is_set() or not reply else reply
-
-    scorer = load(serve(behave).model)
-    threading.Timer(0.4, is_well.set).start()
-    scorer.answer([request()])
-    assert f"no answer for 0 s ({reason}" in capsys.readouterr().err
-
-
-def named(name: str) -> Reply:
+def named(name):
     status, headers, body = said("A")
     return status, headers, {**body, "model": name}
 
 
-def test_another_model_in_the_middle_of_a_run_ends_it_until_the_first_is_back(
-    serve: Serve,
-) -> None:
+def test_another_model_in_the_middle_of_a_run_ends_it_until_the_first_is_back(serve):
+    def named(name):
+        status, headers, body = said("A")
+        return status, headers, {**body, "model": name}
+
     names = ["one", "one", "two"]
     server = serve(
         lambda asked: named(names[min(len(server.seen), len(names)) - 1]),
-        lambda asked: named("one"),
+        lambda asked: named(names[0]),
     )
-    given: dict[str, Any] = {"tasks": ["ambiguous"], "limit": 4, "limits": {"concurrency": 1}}
+    given = {
+        "tasks": ["ambiguous"],
+        "categories": ["age"],
+        "limit": 4,
+        "limits": {"concurrency": 1},
+    }
     with pytest.raises(RunFailed, match="the model that answers is two, and was one before"):
         run.evaluate("cbbq", server.model, out="out", **given)
-    server.able = lambda asked: named("two")
+    names[:] = ["two"]
     with pytest.raises(RunFailed, match="the model that answers is two, and was one before"):
         run.evaluate("cbbq", server.model, out="out", **given)
     about = json.loads(Path("out/run.json").read_text("utf-8"))["model"]
     assert about["answered_as"] == ["one", "two"]
     assert about["answered_by"] == [f"127.0.0.1:{server.server_port}"]
     names[:] = ["one"]
-    server.able = lambda asked: named("one")
     assert not run.evaluate("cbbq", server.model, out="out", **given).records.error.any()
 
 
-def test_a_redirection_is_said_and_recorded_and_another_one_ends_the_run(
-    serve: Serve, capsys: Any
-) -> None:
+def test_a_redirection_is_said_and_recorded_and_another_one_ends_the_run(serve, capsys):
     target = serve(lambda asked: said("A"))
     there = f"http://127.0.0.1:{target.server_port}/v1/chat/completions"
     redirects = True
 
-    def behave(asked: dict[str, Any]) -> Reply:
+    def behave(asked):
         return (307, {"Location": there}, "") if redirects else said("A")
 
     server = serve(behave, behave)
@@ -305,7 +240,6 @@ def test_a_redirection_is_said_and_recorded_and_another_one_ends_the_run(
 WRONG_KEY = f"Incorrect API key provided: {SECRET[:-4]}****."
 IS_WRONG = "the environment variable OPENAI_API_KEY is wrong"
 REQUIRED = {"type": "missing", "msg": "Field required", "input": "sensitive content"}
-UNPAID = "insufficient_quota"
 PROTOCOL = "did not answer as a chat endpoint of OpenAI's protocol does"
 AGAIN = "2 requests failed each time (status 503: overloaded); 0 of 2"
 
@@ -317,12 +251,10 @@ AGAIN = "2 requests failed each time (status 503: overloaded); 0 of 2"
         # Status 403 can be about the key, or about something else.
         (fault(403, "region not supported"), "status 403 (region not supported)"),
         (fault(403, "Incorrect API key provided"), IS_WRONG),
-        (fault(403, f"no access for {SECRET[:5]}***"), IS_WRONG),
-        (fault(403, f"no access for ***{SECRET[-4:]}"), IS_WRONG),
+        (fault(403, f"no access for {SECRET[:5]}***{SECRET[-4:]}"), IS_WRONG),
         ((403, {}, {}), IS_WRONG),
         # A quota that is used up is not waited for.
-        (fault(429, "You exceeded your current quota, check your plan", UNPAID), "status 429"),
-        (fault(429, "余额不足", UNPAID), "status 429"),
+        (fault(429, "You exceeded your current quota", "insufficient_quota"), "status 429"),
         (fault(404, f"no model for {SECRET}\nsecond line"), "status 404 (no model for [key])"),
         # Words of a prompt that the server repeats are not its own.
         ((422, {}, {"detail": [REQUIRED]}), "status 422 (Field required)"),
@@ -330,13 +262,10 @@ AGAIN = "2 requests failed each time (status 503: overloaded); 0 of 2"
         (fault(503, "overloaded", **{"Retry-After": "0.01"}), AGAIN),
         ((200, {}, "[" * 5_000), PROTOCOL),
         ((503, {}, '{"error":' + "[" * 980 + "]" * 980 + "}"), "status 503"),
-        ((200, {"Content-Type": "text/html"}, "<html>welcome</html>"), PROTOCOL),
-        *(((200, {}, {"choices": choices}), PROTOCOL) for choices in ([], ["A"])),
+        ((200, {}, {"choices": []}), PROTOCOL),
     ],
 )
-def test_other_errors_name_the_status_and_the_servers_reason(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, reply: Reply | None, message: str
-) -> None:
+def test_other_errors_name_the_status_and_the_servers_reason(serve, monkeypatch, reply, message):
     monkeypatch.setattr(client, "TRIES", 2)
     server = serve(lambda asked: reply)
     with socket.socket() as free:
@@ -352,32 +281,26 @@ def test_other_errors_name_the_status_and_the_servers_reason(
     assert len(server.seen) < 20, "waiting requests are cancelled"
 
 
-def refuse(name: str, message: str) -> Reply:
+def refuse(name, message):
     return 400, {}, {"error": {"message": message, "param": name, "code": "unsupported_parameter"}}
 
 
-def reasoning(asked: dict[str, Any]) -> Reply:
+def reasoning(asked):
     """Refuse what OpenAI's reasoning models refuse, in its words."""
     if "max_tokens" in asked:
-        return refuse(
-            "max_tokens",
-            "Unsupported parameter: 'max_tokens' is not supported with this model. "
-            "Use 'max_completion_tokens' instead.",
-        )
+        start = "Unsupported parameter: 'max_tokens' is not supported with this model. "
+        return refuse("max_tokens", f"{start}Use 'max_completion_tokens' instead.")
     if asked.get("temperature", 1) != 1:
-        return refuse(
-            "temperature",
-            f"Unsupported value: 'temperature' does not support {asked['temperature']} with this "
-            "model. Only the default (1) value is supported.",
-        )
+        start = f"Unsupported value: 'temperature' does not support {asked['temperature']} with"
+        return refuse("temperature", f"{start} this model. Only the default (1) is supported.")
     if asked.get("logprobs"):
         return refuse("logprobs", "You are not allowed to request logprobs from this model")
     return said("有" if "有" in prompt(asked) else "A")
 
 
-def test_a_server_is_asked_in_the_way_that_it_names(serve: Serve, capsys: Any) -> None:
+def test_a_server_is_asked_in_the_way_that_it_names(serve, capsys):
     server = serve(reasoning, reasoning)
-    scorer: Any = load(server.model, generation={"temperature": 0.7})
+    scorer = load(server.model, generation={"temperature": 0.7})
     assert scorer.verbs == ("generate",)
     asked_with = scorer.describe()["asked_with"]
     assert set(asked_with) == {"max_tokens", "temperature=0.7"}
@@ -396,7 +319,7 @@ def test_a_server_is_asked_in_the_way_that_it_names(serve: Serve, capsys: Any) -
     assert (done.records.error == "").all()
 
 
-def test_what_the_user_chose_is_not_left_out(serve: Serve) -> None:
+def test_what_the_user_chose_is_not_left_out(serve):
     server = serve(lambda asked: refuse("temperature", "temperature must be at most 2"))
     with pytest.raises(RunFailed, match=r"status 400 \(temperature must be at most 2\)"):
         load(server.model, generation={"temperature": 5.0}).answer([request()])
@@ -404,10 +327,8 @@ def test_what_the_user_chose_is_not_left_out(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("name", ["seed", "chat_template_kwargs"])
-def test_a_field_of_the_workbenchs_own_is_left_out_where_it_is_forbidden(
-    serve: Serve, name: str
-) -> None:
-    def strict(asked: dict[str, Any]) -> Reply:
+def test_a_field_of_the_workbenchs_own_is_left_out_where_it_is_forbidden(serve, name):
+    def strict(asked):
         extra = {"type": "extra_forbidden", "msg": "Extra inputs are not permitted"}
         detail = {"detail": [{**extra, "loc": ["body", name], "input": asked.get(name)}]}
         return (422, {}, detail) if name in asked else said("A")
@@ -422,14 +343,14 @@ def test_a_field_of_the_workbenchs_own_is_left_out_where_it_is_forbidden(
 CUT_OFF = "cut off while thinking; raise --thinking-tokens or --max-new-tokens"
 
 
-def opening(asked: dict[str, Any]) -> Reply:
+def opening(asked):
     """Reply as a model does whose chat template opens a thought, at a server that keeps it in."""
     thought = "题目里有A和B。我觉得是A"
     return said(f"{thought}</think>C") if asked["max_tokens"] > 99 else said(thought, "length")
 
 
-def test_a_cut_thought_that_the_template_opened_is_no_answer(serve: Serve) -> None:
-    scorer: Any = load(serve(opening, opening).model)
+def test_a_cut_thought_that_the_template_opened_is_no_answer(serve):
+    scorer = load(serve(opening, opening).model)
     about = scorer.describe()
     assert about["thoughts"] == "opened by the server's chat template, closed in the reply"
     cut, whole = scorer.answer([request("x", max_new_tokens=n) for n in (32, 100)])
@@ -447,30 +368,15 @@ DASHSCOPE = "You exceeded your current quota. See https://x.org/error-code#token
         (fault(429, GEMINI), 1.2),
         (fault(429, "Please try again in 1m30s (requests per min)"), 90),
         (fault(429, "Please retry after 20 seconds."), 20),
-        (fault(429, "Rate limit reached, try again in 900ms"), 0.9),
         (fault(429, DASHSCOPE, "insufficient_quota"), None),
         (fault(429, "You exceeded your current quota", **{"Retry-After": "3"}), 3),
     ],
 )
-def test_a_quota_of_a_minute_is_waited_for(
-    serve: Serve, waits: list[float], busy: Reply, seconds: float | None
-) -> None:
+def test_a_quota_of_a_minute_is_waited_for(serve, waits, busy, seconds):
     server = serve(lambda asked: busy if len(server.seen) < 3 else said("C"))
     (answer,) = load(server.model).answer([request()])
-    assert answer.response == "C"
-    assert len(waits) == 2
+    assert (answer.response, len(waits)) == ("C", 2)
     assert seconds is None or waits == [seconds] * 2
-
-
-def test_a_server_without_permission_for_log_probabilities_is_read_by_text(serve: Serve) -> None:
-    message = "You are not allowed to request logprobs from this model"
-
-    def behave(asked: dict[str, Any]) -> Reply:
-        return fault(403, message) if "prompt" in asked or "logprobs" in asked else said("C")
-
-    scorer: Any = load(serve(behave, behave).model)
-    assert scorer.answer([request()])[0].response == "C"
-    assert message in scorer.lacks["choose"]
 
 
 # Proxies
@@ -479,26 +385,23 @@ PROXIES = [f"{kind}_proxy" for kind in ("http", "https", "all", "no")]
 
 
 @pytest.fixture
-def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_proxies(monkeypatch):
     for name in (*PROXIES, *map(str.upper, PROXIES)):
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.usefixtures("no_proxies")
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("ALL_PROXY", "socks://127.0.0.1:9"),
-        ("all_proxy", "socks5://u:secret@127.0.0.1:9"),
-        ("HTTPS_PROXY", "socks5h://127.0.0.1:9"),
-        ("HTTP_PROXY", "http://127.0.0.1:port"),
-    ],
+    [("all_proxy", "socks5://u:secret@127.0.0.1:9"), ("HTTP_PROXY", "http://127.0.0.1:port")],
 )
 def test_a_proxy_that_cannot_be_used_is_named_and_this_machine_needs_none(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, refusal: Any, name: str, value: str
-) -> None:
+    serve, monkeypatch, refusal, name, value
+):
+    for kind in ("http", "https", "all", "no"):
+        monkeypatch.delenv(f"{kind}_proxy", raising=False)
+        monkeypatch.delenv(f"{kind}_proxy".upper(), raising=False)
     monkeypatch.setenv(name, value)
-    scorer: Any = load(serve(lambda asked: said("A")).model)
+    scorer = load(serve(lambda asked: said("A")).model)
     assert scorer.answer([request()])[0].response == "A"
     text = refusal(load, "openai:m@http://model.invalid/v1")
     assert "names a proxy that cannot be used" in text

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def weights(tmp_path, monkeypatch):
     """A file of three parts."""
     monkeypatch.setattr(file_hash, "PART_BYTES", 2 * MIB)
     path = tmp_path / "weights.safetensors"
@@ -21,7 +20,7 @@ def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_every_byte_of_a_file_counts(weights: Path) -> None:
+def test_every_byte_of_a_file_counts(weights):
     known = {file_hash.fingerprint(weights)}
     for time, place in enumerate((0, MIB, 2 * MIB - 1, 2 * MIB, 4 * MIB + 12_344), start=1):
         content = bytearray(weights.read_bytes())
@@ -32,7 +31,7 @@ def test_every_byte_of_a_file_counts(weights: Path) -> None:
     assert len(known) == 6
 
 
-def test_the_fingerprint_of_a_file_stays_the_same_over_versions(weights: Path) -> None:
+def test_the_fingerprint_of_a_file_stays_the_same_over_versions(weights):
     content = weights.read_bytes()
     parts = [content[start : start + 2 * MIB] for start in range(0, len(content), 2 * MIB)]
     large = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()

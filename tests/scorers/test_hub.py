@@ -1,57 +1,51 @@
 """Models of the Hub: one commit, from the server or the cache, or an error that explains it."""
 
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from huggingface_hub import constants
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaForCausalLM
 
 from bench import run
 from bench.core.errors import BadInput
 from bench.scorers import load
 from tests.helpers.checkpoints import characters, codes, save
-from tests.helpers.hub_server import HubServer
 
-Refusal = Callable[..., str]
 TEXTS = ["she is a doctor", "he is a nurse"]
 ASKED = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 2}
 
 
-def llama_of(factory: pytest.TempPathFactory, layers: int) -> Path:
+def llama_of(factory, layers):
     coder = characters("[CLS] $A", chat=True)
     folder = factory.mktemp("llama")
-    return save(folder, LlamaForCausalLM, LlamaConfig, coder, num_hidden_layers=layers)
+    return save(folder, "LlamaForCausalLM", coder, num_hidden_layers=layers)
 
 
 @pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def llama(tmp_path_factory):
     return llama_of(tmp_path_factory, 2)
 
 
 @pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def other(tmp_path_factory):
     return llama_of(tmp_path_factory, 1)
 
 
 @pytest.fixture
-def main(hub: HubServer, llama: Path) -> str:
+def main(hub, llama):
     """The commit of `acme/tiny`."""
     return hub.add("acme/tiny", llama)
 
 
-def seen(scorer: Any) -> tuple[str, str, list[float]]:
+def seen(scorer):
     about = scorer.describe()
     return about["id"], about["revision"], scorer.nll(TEXTS).tolist()
 
 
-def test_all_files_are_of_one_commit(
-    hub: HubServer, main: str, llama: Path, other: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_files_are_of_one_commit(hub, main, llama, other, monkeypatch):
     hub.breaks.add("model.safetensors")
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 1024)
     with suppress(BadInput):  # older clients do not go on by themselves
@@ -74,8 +68,8 @@ def test_all_files_are_of_one_commit(
 
 @pytest.mark.parametrize("offline", [True, False])
 def test_without_a_network_the_cache_is_read_quietly(
-    hub: HubServer, main: str, monkeypatch: Any, capfd: Any, refusal: Refusal, offline: bool
-) -> None:
+    hub, main, monkeypatch, capfd, refusal, offline
+):
     before = seen(load("acme/tiny"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
@@ -97,14 +91,8 @@ def test_without_a_network_the_cache_is_read_quietly(
     ],
 )
 def test_what_the_hub_does_not_give_is_a_sentence(
-    hub: HubServer,
-    main: str,
-    llama: Path,
-    monkeypatch: Any,
-    refusal: Refusal,
-    model: str,
-    says: str,
-) -> None:
+    hub, main, llama, monkeypatch, refusal, model, says
+):
     config = (llama / "config.json").read_bytes()
     commit = hub.add("acme/gated", llama, token="secret of the test")
     hub.add("acme/pickled", {"config.json": config, "pytorch_model.bin": b"x"})
@@ -119,9 +107,7 @@ def test_what_the_hub_does_not_give_is_a_sentence(
         assert load("acme/gated").describe()["revision"] == commit
 
 
-def test_a_part_of_a_snapshot_is_not_used_without_a_network(
-    hub: HubServer, main: str, monkeypatch: Any, refusal: Refusal
-) -> None:
+def test_a_part_of_a_snapshot_is_not_used_without_a_network(hub, main, monkeypatch, refusal):
     load("acme/tiny")
     for path in Path(constants.HF_HUB_CACHE).rglob("tokenizer.json"):
         path.unlink()
@@ -131,9 +117,9 @@ def test_a_part_of_a_snapshot_is_not_used_without_a_network(
     )
 
 
-def test_an_adapter_is_put_on_its_base_model(
-    hub: HubServer, main: str, llama: Path, own_folder: Path, refusal: Refusal
-) -> None:
+@pytest.fixture
+def network(llama):
+    """An adapter of `acme/tiny` that was trained for ten steps."""
     peft = pytest.importorskip("peft")
     options = peft.LoraConfig(target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
     network = peft.get_peft_model(LlamaForCausalLM.from_pretrained(llama), options)
@@ -144,20 +130,33 @@ def test_an_adapter_is_put_on_its_base_model(
         optimizer.step()
         optimizer.zero_grad()
     network.peft_config["default"].base_model_name_or_path = "acme/tiny"
+    return network
+
+
+def test_an_adapter_is_put_on_its_base_model(hub, main, llama, network, own_folder, refusal):
     lora, merged = own_folder / "lora", own_folder / "merged"
     network.save_pretrained(lora)
     commit = hub.add("acme/lora", lora)
     about = load("acme/lora").describe()
     assert (about["revision"], about["base"]) == (commit, {"id": "acme/tiny", "revision": main})
+    network.peft_config["default"].base_model_name_or_path = "/home/someone/tiny"
+    network.save_pretrained(own_folder / "elsewhere")
+    assert "--base gives another" in refusal(load, str(own_folder / "elsewhere"))
     network.merge_and_unload().save_pretrained(merged)
     characters("[CLS] $A", chat=True).save_pretrained(merged)
     expected = load(str(merged)).nll(TEXTS)
     for name, base in (("acme/lora", None), (str(lora), None), (str(lora), str(llama))):
         assert load(name, base=base).nll(TEXTS) == pytest.approx(expected, rel=1e-4)
     assert load(str(llama)).nll(TEXTS) != pytest.approx(expected, rel=1e-2)
+    assert "is no adapter" in refusal(load, str(llama), base="acme/tiny")
 
+
+def test_a_run_of_an_adapter_is_repeated_and_continued_on_its_base(
+    hub, main, llama, network, own_folder, refusal
+):
+    network.save_pretrained("lora")
+    commit = hub.add("acme/lora", own_folder / "lora")
     done = run.evaluate("cbbq", "acme/lora", out="first", **ASKED)
-    assert done.about["asked"].keys().isdisjoint(["base", "base_content"])
     files = {path.name: path.read_bytes() for path in llama.iterdir()}
     hub.repositories["acme/tiny"].push({**files, "README.md": b"of another commit"})
     again = run.repeat("first", out="again")
@@ -170,39 +169,20 @@ def test_an_adapter_is_put_on_its_base_model(
     complete = run.evaluate("cbbq", f"acme/lora@{commit}", **given)
     assert run.repeating.difference(again.records, complete.records).same
 
-    network.peft_config["default"].base_model_name_or_path = "/home/someone/tiny"
-    network.save_pretrained(lora)
-    assert "--base gives another" in refusal(load, str(lora))
-    for whole in (str(llama), "tiny:s"):
-        assert "is no adapter" in refusal(load, whole, base="acme/tiny")
 
-
-def test_an_adapter_without_peft_says_what_to_install(
-    tmp_path: Path, monkeypatch: Any, refusal: Refusal
-) -> None:
-    for name in ("adapter_config.json", "adapter_model.safetensors"):
-        (tmp_path / name).write_text('{"base_model_name_or_path": "acme/tiny"}')
-    monkeypatch.setattr("bench.scorers.local.hub.find_spec", lambda name: None)
-    assert "pip install 'bias-workbench[adapters]'" in refusal(load, str(tmp_path))
-
-
-def test_a_run_is_repeated_and_continues_at_its_commit_alone(
-    hub: HubServer, main: str, other: Path, own_folder: Path
-) -> None:
+def test_a_run_is_repeated_and_continues_at_its_commit_alone(hub, main, other, own_folder, refusal):
     done = run.evaluate("cbbq", "acme/tiny", out="first", **ASKED)
     assert (done.about["asked"]["model"], done.about["model"]["revision"]) == ("acme/tiny", main)
     before = done.records
     moved = hub.repositories["acme/tiny"].push(other)
     again = run.repeat("first", out="again")
     assert again.about["asked"]["model"] == f"acme/tiny@{main}"
-    assert again.about["model"]["revision"] == main
     assert run.repeating.difference(before, again.records).same
     assert (done.label, again.label) == ("tiny", f"tiny@{main[:7]}")
-    with pytest.raises(BadInput, match="names another revision"):
-        run.repeat("first", out="third", revision="main")
+    given = {"out": "third", "revision": "main"}
+    assert "names another revision" in refusal(run.repeat, "first", **given)
     (done.folder / "records/answers.parquet").unlink()
-    with pytest.raises(BadInput) as caught:
-        run.evaluate("cbbq", "acme/tiny", out="first", **ASKED)
-    assert f"revision was {main}, now {moved}" in str(caught.value)
+    message = refusal(run.evaluate, "cbbq", "acme/tiny", out="first", **ASKED)
+    assert f"revision was {main}, now {moved}" in message
     complete = run.evaluate("cbbq", f"acme/tiny@{main}", out="first", **ASKED)
     assert run.repeating.difference(before, complete.records).same

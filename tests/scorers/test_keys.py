@@ -1,15 +1,13 @@
 """Keys of endpoints: each host gets its own, in real requests whose every header is read."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bench import run
 from bench.scorers import load
-from tests.helpers.answering import Reply, Server, request, said
+from tests.helpers.answering import request, said
 
 OF_MODEL, OF_JUDGE = "sk-of-the-model-0123456789", "glm.of-the-judge-0123456789"
 # What openai's client would send by itself, to every host.
@@ -21,30 +19,29 @@ AMBIENT = {
     "OPENAI_BASE_URL": "http://planted.example/v1",
 }
 SENT = {"accept", "accept-encoding", "connection", "content-length", "content-type", "host"}
-Serve = Callable[..., Server]
-ONE: dict[str, Any] = {"categories": ["gender"], "limit": 1}
+ONE = {"categories": ["gender"], "limit": 1}
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
+def _environment(monkeypatch, own_folder):
     for name, value in {**AMBIENT, "OPENAI_API_KEY": OF_MODEL}.items():
         monkeypatch.setenv(name, value)
 
 
 @pytest.fixture
-def two(serve: Serve) -> tuple[Server, Server]:
+def two(serve):
     return serve(lambda body: said("A")), serve(lambda body: said("有"))
 
 
-def host(server: Server) -> str:
+def host(server):
     return f"127.0.0.1:{server.server_port}"
 
 
-def own(server: Server) -> str:
+def own(server):
     return f"OPENAI_API_KEY__127_0_0_1_{server.server_port}"
 
 
-def check_headers(server: Server, key: str | None) -> None:
+def check_headers(server, key):
     """Every request since the last check had this key, or none, and nothing of the environment."""
     assert server.headers
     for headers in server.headers:
@@ -54,15 +51,13 @@ def check_headers(server: Server, key: str | None) -> None:
     server.headers.clear()
 
 
-def asked(model: str, judge: str, out: str, **options: Any) -> run.Run:
+def asked(model, judge, out, **options):
     return run.evaluate(
         "cbbq", model, judge=judge, out=out, settings={"explanation": "yes"}, **ONE, **options
     )
 
 
-def test_each_host_gets_its_own_key_and_no_file_holds_one(
-    two: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_host_gets_its_own_key_and_no_file_holds_one(two, monkeypatch):
     model, judge = two
     done = asked(model.model, judge.model, "without")
     check_headers(model, OF_MODEL)
@@ -87,9 +82,7 @@ def test_each_host_gets_its_own_key_and_no_file_holds_one(
         assert OF_JUDGE.encode() not in content
 
 
-def test_models_at_several_hosts_need_keys_of_their_own(
-    two: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_at_several_hosts_need_keys_of_their_own(two, monkeypatch):
     first, second = two
     monkeypatch.setenv(own(first), OF_JUDGE)
     runs = run.evaluate_all("cbbq", [first.model, second.model], "runs", **ONE)
@@ -100,10 +93,10 @@ def test_models_at_several_hosts_need_keys_of_their_own(
     check_headers(second, OF_MODEL)
 
 
-def test_a_redirect_to_another_port_carries_nothing(serve: Serve) -> None:
+def test_a_redirect_to_another_port_carries_nothing(serve):
     other = serve(lambda body: said("B"), lambda body: said("B"))
 
-    def redirect(body: dict[str, Any]) -> Reply:
+    def redirect(body):
         place = f"http://127.0.0.1:{other.server_port}/v1/chat/completions"
         return 307, {"Location": place, "Set-Cookie": "a=planted"}, {}
 
@@ -123,8 +116,8 @@ def test_a_redirect_to_another_port_carries_nothing(serve: Serve) -> None:
     ],
 )
 def test_a_wrong_name_or_a_key_in_its_place_is_refused_and_no_key_repeated(
-    serve: Serve, refusal: Any, given: dict[str, str], says: str
-) -> None:
+    serve, refusal, given, says
+):
     server = serve(lambda body: said("A"))
     named = {host(server) if name == "HOST" else name: value for name, value in given.items()}
     message = refusal(run.evaluate, "cbbq", server.model, limit=1, keys=named)

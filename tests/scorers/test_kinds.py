@@ -4,7 +4,6 @@ import re
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,14 +14,14 @@ TEXT = (Path(__file__).parents[2] / "docs/models.md").read_text("utf-8")
 BLOCKS = re.findall(r"```(py|toml)\n(.*?)```", TEXT, re.DOTALL)
 FUNCTION, KIND = [code for language, code in BLOCKS if language == "py"]
 (PROJECT,) = [tomllib.loads(code) for language, code in BLOCKS if language == "toml"]
-OPTIONS: Any = {"categories": ["gender"], "limit": 2, "out": "run"}
+OPTIONS = {"categories": ["gender"], "limit": 2, "out": "run"}
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def install(tmp_path, monkeypatch):
     """`install(code, line)`: a package of the module `my_kind` with an entry point."""
 
-    def write(code: str, line: str) -> None:
+    def write(code, line):
         about = tmp_path / "site" / "my_kind-0.1.dist-info"
         about.mkdir(parents=True)
         (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-kind\nVersion: 0.1\n")
@@ -34,14 +33,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return write
 
 
-def test_the_function_of_the_manual_answers_cbbq(own_folder: Path) -> None:
+def test_the_function_of_the_manual_answers_cbbq(own_folder):
     Path("my_model.py").write_text(FUNCTION)
     done = run.evaluate("cbbq", "python:my_model:answer", **OPTIONS)
     assert set(done.records.parsed) <= {*"ABC"}
     assert done.records.valid.all()
 
 
-def test_the_kind_of_the_manual_answers_cbbq(own_folder: Path, install: Any, refusal: Any) -> None:
+def test_the_kind_of_the_manual_answers_cbbq(own_folder, install, refusal):
     assert len(KIND.splitlines()) <= 30
     (line,) = PROJECT["project"]["entry-points"]["bench.models"].items()
     install(KIND, " = ".join(line))
@@ -58,7 +57,7 @@ def test_the_kind_of_the_manual_answers_cbbq(own_folder: Path, install: Any, ref
         ("Kind = 3", "is no subclass of bench.scorers.Model"),
     ],
 )
-def test_a_broken_kind_is_named(install: Any, refusal: Any, code: str, message: str) -> None:
+def test_a_broken_kind_is_named(install, refusal, code, message):
     install(code, "broken = my_kind:Kind")
     assert message in refusal(check, "broken:x")
 
@@ -73,7 +72,5 @@ def test_a_broken_kind_is_named(install: Any, refusal: Any, code: str, message: 
         ({"devise": "cpu"}, "did you mean device?"),
     ],
 )
-def test_an_option_that_a_kind_does_not_take_is_refused(
-    refusal: Any, option: dict[str, Any], message: str
-) -> None:
+def test_an_option_that_a_kind_does_not_take_is_refused(refusal, option, message):
     assert message in refusal(load, "simulated:bias=1", **option)

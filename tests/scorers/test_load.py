@@ -1,36 +1,27 @@
 """Loading: each MODEL gives the right scorer or a sentence that helps; and nobody's code runs."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (
-    BertConfig,
-    BertForPreTraining,
-    BertForSequenceClassification,
-    LlamaConfig,
-    LlamaForCausalLM,
-)
 
 from bench.scorers import check, load
 from tests.helpers.checkpoints import BERT, broken, characters, save, save_gguf
 
 
 @pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def llama(tmp_path_factory):
     folder = tmp_path_factory.mktemp("llama")
-    return save(folder, LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"))
+    return save(folder, "LlamaForCausalLM", characters("[CLS] $A"))
 
 
-def test_a_folder_has_the_verbs_of_its_architecture(tmp_path: Path, llama: Path) -> None:
+def test_a_folder_has_the_verbs_of_its_architecture(tmp_path, llama):
     coder, labels = characters(BERT), {0: "neutral", 1: "entailment", 2: "contradiction"}
     nli, bert = tmp_path / "nli", tmp_path / "bert"
-    save(nli, BertForSequenceClassification, BertConfig, coder, id2label=labels)
-    save(bert, BertForPreTraining, BertConfig, coder)
+    save(nli, "BertForSequenceClassification", coder, id2label=labels)
+    save(bert, "BertForPreTraining", coder)
     verbs = {llama: ("nll", "choose", "generate"), nli: ("classify",), bert: ("nll", "choose")}
     revisions = set()
     for folder, expected in verbs.items():
@@ -44,10 +35,10 @@ def test_a_folder_has_the_verbs_of_its_architecture(tmp_path: Path, llama: Path)
     assert len(revisions) == 3
 
 
-def test_gguf(tmp_path: Path, capsys: Any, refusal: Any) -> None:
+def test_gguf(tmp_path, capsys, refusal):
     path = save_gguf(tmp_path / "tiny.gguf")
     assert str(path) in refusal(load, str(tmp_path)), "the folder's file is named"
-    scorer: Any = load(str(path))
+    scorer = load(str(path))
     assert capsys.readouterr().err == "", "no progress bar where there is no terminal"
     assert scorer.verbs == ("nll", "choose", "generate")
     assert scorer.describe()["revision"].startswith("sha256:")
@@ -59,10 +50,11 @@ def test_gguf(tmp_path: Path, capsys: Any, refusal: Any) -> None:
     assert scorer.nll([text])[0] == pytest.approx(loss, rel=1e-5)
 
 
+ENDPOINT = "openai:m@http://127.0.0.1:9/v1"
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:abab\nsize 269060552\n"
 
 
-def config(model_type: str, architecture: str) -> bytes:
+def config(model_type, architecture):
     return json.dumps({"model_type": model_type, "architectures": [architecture]}).encode()
 
 
@@ -79,82 +71,73 @@ def config(model_type: str, architecture: str) -> bytes:
         ("tokenizer.json", POINTER, "`git lfs pull`"),
     ],
 )
-def test_a_broken_folder_is_refused(
-    tmp_path: Path, llama: Path, refusal: Any, name: str, content: bytes | None, message: str
-) -> None:
+def test_a_broken_folder_is_refused(tmp_path, llama, refusal, name, content, message):
     model = str(broken(tmp_path / "copy", llama, name, content))
     error = refusal(load, model)
     assert error.startswith(f"{model}: ")
     assert message in error
 
 
-def test_a_missing_shard_is_named(tmp_path: Path, llama: Path, refusal: Any) -> None:
-    model = broken(tmp_path / "copy", llama, "model.safetensors", None)
-    shard = "model-00002-of-00002.safetensors"
-    index = {"weight_map": {"lm_head.weight": shard}}
-    (model / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert refusal(load, str(model)).startswith(f"{model}: lacks {shard}, which ")
-
-
 @pytest.mark.parametrize("name", ["Bart", "Pegasus", "T5"])
-def test_an_encoder_decoder_is_refused_and_not_read_by_half(
-    tmp_path: Path, refusal: Any, name: str
-) -> None:
+def test_an_encoder_decoder_is_refused_and_not_read_by_half(tmp_path, refusal, name):
     shape = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "num_layers": 1, "d_ff": 64}
     shape |= {"encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "d_kv": 8, "num_heads": 4}
     shape |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
-    network = getattr(transformers, f"{name}ForConditionalGeneration")
-    save(tmp_path, network, getattr(transformers, f"{name}Config"), characters(), **shape)
+    kind = f"{name}ForConditionalGeneration"
+    save(tmp_path, kind, characters(), **shape)
     # Every name of a shared weight, as converted checkpoints have them.
-    weights = network.from_pretrained(tmp_path).state_dict()
+    weights = getattr(transformers, kind).from_pretrained(tmp_path).state_dict()
     every = {name: weight.clone().contiguous() for name, weight in weights.items()}
     save_file(every, tmp_path / "model.safetensors", {"format": "pt"})
     assert "is an encoder-decoder" in refusal(load, str(tmp_path))
 
 
 @pytest.mark.parametrize(
-    ("network", "kind"),
-    [
-        ("BertLMHeadModel", "Bert"),
-        ("RobertaForCausalLM", "Roberta"),
-        ("XLNetLMHeadModel", "XLNet"),
-        ("XLMWithLMHeadModel", "XLM"),
-    ],
+    "kind", ["BertLMHeadModel", "RobertaForCausalLM", "XLNetLMHeadModel", "XLMWithLMHeadModel"]
 )
-def test_a_model_that_sees_the_words_ahead_is_not_causal(
-    tmp_path: Path, refusal: Any, network: str, kind: str
-) -> None:
+def test_a_model_that_sees_the_words_ahead_is_not_causal(tmp_path, refusal, kind):
     shape = {"d_model": 32, "n_layer": 1, "n_head": 4, "d_inner": 64, "emb_dim": 32}
-    classes = getattr(transformers, network), getattr(transformers, f"{kind}Config")
-    save(tmp_path, *classes, characters(), **shape)
+    save(tmp_path, kind, characters(), **shape)
     assert "is no causal language model" in refusal(load, str(tmp_path))
 
 
-def test_quantized_weights_are_read_or_what_is_missing_is_named(
-    tmp_path: Path, refusal: Any
-) -> None:
+@pytest.fixture
+def quantized(tmp_path):
+    """`quantized(method)`: a Llama whose configuration names a method of quantization."""
     shape = {"hidden_size": 128, "intermediate_size": 128}
-    plain = save(tmp_path / "plain", LlamaForCausalLM, LlamaConfig, characters("[CLS] $A"), **shape)
-    expected = load(str(plain)).nll(["she is a doctor"])
-    # In 8-bit floating point, by transformers itself: a scale for each matrix of 128 x 128.
-    weights = load_file(plain / "model.safetensors")
+    folder = save(tmp_path, "LlamaForCausalLM", characters("[CLS] $A"), **shape)
+
+    def name(method):
+        about = json.loads((folder / "config.json").read_text())
+        given = {"weight_block_size": [128, 128], "activation_scheme": "dynamic", "bits": 8}
+        about["quantization_config"] = {"quant_method": method, **given}
+        (folder / "config.json").write_text(json.dumps(about))
+        return str(folder)
+
+    return name
+
+
+def test_weights_in_8_bit_floating_point_are_read(tmp_path, quantized):
+    expected = load(str(tmp_path)).nll(["she is a doctor"])
+    # A scale for each matrix of 128 x 128.
+    weights = load_file(tmp_path / "model.safetensors")
     for name in [name for name in weights if "proj" in name]:
         scale = weights[name].abs().max() / 448
         weights[f"{name}_scale_inv"] = scale.reshape(1, 1)
         weights[name] = (weights[name] / scale).to(torch.float8_e4m3fn)
-    save_file(weights, plain / "model.safetensors", {"format": "pt"})
-    about = json.loads((plain / "config.json").read_text())
-    given = {"weight_block_size": [128, 128], "activation_scheme": "dynamic"}
-    for method, says in (("fp8", ""), ("gptq", "`pip install optimum`"), ("odd", "cannot read")):
-        about["quantization_config"] = {"quant_method": method, "bits": 8, **given}
-        (plain / "config.json").write_text(json.dumps(about))
-        if says:
-            assert says in (message := refusal(load, str(plain)))
-            assert f"{plain}: " in message
-        else:
-            scorer = load(str(plain))
-            assert scorer.describe()["quantized"] == "fp8, 8 bits"
-            assert scorer.nll(["she is a doctor"]) == pytest.approx(expected, rel=0.05)
+    save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
+    scorer = load(quantized("fp8"))
+    assert scorer.describe()["quantized"] == "fp8, 8 bits"
+    assert scorer.nll(["she is a doctor"]) == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("method", "says"), [("gptq", "`pip install optimum`"), ("odd", "cannot read")]
+)
+def test_what_quantized_weights_need_is_named(quantized, refusal, method, says):
+    message = refusal(load, quantized(method))
+    assert message.startswith(f"{quantized(method)}: ")
+    assert says in message
 
 
 CODE = """
@@ -172,8 +155,8 @@ class Coder(PreTrainedTokenizerFast):
 
 @pytest.mark.parametrize("model_type", ["planted", "llama"])
 def test_code_that_comes_with_a_model_does_not_run(
-    tmp_path: Path, llama: Path, refusal: Any, monkeypatch: pytest.MonkeyPatch, model_type: str
-) -> None:
+    tmp_path, llama, refusal, monkeypatch, model_type
+):
     content = json.loads((llama / "config.json").read_text()) | {
         "model_type": model_type,
         "auto_map": {"AutoConfig": "planted.Config", "AutoModelForCausalLM": "planted.Network"},
@@ -214,19 +197,21 @@ def test_code_that_comes_with_a_model_does_not_run(
         ("pretrained=a/b,revision=c", "NAME or ORGANISATION/NAME"),
     ],
 )
-def test_what_is_no_model_is_refused_before_anything_is_loaded(
-    refusal: Any, model: str, message: str
-) -> None:
+def test_what_is_no_model_is_refused_before_anything_is_loaded(refusal, model, message):
     for call in (check, load):
         assert message in refusal(call, model)
 
 
-def test_a_wrong_option_is_named(llama: Path, refusal: Any) -> None:
-    assert "--device cuda:99: is not" in refusal(load, str(llama), device="cuda:99")
-    assert "cpu, cuda, cuda:N, auto" in refusal(load, str(llama), device="gpu")
-    assert "float32, bfloat16, float16" in refusal(load, str(llama), dtype="float8")
-    assert "--batch-tokens 0: a batch" in refusal(load, str(llama), batch_tokens=0)
-    field = {"request_fields": {"temperature": 1}}
-    message = refusal(load, "openai:m@http://127.0.0.1:9/v1", generation=field)
-    assert "--request-field temperature:" in message
-    assert "names another revision" in refusal(load, "acme/tiny@small", revision="main")
+@pytest.mark.parametrize(
+    ("model", "option", "message"),
+    [
+        ("", {"device": "cuda:99"}, "--device cuda:99: is not"),
+        ("", {"device": "gpu"}, "cpu, cuda, cuda:N, auto"),
+        ("", {"dtype": "float8"}, "float32, bfloat16, float16"),
+        ("", {"batch_tokens": 0}, "--batch-tokens 0: a batch"),
+        (ENDPOINT, {"generation": {"request_fields": {"temperature": 1}}}, "field temperature:"),
+        ("acme/tiny@small", {"revision": "main"}, "names another revision"),
+    ],
+)
+def test_a_wrong_option_is_named(llama, refusal, model, option, message):
+    assert message in refusal(load, model or str(llama), **option)

@@ -1,10 +1,9 @@
 """Weights are loaded once for several runs; each run has its own options, date and counts."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import AutoModelForCausalLM
 
 from bench import run
 from bench.report import study, study_runs
@@ -23,16 +22,16 @@ benchmarks:
 
 
 @pytest.fixture
-def llama(tmp_path: Path) -> str:
-    return str(save(tmp_path / "llama", LlamaForCausalLM, LlamaConfig, characters("[CLS] $A")))
+def llama(tmp_path):
+    return str(save(tmp_path / "llama", "LlamaForCausalLM", characters("[CLS] $A")))
 
 
 @pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def loads(monkeypatch):
     """The folders whose weights were loaded."""
     folders, load_weights = [], AutoModelForCausalLM.from_pretrained
 
-    def count(path: str, **options: Any) -> Any:
+    def count(path, **options):
         folders.append(path)
         return load_weights(path, **options)
 
@@ -40,24 +39,22 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return folders
 
 
-def test_a_study_loads_a_model_and_its_judge_once(
-    own_folder: Path, llama: str, loads: list[str]
-) -> None:
-    judge = str(save(own_folder / "judge", LlamaForCausalLM, LlamaConfig, characters("[CLS] $A")))
+def test_a_study_loads_a_model_and_its_judge_once(own_folder, llama, loads):
+    judge = str(save(own_folder / "judge", "LlamaForCausalLM", characters("[CLS] $A")))
     Path("study.yml").write_text(STUDY.replace("MODEL", llama).replace("JUDGE", judge))
     plan, sent = study.load(Path("study.yml")), []
-    pipe: Any = type("Pipe", (), {"send": staticmethod(sent.append)})
+    pipe = type("Pipe", (), {"send": staticmethod(sent.append)})
     study_runs._work(pipe, plan, plan.models[0], Path("out"), 1, study_runs.budgets(plan))
     assert [cell.state for cell in sent] == ["done"] * 3
     assert loads == [llama, judge]
 
 
-def test_replies_are_those_of_a_model_that_was_loaded_for_them(llama: str) -> None:
+def test_replies_are_those_of_a_model_that_was_loaded_for_them(llama):
     greedy = {"temperature": 0}
     first = load(llama)
     loaded = Loaded(first)
-    second: Any = loaded.load("model", llama, generation=greedy)
-    third: Any = loaded.load("judge", llama)
+    second = loaded.load("model", llama, generation=greedy)
+    third = loaded.load("judge", llama)
     prompts = ["he is", "she is a doctor"]
     assert second.network is third.network
     assert second.generate(prompts) == load(llama, generation=greedy).generate(prompts)
@@ -67,7 +64,7 @@ def test_replies_are_those_of_a_model_that_was_loaded_for_them(llama: str) -> No
     assert (first.tally.asked, second.tally.asked) == (0, third.tally.asked)
 
 
-def test_other_weights_are_loaded(llama: str, loads: list[str]) -> None:
+def test_other_weights_are_loaded(llama, loads):
     loaded = Loaded()
     for dtype in ("float32", "bfloat16", None, None):
         loaded.load("model", llama, dtype=dtype)
@@ -78,9 +75,7 @@ def test_other_weights_are_loaded(llama: str, loads: list[str]) -> None:
     assert len(loads) == 4
 
 
-def test_a_loaded_model_can_be_evaluated(
-    own_folder: Path, llama: str, loads: list[str], refusal: Any
-) -> None:
+def test_a_loaded_model_can_be_evaluated(own_folder, llama, loads, refusal):
     model = load(llama, dtype="float32", generation={"temperature": 0})
     given = {"categories": ["gender"], "limit": 1}
     for benchmark in ("cbbq", "mcbe"):

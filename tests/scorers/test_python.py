@@ -1,7 +1,6 @@
 """A Python function is a model: `python:MODULE:FUNCTION`."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,15 +9,15 @@ from bench.core.errors import RunFailed
 from bench.scorers import content, load
 from bench.tasks.request import Key, Request
 
-OPTIONS: Any = {"categories": ["gender"], "limit": 4, "tasks": ["ambiguous"]}
+OPTIONS = {"categories": ["gender"], "limit": 4, "tasks": ["ambiguous"]}
 ASKED = Request("c", "t", "i", "r", "generate", "How?", "v", Key(), earlier=("Who?", "I."), seed=7)
 
 
 @pytest.fixture
-def answers(own_folder: Path) -> Any:
+def answers(own_folder):
     """`answers(code)`: write the module `mine`, and return the name of its function `answer`."""
 
-    def write(code: str) -> str:
+    def write(code):
         (own_folder / "mine.py").write_text(code)
         return "python:mine:answer"
 
@@ -33,7 +32,7 @@ def answers(own_folder: Path) -> Any:
         ("from other import answer", "other"),
     ],
 )
-def test_a_function_gets_the_text_and_its_seed(answers: Any, code: str, reply: str) -> None:
+def test_a_function_gets_the_text_and_its_seed(answers, code, reply):
     Path("other.py").write_text("def answer(prompt): return 'other'")
     (answer,) = load(answers(code)).answer([ASKED])
     assert answer.response == reply
@@ -49,9 +48,7 @@ def test_a_function_gets_the_text_and_its_seed(answers: Any, code: str, reply: s
         ("python:broken:answer", "broken.py cannot be imported (ZeroDivisionError: "),
     ],
 )
-def test_a_function_that_is_not_there_is_refused(
-    answers: Any, refusal: Any, model: str, message: str
-) -> None:
+def test_a_function_that_is_not_there_is_refused(answers, refusal, model, message):
     answers("def answer(prompt): return ''")
     Path("broken.py").write_text("1 / 0")
     assert message in refusal(load, model)
@@ -61,9 +58,7 @@ def test_a_function_that_is_not_there_is_refused(
     ("reply", "message"),
     [("1 / 0", "raised ZeroDivisionError: division by zero"), ("3", "returned 3, which is not")],
 )
-def test_a_failing_function_ends_the_run_which_continues(
-    answers: Any, reply: str, message: str
-) -> None:
+def test_a_failing_function_ends_the_run_which_continues(answers, reply, message):
     model = answers(f"""
 from pathlib import Path
 calls = Path("calls")
@@ -80,7 +75,7 @@ def answer(prompt):
     assert len(Path("calls").read_text()) == len(done.records) + 1
 
 
-def test_a_changed_function_is_another_model(answers: Any, refusal: Any) -> None:
+def test_a_changed_function_is_another_model(answers, refusal):
     model = answers("def answer(prompt): return 'A'")
     first = run.evaluate("cbbq", model, out="run", **OPTIONS)
     assert first.about["model"]["revision"] == content(model)

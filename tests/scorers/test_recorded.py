@@ -1,13 +1,11 @@
 """Predictions of an NLI model that were made elsewhere: forms, ids, errors, and exact scores."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from bench.benchmarks.nli_coal import items as nli_coal
+from bench import data
 from bench.benchmarks.nli_coal.requests import BIASED, LABELS
 from bench.run import evaluate
 from bench.scorers import load
@@ -15,22 +13,22 @@ from bench.scorers.stand_ins.recorded import Predictions
 from bench.tasks.request import Key, Request
 
 
-def requests(*item_ids: str) -> list[Request]:
+def requests(*item_ids):
     """Requests for pairs like `zh:7`."""
     names = [(item_id.partition(":")[0], "ps", item_id) for item_id in item_ids]
     return [Request(*name, "label", "classify", "p", "", Key(), hypothesis="h") for name in names]
 
 
-def write(folder: Path, *rows: Any, name: str = "p.jsonl") -> Path:
+def write(folder, *rows, name="p.jsonl"):
     path = folder / name
     lines = (row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows)
     path.write_text("".join(lines), "utf-8")
     return path
 
 
-def answers(path: Path, *item_ids: str, label_names: tuple[str, ...] = ()) -> list[Any]:
+def answers(path, *item_ids, label_names=()):
     """Label and rounded probabilities of each pair."""
-    scorer: Any = load(f"predictions:{path}", label_names=label_names)
+    scorer = load(f"predictions:{path}", label_names=label_names)
     return [
         (answer.response, answer.logprobs and tuple(np.exp(answer.logprobs).round(4)))
         for answer in scorer.answer(requests(*item_ids))
@@ -49,19 +47,17 @@ P = (0.1, 0.2, 0.7)
         (dict(zip(LABELS, (0.2, 0.4, 0.4), strict=True)), "contradiction", (0.2, 0.4, 0.4)),
     ],
 )
-def test_three_probabilities(
-    tmp_path: Path, row: dict[str, Any], label: str, numbers: tuple[float, ...]
-) -> None:
+def test_three_probabilities(tmp_path, row, label, numbers):
     path = write(tmp_path, {"id": 1, **row})
     names = ("neutral", "entailment", "contradiction")
     assert answers(path, "en:1", label_names=names) == [(label, numbers)]
 
 
-def row(*numbers: Any, **more: Any) -> dict[str, Any]:
+def row(*numbers, **more):
     return {"id": 1, **dict(zip(LABELS, numbers, strict=False)), **more}
 
 
-WRONG: list[tuple[list[Any], str]] = [
+WRONG = [
     ([row(12, 0, 3)], "line 1: entailment 12, contradiction 0, neutral 3 sum to 15; expected"),
     ([row(label="neutral"), "\n", row(label="neutral")], "line 3: id 1 is in line 1 already"),
     ([row(label="LABEL_1")], "neutral; give their meaning with --label-names"),
@@ -78,9 +74,7 @@ WRONG: list[tuple[list[Any], str]] = [
 
 
 @pytest.mark.parametrize(("rows", "message"), WRONG)
-def test_a_wrong_row_is_refused_with_its_place(
-    tmp_path: Path, refusal: Any, rows: list[Any], message: str
-) -> None:
+def test_a_wrong_row_is_refused_with_its_place(tmp_path, refusal, rows, message):
     table = bool(rows) and str(rows[0]).startswith(("id,", "label"))
     path = write(tmp_path, *rows, name="p.csv" if table else "p.jsonl")
     error = refusal(load, f"predictions:{path}")
@@ -88,7 +82,7 @@ def test_a_wrong_row_is_refused_with_its_place(
     assert message in error
 
 
-def test_requests_and_predictions_have_to_match(tmp_path: Path, refusal: Any) -> None:
+def test_requests_and_predictions_have_to_match(tmp_path, refusal):
     path = write(tmp_path, *({"id": k, "label": "neutral"} for k in (0, 2, 9)))
     scorer = Predictions(path)
     known = ["en:0", "en:1", "en:2", "en:9"].copy
@@ -102,25 +96,22 @@ def test_requests_and_predictions_have_to_match(tmp_path: Path, refusal: Any) ->
     assert refusal(scorer.answer, requests("en:5")) == f"{path}: has no prediction for id 5"
 
 
-def test_scores_of_the_released_sets_are_exact(shared: Path, own_folder: Path) -> None:
+@pytest.mark.parametrize(("name", "fn"), [("all", 0.3759), ("downsample", 2 / 3)])
+def test_scores_of_the_released_sets_are_exact(shared, own_folder, name, fn):
     """PS entailed, AS contradicted, NS neutral: CoAL is 2/3, and FN follows the sizes."""
     folder = shared / "data" / "nli_coal"
-    pairs = nli_coal.load(folder, ["zh"])
+    pairs = data.load(data.find("nli_coal", folder), ["zh"])
     rows = [{"id": pair.id, "language": "zh", "label": BIASED[pair.set]} for pair in pairs]
-    model = f"predictions:{write(own_folder, *reversed(rows))}"
     # Predictions of the complete sets serve the down-sampled ones.
-    for name, expected in (("all", 0.3759), ("downsample", 2 / 3)):
-        options: dict[str, Any] = {"data": folder, "settings": {"set": name}, "out": name}
-        scores = evaluate("nli_coal", model, categories=["zh"], **options).scores()
-        scores = scores.query("category == 'zh' and task == 'all'").set_index("metric")
-        assert scores.score["coal"] == pytest.approx(2 / 3)
-        assert scores.score["fn"] == pytest.approx(expected, abs=5e-5)
+    model = f"predictions:{write(own_folder, *reversed(rows))}"
+    options = {"data": folder, "settings": {"set": name}, "categories": ["zh"]}
+    scores = evaluate("nli_coal", model, **options).scores()
+    scores = scores.query("category == 'zh' and task == 'all'").set_index("metric").score
+    assert (scores["coal"], scores["fn"]) == pytest.approx((2 / 3, fn), abs=5e-5)
 
 
 @pytest.mark.parametrize("spelt", [1, "1", 1.0, "1.0", "LABEL_1", "label_1"])
-def test_a_whole_number_is_a_label_by_its_place_among_the_names(
-    tmp_path: Path, refusal: Any, spelt: object
-) -> None:
+def test_a_whole_number_is_a_label_by_its_place_among_the_names(tmp_path, refusal, spelt):
     path = tmp_path / "p.jsonl"
     path.write_text(json.dumps({"id": 1, "label": spelt}), "utf-8")
     names = ("entailment", "neutral", "contradiction")

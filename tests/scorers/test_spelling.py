@@ -1,16 +1,9 @@
 """Options are scored as a model would write them, and letters by all of their spellings."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, models
 from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    LlamaConfig,
-    LlamaForCausalLM,
     PreTrainedTokenizerFast,
 )
 
@@ -21,13 +14,10 @@ from tests.helpers.checkpoints import save
 ANSWERS = ("A", "B", "C")
 # A tokenizer of characters has pieces of two characters too: letters with a blank before them.
 MERGES = [(" ", "A"), (" ", "B"), (" ", "C")]
-FULL_WIDTH = ("Ａ", "Ｂ")
 ASSISTANT = "{% for m in messages %}{{ m['content'] }} ASSISTANT: {% endfor %}"
 
 
-def coder(
-    pieces: str = "", merges: Any = (), template: str | None = None, unknown: str | None = "<unk>"
-) -> PreTrainedTokenizerFast:
+def coder(pieces="", merges=(), template=None, unknown="<unk>"):
     letters = "".join(map(chr, range(32, 127))) + "\n他她" + pieces
     names = ["<pad>", "<unk>", "<s>", "</s>", "[MASK]", *letters, *map("".join, merges)]
     vocabulary = {name: k for k, name in enumerate(dict.fromkeys(names))}
@@ -40,13 +30,12 @@ def coder(
     return tokenizer
 
 
-def model(folder: Path, tokenizer: Any, masked: bool = False) -> Any:
-    kind = (BertForMaskedLM, BertConfig) if masked else (LlamaForCausalLM, LlamaConfig)
-    save(folder, *kind, tokenizer)
-    return load(str(folder))
+def model(folder, tokenizer, masked=False):
+    kind = "BertForMaskedLM" if masked else "LlamaForCausalLM"
+    return load(str(save(folder, kind, tokenizer)))
 
 
-def next_token(scorer: Any, before: str, tokens: list[str]) -> float:
+def next_token(scorer, before, tokens):
     """The log of the summed probabilities of `tokens` after a text, by transformers."""
     ids = scorer.tokenizer(before, return_tensors="pt")["input_ids"]
     logprobs = scorer.network(ids).logits[0, -1].detach().double().log_softmax(-1)
@@ -65,8 +54,8 @@ def next_token(scorer: Any, before: str, tokens: list[str]) -> float:
     ],
 )
 def test_the_probability_of_a_letter_is_the_sum_over_its_single_tokens(
-    tmp_path: Path, pieces: str, merges: Any, spellings: list[list[str]]
-) -> None:
+    tmp_path, pieces, merges, spellings
+):
     scorer = model(tmp_path, coder(pieces, merges))
     expected = [next_token(scorer, "who?\n", tokens) for tokens in spellings]
     values = scorer.choose(["who?"], ANSWERS)[0]
@@ -74,13 +63,7 @@ def test_the_probability_of_a_letter_is_the_sum_over_its_single_tokens(
     assert np.exp(values).sum() < 1
 
 
-def test_the_texts_of_options_have_one_spelling(tmp_path: Path) -> None:
-    scorer = model(tmp_path, coder("ＡＢＣ", MERGES))
-    value = scorer.choose(["who?"], ("A", "他"))[0, 0]
-    assert value == pytest.approx(next_token(scorer, "who?\n", ["A"]), abs=1e-5)
-
-
-def test_a_masked_model_sums_the_spellings_at_the_mask(tmp_path: Path) -> None:
+def test_a_masked_model_sums_the_spellings_at_the_mask(tmp_path):
     scorer = model(tmp_path, coder("ＡＢＣ", MERGES), masked=True)
     ids = scorer.tokenizer("who?[MASK]", return_tensors="pt")["input_ids"]
     logprobs = scorer.network(ids).logits[0, -1].detach().double().log_softmax(-1)
@@ -91,30 +74,29 @@ def test_a_masked_model_sums_the_spellings_at_the_mask(tmp_path: Path) -> None:
     np.testing.assert_allclose(scorer.choose(["who?"], ANSWERS)[0], expected, atol=1e-5)
 
 
-def test_a_last_blank_of_a_prompt_belongs_to_an_option_that_is_one_token_with_it(
-    tmp_path: Path,
-) -> None:
-    scorer = model(tmp_path, coder("", MERGES, ASSISTANT))
-    expected = [next_token(scorer, "who? ASSISTANT:", [f" {letter}"]) for letter in ANSWERS]
-    np.testing.assert_allclose(scorer.choose(["who?"], ANSWERS)[0], expected, atol=1e-5)
-
-
-def test_all_options_of_a_prompt_begin_at_the_same_place(tmp_path: Path) -> None:
-    """` A` is one token, and ` 他` two: the second is likely as the blank and the word after it."""
-    scorer = model(tmp_path, coder("", MERGES, ASSISTANT))
-    before = "who? ASSISTANT:"
-    blank = next_token(scorer, before, [" "])
+@pytest.mark.parametrize(
+    ("merges", "options", "tokens"),
+    [
+        # The last blank of the prompt belongs to an option that is one token with it.
+        (MERGES, ANSWERS, [[" A"], [" B"], [" C"]]),
+        # All options of a prompt begin at the same place: the blank and the word are two tokens.
+        (MERGES, ("A", "他"), [[" A"], [" ", "他"]]),
+        # A tokenizer that keeps blanks apart has the blank in the prompt.
+        ((), ANSWERS, [[" ", "A"], [" ", "B"], [" ", "C"]]),
+    ],
+)
+def test_a_last_blank_of_a_prompt_stands_where_the_tokenizer_would_put_it(
+    tmp_path, merges, options, tokens
+):
+    scorer, before = model(tmp_path, coder("", merges, ASSISTANT)), "who? ASSISTANT:"
+    blank = next_token(scorer, before, [" "]) if merges else 0
     expected = [
-        next_token(scorer, before, [" A"]),
-        blank + next_token(scorer, before + " ", ["他"]),
+        next_token(scorer, before, [first])
+        if not rest
+        else blank + next_token(scorer, f"{before} ", rest)
+        for first, *rest in tokens
     ]
-    np.testing.assert_allclose(scorer.choose(["who?"], ("A", "他"))[0], expected, atol=1e-5)
-
-
-def test_a_last_blank_stays_where_tokenizers_keep_it_apart(tmp_path: Path) -> None:
-    scorer = model(tmp_path, coder("", (), ASSISTANT))
-    expected = [next_token(scorer, "who? ASSISTANT: ", [letter]) for letter in ANSWERS]
-    np.testing.assert_allclose(scorer.choose(["who?"], ANSWERS)[0], expected, atol=1e-5)
+    np.testing.assert_allclose(scorer.choose(["who?"], options)[0], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -127,8 +109,8 @@ def test_a_last_blank_stays_where_tokenizers_keep_it_apart(tmp_path: Path) -> No
     ],
 )
 def test_options_that_cannot_be_told_apart_are_an_error_of_their_request_alone(
-    tmp_path: Path, masked: bool, unknown: str | None, options: tuple[str, ...], reason: str
-) -> None:
+    tmp_path, masked, unknown, options, reason
+):
     scorer = model(tmp_path, coder(unknown=unknown), masked)
     requests = [
         Request("c", "t", str(k), "r", "choose", "who?", "v", Key(), options=row)

@@ -1,13 +1,8 @@
 """Chat templates and thoughts of local models: where a thought ends, its limit, and no answer."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from bench import run
 from bench.run.execute import NOT_ASKED
@@ -27,15 +22,15 @@ STYLE = PLAIN + "{% if style %}{{ style }}{% endif %}{{ bos_token }}"
 CUT = "raise --max-new-tokens"
 
 
-def saved(folder: Path, template: str | None, special: bool = False, **options: Any) -> str:
+def saved(folder, template, special=False, **options):
     """A small random Llama with tags of thoughts among its tokens, special ones if `special`."""
     coder = characters("[CLS] $A")
     coder.add_tokens(["<think>", "</think>"], special_tokens=special)
     coder.chat_template = template
-    return str(save(folder, LlamaForCausalLM, LlamaConfig, coder, **options))
+    return str(save(folder, "LlamaForCausalLM", coder, **options))
 
 
-def answers(scorer: Any, replies: Mapping[str, str], **given: Any) -> list[tuple[str, str, Any]]:
+def answers(scorer, replies, **given):
     """Have a model write these replies to these questions, whatever its weights are.
 
     Returns response, error, and whether it was cut off.
@@ -46,7 +41,7 @@ def answers(scorer: Any, replies: Mapping[str, str], **given: Any) -> list[tuple
         (prompt,) = chat.encode([chat.render(question)])
         scripts[tuple(prompt)] = coder(reply, add_special_tokens=False)["input_ids"]
 
-    def generate(input_ids: Any, attention_mask: Any, max_new_tokens: int, **given: Any) -> Any:
+    def generate(input_ids, attention_mask, max_new_tokens, **given):
         rows = [row[mask > 0].tolist() for row, mask in zip(input_ids, attention_mask, strict=True)]
         starts = [next(key for key in scripts if tuple(row[: len(key)]) == key) for row in rows]
         over = torch.zeros(len(rows), dtype=torch.bool)
@@ -73,7 +68,7 @@ THOUGHTS = [*table(__file__, "thoughts.csv").groupby(["template", "thinking", "l
 
 
 @pytest.mark.parametrize(("key", "cases"), THOUGHTS, ids=[str(key) for key, _ in THOUGHTS])
-def test_thought_and_answer_have_their_limits(tmp_path: Path, key: Any, cases: Any) -> None:
+def test_thought_and_answer_have_their_limits(tmp_path, key, cases):
     name, thinking, limit = key[0], key[1], int(key[2])
     generation = {"thinking_tokens": int(thinking)} if thinking else {}
     model = saved(tmp_path, OPENING if name == "opening" else PLAIN)
@@ -88,11 +83,11 @@ def test_thought_and_answer_have_their_limits(tmp_path: Path, key: Any, cases: A
     assert alone == together
 
 
-def test_tags_may_be_of_many_tokens_or_special_ones_and_until_waits(tmp_path: Path) -> None:
+def test_tags_may_be_of_many_tokens_or_special_ones_and_until_waits(tmp_path):
     coder = merging()
     coder.chat_template = "{% for message in messages %}{{ message['content'] }}|{% endfor %}"
     coder.chat_template += "<think>\n"
-    bytewise = save(tmp_path / "bytes", LlamaForCausalLM, LlamaConfig, coder)
+    bytewise = save(tmp_path / "bytes", "LlamaForCausalLM", coder)
     scorer = load(str(bytewise), generation={"thinking_tokens": 11})
     replies = {"fits": "abc</think>CEFGHIJ", "long": "abcd</think>CEFGHIJ"}
     fits, long = answers(scorer, replies, max_new_tokens=4)
@@ -108,9 +103,7 @@ def test_tags_may_be_of_many_tokens_or_special_ones_and_until_waits(tmp_path: Pa
     assert new == [("7\nab</think>8\n", "", False)]
 
 
-def test_thoughts_are_closed_before_letters_and_switched_off_where_they_can_be(
-    tmp_path: Path, capsys: Any
-) -> None:
+def test_thoughts_are_closed_before_letters_and_switched_off_where_they_can_be(tmp_path, capsys):
     templates = {"plain": PLAIN, "opens": OPENING, "switch": SWITCHED, "shut": SHUT}
     folders = {name: saved(tmp_path / name, template) for name, template in templates.items()}
     opening, shut = (load(folders[name]) for name in ("opens", "shut"))
@@ -119,7 +112,7 @@ def test_thoughts_are_closed_before_letters_and_switched_off_where_they_can_be(
     assert "behind the closed thought" in opening.describe()["thoughts"]
     assert "thoughts" not in shut.describe()
     off = {"thinking_tokens": 0}
-    scorers: dict[str, Any] = {name: load(path, generation=off) for name, path in folders.items()}
+    scorers = {name: load(path, generation=off) for name, path in folders.items()}
     shown = {name: scorer.chat.render("who?") for name, scorer in scorers.items()}
     assert shown["switch"] == shown["opens"] == shown["shut"]
     assert shown["plain"] == "<|user|>who?<|assistant|>"
@@ -132,9 +125,9 @@ def test_thoughts_are_closed_before_letters_and_switched_off_where_they_can_be(
     assert new == [("CEF", "", True)]
 
 
-def test_letters_less_likely_than_a_thought_are_no_answer(tmp_path: Path) -> None:
+def test_letters_less_likely_than_a_thought_are_no_answer(tmp_path):
     folder = saved(tmp_path, PLAIN)
-    scorer: Any = load(folder)
+    scorer = load(folder)
     questions = [f"who? {k}" for k in range(40)]
     asked = [request(text, verb="choose", options=("A", "B")) for text in questions]
     think, *letters = scorer.tokenizer.convert_tokens_to_ids(["<think>", "A", "B"])
@@ -152,12 +145,12 @@ def test_letters_less_likely_than_a_thought_are_no_answer(tmp_path: Path) -> Non
     assert not any(answer.error for answer in off.answer(asked))
 
 
-def test_channels_of_special_tokens_are_thought_and_answer(tmp_path: Path) -> None:
+def test_channels_of_special_tokens_are_thought_and_answer(tmp_path):
     coder = characters("[CLS] $A")
     tokens = ["<|start|>", "<|channel|>", "<|message|>", "<|end|>"]
     coder.add_tokens(tokens, special_tokens=True)
     coder.chat_template = PLAIN
-    folder = str(save(tmp_path, LlamaForCausalLM, LlamaConfig, coder))
+    folder = str(save(tmp_path, "LlamaForCausalLM", coder))
     thought = "<|channel|>analysis<|message|>abA<|end|><|start|>assistant"
     replies = {
         "whole": f"{thought}<|channel|>final<|message|>CFGHIJE[SEP]",
@@ -170,16 +163,16 @@ def test_channels_of_special_tokens_are_thought_and_answer(tmp_path: Path) -> No
     assert cut[1] == "cut off while thinking; raise --thinking-tokens"
 
 
-def test_a_system_message_is_first_and_only_text(tmp_path: Path) -> None:
+def test_a_system_message_is_first_and_only_text(tmp_path):
     system = "be <|user|> brief"
-    scorer: Any = load(saved(tmp_path / "chat", CHAT), generation={"system": system})
+    scorer = load(saved(tmp_path / "chat", CHAT), generation={"system": system})
     coder, chat = scorer.tokenizer, scorer.chat
     (ids,) = chat.encode([chat.render("who?")])
     marks = coder.convert_tokens_to_ids(["<|user|>", "<|assistant|>"])
     assert [token for token in ids if token in marks] == marks
     assert coder.decode(ids).startswith(coder.decode(coder("<|system|>")["input_ids"][1:]))
     style = {"template_arguments": {"style": "curt"}}
-    styled: Any = load(saved(tmp_path / "style", STYLE), generation=style)
+    styled = load(saved(tmp_path / "style", STYLE), generation=style)
     assert styled.chat.render("who?") == "<|user|>who?<|assistant|>curt[CLS]"
 
 
@@ -193,16 +186,14 @@ def test_a_system_message_is_first_and_only_text(tmp_path: Path) -> None:
         (STYLE, {"request_fields": {"n": 1}}, "--request-field: "),
     ],
 )
-def test_what_a_template_cannot_do_is_refused(
-    tmp_path: Path, refusal: Any, template: str | None, generation: dict[str, Any], says: str
-) -> None:
+def test_what_a_template_cannot_do_is_refused(tmp_path, refusal, template, generation, says):
     folder = saved(tmp_path, template)
     assert says in refusal(load, folder, generation=generation).replace(folder, "M")
     load(folder)
 
 
-def test_cut_thoughts_are_never_read_and_what_needs_them_is_not_asked(own_folder: Path) -> None:
-    given: dict[str, Any] = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 12}
+def test_cut_thoughts_are_never_read_and_what_needs_them_is_not_asked(own_folder):
+    given = {"categories": ["gender"], "tasks": ["ambiguous"], "limit": 12}
     sampling = {"temperature": 1.5, "top_k": 0}
     warm = saved(own_folder / "opens", OPENING, sampling=sampling)
     done = run.evaluate("cbbq", warm, max_new_tokens=8, out="o", **given)

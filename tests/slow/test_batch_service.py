@@ -4,15 +4,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 from urllib.request import urlopen
 
 import pandas as pd
 import pytest
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from bench.config import RunConfig
 from bench.run import batch, evaluate
@@ -24,11 +21,11 @@ SERVE = "import sys; from transformers.cli.transformers import main; main()"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+def served(tmp_path_factory):
     """A model's folder, and the URL where `transformers serve` has it."""
     pytest.importorskip("fastapi")
     folder = tmp_path_factory.mktemp("served")
-    save(folder, Qwen2ForCausalLM, Qwen2Config, characters(chat=True), num_key_value_heads=4)
+    save(folder, "Qwen2ForCausalLM", characters(chat=True), num_key_value_heads=4)
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]
     words = ["serve", str(folder), "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
@@ -47,11 +44,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
             server.terminate()
 
 
-def test_a_batch_gets_the_scores_of_a_run_of_the_same_server(
-    served: tuple[str, str], own_folder: Path
-) -> None:
+def test_a_batch_gets_the_scores_of_a_run_of_the_same_server(served, own_folder):
     name, url = served
-    options: dict[str, Any] = {
+    options = {
         "categories": ["gender"],
         "limit": 10,
         "settings": {"prompting": "Q+IF+CoT"},

@@ -1,7 +1,5 @@
 """Preset official as each released script of CBBQ counts: its lines, and the length of replies."""
 
-from pathlib import Path
-
 import pytest
 
 from bench import run
@@ -15,7 +13,7 @@ PROMPT = "{context}{question}A.{ans0}B.{ans1}C.{ans2}"
 
 
 @pytest.fixture
-def prompts(tmp_path: Path) -> str:
+def prompts(tmp_path):
     """A file in the form of the fetched one, with text of our own, to be followed by a name."""
     tables = [*(LIMITS.keys() - {"belle"}), "belle-ambiguous", "belle-disambiguous"]
     lines = [f'["{name}"]\nunbiased_instruction = false\nprompt = "{PROMPT}"\n' for name in tables]
@@ -24,8 +22,8 @@ def prompts(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("name", [*LIMITS, None])
-def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts: str, name: str | None) -> None:
-    def limit(preset: str, **options: object) -> int:
+def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts, name):
+    def limit(preset, **options):
         chosen = prompts + name if name else None
         given = {"model": "tiny:s", "preset": preset, "prompts": chosen, "limit": 1, **options}
         plan = Plan.make(RunConfig.of({"benchmark": "cbbq", "categories": ["gender"], **given}))
@@ -44,9 +42,7 @@ def test_replies_may_be_as_long_as_the_script_lets_them_be(prompts: str, name: s
 @pytest.mark.parametrize(
     ("name", "share"), [("moss", 0.25), ("bloomz", 0.25), ("gpt-3.5", 0.75), ("belle", 0.75)]
 )
-def test_moss_and_bloomz_read_the_first_line_alone(
-    prompts: str, tmp_path: Path, name: str, share: float
-) -> None:
+def test_moss_and_bloomz_read_the_first_line_alone(prompts, tmp_path, name, share):
     options = {"limit": 4, "categories": ["gender"], "tasks": ["ambiguous"], "out": tmp_path / "r"}
     asked = run.evaluate("cbbq", "simulated:", prompts=prompts + name, **options)
     replies = ["ab", "不知道\nA 或 B", "\nAB", "C\n"]

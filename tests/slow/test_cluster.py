@@ -5,9 +5,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from distributed import LocalCluster, Worker, WorkerPlugin
@@ -15,58 +13,51 @@ from pandas.testing import assert_frame_equal
 
 from bench import records, run, scorers
 from bench.core.errors import RunFailed
-from bench.run import cluster, execute
-from bench.scorers.base import Answer
+from bench.run import cluster
 from bench.scorers.stand_ins.simulated import Simulated
-from bench.tasks.request import Request
 from tests.helpers.recorded import columns
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_blocks")]
 
 MODEL = "simulated:bias=0.6,position=0.2,refuse=0.1,seed=4"
 NOBODY = "tcp://127.0.0.1:1"
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "BLOCK_REQUESTS", 16)
-
-
 @pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
+def scheduler():
     """The address of a cluster of two workers in this process."""
     with started() as local:
         yield local.scheduler_address
 
 
-def started(n: int = 2, **options: Any) -> LocalCluster:
+def started(n=2, **options):
     given = {"threads_per_worker": 1, "processes": False, "protocol": "tcp", "memory_limit": 0}
     given |= {"host": "127.0.0.1", "dashboard_address": ":0", "silence_logs": "CRITICAL"}
     return LocalCluster(n_workers=n, **{**given, **options})
 
 
-def ask(out: str, model: str = MODEL, benchmark: str = "cbbq", **options: Any) -> run.Run:
+def ask(out, model=MODEL, benchmark="cbbq", **options):
     given = {"categories": ["gender"], "limit": 40} if benchmark == "cbbq" else {"limit": 2}
     return run.evaluate(benchmark, model, partial=True, out=out, **{**given, **options})
 
 
-def assert_as_here(out: str = "far", **options: Any) -> None:
+def assert_as_here(out="far", **options):
     ask("near", **options)
     assert_frame_equal(columns(out), columns("near"))
 
 
-def watched(before: Callable[[Sequence[Request]], Any]) -> Callable[..., list[Answer]]:
+def watched(before):
     """A simulated respondent's `answer` after `before`."""
     original = Simulated.answer
 
-    def answer(respondent: Simulated, requests: Sequence[Request]) -> list[Answer]:
+    def answer(respondent, requests):
         before(requests)
         return original(respondent, requests)
 
     return answer
 
 
-def after_blocks(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> None:
+def after_blocks(monkeypatch, call):
     add = records.add
     monkeypatch.setattr(records, "add", lambda *given: (add(*given), call()))
 
@@ -74,11 +65,11 @@ def after_blocks(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> No
 class Slow(WorkerPlugin):
     """Let simulated respondents take `seconds` per call, and end the process at item `deadly`."""
 
-    def __init__(self, seconds: float, deadly: str = "") -> None:
+    def __init__(self, seconds, deadly=""):
         self.seconds, self.deadly = seconds, deadly
 
-    def setup(self, worker: Any) -> None:
-        def before(requests: Sequence[Request]) -> None:
+    def setup(self, worker):
+        def before(requests):
             time.sleep(self.seconds)
             if self.deadly in {request.item_id for request in requests}:
                 os._exit(1)
@@ -92,7 +83,7 @@ JUDGED = {"context_order": "judge", "replies": "until_answered"}
 @pytest.mark.parametrize(
     "options", [{}, {"benchmark": "mcbe", "judge": "simulated:", "settings": JUDGED}], ids=len
 )
-def test_the_records_are_those_of_a_run_here(scheduler: str, options: dict[str, Any]) -> None:
+def test_the_records_are_those_of_a_run_here(scheduler, options):
     far = ask("far", scheduler=scheduler, **options)
     assert_as_here(**options)
     near = run.Run.open("near").about
@@ -101,13 +92,13 @@ def test_the_records_are_those_of_a_run_here(scheduler: str, options: dict[str, 
     ask("far", scheduler=NOBODY, **options)  # a complete run is only read
 
 
-def test_a_worker_loads_a_model_once_and_forgets_those_of_other_runs(monkeypatch: Any) -> None:
+def test_a_worker_loads_a_model_once_and_does_one_task_at_a_time(monkeypatch):
     loaded, load, running, most = [], scorers.load, [], []
     monkeypatch.setattr(
         scorers, "load", lambda *args, **options: loaded.append(args[0]) or load(*args, **options)
     )
 
-    def watch(requests: Any) -> None:
+    def watch(requests):
         running.append(1)
         most.append(len(running))
         time.sleep(0.01)
@@ -116,17 +107,14 @@ def test_a_worker_loads_a_model_once_and_forgets_those_of_other_runs(monkeypatch
     monkeypatch.setattr(Simulated, "answer", watched(watch))
     with started(1, threads_per_worker=4) as local:
         given = {"benchmark": "mcbe", "judge": "simulated:", "scheduler": local.scheduler_address}
-        for seed in (0, 1):
-            ask(f"{seed}", seed=seed, **given)
-        assert sorted(loaded) == sorted([MODEL, "simulated:"])
-        ask("other", "simulated:seed=1", scheduler=local.scheduler_address)
-        (worker,) = local.workers.values()
-        assert [model for model, _ in worker.bench_models] == ["simulated:seed=1"]
-    assert max(most) == 1, "one task at a time"
+        ask("0", seed=0, **given)
+        ask("1", seed=1, **given)
+    assert sorted(loaded) == sorted([MODEL, "simulated:"])
+    assert max(most) == 1
 
 
-def test_a_run_waits_for_workers_that_offer_the_resources(capsys: Any) -> None:
-    async def able(address: str) -> Any:
+def test_a_run_waits_for_workers_that_offer_the_resources(capsys):
+    async def able(address):
         return await Worker(address, nthreads=1, resources={"GPU": 1})
 
     with started(1) as local:
@@ -137,22 +125,25 @@ def test_a_run_waits_for_workers_that_offer_the_resources(capsys: Any) -> None:
     assert_as_here()
 
 
-def test_a_worker_with_another_model_or_version_is_refused(refusal: Any) -> None:
+@pytest.mark.parametrize(
+    ("revision", "version", "message"),
+    [
+        ("2", cluster.__version__, "revision was 2, now 1"),
+        ("1", "9.9", ", the asker 9.9; install the same"),
+    ],
+)
+def test_a_worker_with_another_model_or_version_is_refused(refusal, revision, version, message):
     key = (MODEL, "{}")
     described = cluster._work({}, cluster.__version__, key, [key], {}).described
-    task = {"model": key, "keep": [key], "version": cluster.__version__, "described": described}
-    for other, message in (
-        ({"described": {**described, "revision": "2"}}, "revision was 2, now 1"),
-        ({"version": "9.9"}, ", the asker 9.9; install the same"),
-    ):
-        assert message in refusal(cluster._work, {}, **{**task, **other})
+    described = {**described, "revision": revision}
+    assert message in refusal(cluster._work, {}, version, key, [key], described)
 
 
-def test_a_failing_worker_is_named_and_other_blocks_are_kept(scheduler, monkeypatch: Any) -> None:
+def test_a_failing_worker_is_named_and_other_blocks_are_kept(scheduler, monkeypatch):
     ask("near")
     bad = columns("near").item_id[40]
 
-    def fail(requests: Sequence[Request]) -> None:
+    def fail(requests):
         if bad in {request.item_id for request in requests}:
             raise ValueError("what\nis this")
 
@@ -166,7 +157,7 @@ def test_a_failing_worker_is_named_and_other_blocks_are_kept(scheduler, monkeypa
     assert_as_here()
 
 
-def test_a_run_whose_scheduler_is_lost_ends_and_continues(scheduler: str, monkeypatch: Any) -> None:
+def test_a_run_whose_scheduler_is_lost_ends_and_continues(scheduler, monkeypatch):
     lost = started(1)
     with monkeypatch.context() as patch:
         after_blocks(patch, lost.close)
@@ -176,7 +167,7 @@ def test_a_run_whose_scheduler_is_lost_ends_and_continues(scheduler: str, monkey
     assert_as_here()
 
 
-def test_a_killed_worker_loses_nothing_and_a_block_that_kills_is_told(monkeypatch: Any) -> None:
+def test_a_killed_worker_loses_nothing_and_a_block_that_kills_is_told(monkeypatch):
     ask("near", limit=80)
     deadly, written = columns("near").item_id[40], []
     with started(processes=True) as local:
@@ -184,7 +175,7 @@ def test_a_killed_worker_loses_nothing_and_a_block_that_kills_is_told(monkeypatc
         client.register_plugin(Slow(0.05))
         pids = list(client.run(os.getpid).values())
 
-        def kill() -> None:
+        def kill():
             written.append(1)
             if len(written) == 4:
                 os.kill(pids[0], signal.SIGKILL)
@@ -201,7 +192,7 @@ def test_a_killed_worker_loses_nothing_and_a_block_that_kills_is_told(monkeypatc
         client.close()
 
 
-def test_what_cannot_be_a_cluster_is_refused(refusal: Any, monkeypatch: Any) -> None:
+def test_what_cannot_be_a_cluster_is_refused(refusal, monkeypatch):
     assert "resources 0: has to be above 0" in refusal(ask, "far", resources={"GPU": 0})
     assert refusal(ask, "far", scheduler="foo://a:1").startswith("--scheduler foo://a:1: ")
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)

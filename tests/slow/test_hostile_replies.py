@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -34,7 +33,7 @@ ITEM = SimpleNamespace(labels=LABELS, ans0="患者", ans1="非患者", ans2="不
 
 
 # Benchmark, task and request; the values that a reader may give, or the largest number.
-READERS: dict[str, tuple[Any, str, str, Any]] = {
+READERS = {
     "ss": (mcbe, "ss", "甲|乙", "AB"),
     "sc": (mcbe, "sc", "answer", LABELS),
     "bs": (mcbe, "bs", "answer", 10),
@@ -48,7 +47,7 @@ READERS: dict[str, tuple[Any, str, str, Any]] = {
 }
 
 
-def read(name: str, reply: str) -> str:
+def read(name, reply):
     benchmark, task, request, _ = READERS[name]
     return str(benchmark.parse(task, request, reply, ITEM))
 
@@ -77,7 +76,7 @@ REPLIES = st.one_of(
 @given(reply=REPLIES)
 @example(reply="1e999")
 @example(reply="\ud800A")
-def test_a_reply_is_an_allowed_value_or_none(name: str, reply: str) -> None:
+def test_a_reply_is_an_allowed_value_or_none(name, reply):
     value, allowed = read(name, reply), READERS[name][-1]
     if value and isinstance(allowed, int):
         assert re.fullmatch(r"[0-9.e+-]+", value)
@@ -95,7 +94,7 @@ MARKS = "<|im_end|> <｜User｜> [/INST] <<SYS>> </s> <end_of_turn> [gMASK] <res
 
 
 @given(st.one_of(REPLIES, st.sampled_from(MARKS.split())))
-def test_a_fenced_reply_can_neither_end_its_fence_nor_the_turn(reply: str) -> None:
+def test_a_fenced_reply_can_neither_end_its_fence_nor_the_turn(reply):
     asked = fence.judged("{fence}\n{reply}\n{fence}\nend", "reply", reply)
     word, _, rest = asked.partition("\n")
     assert re.fullmatch("[a-z]{10}", word)
@@ -106,7 +105,7 @@ def test_a_fenced_reply_can_neither_end_its_fence_nor_the_turn(reply: str) -> No
 
 
 @given(REPLIES)
-def test_what_is_shown_holds_nothing_that_acts_unseen(reply: str) -> None:
+def test_what_is_shown_holds_nothing_that_acts_unseen(reply):
     shown = [reveal_invisible(reply), truncate(reply, 20), shortened(reply, 20), as_html(reply)]
     assert not any(map(INVISIBLE.search, shown))
     assert "<" not in as_html(reply)
@@ -120,7 +119,7 @@ HOSTILE += ["\x00A\x1b[31m", "字" * 60_000, "line\n" * 30_000, "9" * 400, "=1+1
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> run.Run:
+def asked(tmp_path_factory):
     """McBE's analyses and scores, and what the judge says of them, all hostile."""
     tmp = tmp_path_factory.mktemp("hostile")
     data = recorded.table(tmp / "data", *[{"sentence": f"[PLH]{k}。"} for k in range(len(HOSTILE))])
@@ -135,10 +134,10 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> run.Run:
     return run.evaluate("mcbe", model, judge=model, tasks=tasks, data=data, out=tmp / "out")
 
 
-def test_hostile_replies_are_shown_as_text(asked: run.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    pages: list[str] = []
+def test_hostile_replies_are_shown_as_text(asked, monkeypatch):
+    pages = []
 
-    def display(piece: Any, **_: Any) -> None:
+    def display(piece, **_):
         if isinstance(piece, dict):
             # A table has one style of its own, by pandas.
             own = piece["text/html"].replace('<style type="text/css">', "", 1)
@@ -162,11 +161,9 @@ def test_hostile_replies_are_shown_as_text(asked: run.Run, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("format", ["table", "csv", "json", "latex"])
-def test_nothing_that_was_said_is_live_on_a_terminal(
-    asked: run.Run, format: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_that_was_said_is_live_on_a_terminal(asked, format, monkeypatch):
     class Terminal(io.StringIO):
-        def isatty(self) -> bool:
+        def isatty(self):
             return True
 
     out = Terminal()

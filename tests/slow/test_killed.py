@@ -8,10 +8,8 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -20,13 +18,11 @@ from bench import __main__, records, run
 from bench.benchmarks import get
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DRAFT
-from bench.run import execute
-from bench.scorers.base import Answer
 from bench.scorers.stand_ins.simulated import Simulated
 from bench.tasks.request import Request
 from tests.helpers.recorded import columns
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_blocks")]
 
 MODEL = "simulated:bias=0.6,refuse=0.1,seed=4"
 SAMPLES = str(get("mcbe").metadata.samples)
@@ -37,12 +33,7 @@ CONTINUES = {
 BLOCK = 16
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "BLOCK_REQUESTS", BLOCK)
-
-
-def ask(out: Path | str = "out", **options) -> run.Run:
+def ask(out="out", **options):
     given = {"tasks": ["ss"], "categories": ["age"], "repeats": 2, "data": SAMPLES}
     return run.evaluate("mcbe", MODEL, out=out, **{**given, **options})
 
@@ -57,10 +48,10 @@ def ask(out: Path | str = "out", **options) -> run.Run:
         ("run.json", 2),
     ],
 )
-def test_a_full_disk_is_explained_and_the_run_continues(monkeypatch, name: str, number) -> None:
+def test_a_full_disk_is_explained_and_the_run_continues(monkeypatch, name, number):
     replace, written = os.replace, []
 
-    def full(old: Path, new: Path) -> None:
+    def full(old, new):
         written.append(Path(new).name)
         if written.count(name) == number and written[-1] == name:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -78,7 +69,7 @@ def test_a_full_disk_is_explained_and_the_run_continues(monkeypatch, name: str, 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="this system limits no file sizes")
-def test_a_line_that_a_full_disk_cut_off_is_asked_again_alone(monkeypatch) -> None:
+def test_a_line_that_a_full_disk_cut_off_is_asked_again_alone(monkeypatch):
     """The answers of a block come in one piece, of which the disk takes a part."""
     import resource
 
@@ -100,11 +91,11 @@ def test_a_line_that_a_full_disk_cut_off_is_asked_again_alone(monkeypatch) -> No
     pd.testing.assert_frame_equal(columns("out"), expected)
 
 
-def test_a_run_on_a_read_only_disk_is_scored_and_not_written(monkeypatch, refusal) -> None:
+def test_a_run_on_a_read_only_disk_is_scored_and_not_written(monkeypatch, refusal):
     scores = ask().scores()
     before = {path: path.stat().st_mtime_ns for path in Path("out").rglob("*")}
 
-    def denied(*_: object, **__: object) -> None:
+    def denied(*_, **__):
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr("bench.core.locks.FileLock.acquire", denied)
@@ -125,14 +116,14 @@ SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 KILLS = 25
 
 
-def fork(out: Path, asked: Path, streamed: bool, arguments: Sequence[str]) -> int:
+def fork(out, asked, streamed, arguments):
     """Fork `bench run`, slowed down, and return the process; `asked` lists what it asks."""
     # A signal right after the fork must not find the caller's code in the fork.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     if process := os.fork():
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return process
-    status: int | str | None = 1
+    status = 1
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -151,19 +142,17 @@ def fork(out: Path, asked: Path, streamed: bool, arguments: Sequence[str]) -> in
         os._exit(int(status or 0))
 
 
-def slow_down(asked: Path, streamed: bool) -> None:
+def slow_down(asked, streamed):
     original = Simulated.answer
 
-    def answer(self: Simulated, requests: Sequence[Request]) -> list[Answer]:
+    def answer(self, requests):
         with asked.open("a", encoding="utf-8") as file:
             for r in requests:
                 time.sleep(0.002)
                 file.write(f"{r.task} {r.item_id} {r.request} {r.repeat}\n")
         return original(self, requests)
 
-    def stream(
-        self: Simulated, blocks: Sequence[Sequence[Request]]
-    ) -> Iterator[list[tuple[Request, Answer]]]:
+    def stream(self, blocks):
         requests = [request for block in blocks for request in block]
         random.Random(os.getpid()).shuffle(requests)  # another order in each process
         for request in requests:
@@ -174,7 +163,7 @@ def slow_down(asked: Path, streamed: bool) -> None:
         Simulated.stream = stream
 
 
-def recorded(folder: Path) -> pd.DataFrame:
+def recorded(folder):
     """The answers that a run has, by request."""
     try:
         return columns(folder).set_index(records.KEYS)
@@ -182,18 +171,18 @@ def recorded(folder: Path) -> pd.DataFrame:
         return pd.DataFrame()
 
 
-def scores_of(folder: Path) -> list[dict[str, Any]]:
+def scores_of(folder):
     return json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
 
 
-def text_of(path: Path) -> str:
+def text_of(path):
     return path.read_text("utf-8") if path.is_file() else ""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("options", [ONE, STAGES], ids=len)
-def test_kills_at_random_moments_leave_no_trace(options, streamed: bool) -> None:
+def test_kills_at_random_moments_leave_no_trace(options, streamed):
     arguments = ["mcbe", "--model", MODEL, "--repeats", "2", *options, "--data", SAMPLES]
     rng, began = random.Random(len(options)), time.monotonic()
     process = fork(Path("undisturbed"), Path("0.txt"), streamed, arguments)

@@ -5,9 +5,6 @@ import gzip
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import matplotlib
 import pandas as pd
@@ -17,7 +14,7 @@ from bench import records
 from bench.scorers import check
 from bench.scorers.endpoint.keys import redacted
 from bench.scorers.names import path_slug
-from tests.helpers.answering import Reply, fault, prompt, said
+from tests.helpers.answering import fault, prompt, said
 from tests.slow.helpers.leaks import leaks
 
 # What all planted keys have in common: letters and digits, which no escaping changes.
@@ -45,7 +42,7 @@ PACKED = {
 }
 
 
-def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
+def test_the_search_finds_what_is_there(tmp_path):
     for how, content in PACKED.items():
         (tmp_path / "file").write_bytes(content)
         assert leaks(tmp_path, CORE) == [str(tmp_path / "file")], how
@@ -56,11 +53,11 @@ def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
     assert leaks(tmp_path, CORE) == [str(tmp_path / KEY)]
 
 
-def echoing(elsewhere: str) -> Callable[[dict[str, Any]], Reply]:
+def echoing(elsewhere):
     """A server that repeats the key in whatever it says: answers, refusals, headers, redirects."""
-    tried: dict[str, int] = {}
+    tried = {}
 
-    def behave(asked: dict[str, Any]) -> Reply:
+    def behave(asked):
         text = prompt(asked)
         tried[text] = tried.get(text, 0) + 1
         kind = sum(text.encode()) % 6
@@ -80,7 +77,7 @@ def echoing(elsewhere: str) -> Callable[[dict[str, Any]], Reply]:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Callable[..., str]:
+def bench(tmp_path):
     """The command with planted secrets, and home and caches under the test's own folder."""
     caches = [f"XDG_{name}_HOME" for name in ("CACHE", "DATA", "CONFIG")]
     places = ["HOME", "TMPDIR", *caches, "HF_HOME", "IPYTHONDIR"]
@@ -95,7 +92,7 @@ def bench(tmp_path: Path) -> Callable[..., str]:
         "NO_PROXY": "127.0.0.1",
     }
 
-    def run(*words: str, status: int = 0) -> str:
+    def run(*words, status=0):
         """Run it, and keep what it printed among the files that are searched."""
         command = [sys.executable, "-m", "bench", *words]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True)
@@ -108,7 +105,7 @@ def bench(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.mark.slow
-def test_a_key_is_in_nothing_that_a_run_writes(tmp_path: Path, bench: Any, serve: Any) -> None:
+def test_a_key_is_in_nothing_that_a_run_writes(tmp_path, bench, serve):
     other = serve(lambda asked: said(f"{KEY} C"))
     server = serve(echoing(other.model.partition("@")[2]))
     run = ("run", "cbbq", "--model", server.model, "--categories", "gender,age", "--limit", "8")
@@ -143,7 +140,7 @@ analyses:
 
 
 @pytest.mark.slow
-def test_a_key_is_in_nothing_that_a_report_writes(tmp_path: Path, bench: Any, serve: Any) -> None:
+def test_a_key_is_in_nothing_that_a_report_writes(tmp_path, bench, serve):
     """Notebooks, their pages, tables and pictures; one of them fails with a traceback."""
     server = serve(echoing(serve(lambda asked: said(f"{KEY} C")).model.partition("@")[2]))
     (tmp_path / "keys.yml").write_text(STUDY.replace("SERVER", server.model), "utf-8")
@@ -164,16 +161,14 @@ def test_a_key_is_in_nothing_that_a_report_writes(tmp_path: Path, bench: Any, se
         ("hf_abcdefghijklmnopqrstuvwxyzABCDEFGH", "looks like a key"),
     ],
 )
-def test_a_key_given_by_mistake_is_refused_and_not_repeated(
-    refusal: Any, model: str, says: str
-) -> None:
+def test_a_key_given_by_mistake_is_refused_and_not_repeated(refusal, model, says):
     message = refusal(check, model)
     assert says in message
     assert CORE not in message
     assert "hf_abc" not in message
 
 
-def test_what_is_no_key_passes_and_is_left_in_answers(tmp_path: Path) -> None:
+def test_what_is_no_key_passes_and_is_left_in_answers(tmp_path):
     for model in (f"openai:EMPTY@{URL}", f"openai:a@{URL}?api-version=1", str(tmp_path), "o/sk-s"):
         check(model)
     assert redacted("A. EMPTY", "EMPTY") == "A. EMPTY"

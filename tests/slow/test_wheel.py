@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tarfile
 import venv
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,10 +19,9 @@ models: ["simulated:bias=0.2", "simulated:bias=0.8"]
 benchmarks: {cbbq: {categories: [gender, age], limit: 4, data: samples}}
 analyses: {compare_models: {benchmarks: [cbbq]}}
 """
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def call(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def call(*command, cwd, **environment):
     left_out = ("PYTHONPATH", "BENCH_DATA")
     kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return subprocess.run(
@@ -35,11 +33,11 @@ def call(*command: str | Path, cwd: Path, **environment: str) -> subprocess.Comp
     )
 
 
-def names(pattern: str, folder: Path) -> set[str]:
+def names(pattern, folder):
     return {path.name for path in folder.glob(pattern)}
 
 
-def built(kind: str, project: Path, out: Path) -> Path:
+def built(kind, project, out):
     """The file that the project's build backend makes, as pip and build call it."""
     code = f"import build_backend, sys; print(build_backend.build_{kind}(sys.argv[1]))"
     done = call(sys.executable, "-c", code, out, cwd=project, PYTHONPATH=str(project / ".ci"))
@@ -48,7 +46,7 @@ def built(kind: str, project: Path, out: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unpacked(tmp_path_factory):
     """A source distribution of this project, unpacked."""
     out = tmp_path_factory.mktemp("sdist")
     with tarfile.open(built("sdist", HOME, out)) as archive:
@@ -57,7 +55,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(unpacked, tmp_path_factory):
     """A new environment with the source distribution's wheel; it sees this one's packages."""
     folder = tmp_path_factory.mktemp("environment")
     wheel = built("wheel", unpacked, folder)
@@ -74,7 +72,7 @@ def installed(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def bench(installed: Path, tmp_path: Path) -> Run:
+def bench(installed, tmp_path):
     """The installed command, where another package and kernel of the same names lie."""
     kernel = {"argv": ["false"], "display_name": "x", "language": "python"}
     for place, text in (
@@ -86,7 +84,7 @@ def bench(installed: Path, tmp_path: Path) -> Run:
     # nbconvert's templates are not among the packages of an environment.
     jupyter = os.pathsep.join([str(tmp_path / "jupyter"), f"{sys.prefix}/share/jupyter"])
 
-    def run(*words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(*words, status=0):
         before = sorted(installed.rglob("*"))
         command = installed.parents[2] / "bin/bench"
         done = call(command, *words, cwd=tmp_path / "work", JUPYTER_PATH=jupyter)
@@ -97,7 +95,7 @@ def bench(installed: Path, tmp_path: Path) -> Run:
     return run
 
 
-def test_a_study_is_reported_in_any_folder(bench: Run, tmp_path: Path) -> None:
+def test_a_study_is_reported_in_any_folder(bench, tmp_path):
     (tmp_path / "work/mine.yml").write_text(STUDY)
     folder = tmp_path / "work/reports/mine"
     assert bench("report", "mine.yml").stdout == f"{folder / 'index.html'}\n"
@@ -107,7 +105,7 @@ def test_a_study_is_reported_in_any_folder(bench: Run, tmp_path: Path) -> None:
     assert len(list(folder.glob("runs/*/cbbq/run.json"))) == 2
 
 
-def test_what_a_user_needs_comes_along(bench: Run, installed: Path, tmp_path: Path) -> None:
+def test_what_a_user_needs_comes_along(bench, installed, tmp_path):
     code = "from bench.core.places import DEMO; from bench.report import study; study.load(DEMO)"
     done = call(installed.parents[2] / "bin/python", "-c", f"{code}; print(DEMO)", cwd=tmp_path)
     assert done.stdout.strip() == str(installed / "bench/shipped/reports/demo.yml"), done.stderr
@@ -120,7 +118,7 @@ def test_what_a_user_needs_comes_along(bench: Run, installed: Path, tmp_path: Pa
     assert (installed / "bench/py.typed").is_file()
 
 
-def test_notebooks_come_along(bench: Run, tmp_path: Path) -> None:
+def test_notebooks_come_along(bench, tmp_path):
     bench("notebooks", "books")
     books = sorted((tmp_path / "work/books").rglob("*.ipynb"))
     assert {path.name for path in books} == names("notebooks/**/*.ipynb", HOME)
@@ -129,7 +127,7 @@ def test_notebooks_come_along(bench: Run, tmp_path: Path) -> None:
     assert not any(cell.get("outputs") for cell in cells)
 
 
-def test_a_source_distribution_can_be_tested(unpacked: Path) -> None:
+def test_a_source_distribution_can_be_tested(unpacked):
     for pattern in ("tests/*.py", "notebooks/**/*.ipynb", "notebooks/**/*.csv"):
         assert names(pattern, unpacked) == names(pattern, HOME)
     pytest_ = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")

@@ -218,13 +218,12 @@ def read_templates(
     paths: Sequence[Path], category: str, condition: str, expansion: str = "compat"
 ) -> list[Template]:
     """Read the templates of one condition among the files of a category, in the release's order."""
-    return [
-        template
-        for path in paths
-        if path.parent.name not in CONDITIONS
-        or (path.parent.name == condition and path.name in FILES.values())
-        for template in templates.read(path, category, condition, expansion)
-    ]
+    read: list[Template] = []
+    for path in paths:
+        is_file_of_condition = path.parent.name == condition and path.name in FILES.values()
+        if is_file_of_condition or path.parent.name not in CONDITIONS:
+            read += templates.read(path, category, condition, expansion)
+    return read
 
 
 def _load(

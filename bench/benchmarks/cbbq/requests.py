@@ -157,16 +157,16 @@ def parse(task: str, request: str, response: str, item: Any) -> str:
         return response.strip()
     if name == "judge":
         return verdict(response)
-    shown = order or LETTERS
+    order = order or LETTERS
     people = {item.ans0: "A", item.ans1: "B"}
     if len(people) < 2 or item.ans2 in people:  # two options have the same text
         people = {}
     # 前者 is the person whom the reply or, if it names none, the question names first.
-    pair = sorted(people, key=lambda name: (response.find(name), shown.index(people[name])))
-    letters = "".join(LETTERS[shown.index(people[name])] for name in pair)
+    pair = sorted(people, key=lambda name: (response.find(name), order.index(people[name])))
+    letters = "".join(LETTERS[order.index(people[name])] for name in pair)
     chosen = letter(_bare(response, item), LETTERS) or by_place(response, LETTERS, letters)
     if chosen:
-        return shown[LETTERS.index(chosen)]
+        return order[LETTERS.index(chosen)]
     unknown = dict.fromkeys((*NAMES["unknown"], item.ans2), LETTERS[2])
     response = untold(response)
     chosen = named(response, unknown | people, sure=True).value
@@ -250,8 +250,8 @@ def _questions(
         ask = partial(Request, item.category, task, item.item_id, prompt_version=prompts.label)
         for order in ORDERS[settings["option_order"]]:
             suffix = "" if order == LETTERS else f":{order}"
-            shown = [item.options[LETTERS.index(option)] for option in order]
-            fields = dict(zip(FIELDS, (item.context, item.question, *shown), strict=True))
+            options = [item.options[LETTERS.index(option)] for option in order]
+            fields = dict(zip(FIELDS, (item.context, item.question, *options), strict=True))
             text = first.format(**fields)
             biased, correct = (answers[order.index(LETTERS[k])] for k in (item.biased, item.label))
             answer = ask(

@@ -258,10 +258,10 @@ def by_name_and_topic(
     return table.reset_index().rename(columns={"target_name": "name"})
 
 
-def shown_category(table: pd.DataFrame, wanted: str = "", usual: str = "gender") -> str:
-    """Choose the category of a table by name and topic: `wanted`, else `usual`, else the first."""
-    present = list(dict.fromkeys(table.category))
-    return wanted or (usual if usual in present else next(iter(present), usual))
+def shown_category(table: pd.DataFrame) -> str:
+    """Return the category of a picture of `by_name_and_topic`: gender, or else the first one."""
+    present = list(table.category.unique())
+    return present[0] if present and "gender" not in present else "gender"
 
 
 def _preferred_letter(rows: pd.DataFrame, least: float = CONSTANT) -> str:

@@ -27,7 +27,7 @@ class Averages(Scoring):
 
     Attributes:
         known: see `bench.benchmarks.mcbe.instances.Values`.
-        asked: the pairs of category and task.
+        all_cells: the pairs of category and task.
         sums: by pair, the sums [n, columns] as observed, in each resample, and in each repeat.
         measures: the measures of each task, its score first.
     """
@@ -38,17 +38,18 @@ class Averages(Scoring):
         rows = terms.assign(stratum=terms.category, cluster=terms.item_id, part=part)
         columns = [str(name) for name in terms if name not in KEYS]
         super().__init__(rows, columns, (), preset)
-        self.asked: list[Cell] = list(dict.fromkeys(zip(terms.category, terms.task, strict=True)))
-        self.categories = [name for name in order if name in {c for c, _ in self.asked}]
-        self.tasks = [name for name in TASKS if name in {t for _, t in self.asked}]
+        cells = terms[["category", "task"]].drop_duplicates()
+        self.all_cells: list[Cell] = list(cells.itertuples(index=False, name=None))
+        self.categories = [name for name in order if name in set(cells.category)]
+        self.tasks = [name for name in TASKS if name in set(cells.task)]
         self.repeats = sorted(set(terms["repeat"]))
         totals = self.totals
         by_repeat = rows.groupby(["repeat", "part"])[columns].sum()
         index = pd.MultiIndex.from_product([self.repeats, totals.strata])
         shape = (len(self.repeats), len(totals.strata), len(columns))
         repeats = by_repeat.reindex(index, fill_value=0.0).to_numpy().reshape(shape)
-        every = np.concatenate([totals.observed, totals.drawn, repeats])
-        self.sums = {cell: every[:, totals.strata.index("|".join(cell))] for cell in self.asked}
+        every = np.concatenate([totals.observed, totals.resamples, repeats])
+        self.sums = {cell: every[:, totals.strata.index("|".join(cell))] for cell in self.all_cells}
         words = sorted(name.rpartition(" ")[0] for name in columns if name.endswith("_words top"))
         self.measures = {
             task: ["score", *(name for name in MEASURES[task] if f"{name} top" in columns)]
@@ -61,13 +62,13 @@ class Averages(Scoring):
         self._instances = counts.groupby(level=[0, 1], sort=False).sum().to_dict("index")
         self._known: dict[tuple[str, str, str], np.ndarray] = {}
 
-    def asked_of(self, category: str, tasks: Collection[str]) -> list[Cell]:
+    def cells_of(self, category: str, tasks: Collection[str]) -> list[Cell]:
         """List the cells of one category, or of `all`, that were asked."""
-        return [(c, t) for c, t in self.asked if category in (ALL, c) and t in tasks]
+        return [(c, t) for c, t in self.all_cells if category in (ALL, c) and t in tasks]
 
     def cells(self, metric: Metric, category: str) -> list[Cell]:
         """List the cells of a score; over categories, we skip categories without a score."""
-        own = self.asked_of(category, metric.own_tasks)
+        own = self.cells_of(category, metric.own_tasks)
         if category != ALL or metric.task != ALL or metric.name not in BOUNDED:
             return own
         names = {name for name, _ in own}
@@ -107,9 +108,9 @@ class Averages(Scoring):
     def mean(self, category: str, tasks: Collection[str], measure: str = "score") -> np.ndarray:
         """Return the mean over the tasks that a category was asked; of `all`, over categories."""
         if category != ALL:
-            cells = self.asked_of(category, tasks)
+            cells = self.cells_of(category, tasks)
             return np.mean([self.of_cell(*cell, measure) for cell in cells], axis=0)
-        having = {c for c, _ in self.asked_of(ALL, tasks)}
+        having = {c for c, _ in self.cells_of(ALL, tasks)}
         means = [self.mean(c, tasks, measure) for c in self.categories if c in having]
         known = [mean for mean in means if not math.isnan(mean[0])]
         return np.mean(known, axis=0) if known else np.full_like(means[0], math.nan)
@@ -121,7 +122,7 @@ class Averages(Scoring):
         if metric.name == "score_by_task":
             values = np.mean([self.mean(category, [task]) for task in tasks], axis=0)
         elif metric.name == "score_by_instance" or metric.name.endswith("_words"):
-            values = self.pooled(self.asked_of(category, tasks), measure(metric))
+            values = self.pooled(self.cells_of(category, tasks), measure(metric))
         else:
             values = self.mean(category, tasks, measure(metric))
         return values[:-repeats]

@@ -160,14 +160,14 @@ def outcomes(terms: pd.DataFrame) -> pd.DataFrame:
 
 def _preference(items: pd.DataFrame, replies: pd.DataFrame, preset: str) -> Terms:
     words, rate = items.words.explode(), DECAY[preset]["pc"]
-    asked = replies.reindex(pd.MultiIndex.from_arrays([words.index, words]))
-    nlls = _numbers("pc", asked.reply)
+    by_word = replies.reindex(pd.MultiIndex.from_arrays([words.index, words]))
+    nlls = _numbers("pc", by_word.reply)
     terms = _bounded(*_decayed(nlls, rate), 0.0, 100.0)
     terms["valid"] = nlls.groupby(level=0).count(), nlls.groupby(level=0).size()
-    has = asked.logprobs.notna().groupby(level=0).transform("all").to_numpy()
+    has = by_word.logprobs.notna().groupby(level=0).transform("all").to_numpy()
     if has.any():
-        totals = [-np.sum(one) if len(one) else np.nan for one in asked.logprobs[has]]
-        sums = pd.Series(np.nan, asked.index)
+        totals = [-np.sum(one) if len(one) else np.nan for one in by_word.logprobs[has]]
+        sums = pd.Series(np.nan, by_word.index)
         sums.loc[has] = np.array(totals)
         sentences = zip(items.sentence.loc[words.index], words, strict=True)
         lengths = [len(sentence.replace(SLOT, word)) for sentence, word in sentences]

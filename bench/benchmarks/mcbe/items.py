@@ -176,14 +176,11 @@ def scan(folder: Path, known: Iterable[str]) -> tuple[dict[str, Path], list[Path
     if folder.is_file():
         name = category_of(folder)
         return ({name: folder}, []) if name in known else ({}, [folder])
-    kinds = [
-        {
-            category_of(path): path
-            for path in sorted((folder / place).glob(f"*{suffix}"))
-            if not path.name.startswith((".", "~$"))
-        }
-        for place, suffix in product(FOLDERS, SUFFIXES)
-    ]
+    kinds = []
+    for place, suffix in product(FOLDERS, SUFFIXES):
+        paths = sorted((folder / place).glob(f"*{suffix}"))
+        paths = [path for path in paths if not path.name.startswith((".", "~$"))]
+        kinds.append({category_of(path): path for path in paths})
     names = list(known)
     for path in [path for kind in kinds for path in kind.values() if not path.is_file()]:
         raise BadInput(f"{path}: is not a file; put the file itself there, or remove it")

@@ -28,8 +28,8 @@ def replies_to(items: pd.DataFrame, replies: pd.Series, *requests: str) -> pd.Da
         items: the instance of each unit.
         replies: by unit and request.
     """
-    asked = pd.MultiIndex.from_product([items.index, requests])
-    values = replies.reindex(asked).to_numpy().reshape(len(items), len(requests))
+    index = pd.MultiIndex.from_product([items.index, requests])
+    values = replies.reindex(index).to_numpy().reshape(len(items), len(requests))
     return pd.DataFrame(values, items.index, requests)
 
 

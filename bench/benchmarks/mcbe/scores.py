@@ -133,7 +133,7 @@ class McbeScoring(Averages):
 
     def rows_of_table(self) -> Iterator[tuple[str, Metric]]:
         for category in [*self.categories, ALL]:
-            tasks = [task for task in self.tasks if self.asked_of(category, [task])]
+            tasks = [task for task in self.tasks if self.cells_of(category, [task])]
             for task in tasks:
                 for name in self.measures[task]:
                     if category == ALL or not name.endswith("_words"):
@@ -175,20 +175,20 @@ class McbeScoring(Averages):
 
     def row(self, metric: Metric, category: str) -> Score:
         row, own = super().row(metric, category), self.cells(metric, category)
-        asked = {task for _, task in own}
+        tasks = {task for _, task in own}
         keys = [(*cell, metric.name) for cell in own]
         known = [self.baselines[key] for key in keys if key in self.baselines]
         baseline = float(np.mean(known)) if known and metric.task != ALL else math.nan
         if metric.name.endswith("_words"):
             words = int(metric.name.split("_")[1])
             baseline = random_chooser(words, DECAY[self.preset]["ss"], self.first)
-        by_letters = self.first != EVEN and asked == {"ss"} and baseline > 1
-        alike = sum((category, task) in self.constant_answers for task in asked)
+        by_letters = self.first != EVEN and tasks == {"ss"} and baseline > 1
+        alike = sum((category, task) in self.constant_answers for task in tasks)
         row = row._replace(
             note=self.note(metric, category, row.score) or row.note,
             baseline=baseline,
             baseline_of=LETTERS_ALONE if by_letters else "",
-            by_habit=2 * alike >= len(asked),  # at least half of the tasks
+            by_habit=2 * alike >= len(tasks),  # at least half of the tasks
         )
         # The released code has no unreadable answers, so its scores have no bounds.
         if metric.name not in BOUNDED or self.preset == "official":
@@ -205,7 +205,7 @@ class McbeScoring(Averages):
         if metric.name not in ("score", "score_common", "score_by_task", "score_by_instance"):
             return ""
         if metric.task != ALL:
-            own = self.asked_of(category, tasks)
+            own = self.cells_of(category, tasks)
             notes = [_gaps([self.of_cell(*cell) for cell in own]), *(self.stops(*c) for c in own)]
             key = (category, metric.task)
             # Constant answers are graver than unreadable scenarios.
@@ -213,10 +213,10 @@ class McbeScoring(Averages):
             warning = warning if metric.name == "score" else ""
             return join_notes(join_notes(*dict.fromkeys(notes)), warning)
         if category != ALL or metric.name == "score_by_task":
-            own_tasks = [task for task in self.tasks if self.asked_of(category, [task])]
+            own_tasks = [task for task in self.tasks if self.cells_of(category, [task])]
             undefined = [t for t in own_tasks if math.isnan(self.mean(category, [t])[0])]
             return f"no number in {', '.join(undefined)}" if undefined else ""
-        having = {name for name, _ in self.asked_of(ALL, tasks)}
+        having = {name for name, _ in self.cells_of(ALL, tasks)}
         means = [self.mean(name, tasks) for name in self.categories if name in having]
         note = _gaps(means)
         if all(math.isnan(mean[0]) for mean in means):
@@ -379,8 +379,8 @@ def _baselines(
     """Return by category, task and measure the score of random or of the best constant answers."""
     items = items.set_index("item_id")
     baselines: dict[tuple[str, str, str], float] = {}
-    asked = terms.drop_duplicates(["task", "item_id"])
-    for key, part in asked.groupby(["category", "task"], sort=False):
+    instances = terms.drop_duplicates(["task", "item_id"])
+    for key, part in instances.groupby(["category", "task"], sort=False):
         category, task = map(str, key)
         own = items.loc[part.item_id]
         if task == "ss":

@@ -71,8 +71,8 @@ class Place(NamedTuple):
         self, line: Line, column: str, fault: str, what: str, value: object = "", pairs: int = 1
     ) -> Finding:
         file = audit.file_name(line.path, self.root)
-        shown = show_cell(value) if isinstance(value, str) else str(value)
-        return Finding(file, line.number, column, "odd", what, shown, fault, pairs)
+        text = show_cell(value) if isinstance(value, str) else str(value)
+        return Finding(file, line.number, column, "odd", what, text, fault, pairs)
 
     def read(self, path: Path) -> list[Line]:
         """Read a file; the blanks of tokenized Japanese do not count."""

@@ -105,15 +105,12 @@ def build_eval(
     if pack.terms.get("neutral"):
         genders["nt"] = [(word, "neutral") for word in words]
     numbers = count()
-    sets = {
-        name: [
-            _row(pack, next(numbers), "neutral", word, frame, gender, term)
-            for word, gender in of_set
-            for frame in frames[word]
-            for term in pack.terms[gender]
-        ]
-        for name, of_set in genders.items()
-    }
+    sets: dict[str, list[Row]] = {name: [] for name in genders}
+    for name, of_set in genders.items():
+        for word, gender in of_set:
+            for frame, term in product(frames[word], pack.terms[gender]):
+                row = _row(pack, next(numbers), "neutral", word, frame, gender, term)
+                sets[name].append(row)
     if compat and "longest-occupation" in pack.quirks:
         # The longest occupation in the premise, the leftmost of equally long ones.
         for rows in sets.values():

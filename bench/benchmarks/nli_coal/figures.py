@@ -51,18 +51,18 @@ def labels_by_set(scores: pd.DataFrame) -> Figure:
     style()
     rows = scores[scores.metric.isin([*LABELS, "coal", "fn"])]
     languages = [name for name in dict.fromkeys(rows.category) if name != ALL]
-    asked = {
+    models_by_language = {
         name: scores.model[scores.model.isin(rows.model[rows.category == name])].unique()
         for name in languages
     }
-    lengths = [len(models) for models in asked.values()]
+    lengths = [len(models) for models in models_by_language.values()]
     columns = [*SHADES, (ALL, "fn"), (ALL, "coal")]
     places = [x + 0.25 * (x // 3) for x in range(len(columns))]
     width = max(WIDTH, 5.2 + 0.07 * max(map(len, scores.model)))
     height = 1.0 + 0.75 * len(languages) + 0.3 * sum(lengths)
     fig = Figure(figsize=(width, height), layout="constrained")
     panels = fig.subplots(len(languages), 1, squeeze=False, height_ratios=[n + 2 for n in lengths])
-    for ax, (language, models) in zip(panels[:, 0], asked.items(), strict=True):
+    for ax, (language, models) in zip(panels[:, 0], models_by_language.items(), strict=True):
         shares = rows[rows.category == language].set_index(["model", "task", "metric"]).score
         for y, model in enumerate(models):
             values = [float(shares.get((model, *column), np.nan)) for column in columns]

@@ -21,6 +21,8 @@ from pydantic.dataclasses import dataclass as validated
 from bench.benchmarks.nli_coal.frames import (
     RELEASED_TERMS,
     SLOT,
+    Match,
+    Terms,
     align,
     match_of,
     pattern,
@@ -264,17 +266,8 @@ def _read(
         aligned = align(premise, hypothesis, terms, match, word)
         if aligned:
             gender, term = aligned.gender, aligned.term
-        else:  # the gender that the hypothesis has more often than the premise
-            gender, term = next(
-                (
-                    (gender, term)
-                    for gender, words in terms.items()
-                    for term in words
-                    if len(pattern(term, match).findall(row.sentence2))
-                    > len(pattern(term, match).findall(row.sentence1))
-                ),
-                ("", ""),
-            )
+        else:
+            gender, term = _added_gender(row, terms, match)
         if not term:
             known = " or ".join(term for words in terms.values() for term in words)
             raise BadInput(
@@ -293,6 +286,16 @@ def _read(
         yield Pair(language, number, name, *sentences, word, kind, gender, term, frame), anomaly
     if len(seen) == before:
         raise BadInput(f"{path}: holds no pairs")
+
+
+def _added_gender(row: Row, terms: Terms, match: Match) -> tuple[str, str]:
+    """Return the gender word that the hypothesis has more often than the premise, or nothing."""
+    for gender, words in terms.items():
+        for term in words:
+            find = pattern(term, match).findall
+            if len(find(row.sentence2)) > len(find(row.sentence1)):
+                return gender, term
+    return "", ""
 
 
 def texts(source: Source) -> list[Text]:

@@ -207,20 +207,19 @@ def _words(
     Args:
         headers: the columns of the file, by choice.
     """
-    header, *table = [
-        (line, [cell.strip() for cell in text.split("\t")]) for line, text in lines if text.strip()
-    ] or [(1, [])]
-    columns = header[1]
+    filled = [(line, text) for line, text in lines if text.strip()]
+    table = [(line, [cell.strip() for cell in text.split("\t")]) for line, text in filled]
+    top, columns = table[0] if table else (1, [])
     if not any(set(names) <= set(columns) for names in headers):
         errors.append(
-            f"{path}, line {header[0]} (header): expected the columns "
+            f"{path}, line {top} (header): expected the columns "
             f"{' or '.join(map(', '.join, headers))}, set apart by tabs; found: "
             f"{plain(', '.join(columns))[:200]}"
         )
         return []
     first: dict[str, int] = {}
     rows = []
-    for line, cells in table:
+    for line, cells in table[1:]:
         place, row = f"{path}, line {line}", dict(zip(columns, cells, strict=False))
         word = row.get("word", "")
         if len(cells) != len(columns):

@@ -98,7 +98,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     rows["probable"] = ~np.isnan(probabilities[:, 0])
     scored = (rows.probable & rows.task.isin(SETS)).to_numpy()
     known = np.where(scored[:, None], probabilities, 0.0)
-    given = np.stack([rows.label == label for label in LABELS], axis=1)
+    has_label = np.stack([rows.label == label for label in LABELS], axis=1)
     sums = dict(zip(ABOVE, (known[:, LABELS.index("neutral")] > tau for tau in TAUS), strict=True))
     for name in (*SETS, NEUTRAL_TERMS):
         for gender in GENDERS if name in SETS else ("",):
@@ -106,7 +106,7 @@ def answers(records: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
             cell = own.to_numpy()
             for k, label in enumerate(LABELS):
                 column = f"{name}_{gender}_{label}" if gender else f"{name}_{label}"
-                sums[column] = cell & given[:, k]
+                sums[column] = cell & has_label[:, k]
                 sums[f"p_{column}"] = cell * known[:, k]
     rows["n"] = True
     for gender in GENDERS:

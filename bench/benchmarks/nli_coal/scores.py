@@ -143,7 +143,7 @@ def scoring(records: pd.DataFrame, items: pd.DataFrame, preset: str) -> "NliScor
         list(score_metrics(soft=bool(rows.probable.any()))),
         preset,
         part="stratum",
-        counted=READ,
+        more_columns=READ,
         crossed=CROSSED,
         over_defined=False,
     )

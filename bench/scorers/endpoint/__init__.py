@@ -9,7 +9,7 @@ from bench.scorers.endpoint import keys
 class Service(Backend):
     """`NAME@URL`; see `bench.scorers.endpoint.scorer`."""
 
-    # A server need not report probabilities; nobody asks it before it is loaded.
+    # The server may not support all of these; we find out when we load it.
     verbs = ("nll", "choose", "generate")
     reads = ("text", "letters")
     takes = ("limits", "keys", "generation")
@@ -21,6 +21,6 @@ class Service(Backend):
 
     @classmethod
     def load(cls, rest: str, **options: Any) -> Model:
-        from bench.scorers.endpoint.scorer import Endpoint  # which loads openai
+        from bench.scorers.endpoint.scorer import Endpoint  # this imports openai
 
         return Endpoint(rest, **options)

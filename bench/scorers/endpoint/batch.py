@@ -2,8 +2,8 @@
 
 {"custom_id": "...", "response": {"status_code": 200, "body": {"choices": [...]}}, "error": null}
 
-The `custom_id` of a request ends with a hash of its names and of its body, so that the answer to
-another prompt, or of another model, is never taken for an answer to this one.
+The `custom_id` of a request ends with a hash of its names and of its body, so that we never take
+the answer to another prompt, or of another model, for an answer to this request.
 """
 
 import re
@@ -29,7 +29,9 @@ LONGEST = 64
 class Batch(Model):
     """A model with its answers in a file of results or a folder of such files (`*.jsonl`).
 
-    `source` is None if there are no results yet; `name` is the model's name at the service.
+    Args:
+        source: None if there are no results yet.
+        name: the model's name at the service.
     """
 
     verbs = ("choose", "generate")
@@ -39,7 +41,7 @@ class Batch(Model):
         self.source, self.chat = source, Chat(name, generation)
         self.lacks = {"nll": "a batch tells no probabilities of a text's tokens"}
         self._names: list[str] = []
-        # By id: choices and refused texts; failures, after which there may be an answer.
+        # By id: choices, refused texts, and failures; an answer may follow a failure.
         self._answers: dict[str, dict[str, Any] | Unanswered] = {}
         self._failures: dict[str, list[Refusal]] = {}
         is_folder = source is not None and source.is_dir()
@@ -55,7 +57,7 @@ class Batch(Model):
                     self.chat.thoughts = OPENED
 
     def _read(self, place: str, line: Mapping[str, Any]) -> None:
-        """Read a result: a choice, or the reason why there is none."""
+        """Read a result: a choice or a failure."""
         custom_id, response = line.get("custom_id"), line.get("response")
         body, status = at(response, "body"), at(response, "status_code")
         if not isinstance(custom_id, str) or "body" in line:
@@ -92,7 +94,7 @@ class Batch(Model):
         }
 
     def find(self, request: Request) -> Answer | Refusal | None:
-        """Find the answer to a request, or a failure, which may say which fields are not taken."""
+        """Find the answer to a request, or a failure, for example with an unsupported field."""
         custom_id = self.id_of(request)
         answer, failures = self._answers.get(custom_id), self._failures.get(custom_id, [])
         for failure in failures:
@@ -107,7 +109,7 @@ class Batch(Model):
             return Refusal(str(broken), str(broken), 0)
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        """Answer `requests`; those that the service did not answer have an error."""
+        """Answer `requests`; an answer that is missing at the service has an error."""
         answers = []
         for request in requests:
             found = self.find(request)
@@ -119,7 +121,7 @@ class Batch(Model):
         return answers
 
     def id_of(self, request: Request) -> str:
-        """Return the id of a request: names to be read by people, and a hash."""
+        """Return the id of a request: readable names, and a hash."""
         names = (request.task, request.item_id, request.request, request.repeat)
         hashed = digest([*names, self.chat.body(request)])
         readable = "-".join(re.sub("[^A-Za-z0-9]+", "_", str(name)).strip("_") for name in names)
@@ -132,7 +134,7 @@ class Batch(Model):
 
 
 def is_batch(path: Path) -> bool:
-    """Tell results of a batch from other recorded answers: a folder, or lines with `custom_id`."""
+    """Return whether a path has results of a batch: a folder, or lines with `custom_id`."""
     if path.is_dir():
         return True
     if path.suffix == ".csv" or not path.is_file():

@@ -12,11 +12,11 @@ from bench.scorers.endpoint.responses import LIKELIEST, NO_LOGPROBS, Broken, Ref
 from bench.tasks.replies import THINKS, closes_unopened, split_thought, unfinished_thought
 from bench.tasks.request import Request
 
-# No token is longer than so many characters; a longer reply than of such tokens is cut.
+# We reject replies with more characters per token.
 LONGEST_TOKEN = 128
-# The model's own probabilities: no temperature, nothing cut away.
+# The model's own probabilities, without temperature or nucleus sampling.
 UNCHANGED: dict[str, Any] = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0}
-# How servers say that they never accept a field or a value.
+# Servers' words for a field or a value that they never accept.
 UNSUPPORTED = re.compile(
     r"unsupported|not support|n['o]t supported|only the default|unknown|unrecogni[sz]ed"
     r"|unexpected|not permitted|not allowed|forbidden|only \S{1,10} is (allowed|supported)|不支持",
@@ -24,10 +24,11 @@ UNSUPPORTED = re.compile(
 )
 # Places of thoughts.
 OPENED = "opened by the server's chat template, closed in the reply"
-IN_REPLIES, APART = "in the replies", "kept apart by the server"
+IN_REPLIES = "in the replies"
+APART = "kept apart by the server"
 RENAMED = "sent as max_completion_tokens"
 TEMPLATE = "chat_template_kwargs"
-# Fields that have an option of their own, or that decide how the answer is read.
+# Fields with an option of their own, or with an effect on the form of answers.
 RESERVED = {
     "model": "--model",
     "messages": "--system",
@@ -54,11 +55,11 @@ class Chat:
 
     def __init__(self, name: str, options: Generation, key: str = "") -> None:
         self.name, self.options, self._key = name, options, key
-        # How many likeliest first tokens to ask for, and how many probabilities are upper bounds.
+        # The number of likeliest first tokens to request, and of probabilities with upper bounds.
         self.likeliest, self.bounded = LIKELIEST[0], 0
-        # The place of thoughts, if it is known: OPENED, IN_REPLIES or APART.
+        # The place of thoughts, if known: OPENED, IN_REPLIES or APART.
         self.thoughts = ""
-        # Fields that the server refuses as they are, and how they are sent instead.
+        # Fields that the server refuses, with the form that it accepts.
         self.asked_with: dict[str, str] = {}
         for field in RESERVED.keys() & options.request_fields.keys():
             instead = RESERVED[field]
@@ -66,7 +67,7 @@ class Chat:
             raise BadInput(f"--request-field {field}: cannot be set by this option; {hint}")
 
     def describe(self) -> dict[str, Any]:
-        """Return the fields of `run.json` on how the model is asked."""
+        """Return the fields of `run.json` on the form of requests."""
         values = [f"{name} {value:g}" for name, value in _sampling(self.options).items()]
         return {
             "prompted_as": "chat turn of the endpoint",
@@ -103,7 +104,7 @@ class Chat:
         }
 
     def accepted(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a body with the fields as the server accepts them."""
+        """Return a body with fields in the form that the server accepts."""
         return {
             "max_completion_tokens" if how else name: value
             for name, value in body.items()
@@ -111,7 +112,7 @@ class Chat:
         }
 
     def learn(self, sent: Mapping[str, Any], refusal: Refusal) -> str:
-        """Learn from a refusal how to send a field; returns it, like `temperature=0`, or ""."""
+        """Learn the form of a field from a refusal; return it, like `temperature=0`, or ""."""
         if refusal.status not in (400, 422):
             return ""
         for name, value in sent.items():
@@ -123,7 +124,7 @@ class Chat:
                 return label
             may_be_left_out = name == "seed"
             if name in ("temperature", "top_p"):
-                # The user's own value may also be a mistake, which has to be reported.
+                # The user's own value may be a mistake; report it.
                 chosen = getattr(self.options, name) == value
                 may_be_left_out = not chosen or bool(UNSUPPORTED.search(refusal.texts))
             elif name == TEMPLATE:
@@ -134,7 +135,7 @@ class Chat:
         return ""
 
     def read(self, request: Request, choice: dict[str, Any]) -> Answer:
-        """Read the answer to a request; one that is refused has an error."""
+        """Read the answer to a request; a refused request has an error."""
         reason = choice.get("finish_reason")
         cut = reason == "length" if isinstance(reason, str) else None
         try:
@@ -148,7 +149,7 @@ class Chat:
             return Answer("", error=str(failure), cut=cut)
         if len(text) > (most := LONGEST_TOKEN * self._most_tokens(request)):
             text, cut = text[:most], True
-        # A server that keeps thoughts apart sends an empty reply if it ended in its thought.
+        # If a reply ended in its thought, a server that keeps thoughts apart sends an empty text.
         in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
         opened = in_thought or self.thoughts == OPENED
         error = unfinished_thought(text, opened, cut, responses.MORE_TOKENS)
@@ -158,7 +159,7 @@ class Chat:
         return request.max_new_tokens + (self.options.thinking_tokens or 0)
 
     def _letter(self, choice: dict[str, Any], options: Sequence[str]) -> Answer:
-        responses.text_of(choice)  # a refused one has no letter
+        responses.text_of(choice)  # raises Unanswered for a refusal
         tokens = responses.first_tokens(choice)
         if self.thoughts or responses.begins_thought(choice, tokens):
             raise Unanswered(THINKS)

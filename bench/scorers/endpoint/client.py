@@ -1,9 +1,9 @@
 """Send requests to an endpoint: several at once, again after failures, within a budget.
 
-openai's client connects, keeps connections and reads answers. It tries each request once, because
-its own retries know no budget and ignore a long `Retry-After`.
+openai's client connects, keeps connections and reads answers. We let it try each request once,
+because its own retries know no budget and ignore a long `Retry-After`.
 
-All requests run in one asyncio loop in a thread of its own, so that each can be cancelled at any
+All requests run in one asyncio loop in a thread of its own, so that we can cancel each at any
 moment, notebooks keep their own loop, and Ctrl-C reaches the thread that waits for answers.
 """
 
@@ -28,21 +28,22 @@ from bench.scorers.base import BROKEN_ANSWER
 from bench.scorers.budget import budgets_of
 from bench.scorers.endpoint.responses import Broken, Refusal, Retry, Unanswered
 
-# Failures after which a request is given up; fewer if it is the only one, as before a run.
+# We give up a request after so many failures.
 TRIES = 10
-TRIES_OF_ONE = 6
-# Broken answers after which a request has an error.
+TRIES_OF_ONE = 6  # for a single request, before a run
+# After so many broken answers, a request has an error.
 TRIES_OF_BROKEN = 3
-# Seconds before the second try; they double from try to try up to the longest wait.
+# Exponential backoff: seconds before the second try, doubled for each further try.
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 30.0
-# Seconds that a server may ask to wait, for example until a quota is renewed.
+# Seconds that a server may request us to wait, for example until a quota is renewed.
 LONGEST_ASKED = 3600.0
-# Seconds without any answer after which the server is given up.
+# We give up a server after so many seconds without any answer.
 PATIENCE = 300.0
-# Seconds without any answer after which we say why; each reason is repeated after twice as many.
+# After so many seconds without an answer we report the reason; the next report comes after twice
+# this time, and so on.
 SILENCE = 5.0
-# The longest body of an answer, unpacked.
+# Maximum size of an unpacked answer.
 MOST_BYTES = 32 << 20
 # The headers of a request besides its key.
 HEADERS = {
@@ -67,8 +68,8 @@ class Client:
         """Make a client of openai that tries once, and sends no header of the environment."""
 
         async def keep_headers(request: Any) -> None:
-            # Redirected requests come through here too. They have no key if they go to another
-            # host: httpx has removed it.
+            # This also sees redirected requests. If they go to another host, httpx has removed the
+            # key.
             to_own_host = "authorization" in request.headers
             for name in set(request.headers) - HEADERS:
                 del request.headers[name]
@@ -95,7 +96,7 @@ class Client:
             ) from None
         return openai.AsyncOpenAI(
             base_url=self.url,
-            api_key="none",  # it needs one; `keep_headers` decides which key is sent
+            api_key="none",  # a required argument; `keep_headers` sets the key
             max_retries=0,
             timeout=None,  # `_Call` limits the time of the whole answer
             http_client=http_client,
@@ -104,7 +105,7 @@ class Client:
     def stream(self, n: int, send: Send) -> Iterator[tuple[int, Any]]:
         """Yield the answers to `n` requests with their positions, as they come.
 
-        The answer to a request that has an error is its `Unanswered`.
+        If a request has an error, its answer is an `Unanswered`.
         """
         call = _Call(self, n, send)
         thread = threading.Thread(target=call.run, daemon=True, name=f"asking {self.url}")
@@ -127,21 +128,21 @@ class Client:
 
 
 class _Call:
-    """One call of `Client.stream`; all but `results` and `cancel` belongs to its thread."""
+    """One call of `Client.stream`; other threads use only `results` and `cancel`."""
 
     def __init__(self, client: Client, n: int, send: Send) -> None:
         self.client, self.send, self.timeout = client, send, client.limits.timeout
         self.results: SimpleQueue[Any] = SimpleQueue()
         self._n, self._waiting, self._answered = n, deque(range(n)), 0
         self._given_up: list[Retry] = []
-        # Why requests have to be sent again, the latest reason last.
+        # The reasons for sending requests again, the latest reason last.
         self._reasons: dict[int, str] = {}
         self._end: RunFailed | None = None
         self._last_answer, self._longest_asked = time.monotonic(), 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self) -> None:
-        """Put answers with their positions on `results`, and at last None or an exception."""
+        """Put answers with their positions on `results`, and finally None or an exception."""
         try:
             asyncio.run(self._send_all())
             self.results.put(self._failure())
@@ -149,13 +150,12 @@ class _Call:
             self.results.put(error)
 
     def cancel(self) -> None:
-        """Cancel the requests under way, and send no more."""
         if self._loop:
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._task.cancel)
 
     def _failure(self) -> RunFailed | None:
-        """Explain why not all requests were answered; None if they were."""
+        """Explain a missing answer; None if all requests have answers."""
         failure = self._end
         if self._given_up and not failure:
             n, last = len(self._given_up), self._given_up[-1]
@@ -179,7 +179,7 @@ class _Call:
                 watch.cancel()
 
     async def _say_why(self) -> None:
-        """Say why no answer comes, if none does for some seconds."""
+        """Report the reason if there is no answer for some seconds."""
         waiting = f"each request may take {self.timeout:g} s"
         seconds: dict[str, float] = {}
         said = 0.0
@@ -192,14 +192,14 @@ class _Call:
                 said, seconds[reason] = now, 2 * seconds.get(reason, SILENCE)
 
     async def _work(self, connection: openai.AsyncOpenAI) -> None:
-        """Send waiting requests one after the other, each until it is answered or given up."""
+        """Send waiting requests one after the other, each until it has an answer or fails."""
         while self._waiting and not self._ended.is_set():
             k = self._waiting.popleft()
             try:
                 answer = await self._answer(connection, k)
             except Retry as failure:
                 self._given_up.append(failure)
-            except RunFailed as failure:  # requests under way may still be answered
+            except RunFailed as failure:  # other requests may still get answers
                 self._end = self._end or failure
                 self._ended.set()
             else:
@@ -208,12 +208,12 @@ class _Call:
             self._reasons.pop(k, None)
 
     async def _answer(self, connection: openai.AsyncOpenAI, k: int) -> Any:
-        """Send a request until it is answered or given up; a failure means:
+        """Send a request until it has an answer or fails; a failure means:
 
-        - `Unanswered`: this request has an error, which is its answer.
-        - `Broken`: again soon; the last of `TRIES_OF_BROKEN` is such an error.
-        - `Retry`, or no complete answer in time: again later; the last of `TRIES` is raised. A
-          busy server (429) is waited for without a limit of tries.
+        - `Unanswered`: this error is the answer.
+        - `Broken`: try again soon; after `TRIES_OF_BROKEN` this error is the answer.
+        - `Retry`, or no complete answer in time: try again later; after `TRIES` raise it. For a
+          busy server (429) the number of tries is not limited.
         - `RunFailed`: the end of the run.
         """
         tries = broken = failures = 0
@@ -246,7 +246,7 @@ class _Call:
                 raise failure
 
     async def _wait(self, k: int, failure: Retry, tries: int) -> None:
-        """Wait before a request is sent again; raise RunFailed if the server is given up."""
+        """Wait before sending a request again; raise RunFailed to give up the server."""
         reason = str(failure)
         seconds = min(FIRST_WAIT * 2 ** min(tries - 1, 9), LONGEST_WAIT) * random.uniform(0.75, 1)
         if failure.after is not None:
@@ -255,7 +255,7 @@ class _Call:
             if seconds > LONGEST_ASKED:
                 raise RunFailed(f"{self.client.url}: {reason}")
             self._longest_asked = max(self._longest_asked, seconds)
-        # A slow or busy server could need so long for an answer.
+        # A slow or busy server can need this time for an answer.
         patience = max(PATIENCE, 2 * self.timeout) + 2 * self._longest_asked
         if time.monotonic() - self._last_answer > patience:
             raise RunFailed(f"{self.client.url}: answers nothing any more ({failure})")
@@ -268,8 +268,8 @@ class _Call:
 async def _read(response: Any) -> None:
     """Read the body of an answer; raise Broken if it exceeds `MOST_BYTES`.
 
-    httpx unpacks up to 64 KiB at once, which gzip makes 66 MiB at most. Other ways to pack, or two
-    at once, can make them more than the memory.
+    httpx unpacks up to 64 KiB at once, at most 66 MiB for gzip. Other compressions, or two of them,
+    could exceed the memory.
     """
     packed = response.headers.get("content-encoding", "").lower()
     if "," in packed or packed in ("br", "zstd"):
@@ -279,4 +279,4 @@ async def _read(response: Any) -> None:
         body += part
         if len(body) > MOST_BYTES:
             raise Broken(f"{BROKEN_ANSWER} more than {MOST_BYTES >> 20} MiB")
-    response._content = bytes(body)  # which `aread` would make without a limit
+    response._content = bytes(body)  # `aread` would read it without a limit

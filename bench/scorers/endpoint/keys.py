@@ -1,8 +1,9 @@
 """Parse the URLs of endpoints, and find the key of each host; a key goes to its own host only.
 
-The key of a host is in the variable that `--key HOST=NAME` names, else in `OPENAI_API_KEY__HOST`,
-else, for the model's host only, in `OPENAI_API_KEY`; see docs/endpoints.md. Only names of variables
-are handed on and recorded; the process that sends a key reads it itself.
+The key of a host is in the variable that `--key HOST=NAME` names, otherwise in
+`OPENAI_API_KEY__HOST`, otherwise, for the model's host only, in `OPENAI_API_KEY`; see
+docs/endpoints.md. We record and hand on only names of variables; the process that sends a key reads
+it itself.
 """
 
 import os
@@ -14,22 +15,22 @@ from bench.core.errors import BadInput, expected
 
 MODEL_KEY = "OPENAI_API_KEY"
 DEFAULT_PORTS = {"http": 80, "https": 443}
-# Capitals only, so that a key given in place of a name is hardly ever taken for one.
+# Only capitals, so that we hardly ever take a key for a name.
 NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 EXPECTED = (
     "--key: expected HOST=NAME, once per host, with the name of an environment variable in "
     "capitals, like api.deepseek.com=DEEPSEEK_API_KEY; the key itself belongs in that variable"
 )
-# Parameters of a URL in which services take keys.
+# Parameters of a URL that may contain a key.
 SECRET_FIELDS = re.compile(r"key|token|secret|passw|auth|signature|credential", re.IGNORECASE)
 # Keys of OpenAI, of similar services, and of the Hub, by their beginning.
 SECRET_FORMS = re.compile(r"\b(sk-[\w-]{20,}|hf_[A-Za-z]{30,})")
-# Shorter values are words like `EMPTY` or `none`, which local servers are given.
+# Shorter values are placeholders for local servers, for example `EMPTY` or `none`.
 SHORTEST = 12
 
 
 def parse(rest: str) -> tuple[str, str]:
-    """Split what follows `openai:` into the model's name and the server's URL.
+    """Split NAME@URL into the model's name and the server's URL.
 
     Messages do not repeat a password or a key.
     """
@@ -80,7 +81,7 @@ def key_in(variable: str) -> str:
 
 
 def variable(host: str, given: Mapping[str, str]) -> str:
-    """Choose the variable for the key of the model's `host`; it need not be set."""
+    """Return the variable for the key of the model's `host`; it need not be set."""
     own = own_variable(host)
     return given.get(host) or (own if key_in(own) else MODEL_KEY)
 
@@ -88,9 +89,9 @@ def variable(host: str, given: Mapping[str, str]) -> str:
 def of_run(
     models: Iterable[str], model: str, judge: str | None, given: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Name the variables of a run by host, if they are not `OPENAI_API_KEY`.
+    """Return the variables of a run by host, if they are not `OPENAI_API_KEY`.
 
-    If the `models` that run together are on several hosts, `OPENAI_API_KEY` is for none of them.
+    If the `models` of a study are on several hosts, we use `OPENAI_API_KEY` for none of them.
     """
     of_models = {host for name in models if (host := host_of(name))}
     hosts = [host for host in (host_of(model), host_of(judge or "")) if host]
@@ -100,7 +101,7 @@ def of_run(
 
 
 def check(given: Mapping[str, str], models: Iterable[str | None]) -> None:
-    """Refuse a host of none of `models`, and a value that is no name and so may be a key."""
+    """Refuse a host without a model, and a value that is not a name and so may be a key."""
     hosts = sorted({host for model in models if model and (host := host_of(model))})
     for host, name in given.items():
         if not (isinstance(name, str) and NAME.fullmatch(name)):
@@ -121,7 +122,7 @@ def check_set(given: Mapping[str, str]) -> None:
 
 
 def check_no_secret(model: str) -> None:
-    """Refuse a MODEL with a key in it, because its name is written into records and reports."""
+    """Refuse a MODEL with a key in it, because records and reports contain its name."""
     if SECRET_FORMS.search(model):
         raise BadInput(
             "the model's name holds what looks like a key; leave it out, and put the key into "

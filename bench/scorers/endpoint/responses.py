@@ -19,63 +19,63 @@ NO_NUMBER = f"{BROKEN_ANSWER} a log-probability that is not a number of at most 
 REFUSED = "refused by the content filter"
 DECLINED = "refused by the model, in a field of its own"
 MORE_TOKENS = "--thinking-tokens or --max-new-tokens"
-# Why a server ended a reply early: vLLM and SGLang; Zhipu; DeepSeek; OpenRouter.
+# Reasons for an incomplete reply, of vLLM and SGLang, Zhipu, DeepSeek, OpenRouter.
 BROKEN_OFF = ("abort", "network_error", "insufficient_system_resource", "error")
 FILTER_REASONS = ("content_filter", "sensitive")
-# How many likeliest tokens to ask for: as many as OpenAI's protocol allows, or as some servers do.
+# Numbers of likeliest tokens: the maximum of OpenAI's protocol, and of some servers.
 LIKELIEST = (20, 5)
 # Spaces before a word, as tokens have them.
 SPACES = " \n▁Ġ"
-# Fields of servers and relays for a thought that they keep apart from the reply.
+# Fields of servers and relays for a thought apart from the reply.
 THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
-# As OpenAI, Azure, Alibaba, DeepSeek, Moonshot, OpenRouter and Zhipu word it. A key's or an
-# account's risk control is another matter.
+# Words of a content filter at OpenAI, Azure, Alibaba, DeepSeek, Moonshot, OpenRouter and Zhipu, but
+# not of an account's risk control.
 FILTER_WORDS = re.compile(
     r"content.{0,2}(filter|policy|management)|inspection.?failed|inappropriate content"
     r"|sensitive content|敏感|moderation|\brisk(?!.control)",
     re.IGNORECASE,
 )
-# As those, vLLM, SGLang, llama.cpp, Anthropic and Google word it.
+# Words for a prompt that is too long, at these, vLLM, SGLang, llama.cpp, Anthropic and Google.
 LENGTH_WORDS = re.compile(
     r"context.{0,2}(length|size|window)|too long|reduce the length|range of input length"
     r"|token limit|exceeds? (the )?max(imum)? (length|number of (input )?tokens)|超长",
     re.IGNORECASE,
 )
-# As OpenAI words it if all tokens went into a thought.
+# OpenAI's words if all tokens went into a thought.
 LIMIT_WORDS = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
-# The fields of an error that are read.
+# The fields of an error that we read.
 ERROR_FIELDS = ("error", "message", "detail", "msg", "code", "type", "param", "loc")
-# Sent with the status of a busy server, but the account has to be paid first.
+# Words for an unpaid account, sent with the status of a busy server.
 UNPAID = re.compile(
     r"insufficient.{0,2}(quota|balance)|exceeded your current quota|余额不足|欠费", re.IGNORECASE
 )
-# How services word the limits of a minute or day, for which some use the words above too.
+# Words for the limits of a minute or day; for these, some services also use the words above.
 RATE_WORDS = re.compile(
     r"(rate|token|request)s?.{0,2}limit|per.(second|minute|hour|day)|retry (in|after)|try again in"
     r"|throttl|速率|频率",
     re.IGNORECASE,
 )
-# When to come again: "Please retry in 1.2s", "try again in 6m0s", "retry after 20 seconds".
+# The time to wait, for example "retry in 1.2s", "try again in 6m0s", "retry after 20 seconds".
 WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[0-9.]{1,9} ?[hms][a-z]{0,6} ?)+)", re.I)
 PERIOD = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|[hms])")
 SECONDS = {"ms": 0.001, "h": 3600.0, "m": 60.0, "s": 1.0}
-# Numbers of tokens that a service cannot have counted are no numbers.
+# We ignore larger counts of tokens as impossible.
 MOST_TOKENS = 10**9
-# Timeout, conflict, too early, too many; every 5xx is transient too.
+# Timeout, conflict, too early, too many requests; also all 5xx.
 TRANSIENT = (408, 409, 425, 429)
 SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Unanswered(Exception):
-    """Why a server does not answer this one request, though it answers others."""
+    """The reason why a server does not answer this request, although it answers others."""
 
 
 class Broken(Unanswered):
-    """Why an answer cannot be read; the next one may be whole. It begins with `BROKEN_ANSWER`."""
+    """The reason why we cannot read an answer; another try may help."""
 
 
 class Retry(Exception):
-    """A failure that may be over when the request is sent again, `after` so many seconds."""
+    """A transient failure; try again `after` so many seconds."""
 
     def __init__(self, message: str, status: int = 0, after: float | None = None) -> None:
         super().__init__(message)
@@ -83,10 +83,12 @@ class Retry(Exception):
 
 
 class Refusal(RunFailed):
-    """An error that a server answers to every request.
+    """An error of a server to every request.
 
-    `reason` is the message without the server's name, `status` is 0 if there was none, and `texts`
-    of the error may hold the key.
+    Attributes:
+        reason: the message without the server's name.
+        status: 0 if there is none.
+        texts: of the error; these may contain the key.
     """
 
     def __init__(self, message: str, reason: str, status: int, texts: str = "") -> None:
@@ -114,7 +116,7 @@ def text_of(choice: dict[str, Any]) -> str:
 
 
 def keeps_thought_apart(choice: dict[str, Any]) -> bool:
-    """Return whether an answer holds a thought in a field or a part of its own."""
+    """Return whether an answer has a thought in a separate field or part."""
     message = at(choice, "message")
     content = at(message, "content")
     parts = content if isinstance(content, list) else []
@@ -124,14 +126,14 @@ def keeps_thought_apart(choice: dict[str, Any]) -> bool:
 
 
 def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
-    """Return the likeliest first tokens that the server reports, with their log-probabilities.
+    """Return the likeliest first tokens, with their log-probabilities.
 
-    A token can be there twice: servers write different tokens of a vocabulary alike.
+    A text can appear twice: servers write different tokens of a vocabulary alike.
     """
     first = at(choice, "logprobs", "content", 0)
     top = at(first, "top_logprobs")
     top = top if isinstance(top, list) else []
-    if len(top) > LIKELIEST[0] + 1:  # servers may add the token that was generated
+    if len(top) > LIKELIEST[0] + 1:  # servers may add the generated token
         raise Broken(f"{BROKEN_ANSWER} {len(top):,} likeliest tokens in place of {LIKELIEST[0]}")
     if at(first, "token") not in [at(entry, "token") for entry in top]:
         top = [*top, first]
@@ -158,10 +160,11 @@ def likeliest(tokens: Sequence[tuple[str, float]]) -> str:
 
 
 def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple[list[float], int]:
-    """Return the log-probabilities of the `wanted` options, and how many are upper bounds.
+    """Return the log-probabilities of the `wanted` options, and the number of upper bounds.
 
-    An option is summed over its spellings: "A", " A", "Ａ". One without any among the `tokens` is
-    no likelier than the least likely of them. The list is empty if all are without.
+    We sum an option over its spellings: "A", " A", "Ａ". If none of these is among the `tokens`,
+    the probability of the least likely token is an upper bound. The list is empty if this holds for
+    all options.
     """
     spelt = [(plain(token).strip(SPACES), value) for token, value in tokens]
     values = [[value for token, value in spelt if token == option] for option in wanted]
@@ -179,9 +182,9 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
 
 
 def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
-    """Read a prompt's log-probabilities after the first token; None if they are not there.
+    """Read a prompt's log-probabilities after the first token; None if there are none.
 
-    They are in vLLM's own field, or for `echo` in front of the tokens of the reply.
+    They are in vLLM's own field, or, for `echo`, before the tokens of the reply.
     """
     if how == "echo":
         reported = at(body, "choices", 0, "logprobs", "token_logprobs")
@@ -210,7 +213,7 @@ def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
 
 
 def last_token(body: dict[str, Any]) -> tuple[str, float] | None:
-    """Return text and log-probability of a completion's last token; None if not reported."""
+    """Return text and log-probability of a completion's last token, or None."""
     tokens, values = (
         at(body, "choices", 0, "logprobs", name) for name in ("tokens", "token_logprobs")
     )
@@ -221,7 +224,7 @@ def last_token(body: dict[str, Any]) -> tuple[str, float] | None:
 
 
 def token_count(body: Any, name: str) -> int:
-    """Return a number of tokens as the server counts them; 0 for none, or an impossible one."""
+    """Return a server's count of tokens; 0 for none, or an impossible number."""
     n = at(body, "usage", name)
     return n if type(n) is int and 0 < n <= MOST_TOKENS else 0
 
@@ -237,10 +240,7 @@ def at(value: Any, *path: str | int) -> Any:
 
 
 def retry_after(headers: Mapping[str, str], texts: str = "") -> float | None:
-    """Read the seconds that a server asks to wait, in a header (RFC 9110) or a message, if any.
-
-    A value without sense is ignored.
-    """
+    """Read the seconds to wait from a header (RFC 9110) or a message; None if there are none."""
     value = headers.get("retry-after", "").strip()
     try:
         seconds = float(value)
@@ -258,9 +258,9 @@ def retry_after(headers: Mapping[str, str], texts: str = "") -> float | None:
 
 
 def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
-    """Yield the texts of an error: message first, then its codes and the fields that it names.
+    """Yield the texts of an error: its message, codes and names of fields.
 
-    Other fields may repeat the prompt.
+    We skip other fields, because they may repeat the prompt.
     """
     parts: Iterable[object] = ()
     if isinstance(body, str) and body.strip():
@@ -274,7 +274,7 @@ def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
 
 
 def check_refused_text(status: int, texts: str, key: str) -> None:
-    """Raise Unanswered if an error of a status is about the text that was sent."""
+    """Raise Unanswered if an error is about the text of the request."""
     if status in (400, 403, 422, 451) and FILTER_WORDS.search(texts):
         raise Unanswered(REFUSED)
     if status == 400 and LIMIT_WORDS.search(texts):
@@ -284,7 +284,7 @@ def check_refused_text(status: int, texts: str, key: str) -> None:
 
 
 def clean(text: str, key: str) -> str:
-    """Remove the key, and surrogates, which JSON can spell and no file can hold."""
+    """Remove the key and surrogates; a file cannot hold these."""
     return SURROGATES.sub("\ufffd", redacted(text, key))
 
 
@@ -294,7 +294,6 @@ def first_line(message: str, key: str) -> str:
 
 
 def _log_sum(logprobs: Sequence[float]) -> float:
-    """Return the logarithm of the sum of probabilities."""
     most = max(logprobs)
     return most + math.log(sum(math.exp(value - most) for value in logprobs))
 

@@ -1,7 +1,7 @@
 """A chat endpoint of OpenAI's protocol: `openai:NAME@URL`.
 
-vLLM, llama.cpp, Ollama and hosted services have one. The key comes from an environment variable
-(see `bench.scorers.endpoint.keys`) and is sent to the endpoint's own host only.
+For example, vLLM, llama.cpp, Ollama and hosted services have one. The key comes from an environment
+variable (see `bench.scorers.endpoint.keys`), and we send it only to the endpoint's own host.
 """
 
 import asyncio
@@ -31,28 +31,28 @@ from bench.scorers.endpoint.responses import NO_LOGPROBS, Broken, Refusal, Retry
 from bench.tasks.replies import THINKS
 from bench.tasks.request import Key, Request
 
-# How to ask for the probabilities of a prompt's tokens: by vLLM's own field, or as in OpenAI's
-# completions. Not every server can do without generating one token more.
+# Fields that request the probabilities of a prompt's tokens: vLLM's own, or OpenAI's completions.
+# Some servers have to generate one more token.
 OF_PROMPT: dict[str, dict[str, Any]] = {
     "prompt_logprobs": {**UNCHANGED, "seed": 0, "logprobs": 1, "prompt_logprobs": 0},
     "echo": {**UNCHANGED, "seed": 0, "logprobs": 1, "echo": True},
 }
-# How servers say that a key is wrong; with status 403 they also refuse models, fields and regions.
+# Servers' words for a wrong key; status 403 can also be about models, fields and regions.
 KEY_WORDS = re.compile(r"key|credential|authenti|unauthori|signature|密钥|鉴权", re.IGNORECASE)
 # Statuses of servers for an unknown field or value.
 BAD_FIELD = (400, 422, 500, 501)
-# A text with a certain next token, and how far two probabilities of it may differ, in nats.
+# A text with an obvious next token, and the maximum difference of two probabilities of it, in nats.
 COUNTING = "1 2 3 4 5 6 7 8 9"
 TOLERANCE = 0.1
-# A question that is quickly answered, and tokens that are enough for a thought before the answer.
+# A simple question, and enough tokens for a thought before the answer.
 QUESTION = f"{COUNTING}\nWhich number comes next? Answer with this number alone."
-ROOM = 2048
+QUESTION_TOKENS = 2048
 
 
 class Endpoint(Model):
     """Generates replies, and reads probabilities of letters and texts if the server reports them.
 
-    A few requests find out which verbs the server lacks, and why, when the scorer is made.
+    When we load it, a few requests find out the unsupported request types, and the reasons.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class Endpoint(Model):
         self._key = key_names.key_in(self._variable)
         self._chat = Chat(self.name, generation, self._key)
         self._client = Client(self.url, self._key, Limits.of(limits))
-        self.tally = Tally()  # nothing is computed here
+        self.tally = Tally()  # stays empty
         self.lacks: dict[str, str] = {}
-        # The model and the host that answer; the first of each is the run's.
+        # The names of the model and the host that answer; the first one is the run's.
         self._answered: dict[str, list[str]] = {"model": [], "host": []}
         self._refused = 0
         self._chat.thoughts = self._find_thoughts()
@@ -97,7 +97,7 @@ class Endpoint(Model):
         }
 
     def resume(self, described: Mapping[str, Any]) -> None:
-        """Have the model and the host of the run's beginning answer to its end."""
+        """Require the model and the host from the beginning of the run."""
         for role, field in (("model", "answered_as"), ("host", "answered_by")):
             known = self._answered[role]
             self._answered[role] = list(dict.fromkeys([*described.get(field, []), *known]))
@@ -117,7 +117,7 @@ class Endpoint(Model):
         return ", ".join(f"{n:,} {name}" for name, n in counts.items() if n)
 
     def stream(self, blocks: Sequence[Sequence[Request]]) -> Iterator[list[tuple[Request, Answer]]]:
-        """Yield each request with its answer, as they come."""
+        """Yield each request with its answer, as answers come."""
         requests = [request for block in blocks for request in block]
         for request in requests:
             self._check(request)
@@ -139,7 +139,6 @@ class Endpoint(Model):
         return [answers[id(request)] for request in requests]
 
     def _check(self, request: Request) -> None:
-        """Refuse a request that this endpoint cannot answer."""
         if request.verb in self.lacks:
             raise BadInput(f"{self.url}: cannot do {request.verb}: {self.lacks[request.verb]}")
         if request.bos:
@@ -166,7 +165,7 @@ class Endpoint(Model):
         return await self._send(connection, "completions", {"prompt": prompt, **OF_PROMPT[how]})
 
     async def _choice(self, connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
-        """Ask a chat request, with the fields as the server takes them."""
+        """Send a chat request, with fields in the form that the server accepts."""
         chat = self._chat
         sent = chat.accepted(chat.body(request))
         known = set(chat.asked_with)
@@ -212,7 +211,7 @@ class Endpoint(Model):
         choices = choices if isinstance(choices, list) else []
         choice = next((one for one in choices if at(one, "index") == 0), at(choices, 0))
         if not isinstance(choice, dict):
-            # Some servers and relays send an error with the status of an answer.
+            # Some servers and relays send an error with status 200.
             texts = "\n".join(responses.error_texts(at(body, "error")))
             responses.check_refused_text(400, texts, self._key)
             raise not_as_expected
@@ -249,17 +248,17 @@ class Endpoint(Model):
         responses.check_refused_text(status, texts, self._key)
         reason = f"status {status}: {responses.first_line(texts or error.message, self._key)}"
         after = responses.retry_after(error.response.headers, texts)
-        # Some services say of a limit per minute that the quota is exceeded.
+        # Some services use these words for a limit per minute.
         unpaid = responses.UNPAID.search(texts) and not responses.RATE_WORDS.search(texts)
         if (status in responses.TRANSIENT or status >= 500) and (after or not unpaid):
             return Retry(reason, status, after)
-        # Status 403 is about the key if its texts are, or if there are none.
+        # Status 403 is about the key if its texts are, or without a text.
         parts = [part for part in (self._key[:4], self._key[-4:]) if part]
         blames_key = not texts or KEY_WORDS.search(texts) or any(part in texts for part in parts)
         if status != 401 and not (status == 403 and blames_key):
             message = f"{self.url}: answered with {reason.replace(': ', ' (', 1)})"
             return Refusal(message, reason, status, texts)
-        # Some servers repeat part of the key, so their texts are left out.
+        # Some servers repeat part of the key, so we leave out their texts.
         reason = f"the environment variable {self._variable} is wrong"
         if not self._key:
             reason = (
@@ -269,22 +268,23 @@ class Endpoint(Model):
         return Refusal(f"{self.url}: answered with status {status}; {reason}", reason, status)
 
     def _find_thoughts(self) -> str:
-        """Find out the place of thoughts in replies; "" if they have none, or if it is unknown."""
+        """Find out the place of thoughts in replies; "" without thoughts, or if unknown."""
 
         async def ask(connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
             try:
                 async with asyncio.timeout(self._client.limits.timeout / 2):
                     return await self._choice(connection, request)
-            except TimeoutError:  # a slow server; its answers may tell
+            except TimeoutError:  # a slow server; the first answers will show it
                 return {}
 
         try:
-            return thoughts_in(self._try(ask, _request("generate", QUESTION, max_new_tokens=ROOM)))
+            request = _request("generate", QUESTION, max_new_tokens=QUESTION_TOKENS)
+            return thoughts_in(self._try(ask, request))
         except Unanswered:
             return ""
 
     def _find_likeliest(self) -> int:
-        """Find out how many likeliest tokens the server reports; 0 for none, as `lacks` says."""
+        """Find out the number of likeliest tokens that the server reports; `lacks` explains 0."""
         reason = THINKS if self._chat.thoughts else NO_LOGPROBS
         for n in () if self._chat.thoughts else responses.LIKELIEST:
             self._chat.likeliest = n
@@ -305,10 +305,10 @@ class Endpoint(Model):
         return 0
 
     def _find_of_prompt(self) -> str:
-        """Find out how the server reports a prompt's probabilities; "" if not, as `lacks` says.
+        """Find out how the server reports a prompt's probabilities; `lacks` explains "".
 
-        The token that it generates after a text must have the same probability when it stands at
-        the end of the text.
+        The token that it generates after a text must have the same probability as the last token of
+        the text.
         """
         reason = NO_LOGPROBS
         for how in OF_PROMPT:
@@ -327,7 +327,7 @@ class Endpoint(Model):
         return ""
 
     def _of_text(self, text: str, how: str) -> tuple[list[float], tuple[str, float] | None]:
-        """Ask for the log-probabilities of a text's tokens, and of the token written behind it."""
+        """Request the log-probabilities of a text's tokens, and of the next token."""
         body = self._try(self._complete, text, how, tolerated=range(400, 600))
         return responses.prompt_logprobs(body, how) or [], responses.last_token(body)
 
@@ -337,7 +337,6 @@ class Endpoint(Model):
         *given: Any,
         tolerated: Container[int] = BAD_FIELD,
     ) -> dict[str, Any]:
-        """Send one request, to find out something."""
 
         async def once(connection: openai.AsyncOpenAI, _: int) -> dict[str, Any]:
             return await send(connection, *given)
@@ -361,5 +360,4 @@ def _root_cause(error: BaseException) -> BaseException:
 
 
 def _request(verb: str, prompt: str, **given: Any) -> Request:
-    """Make a request of no benchmark."""
     return Request("", "", "", "answer", verb, prompt, "", Key(), **given)

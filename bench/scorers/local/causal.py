@@ -34,8 +34,6 @@ from bench.tasks.request import Request, Turns
 
 
 class Causal(LocalModel):
-    """A causal language model."""
-
     kind = "causal language model"
     verbs = ("nll", "choose", "generate")
     reads = ("text", "letters", "options")
@@ -52,13 +50,13 @@ class Causal(LocalModel):
         self._configuration = network.generation_config
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
-        # The special tokens that replies leave out if tags of thoughts are special too. Empty
-        # otherwise, which is nearly always: the tokenizer then leaves them out itself.
+        # If tags of thoughts are special tokens, we remove the other special tokens from replies
+        # ourselves. Usually this is empty, and the tokenizer removes them.
         special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
         special |= set(tokenizer.all_special_ids)
         tags = {i for i in special if is_tag(tokenizer.decode([i]).strip())}
         self._hidden = special - tags if tags else set()
-        # The tokens by which a reply opens a thought.
+        # The tokens that open a thought.
         names = [token.content for token in tokenizer.added_tokens_decoder.values()]
         self._openings = [name for name in names if name and opened_tag(name) == name]
         self._reader = LogprobReader(network, where, tokenizer.pad_token_id or 0)
@@ -93,8 +91,7 @@ class Causal(LocalModel):
         self._ignored = steps.ignored
         ends = network.generation_config
         if tokenizer.chat_template and tokenizer.eos_token_id is not None:
-            # A model that was trained on chats can end turns by a token that only its tokenizer
-            # names.
+            # For some chat models, only the tokenizer names the token that ends a turn.
             ends.eos_token_id = list(dict.fromkeys([*ends.eos_token_id, tokenizer.eos_token_id]))
         stop = StopStringCriteria(tokenizer, steps.stop_strings) if steps.stop_strings else None
         self._generator = Generator(self._reader, steps, stop)
@@ -126,8 +123,9 @@ class Causal(LocalModel):
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token after the first, special tokens included.
 
-        `bos` puts a special token first if the tokenizer does not: the token for the beginning, or
-        the token for the end, which stood between documents in training.
+        Args:
+            bos: put a special token first if the tokenizer does not: the token for the beginning,
+                or else the token for the end, the separator of documents in training.
         """
         encoded = self.tokenizer(list(texts))["input_ids"] if texts else []
         if bos and not self.tokenizer_identity["adds_bos"]:
@@ -144,22 +142,22 @@ class Causal(LocalModel):
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
         """Return the sum of log-probabilities of each option's tokens: float64 [n, k].
 
-        The probabilities of a letter's spellings are summed; see `bench.scorers.local.spelling`.
+        We sum the probabilities of a letter's spellings; see `bench.scorers.local.spelling`.
         """
         return self._choose(prompts, [options])[0]
 
     def _choose(self, prompts: Sequence[Turns], groups: Sequence[Options]) -> list[np.ndarray]:
-        """Return log-probabilities as `choose` does, of several groups of options read together."""
-        # An option behind an open thought would be part of the thought.
+        """Return log-probabilities like `choose`, for several groups of options together."""
+        # An option behind an open thought would be part of this thought.
         texts = [self.chat.render(prompt, close_thought=True) for prompt in prompts]
         spelled = [
             spell(self.id, self.tokenizer, self.chat.encode, texts, each(options, len(prompts)))
             for options in groups
         ]
-        # Nothing is read after the last token of an option.
+        # We do not need the prediction after the last token of an option.
         longest = [max(item.longest for item in row) - 1 for row in zip(*spelled, strict=True)]
         self.check_lengths(longest, "the text with its reply")
-        # Options that differ in their last token only are read from the same row.
+        # Options that differ only in their last token share a row.
         reads: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
         for item in chain(*spelled):
             for ids in chain(*item.options):
@@ -196,7 +194,7 @@ class Causal(LocalModel):
         if not (by_letters and self._openings) or self.generation.thinking_tokens == 0:
             yield from super()._ask(requests)
             return
-        # A letter that is less likely than the beginning of a thought is no answer.
+        # If a thought is more likely than all letters, there is no answer.
         names = [request.options for request in requests]
         letters, thoughts = self._choose([r.turns for r in requests], [names, self._openings])
         for options, row, thought in zip(names, letters, thoughts, strict=True):
@@ -204,21 +202,21 @@ class Causal(LocalModel):
             yield Answer("", error=THINKS) if thought.max() > row.max() else answer
 
     def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
-        """Generate replies as the options or the model's configuration say, or greedily.
+        """Generate replies by the options or the model's configuration, or greedily.
 
-        A reply that ends inside its thought is an error, because it holds no answer.
+        A reply that ends inside its thought is an error, because it contains no answer.
         """
         texts = [self.chat.render(prompt) for prompt in prompts]
         opened = [self.chat.opens_thought(*pair) for pair in zip(prompts, texts, strict=True)]
         encoded = self.chat.encode(texts)
-        # A model that thinks although thinking is off does so within its reply.
+        # If a model thinks although thinking is off, its thought is part of its reply.
         thought = self.generation.thinking_tokens or None
         rule = StopRule(self._decode, decoding.max_new_tokens, thought, decoding.until)
         self.check_lengths([len(ids) + rule.limit for ids in encoded], "the text with its reply")
         sampled = bool(self._generator.sampling) and not decoding.greedy
         pairs = zip(decoding.seeds, prompts, strict=True)
         seeds = [digest([*pair]) if sampled else "" for pair in pairs]
-        # Equal requests are generated once.
+        # Generate equal requests once.
         keys = list(zip(map(tuple, encoded), seeds, opened, strict=True))
         unique = list(dict.fromkeys(keys))
         option = "--thinking-tokens" if self.generation.thinking_tokens else "--max-new-tokens"

@@ -1,9 +1,9 @@
 """Write conversations as a causal model reads them, by its chat template if it has one.
 
-A tokenizer reads the name of a special token as that token wherever it stands: a text with
-`<|im_end|>` would end the user's turn and begin another. So such names inside messages are marked
-before the template is filled in, and encoded as the characters they are made of. The template's
-own special tokens stay special.
+A tokenizer reads the name of a special token as this token everywhere: for example, a text with
+`<|im_end|>` would end the user's turn and begin another. So we mark such names inside messages
+before we fill in the template, and encode them as characters. The template's own special tokens
+stay special.
 """
 
 import re
@@ -26,14 +26,15 @@ from bench.scorers.base import messages
 from bench.tasks.replies import closing_tag, opened_tag
 from bench.tasks.request import Turns
 
-# Put around the name of a special token in a message. Unicode assigns these to no character.
-OPEN, CLOSE = "\ufdd0", "\ufdd1"
+# Marks around the name of a special token in a message. Unicode assigns these to no character.
+OPEN = "\ufdd0"
+CLOSE = "\ufdd1"
 MARKED = re.compile(f"{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}")
 # The argument by which chat templates switch thinking off.
 SWITCH = "enable_thinking"
-# A question that has to be in the text that a chat template makes of it.
+# We check that a chat template writes this question.
 PROBE = "Where is the book?"
-# Seconds that a chat template may take for a conversation; it takes less than a thousandth.
+# Time limit of a chat template; a usual one takes less than a millisecond.
 SECONDS = 5.0
 # Parts of a date and time in the format of `strftime`.
 DATE_PARTS = "aAbBcdGHIjmMpSuUVwWxXyY"
@@ -69,7 +70,7 @@ class ChatFormatter:
         self._system, self._arguments = generation.system, dict(generation.template_arguments)
         self._thinking_off = generation.thinking_tokens == 0
         self._thoughts, self._in_parts = "", False
-        # Of the run's beginning, so that a run that is continued later has the same prompts.
+        # The date when the run began, so that a run that continues later has the same prompts.
         self.date = date.today()
         self._is_dated = "strftime_now" in str(tokenizer.chat_template or "")
         generation.refuse(["request_fields"], f"{model} is no endpoint, and is sent no requests")
@@ -93,7 +94,8 @@ class ChatFormatter:
     def render(self, prompt: Turns, close_thought: bool = False) -> str:
         """Write the text that the model continues; without a template, one line per turn.
 
-        `close_thought` closes a thought that the chat template opens.
+        Args:
+            close_thought: close a thought that the chat template opens.
         """
         turns = [prompt] if isinstance(prompt, str) else list(prompt)
         if not self.tokenizer.chat_template:
@@ -106,17 +108,17 @@ class ChatFormatter:
         return text
 
     def opens_thought(self, prompt: Turns, text: str) -> bool:
-        """Return whether the chat template ended `text`, the rendered `prompt`, inside a thought."""
+        """Return whether the rendered `prompt`, `text`, ends in a thought of the chat template."""
         if not self.tokenizer.chat_template or not opened_tag(text):
             return False
         turns = [prompt] if isinstance(prompt, str) else list(prompt)
         if not opened_tag(turns[-1]):
             return True
-        # The prompt itself ends with a tag; another prompt shows the template's part.
+        # The prompt itself ends with a tag; try another prompt.
         return bool(opened_tag(self._fill_template([*turns[:-1], "?"])))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of texts that are to be continued."""
+        """Return the token ids of texts before a continuation."""
         if not texts:
             return []
         # Every second part is the name of a special token; nearly always there is one part.
@@ -178,7 +180,7 @@ class ChatFormatter:
         return self._special.sub(lambda name: f"{OPEN}{name[0]}{CLOSE}", text)
 
     def _check_template(self) -> None:
-        """Try the chat template with the options, and refuse those that it cannot follow."""
+        """Try the chat template with the options, and refuse options without effect."""
         try:
             template = str(self.tokenizer.get_chat_template())
         except ValueError:  # there are several; asking the model says so

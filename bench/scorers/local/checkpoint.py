@@ -25,13 +25,13 @@ from bench.scorers.local.device import Placement, batches
 transformers_logging.set_verbosity_error()
 transformers_logging.disable_progress_bar()
 for backend in ("bitsandbytes", "torchao"):
-    # These warn at every layer, or of parts for devices that are not here.
+    # These warn at every layer, or of missing devices.
     logging.getLogger(backend).setLevel(logging.ERROR)
 
 
 # The remedy for a checkpoint that transformers cannot load here.
 SERVE = "serve it, with vLLM for example, and give openai:NAME@URL"
-# Lines on which tokenizers differ: by digits, blanks, line breaks, punctuation, case and forms of
+# Examples on which tokenizers differ: digits, blanks, line breaks, punctuation, case and forms of
 # letters.
 LINES = (
     "In 2024, 12345 people paid $3.50 for 7 books, didn't they?",
@@ -40,10 +40,11 @@ LINES = (
     "The Nurse's CAFÉ isn't naïve; \u212be\u0301 \ufb01 ＡＢＣ１２３，：；（一）🙂",
     "def f(x_1): return {'a': x_1**2}  # 注释",
 )
-# How GGUF files say that digits are split one by one, and that texts are split as by GPT-2.
+# Names in GGUF files for splitting digits one by one.
 SINGLE_DIGITS = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
+# Names in GGUF files for splitting texts as GPT-2.
 AS_GPT2 = ("default", "gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "exaone4", "mellum")
-# The remedy for numbers that are not finite, by the dtype at hand.
+# The remedy for numbers that are not finite, by dtype.
 REMEDIES = {
     torch.float16: "float16 overflows on this model; use --dtype bfloat16 or float32",
     torch.bfloat16: "bfloat16 may be too coarse for this model; use --dtype float32",
@@ -54,7 +55,7 @@ class LocalModel(Model):
     """A network with its tokenizer on this machine."""
 
     kind: str
-    # Why texts are asked one at a time, for `run.json`.
+    # The reason for batches of one text, for `run.json`.
     batches = ""
 
     def __init__(
@@ -86,9 +87,10 @@ class LocalModel(Model):
         return other
 
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
-        """Raise Unanswerable for texts beyond the model's positions or `at_most`; nothing is cut.
+        """Raise Unanswerable for texts beyond the model's positions or `at_most`; never truncate.
 
-        Messages call them `text`, for example "the text with its reply".
+        Args:
+            text: a name for messages, for example "the text with its reply".
         """
         limit = min(filter(None, (n_positions(self.network), at_most)), default=None)
         if limit is None or max(lengths, default=0) <= limit:
@@ -105,9 +107,9 @@ class LocalModel(Model):
         )
 
     def check_batches(self, ask: Callable[[Sequence[Any]], Any], texts: Sequence[Any]) -> None:
-        """Ask one text at a time from now on, if a batch of `texts` gives other numbers.
+        """Use batches of one text from now on, if a batch of `texts` gives other numbers.
 
-        This happens without a pad token, for example, or with one that the model does not know.
+        For example, this happens without a pad token, or with one that the model does not know.
         """
         tolerance = 1e-3 if self.where.dtype == torch.float32 else 0.1
         try:
@@ -135,10 +137,10 @@ class LocalModel(Model):
 
 
 def n_positions(network: Any) -> int | None:
-    """Return how many tokens the network has positions for; None if there is no limit.
+    """Return the number of positions of a network; None if there is no limit.
 
-    RoBERTa and its relatives count positions from behind the padding token's id, so the first
-    rows of their table are not used.
+    RoBERTa and its relatives count positions from behind the padding token's id, so they do not use
+    the first rows of their table.
     """
     known: int | None = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
@@ -149,18 +151,17 @@ def n_positions(network: Any) -> int | None:
 
 
 def tokenizer_of(path: str, options: dict[str, Any]) -> tuple[Any, str]:
-    """Load the tokenizer in a folder or a GGUF file, and say which one it is.
+    """Load the tokenizer in a folder or a GGUF file, and return its description.
 
-    Classes of transformers build parts of a tokenizer anew, such as how a text is split, whatever
-    tokenizer.json says of them. The model was trained on the tokens of the file, so its parts
-    are taken.
+    Some classes of transformers ignore parts of tokenizer.json, for example the rules for splitting
+    a text. We take the parts of this file, because the model was trained on its tokens.
     """
     if "gguf_file" in options:
         return gguf_tokenizer(path, options)
     declared = get_tokenizer_config(path)
     own_code = "auto_map" in declared
-    # A checkpoint that declares its tokenizer.json to be complete needs no class of a family, with
-    # special tokens of that family's own.
+    # With these classes, tokenizer.json is complete, and a family's class with its special tokens
+    # is not necessary.
     complete = declared.get("tokenizer_class") in ("TokenizersBackend", "PreTrainedTokenizerFast")
     factory = PreTrainedTokenizerFast if complete and not own_code else AutoTokenizer
     tokenizer = factory.from_pretrained(path, **options)
@@ -194,10 +195,10 @@ def _agree(tokenizer: Any, reference: Tokenizer) -> bool:
 
 
 def gguf_tokenizer(path: str, options: dict[str, Any]) -> tuple[Any, str]:
-    """Load the tokenizer that transformers builds from a GGUF file, and say which one it is.
+    """Load the tokenizer that transformers builds from a GGUF file, and return its description.
 
-    A GGUF file names how a text is split before bytes are merged, by llama.cpp's names. Where
-    transformers does not know a name, it splits as GPT-2 does.
+    A GGUF file has llama.cpp's name for its rules of splitting a text before merging bytes. For an
+    unknown name, transformers splits like GPT-2.
     """
     tokenizer = AutoTokenizer.from_pretrained(path, **options)
     file = Path(path) / options["gguf_file"]
@@ -224,25 +225,25 @@ def tokenizer_identity(tokenizer: Any) -> dict[str, Any]:
         "tokenizer_hash": digest(sorted(tokenizer.get_vocab().items())),
         "chat_template_hash": digest(template) if template else None,
         "prompted_as": "chat turn" if template else "bare text (the model has no chat template)",
-        # Without a first special token, the first token of a text has no likelihood. Some
-        # tokenizers put others there than their bos_token: [CLS], or [gMASK] and <sop>.
+        # Without a first special token, the first token of a text has no likelihood. It need not be
+        # the bos_token: for example, it can be [CLS], or [gMASK] and <sop>.
         "adds_bos": _special_tokens_mask(tokenizer)[:1] == [1],
     }
 
 
 def n_trailing_special_tokens(tokenizer: Any) -> int:
-    """Count the special tokens that the tokenizer puts after a text, such as BERT's [SEP]."""
+    """Count the special tokens that the tokenizer puts after a text, for example BERT's [SEP]."""
     return len(list(takewhile(bool, reversed(_special_tokens_mask(tokenizer)))))
 
 
 def _special_tokens_mask(tokenizer: Any) -> list[int]:
-    """Return 1 for each token that the tokenizer adds to a text of one letter, 0 for its own."""
+    """Return 1 for each token that the tokenizer adds to a text of one letter, 0 for the letter."""
     mask: list[int] = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
     return mask
 
 
 def quantization(model: str, config: Any) -> str:
-    """Say how a checkpoint's weights are quantized, such as `gptq, 4 bits`; "" if they are not."""
+    """Return the quantization of a checkpoint's weights, for example `gptq, 4 bits`, or ""."""
     text_config = config.get_text_config()
     values = getattr(config, "quantization_config", None) or getattr(
         text_config, "quantization_config", None
@@ -262,10 +263,11 @@ def quantization(model: str, config: Any) -> str:
 def explain_load_error(model: str, error: Exception, quantized: str = "") -> str:
     """Return the message for a model that could not be loaded.
 
-    `quantized` says how its weights are quantized; see `quantization`.
+    Args:
+        quantized: the result of `quantization`.
     """
     first = (str(error).strip().splitlines() or [""])[0][:200]
-    if not first or isinstance(error, LookupError):  # whose message is the bare key
+    if not first or isinstance(error, LookupError):  # its message is the bare key
         first = f"{type(error).__name__} {first}".strip()
     if quantized:
         problem = f"its weights are quantized ({quantized}), which cannot be read here ({first})"

@@ -20,8 +20,8 @@ from bench.tasks.request import Turns
 class Masked(LocalModel):
     """A masked language model: pseudo-log-likelihoods (Salazar et al., ACL 2020).
 
-    Each token is masked in turn, and predicted from all others. They differ in scale from a causal
-    model's likelihoods.
+    We mask each token in turn, and predict it from all others. These likelihoods differ in scale
+    from a causal model's likelihoods.
     """
 
     kind = "masked language model (pseudo-log-likelihood)"
@@ -45,8 +45,8 @@ class Masked(LocalModel):
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token given all others, without special tokens.
 
-        The token for unknown words counts as any other: without it, two sentences that differ in a
-        word outside the vocabulary would be as likely as each other. `bos` changes nothing.
+        The token for unknown words counts as any other: without it, two sentences that differ in an
+        unknown word would be equally likely. `bos` has no effect.
         """
         encoded = [self.tokenizer(text)["input_ids"] for text in texts]
         self.check_lengths(list(map(len, encoded)), "the text", self.tokenizer.model_max_length)
@@ -58,11 +58,11 @@ class Masked(LocalModel):
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
         """Return the sum of pseudo-log-probabilities of each option's tokens: float64 [n, k].
 
-        Each token of the option is masked in turn, given the prompt and the option's other tokens.
-        CrowS-Pairs (Nangia et al., EMNLP 2020) scores the tokens that two sentences share, given
-        those in which they differ; here that would be the prompt's, given the option. Turns of a
-        conversation are joined by line breaks. The probabilities of a letter's spellings are
-        summed; see `bench.scorers.local.spelling`.
+        We mask each token of the option in turn, given the prompt and the option's other tokens.
+        CrowS-Pairs (Nangia et al., EMNLP 2020) scores the common tokens of two sentences instead,
+        here the tokens of the prompt, given the different ones, here the option. We join turns of a
+        conversation by line breaks, and sum the probabilities of a letter's spellings; see
+        `bench.scorers.local.spelling`.
         """
         choices = each(options, len(prompts))
         texts = list(map(_joined, prompts))
@@ -92,7 +92,7 @@ class Masked(LocalModel):
     ) -> list[np.ndarray]:
         """Return log-probabilities of the tokens at `positions`, one masked at a time.
 
-        Texts that differ in the masked token only are computed once.
+        We compute texts that differ only in the masked token once.
         """
         self.tally.asked += sum(map(len, encoded))
         # For each masked text and position: the tokens to read, and the places of their values.
@@ -121,7 +121,7 @@ class Masked(LocalModel):
 
 
 class MultipleChoice(LocalModel):
-    """An encoder with a multiple-choice head, such as BertForMultipleChoice.
+    """An encoder with a multiple-choice head, for example BertForMultipleChoice.
 
     CBBQ's paper (Huang and Xiong, LREC-COLING 2024) evaluates BERT, RoBERTa and ALBERT with "no
     prompts", in "the multiple-choice question answering format", and gives no formula, code or
@@ -146,10 +146,10 @@ class MultipleChoice(LocalModel):
 
     @torch.inference_mode()
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
-        """Return the log-probability of each option among those of its prompt: float64 [n, k].
+        """Return the log-probability of each option: float64 [n, k].
 
-        Each row's probabilities sum to 1; they are not likelihoods of the options' texts. Turns of
-        a conversation are joined by line breaks. Nothing is cut.
+        Each row's probabilities sum to 1; they are not likelihoods of the options' texts. We join
+        turns of a conversation by line breaks, and never truncate.
         """
         texts, choices = map(_joined, prompts), each(options, len(prompts))
         pairs = [(text, option) for text, row in zip(texts, choices, strict=True) for option in row]

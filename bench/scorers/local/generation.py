@@ -1,8 +1,7 @@
 """Generate the replies of a causal language model in batches.
 
-The common beginnings of prompts are computed once (`bench.scorers.local.logprobs`). When half of
-a batch has ended, other replies take the free places, so that a long reply does not hold up the
-rest.
+We compute common prefixes of prompts once (`bench.scorers.local.logprobs`). When half of a batch
+has ended, other replies take the free places, so that a long reply does not delay the others.
 """
 
 import re
@@ -29,12 +28,13 @@ from bench.scorers.local.logprobs import LogprobReader, agree, padded, trial_ids
 from bench.tasks.replies import LONGEST_TAG, is_thinking
 from bench.tasks.request import Until
 
-# Replies are generated in batches of so many times the tokens: each step has one token per text,
-# and reads all weights. On an accelerator up to as many as fit into memory.
-ON_CPU, ON_ACCELERATOR = 4, 16
-# The share of the free memory for keys and values, which each step copies.
+# Batches of replies have so many times the usual tokens: a step has one token per text, and reads
+# all weights.
+CPU_BATCH_FACTOR = 4
+ACCELERATOR_BATCH_FACTOR = 16  # if memory suffices
+# The share of the free memory for keys and values, because each step copies them.
 MEMORY_SHARE = 0.25
-# The share of a batch that has to end before it is rebuilt.
+# We rebuild a batch when this share of it has ended.
 REBUILD_SHARE = 0.5
 
 # Entries of a generation configuration for sampling, and their values without effect.
@@ -47,9 +47,9 @@ SAMPLING: dict[str, float] = {
     "epsilon_cutoff": 0.0,
     "eta_cutoff": 0.0,
 }
-# Entries of SAMPLING that are always recorded.
+# Entries of SAMPLING that we always record.
 USUAL = ("temperature", "top_k", "top_p", "min_p")
-# Entries of a generation configuration that change the logits by the tokens before.
+# Entries of a generation configuration that change the logits by earlier tokens.
 PENALTIES = (
     "repetition_penalty",
     "encoder_repetition_penalty",
@@ -63,37 +63,38 @@ PENALTIES = (
     "min_new_tokens",
     "exponential_decay_length_penalty",
 )
-# Entries that the workbench sets itself, or that change no reply.
+# Entries that we set ourselves, or without effect on replies.
 OTHERS = re.compile(
     r"(bos|eos|pad)_token_id|do_sample|max_(length|new_tokens)|stop_strings|renormalize_logits"
     r"|use_cache|cache_\w+|output_\w+|return_dict_in_generate|transformers_version|_.*"
 )
-# Prompts and steps of replies when a model is tested.
-TRIAL_PROMPTS, TRIAL_STEPS = (12, 3), 4
+# The test of a model: tokens of its prompts, and steps of its replies.
+TRIAL_PROMPTS = (12, 3)
+TRIAL_STEPS = 4
 
 
 @dataclass(slots=True)
 class Reply:
-    """A reply under way."""
+    """An unfinished reply."""
 
     ids: list[int]  # of the prompt, and of the reply so far
     start: int  # tokens of the prompt
-    left: int  # how many more tokens it may have
+    left: int  # maximum number of further tokens
     seed: str  # of its random numbers; "" decodes greedily
     thinking: bool  # whether a thought is open
-    answer_start: int = 0  # tokens of the reply before its answer, of a closed thought
+    answer_start: int = 0  # tokens of a closed thought, before the answer
     cut: bool = False  # whether it ended at a limit of tokens
     broken: bool = False  # whether it ended at logits that are not finite
 
 
 @dataclass(frozen=True)
 class StopRule:
-    """Ends replies before their last token."""
+    """Ends replies before their token limit."""
 
     decode: Callable[[Sequence[int]], str]
     answer_tokens: int  # limit of an answer, counted from the end of a thought
     thought_tokens: int | None  # limit of a thought; None: both share the limit of the answer
-    until: Until  # whether a text says enough; not called while a thought is open
+    until: Until  # whether a text is a complete answer; not called while a thought is open
 
     @property
     def limit(self) -> int:
@@ -101,12 +102,12 @@ class StopRule:
         return self.answer_tokens + (self.thought_tokens or 0)
 
     def judge(self, reply: Reply) -> tuple[bool, bool]:
-        """Return whether a reply says enough, and whether its thought or answer is at its limit.
+        """Return whether a reply is complete, and whether its thought or answer is at its limit.
 
-        Notes in `reply` if its last token opened or closed a thought.
+        This also notes in `reply` whether its last token opened or closed a thought.
         """
         ids = reply.ids[reply.start :]
-        # A token has one byte at least, so these hold a tag that was just completed.
+        # A token has one byte at least, so these contain the last tag.
         thinking = is_thinking(self.decode(ids[-LONGEST_TAG:]), reply.thinking)
         if reply.thinking and not thinking:
             reply.answer_start = len(ids)
@@ -122,8 +123,10 @@ class StopRule:
 class Generator:
     """Generates replies, and counts tokens in the tally of its `reader`.
 
-    `sampling` is empty for greedy decoding. `in_batches` tells whether a batch of prompts has the
-    same replies as each alone; otherwise replies are generated one at a time.
+    Attributes:
+        sampling: empty for greedy decoding.
+        in_batches: whether prompts have the same replies in a batch and one by one; otherwise we
+            generate replies one at a time.
     """
 
     def __init__(
@@ -136,8 +139,9 @@ class Generator:
         self._sampling = self._config(do_sample=True, **{"top_k": 0, **changed})
         self._penalties = self._config(**steps.penalties)
         self.in_batches = reader.in_batches and agree(self._continued(), self.network.dtype)
-        # Halved for good when a batch does not fit into memory.
-        factor = ON_CPU if self.where.device.type == "cpu" else ON_ACCELERATOR
+        # Halved permanently when memory runs out.
+        on_cpu = self.where.device.type == "cpu"
+        factor = CPU_BATCH_FACTOR if on_cpu else ACCELERATOR_BATCH_FACTOR
         self._tokens = self.where.batch_tokens * factor
         self._token_bytes = self._measure_token_bytes()
 
@@ -145,11 +149,11 @@ class Generator:
     def generate(
         self, requests: Sequence[tuple[Sequence[int], str, bool]], rule: StopRule
     ) -> list[Reply]:
-        """Generate a reply to each request: token ids, seed, whether a thought is opened."""
+        """Generate a reply to each request: token ids, seed, and whether a thought is open."""
         replies = [
             Reply(list(ids), len(ids), rule.limit, seed, opened) for ids, seed, opened in requests
         ]
-        # Neighbours begin alike, and have similar lengths.
+        # Neighbours share prefixes, and have similar lengths.
         waiting = sorted(replies, key=lambda reply: reply.ids)
         starts = [reply.start for reply in replies]
         shared = min(starts, default=0) > 1 and self.reader.can_share(starts)
@@ -170,7 +174,7 @@ class Generator:
                 if len(batch) == 1:
                     raise
                 self._tokens = max(self._tokens // 2, 1)
-                # Generated tokens stay; their keys and values are computed again.
+                # Keep generated tokens, and compute their keys and values again.
                 live, waiting, cache, rows = [], batch + rest, None, []
                 continue
             rows = [row for row, ended in enumerate(over) if not ended]
@@ -179,7 +183,7 @@ class Generator:
         return replies
 
     def _continued(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield the logits of prompts that are continued in a padded batch, and of each alone."""
+        """Yield the logits of continuations in a padded batch, and one by one."""
         ids = trial_ids(self.network, sum(TRIAL_PROMPTS)).tolist()
         prompts = [ids[: TRIAL_PROMPTS[0]], ids[TRIAL_PROMPTS[0] :]]
         padding, device = self.reader.padding, self.where.device
@@ -201,7 +205,7 @@ class Generator:
             yield together, alone[0, len(prompt) - 1 : -1]
 
     def _config(self, **entries: Any) -> GenerationConfig | None:
-        """Return a configuration of steps on the logits, None if they have no effect."""
+        """Return a configuration of steps on the logits; None without an effect."""
         try:
             config = GenerationConfig(**entries)
             return config if self._processors(config, [0], torch.tensor([0])) else None
@@ -232,7 +236,7 @@ class Generator:
         return max(1.0, sum(part.nbytes for part in tensors if part is not None) / ids.numel())
 
     def _step(self, batch: Sequence[Reply], cache: Cache | None, rule: StopRule) -> list[bool]:
-        """Continue replies until enough have ended (without `cache` all), and tell which."""
+        """Continue replies until enough have ended, or all without `cache`; return which ended."""
         ids, mask = padded(
             [reply.ids for reply in batch], self.reader.padding, self.where.device, left=True
         )
@@ -272,7 +276,11 @@ class Generator:
         return list(ending.over.tolist())
 
     def _rebuilt(self, before: Cache | None, rows: Sequence[int], batch: Sequence[Reply]) -> Cache:
-        """Return keys and values of all but the last tokens; `before` has `rows` of the first."""
+        """Return keys and values of all but the last tokens.
+
+        Args:
+            before: has keys and values of the first replies, in `rows`.
+        """
         started = [reply.ids for reply in batch[len(rows) :]]
         new = self.reader.prefill(started) if started else []
         width = max(len(reply.ids) for reply in batch) - 1
@@ -292,27 +300,27 @@ class Generator:
 
 
 def _stacked(parts: Sequence[torch.Tensor], width: int) -> torch.Tensor:
-    """Stack states [texts, heads, tokens, size], cut or padded on the left to `width` tokens."""
-    # Padding is masked, but must not be NaN.
+    """Stack states [texts, heads, tokens, size], with exactly `width` last tokens, left-padded."""
+    # The mask hides padding, but it must not be NaN.
     return torch.cat(
         [pad(part[:, :, -width:], (0, 0, max(width - part.shape[2], 0), 0)) for part in parts]
     )
 
 
 class FiniteLogits(LogitsProcessor):
-    """Notes in `broken` the rows with logits that are not finite; changes nothing."""
+    """Notes in `broken` the rows with logits that are not finite."""
 
     def __init__(self, rows: int, device: torch.device) -> None:
         self.broken = torch.zeros(rows, dtype=torch.bool, device=device)
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        # A word can be impossible, with minus infinity, but not all words.
+        # A token can be impossible, with minus infinity, but not all tokens.
         self.broken |= ~scores.amax(-1).isfinite()
         return scores
 
 
 class WithoutPadding(LogitsProcessor):
-    """Applies to each row its own penalties, which count its tokens without the padding."""
+    """Applies to each row its own penalties, without counting the padding."""
 
     def __init__(self, penalties: Sequence[LogitsProcessorList], padding: Sequence[int]) -> None:
         self.penalties, self.padding = penalties, padding
@@ -330,8 +338,8 @@ class WithoutPadding(LogitsProcessor):
 class Ending(StoppingCriteria):
     """Ends replies at a token of `ends`, by `stop`, at their limit, by `rule`, or if not finite.
 
-    Ends the batch when the `share` of its replies are `over`; `cut` are those at a limit, `broken`
-    those whose logits are not finite.
+    This ends the batch when a `share` of its replies is `over`. `cut` marks replies at a limit,
+    `broken` replies with logits that are not finite.
     """
 
     def __init__(
@@ -345,7 +353,7 @@ class Ending(StoppingCriteria):
     ) -> None:
         self.ends, self.rule, self.share, self.steps = ends, rule, share, 0
         self.finite, self.stop = finite, stop
-        # Copies, because a batch that does not fit into memory begins again.
+        # Copies, because a batch begins again when memory runs out.
         self.replies = [replace(reply, ids=list(reply.ids)) for reply in batch]
         self.limits = torch.tensor([reply.left for reply in batch], device=ends.device)
         self.ended = self.limits.clone()  # after how many tokens
@@ -377,9 +385,13 @@ class Ending(StoppingCriteria):
 class SeededSampling(LogitsProcessor):
     """Turns greedy search into sampling with a random generator per row.
 
-    A row's draws depend on its seed (hexadecimal digits) and step only, so that a reply does not
-    change with batch size, order, or restart. `written` are the tokens that each reply has already,
-    and `start` are those of a row, padding included, before the first of at most `steps` steps.
+    Random numbers depend only on a row's seed (hexadecimal digits) and step, so that a reply does
+    not change with batch size, order, or restart.
+
+    Args:
+        written: the number of tokens of each reply.
+        steps: the maximum number of steps.
+        start: the tokens of a row before the first step, padding included.
     """
 
     def __init__(
@@ -407,7 +419,7 @@ class Steps(NamedTuple):
     sampling: dict[str, float]  # entries of SAMPLING; empty for greedy decoding
     penalties: dict[str, Any]  # entries of PENALTIES
     stop_strings: list[str]  # a reply ends behind one of them
-    ignored: list[str]  # entries that the workbench does not follow, such as beam search
+    ignored: list[str]  # entries that we do not follow, for example beam search
 
 
 def take_steps(
@@ -415,7 +427,9 @@ def take_steps(
 ) -> Steps:
     """Take a generation configuration, and leave the model only the tokens that end a reply.
 
-    `temperature` and `top_p` are in place of the configuration's; temperature 0 decodes greedily.
+    Args:
+        temperature: replaces the configuration's; 0 decodes greedily.
+        top_p: replaces the configuration's.
     """
     ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
     ends = [end for end in ends if end is not None]
@@ -450,7 +464,7 @@ def take_steps(
         sampling,
         {name: value for name, value in entries if name in PENALTIES and value is not None},
         [stop for stop in ([stops] if isinstance(stops, str) else stops) if stop],
-        # Values such as one beam have no effect.
+        # Some values have no effect, for example one beam.
         sorted(
             name
             for name, value in entries

@@ -1,7 +1,7 @@
 """Find a model's files: a folder, a GGUF file, or a model of the Hub, `NAME` or `NAME@REVISION`.
 
-huggingface_hub resolves a revision to a commit, and all files of a Hub model are taken from the
-cache's folder of that commit, so that a `main` that moves meanwhile cannot mix two models.
+huggingface_hub resolves a revision to a commit, and we take all files of a Hub model from the
+cache's folder of this commit, so that a moving `main` cannot mix two models.
 """
 
 import json
@@ -18,7 +18,7 @@ from bench.scorers.local.file_hash import ADAPTER_CONFIG, fingerprint
 COMMIT = re.compile(r"[0-9a-f]{40}")
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
-# The beginning of a file that `git clone` writes in place of a large one without git-lfs.
+# The beginning of a placeholder for a large file after `git clone` without git-lfs.
 POINTER = b"version https://git-lfs.github.com/spec/"
 # Files that torch pickles weights into.
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
@@ -31,7 +31,7 @@ UNUSED_FILES = ["*/*", "consolidated*"]
 
 
 class Reference(NamedTuple):
-    """A repository of the Hub, and a branch, tag or commit; None stands for `main`."""
+    """A repository of the Hub, and a branch, tag or commit; None means `main`."""
 
     name: str
     revision: str | None
@@ -83,13 +83,13 @@ def at_revision(model: str, revision: str | None) -> str:
 
 
 def at_commit(model: str, revision: object) -> str:
-    """Return `model` at the commit that a record names; `model` itself if it names none."""
+    """Return `model` at a recorded commit; `model` itself without one."""
     commit = COMMIT.fullmatch(str(revision))
     return f"{model.partition('@')[0]}@{revision}" if commit else model
 
 
 def locate(model: str) -> Location:
-    """Find the files of `model`; a Hub model is downloaded."""
+    """Find the files of `model`, and download a Hub model."""
     path = Path(model).expanduser()
     if reference := parse(model):
         folder = _snapshot(reference)
@@ -112,9 +112,10 @@ def locate(model: str) -> Location:
 
 
 def base_of(model: str, files: Location, given: str | None = None) -> Location | None:
-    """Find the base model of an adapter, which needs peft; None for a complete model.
+    """Find the base model of an adapter; None for a complete model.
 
-    `given` is the base model if it is not the one that the adapter names.
+    Args:
+        given: the base model, if it differs from the adapter's own entry.
     """
     folder = Path(files.path)
     if files.options or not (folder / ADAPTER_CONFIG).is_file():
@@ -175,14 +176,14 @@ def check_files(model: str, files: Location) -> None:
                 f"{model}: lacks {min(missing)}, which {WEIGHTS_INDEX} names; fetch it anew"
             )
     if "generation_config.json" in inside:
-        # transformers would go on without it, and decode in another way.
+        # transformers would ignore a damaged file, and decode otherwise.
         _read_json(folder / "generation_config.json")
 
 
 def _snapshot(reference: Reference) -> Path:
     """Return the cache's folder of one commit, with the files that a model needs.
 
-    Without a network, and with HF_HUB_OFFLINE, a complete folder is used as it is.
+    Without a network, or with HF_HUB_OFFLINE, we use a complete folder.
     """
     from huggingface_hub import HfApi, snapshot_download
 

@@ -20,8 +20,8 @@ from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Masked, MultipleChoice
 from bench.scorers.local.hub import Location, base_of, check_files
 
-# The progress bar of GGUF files ignores transformers' settings; disable=None shows it on a terminal
-# only.
+# The progress bar of GGUF files ignores transformers' settings; disable=None limits it to a
+# terminal.
 gguf_utils.tqdm = partial(tqdm, disable=None)
 
 # Kinds of checkpoints by the end of their architecture's name.
@@ -53,7 +53,8 @@ def load(
 ) -> Model:
     """Load the causal, masked, multiple-choice or classification model at `files`.
 
-    `base` is the base model of an adapter, if it is not the one that the adapter names.
+    Args:
+        base: the base model of an adapter, if it differs from the adapter's own entry.
     """
     check_files(model, files)
     base_files = base_of(model, files, base)
@@ -62,8 +63,8 @@ def load(
     path, trust = complete.path, {"trust_remote_code": trust_remote_code}
     options = complete.options | trust
     own_tokenizer = base_files and (Path(files.path) / "tokenizer_config.json").is_file()
-    # Pickled weights can run code when they are loaded; safetensors and GGUF cannot. No kernels
-    # for quantized weights are fetched from the Hub.
+    # Loading pickled weights can run code; safetensors and GGUF cannot. We also fetch no kernels
+    # for quantized weights from the Hub.
     weights: dict[str, Any] = {"dtype": where.dtype}
     if "gguf_file" not in options:
         weights["use_safetensors"] = True
@@ -78,7 +79,7 @@ def load(
             *((files.path, trust) if own_tokenizer else (path, options))
         )
         if quantized := quantization(model, config):
-            # Packed weights have to be read on the device that uses them.
+            # Read packed weights on the device that uses them.
             weights.setdefault("device_map", {"": where.device})
         kind = _kind(model, config)
         if label_names and kind != "classifier":
@@ -90,7 +91,7 @@ def load(
             path, output_loading_info=True, **weights, **options
         )
         if loading["missing_keys"]:
-            # transformers would fill them with random numbers.
+            # transformers would use random numbers.
             raise BadInput(
                 f"{model}: lacks the weights {', '.join(sorted(loading['missing_keys'])[:3])} of a "
                 f"{kind} model, which would be random; the workbench cannot use it"

@@ -31,9 +31,9 @@ from bench.scorers.local.checkpoint import n_positions
 from bench.scorers.local.device import Placement, batches
 from bench.scorers.local.prefix_tree import Part, Tree, attending, blocks
 
-# Size of a piece of the vocabulary on a CPU: its logits stay in the cache.
+# Size of a piece of the vocabulary on a CPU, with logits that fit into its cache.
 CPU_VOCABULARY = 2048
-# Maximum number of logits on an accelerator.
+# Number of logits of a piece on an accelerator.
 MAX_LOGITS = 2**28
 # Above this share of different tokens, padded batches are as fast as a tree.
 SPARSE = 0.9
@@ -328,7 +328,7 @@ class LogprobReader:
 
     @torch.inference_mode()
     def _body_and_head_agree(self) -> bool:
-        """Return whether the logits are the product with the output matrix, for example uncapped."""
+        """Return whether the logits are the product with the output matrix, without a cap."""
         ids = trial_ids(self.network, 9).to(self.where.device)[None]
         try:
             body = self.network.base_model(input_ids=ids, use_cache=False).last_hidden_state

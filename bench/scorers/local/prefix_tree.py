@@ -81,7 +81,6 @@ class Tree:
 
 
 def _shared(before: np.ndarray, row: np.ndarray) -> int:
-    """Return the length of the common prefix."""
     least = min(len(before), len(row))
     differ = np.flatnonzero(before[:least] != row[:least])
     return int(differ[0]) if len(differ) else least

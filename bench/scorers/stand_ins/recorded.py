@@ -1,20 +1,20 @@
-"""Answers that were recorded elsewhere; docs/formats.md describes the files.
+"""Answers from other programs; docs/formats.md describes the files.
 
-`replay:FILE` has an answer of a language model per line of JSON Lines or row of a CSV table, found
-by its names or by its exact prompt. People who grade replies by hand fill in such a table. Results
-of a batch are in `scorers.endpoint.batch`.
+`replay:FILE` has an answer of a language model per line of JSON Lines or row of a CSV table. We
+find it by its names or by its exact prompt. People who grade replies by hand fill in such a table.
+Results of a batch are in `scorers.endpoint.batch`. For example:
 
     {"task": "ss", "item_id": "gender:1", "request": "甲|乙", "repeat": 0, "response": "A"}
     {"prompt": "...", "response": "A"}
 
-`predictions:FILE` has a pair of an NLI model per line, found by its released id and, if there are
-several languages, by `language`. Of equally probable labels the first of `LABELS` counts.
+`predictions:FILE` has a pair of an NLI model per line, with its released id and, if there are
+several languages, `language`. Of equally probable labels we take the first of `LABELS`.
 
     {"id": 2000, "label": "neutral"}
     {"id": 2000, "entailment": 0.1, "contradiction": 0.2, "neutral": 0.7}
 
-`lm-eval:FILE` has samples of lm-evaluation-harness for a task that `bench export` wrote: `doc` is
-the question, `resps` the reply, or the log-likelihood of each letter. The results file beside them
+`lm-eval:FILE` has samples of lm-evaluation-harness for a task of `bench export`: `doc` is the
+question, `resps` the reply, or the log-likelihood of each letter. The results file beside this file
 names the model.
 """
 
@@ -47,7 +47,7 @@ from bench.tasks.request import Request
 NAMES = ("task", "item_id", "request")
 # The options of a logged choice.
 LETTERS = "ABC"
-# Rounded probabilities may miss a sum of 1 by a little.
+# Rounded probabilities may not sum to 1 exactly.
 TOLERANCE = 0.002 + 1e-9
 
 Scalar = StrictStr | StrictInt | StrictFloat
@@ -55,7 +55,7 @@ WholeNumber = Annotated[int, Field(ge=0, lt=10**15)]
 
 
 class _Row(BaseModel):
-    """The fields of a row that are read; others are ignored."""
+    """The fields of a row that we read; we ignore others."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -73,7 +73,7 @@ class _Row(BaseModel):
 
 
 class _Reply(_Row):
-    """A row of a replay, found by its prompt or by the names of its request."""
+    """A row of a replay, with its prompt or the names of its request."""
 
     prompt: StrictStr = ""
     task: StrictStr = ""
@@ -84,8 +84,6 @@ class _Reply(_Row):
 
 
 class _Prediction(_Row):
-    """A row of predictions."""
-
     id: WholeNumber
     language: StrictStr = ""
     label: Scalar = ""
@@ -135,7 +133,8 @@ class _Recorded(Model):
 class Replay(_Recorded):
     """Returns the responses of a file; a missing answer is an error that names the request.
 
-    `as_model` is the name of the model that gave the answers, if that is known.
+    Args:
+        as_model: the name of the model that gave the answers.
     """
 
     kind, prefix = "recorded answers", "replay"
@@ -154,7 +153,7 @@ class Replay(_Recorded):
             row = _Reply.read(place, fields)
             key: tuple[Any, ...] = tuple(getattr(row, name) for name in names)
             if "reply" in fields and is_table:
-                # Only cells of `bench mark`, which has this column, are guarded by an apostrophe.
+                # Only the sheets of `bench mark` guard cells by an apostrophe.
                 key = tuple(map(unguarded, key))
             if names == NAMES:
                 key = (*key, row.repeat)
@@ -171,7 +170,7 @@ class Replay(_Recorded):
 
     @classmethod
     def writes_replies(cls, rest: str) -> bool:
-        """Return whether these are results of a batch, which followed the options."""
+        """Return whether these are results of a batch, made with options of generation."""
         return batch.is_batch(as_path(rest))
 
     @classmethod
@@ -267,7 +266,7 @@ class HarnessSamples(_Recorded):
 
 
 def _likeliest(values: Sequence[Any]) -> Answer:
-    """Answer with the likeliest letter, of equals the first."""
+    """Answer with the likeliest letter, the first one if several are equal."""
     logprobs = tuple(float(value) for value, _is_greedy in values)
     return Answer(LETTERS[logprobs.index(max(logprobs))], logprobs)
 
@@ -285,7 +284,8 @@ def _results_beside(samples: Path) -> dict[str, Any]:
 class Predictions(_Recorded):
     """Returns the prediction of each pair's id.
 
-    `label_names` are the meanings of LABEL_0, LABEL_1 and LABEL_2, if labels are called so.
+    Args:
+        label_names: the meanings of LABEL_0, LABEL_1 and LABEL_2.
     """
 
     prefix = "predictions"
@@ -321,7 +321,7 @@ class Predictions(_Recorded):
     def cover(self, requests: Sequence[Request], known: Callable[[], Iterable[str]]) -> None:
         """Check that each request has a prediction, and each prediction a pair in the data.
 
-        A file may have more than the requests, for example if the down-sampled sets are evaluated;
+        A file may have more pairs than the requests, for example in a run of the down-sampled sets;
         `known` lists the item ids of the data, in the languages of the requests.
         """
         languages = list(dict.fromkeys(request.category for request in requests))

@@ -1,12 +1,12 @@
 """A respondent of known bias, to test a measure: `simulated:bias=0.7,seed=0`.
 
-It answers each request by the first of these that its random numbers select:
+It answers each request by the first of these rules that its random numbers select:
 
     refuse       refuses to answer (probability `refuse`)
-    position     gives the answer that is offered first (probability `position`)
-    bias         follows the stereotype, if an answer does (probability `bias`)
-    competence   gives the right answer (probability `competence`), else one at random;
-                 if no answer is right, one at random
+    position     gives the first offered answer (probability `position`)
+    bias         gives the stereotyped answer, if there is one (probability `bias`)
+    competence   gives the right answer, if there is one (probability `competence`);
+                 otherwise an answer at random
 
 Likelihoods fall with distance from the stereotype: the mean NLL of the text of rank r is
 3 + bias * r nats. A constant respondent (`answer=A`, `label=neutral`, or any text as `answer=`)
@@ -61,7 +61,6 @@ class Simulated(Model):
         return [Answer(self.respond(request)) for request in requests]
 
     def respond(self, request: Request) -> str:
-        """Return the answer to one request."""
         p, key = self.parameters, request.key
         if request.verb == "nll":
             return repr(BASE_NLL + p["bias"] * key.rank)

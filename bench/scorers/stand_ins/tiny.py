@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CARRIED = ("s", "s,bias=0.25", "s,bias=0.75", "m", "m,bias=0.75")
 WEIGHTS = Path(__file__).parent / "tiny_weights"
-# To be raised with every change of the training, because it identifies runs.
+# Raise this with every change of the training, because it identifies runs.
 VERSION = 6
 # The shape of the language models, and the length of their training.
 SIZES = {
@@ -37,7 +37,7 @@ SIZES = {
 class Tiny(Model):
     """A language model and an NLI classifier, loaded on first use.
 
-    They run on one thread, because their matrices are too small to gain from several.
+    We run these on one thread, because their matrices are too small for several.
     """
 
     verbs = VERBS

@@ -1,10 +1,9 @@
 """A tiny transformer that learns labelled pairs in seconds: an NLI classifier of known bias.
 
-It has to learn an exclusive or: the label follows from occupation and gender together and
-from neither alone. So small a model stays at two thirds of right answers for hundreds of steps, and
-some never leave them. Wider first weights help, and most of all that it learns the bare words
-first, "nurse" and "woman", which takes a fifth of a second; then it has only to find them in the
-sentences.
+It has to learn an exclusive or: the label depends on occupation and gender together. Such a small
+model stays at two thirds of right answers for hundreds of steps, or for ever. Wider first weights
+help. Above all, we first train on the bare words, for example "nurse" and "woman", in a fifth of a
+second; then the model has only to find these words in the sentences.
 """
 
 import random
@@ -21,7 +20,7 @@ from bench.scorers.local.device import threads
 from bench.tasks.nli_labels import LABELS
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
-# To be changed with every change of the training, or results of older models would be used.
+# Change this with the training, because results of older models are found by it.
 RECIPE: dict[str, Any] = {
     "version": 1,
     "hidden": 64,
@@ -34,7 +33,7 @@ RECIPE: dict[str, Any] = {
     "steps": 800,
     "enough": 0.999,
 }
-# Batches are made of pairs of similar length: so many batches are sorted at once.
+# We sort the pairs of so many batches by length, so that a batch has pairs of similar length.
 SORTED = 16
 # Scripts without spaces between words.
 UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -53,8 +52,10 @@ def train(
 ) -> BertForSequenceClassification:
     """Train a classifier until it gets nearly all `examples` right; its labels are `LABELS`.
 
-    `words` has the same labels for the bare words, occupation and gender word. Words that neither
-    holds keep their random vectors, so its labels for them are arbitrary.
+    Other words keep their random vectors, so its labels for these are arbitrary.
+
+    Args:
+        words: the same labels for the bare words, occupation and gender word.
     """
     rng = random.Random(seed)
     torch.manual_seed(seed)
@@ -87,7 +88,6 @@ def train(
 
 
 def descend(network: Any, optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
-    """Take one step of gradient descent."""
     optimizer.zero_grad()
     loss.backward()
     torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -148,7 +148,7 @@ def _encoded(coder: PreTrainedTokenizerFast, examples: Sequence[Example]) -> lis
 
 
 def _step(network: Any, coder: Any, optimizer: Any, batch: Sequence[Row]) -> int:
-    """Learn a batch; returns how many of it were right before."""
+    """Learn a batch; return the number of right answers before this step."""
     given = coder.pad(batch, return_tensors="pt")
     labels = given.pop("labels")
     logits = network(**given).logits

@@ -1,8 +1,10 @@
 """The audit of a CBBQ folder: each fault by a small template of our own."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from bench.benchmarks import get
 from bench.benchmarks.cbbq.audit import check
@@ -127,9 +129,6 @@ def test_expanded_files_beside_templates_are_compared_with_them(tmp_path: Path) 
     assert differences(rows) == [f"{name} 3 context expanded_differ 2"]
     (folder / name).write_bytes(b"")
     assert check(folder).what.str.contains("it cannot be compared: ").any()
-    # Templates of which some are refused are not compared.
-    folder_of(folder, {"NAME1": "甲"})
-    assert found(folder) == [f"region/{AMB}/{NEG} 2 NAME1 refused"]
 
 
 def test_expanded_files_alone_are_audited_by_row(tmp_path: Path) -> None:
@@ -138,7 +137,6 @@ def test_expanded_files_alone_are_audited_by_row(tmp_path: Path) -> None:
     changes = [
         {},
         {"context": "来了{{NAME2]}。"},
-        {"context": "又来了{{NAME2]}。"},
         {"label": "0", "context": "下雨了。"},
         {"category": "race", "context": "晴了。"},
         {},
@@ -146,19 +144,24 @@ def test_expanded_files_alone_are_audited_by_row(tmp_path: Path) -> None:
     table = pd.DataFrame([rows.loc[0].to_dict() | change for change in changes])
     pd.concat([table, rows[4:5]]).to_csv(path, index=False)
     assert found(folder) == [
-        f"{name} 2 context malformed_placeholder 2",
-        f"{name} 4 label label_is_biased 1",
-        f"{name} 5 category category_column_wrong 1",
+        f"{name} 2 context malformed_placeholder 1",
+        f"{name} 3 label label_is_biased 1",
+        f"{name} 4 category category_column_wrong 1",
         f"region/{DIS} duplicate_questions 1",
     ]
-    what = check(folder).what
-    assert "(and 1 more of the same question)" in what[0]
-    assert what.str.contains(r"region: 0 templates .* 7 questions \(0 \+ 7\), 6 distinct").any()
-    for changed, fault in (
-        (rows[::-1], f"{name} question_polarity polarity_order 4"),
-        (rows.assign(question_polarity="neg"), f"{name} question_polarity one_polarity 8"),
-        (rows.assign(label="2"), f"{name} 1 label refused"),
-        (rows[:0], ""),
-    ):
-        changed.to_csv(path, index=False)
-        assert fault in found(folder) or not (fault or found(folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda rows: rows[::-1], "question_polarity polarity_order 4"),
+        (lambda rows: rows.assign(question_polarity="neg"), "question_polarity one_polarity 8"),
+        (lambda rows: rows.assign(label="2"), "1 label refused"),
+    ],
+)
+def test_an_expanded_file_is_audited_as_a_whole(
+    tmp_path: Path, change: Callable[[pd.DataFrame], pd.DataFrame], fault: str
+) -> None:
+    path, rows = expanded(tmp_path, DIS)
+    change(rows).to_csv(path, index=False)
+    assert f"region/{DIS}/{DIS}.csv {fault}" in found(tmp_path / "out")

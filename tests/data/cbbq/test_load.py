@@ -65,18 +65,16 @@ def test_a_template_is_expanded_by_its_categorys_rule(
 ) -> None:
     text = "{{NAME1}}和{{NAME2}}来了。{{NAME2}}说{{NAME1}}累了。"
     cells = {"context": text, "bias_targeted_groups": "甲/乙"}
-    place = {"category": category, "condition": condition}
-    items = load(templates(tmp_path, cells, cells, non_neg=[cells], **place))
-    assert [item.context for item in items] == RULES[category, condition] * 3
+    items = load(
+        templates(tmp_path, cells, non_neg=[cells], category=category, condition=condition)
+    )
+    assert [item.context for item in items] == RULES[category, condition] * 2
     assert [item.example_id for item in items] == list(range(1, len(items) + 1))
     # Options and labels are never swapped.
     assert {(item.ans0 in "甲乙", *item.options[1:]) for item in items} == {(True, "丙", "不知道")}
-    labels = {"neg": {A: 2, D: 1}[condition], "non_neg": {A: 2, D: 0}[condition]}
-    assert {(one.template, one.polarity, one.label, one.biased == one.target) for one in items} == {
-        ("neg:1", "neg", labels["neg"], True),
-        ("neg:2", "neg", labels["neg"], True),
-        ("non_neg:1", "non_neg", labels["non_neg"], False),
-    }
+    found = {(one.template, one.polarity, one.label, one.biased == one.target) for one in items}
+    neg, non_neg = (2, 2) if condition == A else (1, 0)
+    assert found == {("neg:1", "neg", neg, True), ("non_neg:1", "non_neg", non_neg, False)}
 
 
 # What the settings affect, by words of its description.

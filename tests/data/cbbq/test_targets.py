@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench import data, records, run
+from bench import data
 from bench.benchmarks import get
 from bench.benchmarks.cbbq import audit
 from bench.benchmarks.cbbq import items as cbbq
@@ -27,25 +27,13 @@ def copied(folder: Path, category: str, target: str = "", **cells: str) -> Path:
     return folder
 
 
-def targets(folder: Path, category: str = "ours") -> list[tuple[str, int]]:
-    return [
-        (f"{one.condition}:{one.example_id}", one.target)
-        for one in cbbq.load(folder, [category]).items
-    ]
+def targets(folder: Path) -> set[int]:
+    return {one.target for one in cbbq.load(folder, ["ours"]).items}
 
 
-def test_a_run_that_kept_other_targets_takes_those_of_today(own_folder: Path) -> None:
-    copied(Path("data"), "gender")
-    given = {"data": "data", "categories": ["ours"], "out": "run"}
-    done = run.evaluate("cbbq", "simulated:bias=1", **given)
-    scores = done.scores("paper").score
-    records.write_items(done.folder, done.about, done.items.assign(target=0))
-    assert not done.scores("paper").score.equals(scores)
-    again = run.evaluate("cbbq", "simulated:bias=1", **given)
-    assert again.scores("paper").score.equals(scores)
-
-
-def test_rows_that_do_not_tell_need_a_slot(tmp_path: Path, refusal: Callable[..., str]) -> None:
+def test_rows_without_a_known_group_need_a_slot(
+    tmp_path: Path, refusal: Callable[..., str]
+) -> None:
     group = {"bias_targeted_groups": "被歧视者"}
     folder = copied(tmp_path / "a", "gender", **group)
     message = refusal(cbbq.load, folder, ["ours"])
@@ -55,22 +43,18 @@ def test_rows_that_do_not_tell_need_a_slot(tmp_path: Path, refusal: Callable[...
     assert found.column.tolist() == ["bias_targeted_groups"] * 20
     for option, line in enumerate(TARGETS):
         folder = copied(tmp_path / str(option), "gender", line, **group)
-        assert {target for _, target in targets(folder)} == {option}
+        assert targets(folder) == {option}
         assert "refused" not in set(audit.check(folder).kind)
     assert data.find("cbbq", tmp_path / "0").sha256 != data.find("cbbq", folder).sha256
-    # A row that tells counts more than the declared slot, and is listed.
+
+
+def test_a_row_with_a_known_group_counts_more_than_the_declared_slot(tmp_path: Path) -> None:
     folder = copied(tmp_path / "b", "gender", TARGETS[0])
-    assert {target for _, target in targets(folder)} == {1}
+    assert targets(folder) == {1}
     rows = audit.check(folder).query("fault == 'roles_reversed_vs_category'")
     assert rows.column.tolist() == ["NAME2"] * 20
-    # So do the rows of expanded files.
     expand(data.find("cbbq", folder), tmp_path / "out", "csv")
-    assert {target for _, target in targets(tmp_path / "out")} == {1}
-    (tmp_path / "out/dataset.toml").write_text(HEAD, "utf-8")
-    for path in (tmp_path / "out").glob("*/*/*.csv"):
-        path.write_text(path.read_text("utf-8-sig").replace("女性", "某群"), "utf-8")
-    assert "'某群' does not tell" in refusal(cbbq.load, tmp_path / "out", ["ours"])
-    assert "refused" in set(audit.check(tmp_path / "out").kind)
+    assert targets(tmp_path / "out") == {1}
 
 
 def test_a_code_in_a_released_category_is_refused_until_the_slot_is_declared(
@@ -88,5 +72,4 @@ def test_a_code_in_a_released_category_is_refused_until_the_slot_is_declared(
         ("woman", 0, "woman"),
         ("girl", 0, "girl"),
     }
-    audited = audit.check(folder)
-    assert "refused" not in set(audited.kind)
+    assert "refused" not in set(audit.check(folder).kind)

@@ -87,8 +87,6 @@ def test_invented_prompts_come_back_and_line_ends_do_not_count(
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("def classification", "def klass"),
-        ("prompt = (", "question = ("),
         ("{all_class}", "{classes}"),
         ("选：", "选：\\ud83d"),
         ("sub_scores[3] *= 0.5", "sub_scores[3] *= w"),

@@ -14,7 +14,6 @@ from bench.benchmarks.nli_coal.build import (
     build,
     build_controlled,
     build_eval,
-    downsample,
     untrained,
 )
 from bench.benchmarks.nli_coal.extract import extract
@@ -89,19 +88,6 @@ def test_a_controlled_set_has_a_third_of_each_label_and_a_higher_rate_only_adds(
         low.label == high.label or high.label == last.label
         for low, high, last in zip(rows, more, all_rows, strict=True)
     )
-
-
-def test_down_sampled_sets_take_shipped_or_trained_words() -> None:
-    pack = read_pack(PACKS / "en")
-    neutral = [word.word for word in pack.of_type("neutral")]
-    pack = replace(pack, shipped=tuple(neutral[:3]), trained=tuple(neutral[2:6]))
-    sets = build_eval(pack)
-    for ns_words, wanted in (("shipped", neutral[:3]), ("trained", neutral[2:6])):
-        small = downsample(pack, sets, ns_words)
-        assert list(dict.fromkeys(row.occupation.word for row in small["ns"])) == wanted
-        assert len(small["ps"]) == len(small["as"]) == 20 * 24
-        assert set(small["ps"]) <= set(sets["ps"])
-    assert untrained(pack) == neutral[:2]
 
 
 def test_all_shared_sets_are_rebuilt_byte_for_byte(shared: Path, tmp_path: Path) -> None:

@@ -98,33 +98,36 @@ def test_frames_come_from_captions(tmp_path: Path, refusal) -> None:
     assert "no caption of 1 lines makes a frame" in refusal(with_captions, pack, [path])
 
 
-def test_numbers_and_what_is_odd_are_reported(tmp_path: Path) -> None:
+ODD = {
+    "pack": HEAD.replace("es", "qaa", 1) + DESIGN,
+    "occupations": WORDS
+    + 'Periodista\tneutral\n"poeta"\tneutral\n'
+    + "".join(f"gente{k}\tmale-stereo\n" for k in range(4)),
+    "terms": TERMS + "hombre bueno\tneutral\n",
+    "frames": "".join(f"Hoy {k} [Sub] lee.\n" for k in range(10))
+    + "Hoy [Sub] lee\nLa periodista mira a [Sub].\nhoy 1  [Sub] lee.\nHoy [Sub] ve a los hombres.",
+}
+FAULTS = """frames.txt:0: has too few frames
+terms.tsv:0:word begins longer words in 1 frames, such as 'hombres'
+frames.txt:11: does not end with '.'
+frames.txt:12: holds the occupation 'periodista' besides the slot
+frames.txt:13: differs from line 2 in case or blanks alone
+pack.toml:0:language is a language that has no name in CLDR
+occupations.tsv:0:type 1 of 6 words with a stereotype are female-stereo
+occupations.tsv:0:word differs from another word in case alone
+occupations.tsv:0:word differs from another word in case alone
+occupations.tsv:0:word has quotation marks
+terms.tsv:0:word is neutral but holds a gendered word"""
+
+
+def test_a_sound_pack_has_nothing_but_its_numbers(tmp_path: Path) -> None:
     assert found(write(tmp_path), "odd") == found(tmp_path, "refused") == []
     assert found(tmp_path, "count")[-1] == ":0: pairs that are built: PS 4, AS 4, NS 4"
-    sentences = ["Hoy [Sub] lee", "La periodista mira a [Sub].", "hoy 1  [Sub] lee."]
-    sentences.append("Hoy [Sub] ve a los hombres.")
-    stereotypes = "".join(f"gente{k}\tmale-stereo\n" for k in range(4))
-    changed = {
-        "pack": HEAD.replace("es", "qaa", 1) + DESIGN,
-        "occupations": WORDS + 'Periodista\tneutral\n"poeta"\tneutral\n' + stereotypes,
-        "terms": TERMS + "hombre bueno\tneutral\n",
-        "frames": "\n".join([*(f"Hoy {k} [Sub] lee." for k in range(10)), *sentences]),
-    }
-    expected = [
-        "frames.txt:0: has too few frames for the controlled sets train, dev, test; evaluation",
-        "terms.tsv:0:word begins longer words in 1 frames, such as 'hombres'; if these tell a",
-        "frames.txt:11: does not end with '.' as most frames do",
-        "frames.txt:12: holds the occupation 'periodista' besides the slot, so that two people",
-        "frames.txt:13: differs from line 2 in case or blanks alone",
-        "pack.toml:0:language is a language that has no name in CLDR; write [categories] into",
-        "occupations.tsv:0:type 1 of 6 words with a stereotype are female-stereo, so that scores",
-        *["occupations.tsv:0:word differs from another word in case alone"] * 2,
-        "occupations.tsv:0:word has quotation marks, which are in every sentence with it",
-        "terms.tsv:0:word is neutral but holds a gendered word",
-    ]
-    odd = found(write(tmp_path, changed), "odd")
-    shown = [what[: len(start)] for what, start in zip(odd, expected, strict=True)]
-    assert shown == expected
+
+
+def test_odd_words_and_frames_are_reported(tmp_path: Path) -> None:
+    odd, expected = found(write(tmp_path, ODD), "odd"), FAULTS.splitlines()
+    assert [what[: len(start)] for what, start in zip(odd, expected, strict=True)] == expected
 
 
 def test_a_new_language_is_made_runs_and_is_called_by_its_name(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ import gzip
 import io
 import re
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow.parquet as pq
 from PIL import Image
@@ -16,7 +14,7 @@ DEPTH = 4
 BASE64 = re.compile(rb"[A-Za-z0-9+/_-](?:[A-Za-z0-9+/_\s-]|\\n){22,}={0,2}")
 
 
-def leaks(root: Path, secret: str) -> list[str]:
+def leaks(root, secret):
     """Every file and folder under `root` that has the secret in its name or in its bytes."""
     return [
         str(path)
@@ -25,12 +23,12 @@ def leaks(root: Path, secret: str) -> list[str]:
     ]
 
 
-def _has(content: bytes, secret: bytes, depth: int = DEPTH) -> bool:
+def _has(content, secret, depth=DEPTH):
     parts = _unpacked(content) if depth else ()
     return secret in content or any(_has(part, secret, depth - 1) for part in parts)
 
 
-def _unpacked(content: bytes) -> Iterator[bytes]:
+def _unpacked(content):
     if content[:2] == b"\x1f\x8b":
         yield gzip.decompress(content)
     elif content[:4] == b"PK\3\4":
@@ -43,7 +41,7 @@ def _unpacked(content: bytes) -> Iterator[bytes]:
         for column in table.columns:
             yield "\n".join(map(str, column.to_pylist())).encode(errors="replace")
     elif content[:8] == b"\x89PNG\r\n\x1a\n":
-        yield repr(Image.open(io.BytesIO(content)).text).encode()  # type: ignore[attr-defined]
+        yield repr(Image.open(io.BytesIO(content)).text).encode()
     else:
         for match in BASE64.finditer(content):
             letters = re.sub(rb"\\n|\s", b"", match[0]).rstrip(b"=")
