@@ -51,6 +51,7 @@ METADATA = Metadata(
         prompts=official_wording.OFFICIAL,
         reply_limit=questions.reply_limit,
     ),
+    fault=items.fault,
 )
 
 
@@ -61,7 +62,6 @@ class Cbbq(Benchmark):
     files = staticmethod(items.files)
     load = staticmethod(items.load)
     texts = staticmethod(items.texts)
-    fault = staticmethod(items.fault)
     requests = staticmethod(questions.requests)
     parse = staticmethod(questions.parse)
     values = staticmethod(questions.values)
