@@ -113,7 +113,7 @@ def loader_settings(allowed: Mapping[str, tuple[str, ...]]) -> dict[str, Setting
 
 
 def _fits(item: Any) -> str:
-    """Return an empty text: every item can be asked."""
+    """Return an empty text: every item can be asked, and none has a fault."""
     return ""
 
 
@@ -126,6 +126,7 @@ class Task:
         answer_modes: how a choice can be read, the best first; none if there is no choice.
         applies_to: values that fields of an item need; default: it is about every item.
         excluded: returns why an item that it is about cannot be asked; empty if it can.
+        fault: returns the fault of the data in an item that is asked nonetheless; empty if none.
         judge: `needed` or `wanted` if it has a use for a judge.
         judge_if: values that settings need for that.
         choices: the names of the answers to a choice, in the order of their log-probabilities.
@@ -137,6 +138,7 @@ class Task:
     answer_modes: tuple[str, ...] = ("text", "letters")
     applies_to: Mapping[str, str] = field(default_factory=dict)
     excluded: Callable[[Any], str] = _fits
+    fault: Callable[[Any], str] = _fits
     judge: str = ""
     judge_if: Mapping[str, str] = field(default_factory=dict)
     choices: Sequence[str] = ()
@@ -222,10 +224,6 @@ class Benchmark(ABC):
     def check(self, folder: Path, **settings: str) -> "pd.DataFrame | None":
         """List odd rows (see `bench.data.audit.to_table`); None if nothing looks for them."""
         return None
-
-    def fault(self, item: Any) -> str:
-        """Name the fault of the data in an item that is asked nonetheless; "" if it has none."""
-        return ""
 
     # Requests
 

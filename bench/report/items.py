@@ -256,7 +256,7 @@ def _item(
             {f"{m}|{v}" for m, v in zip(verdicts.model, verdicts.verdict, strict=True)}
         ),
         is_disputed=is_disputed,
-        fault=get(benchmark).fault(item),
+        fault=tasks[str(first.task)].fault(item),
         answers=[_answer(questions, k) for k in range(len(models))],
     )
 

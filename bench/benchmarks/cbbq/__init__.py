@@ -61,7 +61,6 @@ class Cbbq(Benchmark):
     files = staticmethod(items.files)
     load = staticmethod(items.load)
     texts = staticmethod(items.texts)
-    fault = staticmethod(items.fault)
     requests = staticmethod(questions.requests)
     parse = staticmethod(questions.parse)
     values = staticmethod(questions.values)
