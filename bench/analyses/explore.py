@@ -51,7 +51,7 @@ FONT = (
 
 
 def questions(answers: pd.DataFrame) -> pd.Series:
-    """Return the prompts without a first line that all prompts of a task share.
+    """Return the prompts without a first line if all prompts of a task share this line.
 
     Args:
         answers: of `bench.answers`.

@@ -72,9 +72,7 @@ def judged(
 
 
 def load(runs: Sequence[Run], people: str = "", verdicts_file: str = "") -> pd.DataFrame:
-    """Collect all grades that judges and people both gave.
-
-    Args:
+    """Collect all grades that judges and people both gave.    Args:
         people, verdicts_file: the files of `analyses` and `verdicts`.
 
     Returns:
@@ -253,8 +251,7 @@ def read_verdicts(path: Path) -> pd.DataFrame:
 
 
 def notes(grades: pd.DataFrame, people: str, verdicts_file: str) -> list[str]:
-    """Say which people are simulated.
-
+    """Say which people are simulated; a page has to show this.
     Args:
         grades, people, verdicts_file: the result of `load`, and its files.
     """

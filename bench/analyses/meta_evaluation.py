@@ -322,7 +322,7 @@ def _probabilities(values: np.ndarray, ids: Any) -> pd.DataFrame:
 
 
 def _scores(pairs: Sequence[Pair], given: pd.DataFrame) -> dict[str, float]:
-    """Compute every measure of all three sets together, by name."""
+    """Compute every measure of all three sets together, by name. For example: `coal`, `fn`."""
     items = frame(list(pairs))
     values = given.loc[[pair.id for pair in pairs], list(LABELS)].to_numpy()
     with np.errstate(divide="ignore"):
@@ -356,7 +356,7 @@ def _expected(rows: Sequence[Row], pairs: Sequence[Pair]) -> dict[str, float]:
 
 
 def _carried() -> dict[tuple[str, str], tuple[dict[Any, Any], dict[Any, float]]]:
-    """Read the carried results: by key and NS words, a model's row and its scores by measure."""
+    """Read the results in this package: by key and NS words, a model's row and its scores."""
     table = pd.read_csv(CARRIED, comment="#")
     scores = table.drop(columns=ROW).astype(float).to_dict("records")
     return {

@@ -47,7 +47,8 @@ class Release:
         host: `github` or `hub`; empty if no address is known.
         repository, commit: the address there.
         tolerant: settings under which `bench fetch` takes a release with faults.
-        arrange: maps the paths of a repository's tables to the names that the loader knows.
+        arrange: maps the paths of a repository's tables to the names that the loader knows, for
+            example `Gender.xlsx` to `xlsx_files/gender.xlsx`.
         row_columns: the columns of a table that is no file of the release.
         place_of_rows: yields for the rows of a category the loader's files, and their columns.
         prompts: the prompts in the authors' scripts.
@@ -65,6 +66,11 @@ class Release:
     reply_limit: Callable[[str], int | None] = lambda prompt_version: None
 
 
+def _nothing(item: Any) -> str:
+    """Return an empty text: there is nothing to say about an item."""
+    return ""
+
+
 @dataclass(frozen=True)
 class Metadata:
     """The description of a benchmark.
@@ -76,6 +82,7 @@ class Metadata:
         language: code of the release's language; empty if each category is a language.
         units: the units that the bootstrap resamples, as a plural noun: scenes.
         notebook: its page in reports; default: `NAME.ipynb` in the folder.
+        fault: names the fault of the data in an item that is asked nonetheless; empty without one.
     """
 
     name: str
@@ -90,6 +97,7 @@ class Metadata:
     units: str
     notebook: Path | None = None
     release: Release = Release()
+    fault: Callable[[Any], str] = _nothing
 
     @property
     def samples(self) -> Path:
@@ -112,11 +120,6 @@ def loader_settings(allowed: Mapping[str, tuple[str, ...]]) -> dict[str, Setting
     return {name: Setting(values, of_data=True) for name, values in allowed.items()}
 
 
-def _fits(item: Any) -> str:
-    """Return an empty text: every item can be asked, and none has a fault."""
-    return ""
-
-
 @dataclass(frozen=True)
 class Task:
     """A task of a benchmark.
@@ -124,11 +127,11 @@ class Task:
     Attributes:
         request_types: request types that answer it, beside the ones of a choice.
         answer_modes: how a choice can be read, the best first; none if there is no choice.
-        applies_to: values that fields of an item need; default: it is about every item.
-        excluded: returns why an item that it is about cannot be asked; empty if it can.
-        fault: returns the fault of the data in an item that is asked nonetheless; empty if none.
-        judge: `needed` or `wanted` if it has a use for a judge.
-        judge_if: values that settings need for that.
+        applies_to: values that fields of an item need, for example `{"condition": "ambiguous"}`;
+            default: this task is about every item.
+        excluded: returns why an item of this task cannot be asked; empty if it can.
+        judge: `needed` or `wanted` if this task has a use for a judge.
+        judge_if: values that settings need for this.
         choices: the names of the answers to a choice, in the order of their log-probabilities.
         unit: the unit of answers that are numbers.
     """
@@ -137,15 +140,14 @@ class Task:
     request_types: tuple[str, ...] = ()
     answer_modes: tuple[str, ...] = ("text", "letters")
     applies_to: Mapping[str, str] = field(default_factory=dict)
-    excluded: Callable[[Any], str] = _fits
-    fault: Callable[[Any], str] = _fits
+    excluded: Callable[[Any], str] = _nothing
     judge: str = ""
     judge_if: Mapping[str, str] = field(default_factory=dict)
     choices: Sequence[str] = ()
     unit: str = ""
 
     def verbs(self, read: str | None = None) -> tuple[str, ...]:
-        """Return the request types that can answer it, the best first.
+        """Return the request types that can answer this task, the best first.
 
         Args:
             read: the answer mode, if one was chosen.
@@ -154,11 +156,11 @@ class Task:
         return (*self.request_types, *dict.fromkeys(modes))
 
     def concerns(self, item: Any) -> bool:
-        """Return whether it is about an item."""
+        """Return whether this task is about an item."""
         return all(getattr(item, name) == value for name, value in self.applies_to.items())
 
     def judged(self, settings: Mapping[str, str]) -> str:
-        """Return `needed` or `wanted` if a judge is of use under some settings; else ""."""
+        """Return `needed` or `wanted` if a judge is of use under the settings; else ""."""
         return self.judge if self.judge_if.items() <= settings.items() else ""
 
 

@@ -17,7 +17,7 @@ from statsmodels.stats import inter_rater  # type: ignore[import-untyped]
 from bench.core.cells import to_number
 from bench.core.errors import BadInput, expected
 from bench.data.readers import read_table
-from bench.metrics.bootstrap import estimate, resample
+from bench.metrics.bootstrap import estimate, estimate_of_items, resample
 from bench.metrics.table import ALL
 
 # Lower bounds of McBE's five levels of severity, [0, 1), [1, 3), [3, 5), [5, 8) and [8, 10]
@@ -269,11 +269,7 @@ def _bootstrap(
     raters: int,
 ) -> Kappa:
     """Compute a kappa of sums over items, with its interval over clusters."""
-    columns = [str(k) for k in range(sums.shape[1])]
-    rows = pd.DataFrame(sums, columns=columns).assign(stratum=ALL)
-    rows["cluster"] = np.array(clusters, dtype=object)
-    totals = resample(rows, "stratum", "cluster", columns)
-    value, low, high = estimate(totals, lambda sums: statistic(sums[:, 0]))
+    value, low, high = estimate_of_items(sums, statistic, clusters)
     why = ""
     if math.isnan(low):
         why = "too few items, or too few of another category, for an interval"

@@ -15,8 +15,7 @@ import pandas as pd
 
 from bench.core.errors import BadInput, expected
 from bench.metrics.agreement import check_raters
-from bench.metrics.bootstrap import estimate, resample
-from bench.metrics.table import ALL
+from bench.metrics.bootstrap import estimate_of_items
 
 Measurement = Literal["nominal", "ordinal", "interval"]
 MEASUREMENTS = get_args(Measurement)
@@ -90,10 +89,7 @@ def krippendorff_alpha(ratings: pd.DataFrame, measurement: Measurement) -> Alpha
         sums, statistic = _ordinal(counts)
     else:
         sums, statistic = _interval(counts, np.asarray(values))
-    names = [str(k) for k in range(sums.shape[1])]
-    rows = pd.DataFrame(sums, columns=names).assign(stratum=ALL, item_id=range(n))
-    totals = resample(rows, "stratum", "item_id", names)
-    value, low, high = estimate(totals, lambda sums: statistic(sums[:, 0]))
+    value, low, high = estimate_of_items(sums, statistic)
     note = "too few items, or too few of another rating, for an interval" if low != low else ""
     return Alpha(value, low, high, n, raters, total, note)
 

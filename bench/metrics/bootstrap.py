@@ -25,7 +25,7 @@ of single answers three times).
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -180,6 +180,26 @@ def estimate(
     if limits:
         return scale_interval(float(values[0]), values[1:], rests_on, limits)
     return interval(float(values[0]), values[1:], rests_on.freedom)
+
+
+def estimate_of_items(
+    sums: np.ndarray,
+    statistic: Callable[[np.ndarray], np.ndarray],
+    clusters: Sequence[object] | None = None,
+) -> Estimate:
+    """Compute a statistic of the sums over items, with an interval over clusters of items.
+
+    Args:
+        sums: float64 [items, columns].
+        statistic: a function of sums [n, columns] that returns n numbers.
+        clusters: the cluster of each item; default: the item itself.
+    """
+    columns = [str(k) for k in range(sums.shape[1])]
+    rows = pd.DataFrame(sums, columns=columns).assign(stratum="all", cluster=range(len(sums)))
+    if clusters is not None:
+        rows["cluster"] = np.array(clusters, dtype=object)
+    totals = resample(rows, "stratum", "cluster", columns)
+    return estimate(totals, lambda values: statistic(values[:, 0]))
 
 
 def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:

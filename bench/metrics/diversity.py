@@ -161,6 +161,13 @@ def nearest(
 
     Returns:
         `rouge_l`, `language`, `item_a`, `item_b`, `text_a`, `text_b`; the nearest first.
+
+    Examples:
+        >>> ours = pd.DataFrame({"item_id": ["a"], "language": "en", "text": "the tea is hot"})
+        >>> theirs = ours.assign(item_id="b", text="the tea is cold")
+        >>> nearest(ours, theirs)[["rouge_l", "item_a", "item_b"]]
+           rouge_l item_a item_b
+        0     0.75      a      b
     """
     parts = [_pairs(np.empty(0), first[:0], second[:0]).assign(language="")]
     for language in dict.fromkeys(first.language):
@@ -195,6 +202,13 @@ def overlaps(
 
     Raises:
         BadInput: `near` is not above 0 and at most 1.
+
+    Examples:
+        >>> ours = pd.DataFrame({"item_id": ["a"], "language": "en", "text": "the tea is hot"})
+        >>> table, copies = overlaps({"ours": ours, "theirs": ours})
+        >>> table[["first", "second", "highest", "near_duplicates"]].head(1)
+          first  second  highest  near_duplicates
+        0  ours  theirs      1.0                1
     """
     if not 0 < near <= 1:
         raise BadInput(f"least {near:g}: give a ROUGE-L above 0 and at most 1")

@@ -43,6 +43,11 @@ class Sums:
         values: float64 [n, parts, columns]; n is 1 for observed sums, else the resamples.
         parts: the places of the parts that count. A part is a category, and a task in it or another
             division.
+
+    Examples:
+        >>> rows = pd.DataFrame({"category": "age", "task": "ss", "correct": [1.0, 0.0, 1.0]})
+        >>> Sums.of_rows(rows, ["correct"])["correct"]
+        array([2.])
     """
 
     columns: Sequence[str]

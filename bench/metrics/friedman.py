@@ -16,10 +16,10 @@ import pandas as pd
 import scipy
 
 from bench.core.errors import BadInput, NoRuns
-from bench.metrics.bootstrap import LEVEL, estimate, resample
+from bench.metrics.bootstrap import LEVEL, estimate_of_items
 from bench.metrics.frames import Frame, Table, as_list
 from bench.metrics.significance import holm
-from bench.metrics.table import ALL, join_notes
+from bench.metrics.table import join_notes
 
 # scipy's test needs this many models; `bench.compare` compares two.
 LEAST_MODELS = 3
@@ -170,10 +170,10 @@ def _test(ranks: pd.DataFrame) -> pd.DataFrame:
 
 def _mean_ranks(ranks: pd.DataFrame) -> pd.DataFrame:
     """Compute each model's mean rank, with an interval over resampled blocks."""
-    n, columns = len(ranks), [str(k) for k in range(ranks.shape[1])]
-    rows = pd.DataFrame(ranks.to_numpy(), columns=columns).assign(stratum=ALL, block=range(n))
-    totals = resample(rows, "stratum", "block", columns)
-    means = [estimate(totals, lambda s, k=k: s[:, 0, k] / n) for k in range(len(columns))]  # type: ignore[misc]
+    n = len(ranks)
+    means = [
+        estimate_of_items(ranks[[name]].to_numpy(), lambda sums: sums[:, 0] / n) for name in ranks
+    ]
     table = pd.DataFrame(means, columns=["estimate", "ci_low", "ci_high"])
     table.insert(0, "model", list(ranks.columns))
     table["first_in"] = ranks.eq(ranks.min(axis=1), axis=0).sum().to_numpy()

@@ -139,9 +139,13 @@ def read(runs: Sequence[Run]) -> Items:
     )
     every_item = all_items(runs)
     items_by_id = by_id(every_item[every_item.item_id.isin(chosen)])
+    # Tuples are read many times faster than parts of a frame.
+    by_item: dict[str, list[Any]] = {}
+    for row in sample.astype(object).itertuples():
+        by_item.setdefault(str(row.item_id), []).append(row)
     items = [
         _item(benchmark, items_by_id[name], part, names, glosses, bool(differs.get(name, False)))
-        for name, part in sample.groupby("item_id", sort=False)
+        for name, part in by_item.items()
     ]
     order = {name: k for k, name in enumerate(every)}
     items.sort(key=lambda item: order[item.item_id])
@@ -228,35 +232,34 @@ def _options(benchmark: str, task: str, request: str, item: Any) -> list[tuple[s
 def _item(
     benchmark: str,
     item: Any,
-    rows: pd.DataFrame,
+    rows: Sequence[Any],
     models: Sequence[str],
     glosses: Mapping[str, str],
     is_disputed: bool,
 ) -> Item:
     questions, tasks = [], get(benchmark).tasks
-    for (task, request), part in rows.groupby(["task", "request"], sort=False):
-        given = {row.model: row for row in part.itertuples()}
+    by_request: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        by_request.setdefault((row.task, row.request), {})[row.model] = row
+    for (task, request), given in by_request.items():
         replies = [_reply(given[model]) if model in given else None for model in models]
-        options = _options(benchmark, str(task), str(request), item)
-        unit = "" if of_judge(str(request)) else tasks[str(task)].unit
-        name = _name(tasks[str(task)].title, str(request))
+        options = _options(benchmark, task, request, item)
+        unit = "" if of_judge(request) else tasks[task].unit
+        name = _name(tasks[task].title, request)
         questions.append(Question(name, unit, options, replies))
-    verdicts = rows[rows.verdict != ""]
+    verdicts = [row for row in rows if row.verdict != ""]
     # Prefer a prompt with a verdict; the prompt of a likelihood may be a bare sentence.
-    own = rows[~rows.request.map(of_judge).astype(bool)]
-    first = (verdicts if len(verdicts) else own).iloc[0]
+    first, *_ = verdicts or [row for row in rows if not of_judge(row.request)]
     return Item(
         item_id=item.item_id,
         mark=re.sub(r"[^\w.-]+", "-", item.item_id),
-        category=str(first.category),
+        category=first.category,
         prompt=shortened(first.prompt, MAX_QUESTION_CHARS),
         gloss=_gloss(glosses, item),
         questions=questions[:MAX_REQUESTS],
-        verdicts=sorted(
-            {f"{m}|{v}" for m, v in zip(verdicts.model, verdicts.verdict, strict=True)}
-        ),
+        verdicts=sorted({f"{row.model}|{row.verdict}" for row in verdicts}),
         is_disputed=is_disputed,
-        fault=tasks[str(first.task)].fault(item),
+        fault=get(benchmark).metadata.fault(item),
         answers=[_answer(questions, k) for k in range(len(models))],
     )
 

@@ -1,8 +1,9 @@
 """Make the pictures of README and docs, after `bench report`.
 
-`python -m tests.benchmarks.readme_pictures` takes a picture of the demo report's page of questions in
-Chromium, and copies two pictures of the report. With two runs of CBBQ, of a model that always says A and of a
-simulated respondent, it draws both: `python -m tests.benchmarks.readme_pictures RUN RUN`.
+`python -m tests.benchmarks.readme_pictures` takes a picture of the demo report's page of questions
+in Chromium, and copies two pictures of the report. With two runs of CBBQ, of a model that always
+says A and of a simulated respondent, it draws both:
+`python -m tests.benchmarks.readme_pictures RUN RUN`.
 """
 
 import shutil

@@ -129,15 +129,6 @@ def test_a_wrong_manifest_is_refused_with_its_key(
     assert said in message
 
 
-def test_a_released_category_can_have_other_labels(tmp_path: Path) -> None:
-    manifest = 'language = "ko"\n[categories.age]\nen = "Age"\nko = "나이"\n'
-    source = data.find("mcbe", mcbe_folder(tmp_path, "", name="race"))
-    labelled = data.find("mcbe", mcbe_folder(tmp_path, manifest, name="race"))
-    assert source.sha256 == labelled.sha256, "labels alone"
-    found = [dataset.category_name(*key).native for key in (("mcbe", "age"), ("mcbe", "race"))]
-    assert found == ["나이", "种族"]
-
-
 @pytest.mark.parametrize(("name", "form"), [("género", "NFC"), ("género", "NFD"), ("धर्म", "NFD")])
 def test_a_file_name_is_composed(tmp_path: Path, name: str, form: Any) -> None:
     manifest = f'{HEAD}[categories."{name}"]\nen = "A"\nzh = "甲"\n'

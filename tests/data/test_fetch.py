@@ -149,20 +149,6 @@ def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(
     assert {path.name for path in second.folder.iterdir()} == {"age", "README.md", data.MANIFEST}
 
 
-@pytest.mark.parametrize(
-    ("place", "left_out"), [("", {"glosses.jsonl"}), ("zh_v0.1", {"en_v0.1", "ja_v0.1"})]
-)
-def test_tables_and_no_scripts_are_kept(
-    tmp_path: Path, user: Path, place: str, left_out: set[str]
-) -> None:
-    copy = shutil.copytree(get("nli_coal").metadata.samples, tmp_path / "copy")
-    for name in ("calculate_score.py", "other.json", "zh_v0.1/run.py"):
-        (copy / name).write_text("{}")
-    kept = names(fetch("nli-coal", copy / place).folder)
-    assert not {name for name in kept if name.endswith((".py", "other.json"))}
-    assert not {name.split("/")[0] for name in kept} & left_out
-
-
 @pytest.mark.parametrize("pack", [as_folder, pack_tar, pack_zip])
 def test_a_copy_without_data_of_the_benchmark_is_not_fetched(
     release: Path, tmp_path: Path, user: Path, refusal, pack: Pack
@@ -176,12 +162,6 @@ def test_a_copy_without_data_of_the_benchmark_is_not_fetched(
     assert "no such file or folder" in refusal(fetch, "cbbq", tmp_path / "nowhere")
     assert names(user / "cbbq") == before
     assert leftovers(user) == []
-
-
-def test_a_disk_that_refuses_is_named(release: Path, user: Path) -> None:
-    user.write_text("a file where the folder should be")
-    with pytest.raises(RunFailed, match="could not be copied there"):
-        fetch("cbbq", release)
 
 
 def test_no_member_of_an_archive_is_written_outside_its_folder(tmp_path: Path, refusal) -> None:

@@ -1,6 +1,5 @@
 """Find the folder of a benchmark's data, load its categories, and spread a limit over items."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,19 +82,6 @@ def test_unknown_benchmarks_and_categories_are_refused(
     assert message == f"{source.folder}: has no data of category 'gender'; it has age, race"
     monkeypatch.setenv("BENCH_DATA", str(homes["given"] / "gone"))
     assert "the folder that $BENCH_DATA names does not exist" in refusal(data.find, "mcbe")
-
-
-def test_a_copy_of_the_samples_has_their_hash_and_items(homes: dict[str, Path]) -> None:
-    source = data.find(
-        "cbbq", shutil.copytree(get("cbbq").metadata.samples, homes["given"] / "cbbq")
-    )
-    assert (source.is_sample, source.sha256) == (False, data.find("cbbq").sha256)
-    items = data.load(source, ["gender", "gender"])
-    frame = data.frame(items)
-    assert frame.item_id.tolist()[:2] == ["gender:ambiguous:1", "gender:ambiguous:2"]
-    assert frame.cluster.tolist()[:9] == ["gender:ambiguous:neg:1"] * 8 + ["gender:ambiguous:neg:2"]
-    assert frame.question.tolist() == [item.question for item in items]
-    assert data.frame([]).empty
 
 
 @given(st.integers(1, 400), st.none() | st.integers(1, 500))

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import data, run
+from bench import run
 from bench.benchmarks import get
-from bench.benchmarks.cbbq.expand import expand
-from bench.core.errors import AnotherRun, BadInput
-from bench.data.fetch import fetch
+from bench.core.errors import AnotherRun
 from bench.metrics.headline import prompt_language_warning, warnings
 from bench.tasks import prompts
 
@@ -88,17 +86,3 @@ def test_prompts_in_another_language_than_the_datas_are_reported_once(
     # Bare sentences are read without prompts.
     done = ask(folder, tmp_path / "pc", tasks=["pc"])
     assert prompt_language_warning(done.about) == ""
-
-
-def test_expanded_data_keep_their_prompts_and_wrong_ones_are_not_fetched(
-    folder: Path, tmp_path: Path, user: Path
-) -> None:
-    cbbq = tmp_path / "cbbq"
-    shutil.copytree(get("cbbq").metadata.samples / "age", cbbq / "age")
-    (cbbq / "dataset.toml").write_text(MANIFEST, "utf-8")
-    (cbbq / "prompts.toml").write_text(PROMPTS, "utf-8")
-    expand(data.find("cbbq", cbbq), tmp_path / "expanded", "csv")
-    assert prompts.load("cbbq", None, tmp_path / "expanded").version == "ours-ko-1"
-    (folder / "prompts.toml").write_text("version = ", "utf-8")
-    with pytest.raises(BadInput, match=r"prompts\.toml: not TOML"):
-        fetch("mcbe", folder)

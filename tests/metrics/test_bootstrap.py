@@ -110,17 +110,6 @@ def test_a_statistic_rests_on_the_strata_and_the_sizes_that_it_looks_at(uneven):
     assert result.freedom == pytest.approx(10 / 6)
 
 
-def test_a_cluster_is_drawn_with_its_rows_in_all_parts():
-    clusters = np.repeat(range(6), 2)
-    rows = pd.DataFrame({"part": ["left", "right"] * 6, "cluster": clusters, "value": clusters})
-    rows = rows.assign(stratum="a")
-    totals = resample(rows, "stratum", "cluster", ["value"], part="part", draws=50)
-    assert totals.strata == ["left", "right"]
-    assert (totals.resamples[:, 0] == totals.resamples[:, 1]).all()
-    for statistic in (lambda sums: sums[:, 0, 0], lambda sums: sums.sum((1, 2))):
-        assert sample(totals, statistic)[:2] == (6, 1)
-
-
 def test_crossed_samples_agree_with_a_slow_loop():
     # Variances over lines, over columns and over cells, by a loop that draws with replacement.
     rng = np.random.default_rng(3)

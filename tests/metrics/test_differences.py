@@ -101,16 +101,6 @@ def test_a_model_without_a_score_makes_no_pair() -> None:
     assert {*pairs["first"], *pairs.second} == {"a", "b"}
 
 
-def test_p_is_adjusted_for_all_pairs_and_scores() -> None:
-    table = outcomes(a=0.30, b=0.42, c=0.5)
-    own = scores(table)
-    both = pd.concat([own, own.assign(task="disambiguous", metric="s_disamb")])
-    more = pd.concat([table, table.assign(task="disambiguous")])
-    pairs = bench.differences(both, more)
-    assert len(pairs) == 6
-    assert pairs.p_adjusted.min() == pytest.approx(6 * pairs.p.min())
-
-
 def test_ranks_are_those_that_the_tests_leave_open() -> None:
     table = outcomes(mild=0.2, alike=0.22, harsh=0.8)
     ranks = bench.open_ranks(bench.differences(scores(table), table)).set_index("model")

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 import bench
+from bench import Metric
 from bench.core.errors import BadInput
 
 NUMBERS = ["score", "ci_low", "ci_high", "n", "valid_rate", "baseline", "bound_low", "bound_high"]
@@ -18,18 +19,9 @@ def asked(tmp_path_factory):
 @pytest.mark.parametrize(
     ("metric", "own"),
     [
-        (
-            "s_amb",
-            bench.Metric("own", "ambiguous", "stereotyped", "answered", baseline=1 / 3),
-        ),
-        (
-            "s_disamb",
-            bench.Metric("own", "disambiguous", "stereotyped", "names_person", baseline=1 / 2),
-        ),
-        (
-            "unknown",
-            bench.Metric("own", "ambiguous", "says_unknown", "parsed", baseline=1 / 3),
-        ),
+        ("s_amb", Metric("own", "ambiguous", "stereotyped", "answered", baseline=1 / 3)),
+        ("s_disamb", Metric("own", "disambiguous", "stereotyped", "names_person", baseline=1 / 2)),
+        ("unknown", Metric("own", "ambiguous", "says_unknown", "parsed", baseline=1 / 3)),
     ],
 )
 def test_a_ratio_of_outcomes_has_the_row_of_the_benchmark_s_metric(asked, metric, own):
@@ -44,7 +36,7 @@ def test_a_function_of_sums_is_a_metric(asked):
     def follows(sums):
         return sums["stereotyped"] / (sums["stereotyped"] + sums["anti_stereotyped"])
 
-    row = bench.score(asked, metrics=[bench.Metric("follows", of=follows)]).iloc[-1]
+    row = bench.score(asked, metrics=[Metric("follows", of=follows)]).iloc[-1]
     shares = bench.outcomes(asked).groupby("category")[["stereotyped", "anti_stereotyped"]].sum()
     assert row.score == pytest.approx((shares.stereotyped / shares.sum(axis=1)).mean())
     assert row.ci_low < row.score < row.ci_high
@@ -53,29 +45,11 @@ def test_a_function_of_sums_is_a_metric(asked):
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
-        (
-            bench.Metric("own", "ambiguous", "says_unkown", "parsed"),
-            "metric own: column 'says_unkown' is unknown; allowed: answered, .*says_unknown",
-        ),
-        (
-            bench.Metric("own", of=lambda sums: sums["length"]),
-            "metric own: column 'length' is unknown; allowed: answered, ",
-        ),
-        (
-            bench.Metric("own", "ambigous", "says_unknown", "parsed"),
-            "metric own: task 'ambigous' is unknown; allowed: all, ambiguous, disambiguous",
-        ),
+        (Metric("own", "ambiguous", "says_unkown", "parsed"), "column 'says_unkown' is unknown"),
+        (Metric("own", of=lambda sums: sums["length"]), "column 'length' is unknown; allowed: "),
+        (Metric("own", "ambigous", "says_unknown", "parsed"), "task 'ambigous' is unknown; allow"),
     ],
 )
 def test_an_unknown_column_or_task_is_named_with_those_that_there_are(asked, metric, message):
     with pytest.raises(BadInput, match=message):
         bench.score(asked, metrics=[metric])
-
-
-def test_a_run_asked_in_one_context_in_a_category_has_a_table():
-    run = bench.evaluate("cbbq", "simulated:refuse=0.5", data="samples", limit=4)
-    rows = run.replies[lambda rows: (rows.category != "age") | (rows.task == "ambiguous")]
-    table = bench.benchmarks.cbbq.scores.scoring(rows, run.items, "robust").table()
-    age = table[table.category == "age"].set_index(["task", "metric"])
-    assert age.note["disambiguous", "s_disamb"] == "no answer could be read"
-    assert age.bound_high["ambiguous", "s_amb"] > age.score["ambiguous", "s_amb"]

@@ -96,23 +96,6 @@ def test_the_english_rows_of_the_paper_s_table_are_recomputed(shared):
         assert [f"{fn:.3f}", f"{coal:.3f}"] == [row["fn_printed"], row["coal_printed"]]
 
 
-GOOD = [[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.1, 0.1, 0.8]]
-
-
-@pytest.mark.parametrize(
-    ("distributions", "sizes", "message"),
-    [
-        ([GOOD[0], [-0.2, 0.6, 0.6], GOOD[2]], (1, 1, 1), "row AS is [-0.2, 0.6, 0.6]"),
-        ([GOOD[0], [np.nan, 0.5, 0.5], GOOD[2]], (1, 1, 1), "row AS"),
-        (GOOD[:2], (1, 1, 1), "shape (2, 3); expected (3, 3)"),
-        ([[0.5, 0.5], *GOOD[1:]], (1, 1, 1), "not numbers in a regular shape"),
-        (GOOD, (1, 1, 0), "three positive"),
-    ],
-)
-def test_what_holds_no_shares_or_sizes_is_refused(refusal, distributions, sizes, message):
-    assert message in refusal(nli_coal.scores, distributions, sizes)
-
-
 REPLIES = {"neutral.": N, "不知道": "", "entailment or neutral": "", "": ""}
 REPLIES |= {E: E, "Contradiction": C, N: N, C: C}
 

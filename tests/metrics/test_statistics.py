@@ -153,14 +153,6 @@ def test_coefficients_by_hand() -> None:
     assert list(table.loc["pearson", ["ci_low", "ci_high"]]) == pytest.approx(ends, abs=1e-6)
 
 
-def test_scores_that_differ_in_the_last_digit_are_ties_for_coefficients() -> None:
-    x, y = RNG.integers(-5, 6, (2, 20)) / 10
-    nearly = np.where(np.arange(20) % 2, y, y + 0.1 + 0.2 - 0.3)
-    table = correlated(x, nearly)
-    for name, function in (("spearman", stats.spearmanr), ("kendall", stats.kendalltau)):
-        assert tuple(table.loc[name, ["estimate", "p"]]) == pytest.approx(tuple(function(x, y)))
-
-
 @pytest.mark.parametrize(
     ("x", "y", "n", "reason"),
     [

@@ -94,11 +94,10 @@ def test_the_released_prompts_are_next_to_the_data_or_in_the_user_s_folder(
     message = refusal(prompt_sets.load, "mcbe", "official", get("mcbe").metadata.samples)
     assert message.startswith(str(tmp_path / "user/mcbe/prompts.toml"))
     assert "`bench fetch mcbe` brings them" in message
-    for folder in ("user/mcbe", "beside"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "prompts.toml").write_text(BOTH.replace("'v'", f"'{folder}'"), "utf-8")
-    for source, version in (
-        (get("mcbe").metadata.samples, "user/mcbe"),
-        (tmp_path / "beside", "beside"),
-    ):
-        assert prompt_sets.load("mcbe", "official", source).version == version
+    beside = tmp_path / "beside"
+    for folder in (tmp_path / "user/mcbe", beside):
+        folder.mkdir(parents=True)
+        (folder / "prompts.toml").write_text(BOTH.replace("'v'", f"'{folder.name}'"), "utf-8")
+    samples = get("mcbe").metadata.samples
+    assert prompt_sets.load("mcbe", "official", samples).version == "mcbe"
+    assert prompt_sets.load("mcbe", "official", beside).version == "beside"

@@ -51,6 +51,7 @@ METADATA = Metadata(
         prompts=official_wording.OFFICIAL,
         reply_limit=questions.reply_limit,
     ),
+    fault=items.fault,
 )
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from bench.benchmarks.base import Task, Values
-from bench.benchmarks.cbbq.items import CONDITIONS, Question, fault
+from bench.benchmarks.cbbq.items import CONDITIONS, Question
 from bench.benchmarks.cbbq.official_wording import VERSION as SCRIPTS_VERSION
 from bench.core.errors import BadInput, NotApplicable
 from bench.tasks import fence
@@ -29,7 +29,6 @@ TASKS = {
         title,
         answer_modes=("text", "letters", "options"),
         applies_to={"condition": name},
-        fault=fault,
         judge="wanted",
         judge_if={"explanation": "yes"},
         choices=LETTERS,

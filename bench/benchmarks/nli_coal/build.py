@@ -1,9 +1,9 @@
 """Build NLI-CoAL's sets from a language pack, and write them as the release has them.
 
-There are evaluation sets, down-sampled ones, and bias-controlled ones to train on. Words go
-neutral, female-stereo, male-stereo. By the release's sliding window, word k has the frames k to
-k + n - 1; in the full design every word has the same n frames. Every frame of every word is a
-premise, with each gender word a hypothesis.
+There are evaluation sets, down-sampled sets, and bias-controlled sets to train on. The order of
+words is neutral, female-stereo, male-stereo. In the design `window` of the release, word k has the
+frames k to k + n - 1; in the design `full` every word has the same n frames. For example, "The
+nurse is asleep." is a premise of this frame, and "The woman is asleep." a hypothesis.
 
 Source: the order of the released files (commit 4d57afe), which come out the same to the byte.
 """

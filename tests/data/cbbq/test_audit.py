@@ -67,20 +67,6 @@ def test_an_odd_template_is_reported_once_a_fault_with_its_place(
     assert check(folder).what.str.contains(case["says"], regex=False).any()
 
 
-def test_questions_in_both_polarities_are_reported(tmp_path: Path) -> None:
-    both = {"question": "谁迟到？"}
-    folder_of(tmp_path, both, non_neg=(both,), condition=DIS)
-    assert found(folder_of(tmp_path, {}, both, non_neg=(both,))) == [
-        f"region/{AMB}/{NEG} 3 question same_question_in_both_polarities 4",
-        f"region/{AMB}/{NONNEG} 2 question same_question_in_both_polarities 4",
-        f"region/{AMB} duplicate_questions 4",
-        f"region/{DIS}/{NEG} 2 question same_question_in_both_polarities 4",
-        f"region/{DIS}/{NONNEG} 2 question same_question_in_both_polarities 4",
-        # An ambiguous one has the same label in both.
-        f"region/{DIS} label opposite_labels 8",
-    ]
-
-
 def test_files_are_reported_too(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, non_neg=({"question": "谁?"},))
     path = folder / "region/ambiguous" / NEG
@@ -97,14 +83,6 @@ def test_files_are_reported_too(tmp_path: Path) -> None:
     templates(templates(folder), category="regions")
     assert check(folder).what.str.contains("'regions' is unknown").any()
     assert found(tmp_path / "empty") == ["refused"]
-
-
-def test_what_strict_expansion_refuses_is_listed_too(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, {"category": "religion"}, {"question": "谁?"})
-    place = f"region/{AMB}/{NEG}"
-    faults = [f"{place} 2 category category_column_wrong 4", f"{place} 3 question question_mark 4"]
-    assert found(folder, expansion="repair", labels="audited") == found(folder) == faults
-    assert found(folder, expansion="strict") == [f"{place} 2 category refused", *faults]
 
 
 def expanded(root: Path, condition: str) -> tuple[Path, pd.DataFrame]:

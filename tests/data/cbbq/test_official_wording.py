@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from bench.benchmarks.cbbq import official_wording as module
-from bench.benchmarks.cbbq.official_wording import FOLDERS, PROMPTS, SCRIPTS, VERSION, read
-from bench.data.official_wording import digest, find
+from bench.benchmarks.cbbq.official_wording import PROMPTS, VERSION, read
+from bench.data.official_wording import digest
 
 Tables = dict[str, Any]
 INVENTED: Tables = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
@@ -79,16 +79,3 @@ def test_other_prompts_than_the_released_ones_are_refused(
     message = refusal(read, tmp_path)
     assert message.startswith(f"{tmp_path}: the prompts in the scripts are not the released ones;")
     assert message.endswith("with the data and run `bench fetch cbbq --from DIR`")
-
-
-def test_scripts_are_found_in_inside_and_above_a_folder(tmp_path: Path) -> None:
-    release = tmp_path / "downloads" / "CBBQ"
-    (release / "data" / "age").mkdir(parents=True)
-    assert find(release, SCRIPTS, FOLDERS) is None
-    for name in FOLDERS[1:]:
-        place = scripts(release / name, INVENTED)
-        for folder in (place, release, release.parent):
-            assert find(folder, SCRIPTS, FOLDERS) == place
-        assert find(release / "data", SCRIPTS, FOLDERS) is None
-        assert find(release / "data", SCRIPTS, FOLDERS, above=True) == place
-        place.rename(tmp_path / name)

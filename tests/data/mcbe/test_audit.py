@@ -97,20 +97,3 @@ def test_rows_that_repeat_and_labels_that_can_be_confused_are_reported(tmp_path:
         f"age.csv 3 sentence: {repeats} written otherwise",
         f"age.csv 4 sentence: {repeats} with another context, subtype",
     ]
-
-
-def test_files_that_are_not_read_and_missing_categories_are_named(tmp_path: Path) -> None:
-    files = {"age.xlsx": 10, "region.xlsx": 10, "test.xlsx": 1, "csv_files/race.csv": 10}
-    for name, count in (files | {"csv_files/age.csv": 9, "csv_files/region.csv": 10}).items():
-        write(tmp_path / name, *ROWS[:count])
-    (tmp_path / "Gender.tsv").write_bytes(b"")
-    assert found(tmp_path, about="not ") == [
-        "Gender.tsv 0 : is no category of McBE, and is not read; if it is gender, name it "
-        "gender.xlsx or gender.csv",
-        "test.xlsx 0 : is the demonstration file of the release, which is not counted",
-        "csv_files/age.csv 0 : is not read, as age.xlsx goes first; rows: 9 and 10",
-        "csv_files/race.csv 0 : is not read, as age.xlsx goes first; rows: 10 and 0",
-    ]
-    what = check(tmp_path).what
-    missing = what[what.str.endswith("has no file that is read")].str.split().str[1]
-    assert set(missing) == {*mcbe.CATEGORIES} - {"age", "region"}

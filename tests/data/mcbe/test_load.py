@@ -92,22 +92,3 @@ def test_wrong_rows_are_refused_or_left_out_and_the_others_keep_their_ids(
     assert message.endswith("; wrong rows: 2 of 2; `bench data mcbe --check` lists them")
     write(tmp_path / "age.csv", GOOD | {"words": "镕，乙"}, encoding="gb18030")
     assert [item.words for item in load(tmp_path, encoding="gb18030")] == [("镕", "乙")]
-
-
-@pytest.mark.parametrize("name", ["age.csv", "age.xlsx"])
-def test_a_blank_row_counts_in_messages_and_not_in_ids(
-    tmp_path: Path, refusal: Callable[..., str], name: str
-) -> None:
-    blank = dict.fromkeys(GOOD, "")
-    write(tmp_path / name, GOOD, blank, GOOD)
-    assert [item.item_id for item in load(tmp_path)] == ["age:1", "age:2"]
-    write(tmp_path / name, GOOD, blank, BAD)
-    assert refusal(load, tmp_path).startswith(f"{tmp_path / name}, row 3, column `score`: ")
-
-
-SLOTS = ("[plh]", "［ＰＬＨ］", "{PLH}", "PLH", "[ PLH ]", "[PHL]", "<plh>")
-
-
-@pytest.mark.parametrize("slot", [*SLOTS, "[PLH]", "（pH）值", "[a]", "PL H"])
-def test_what_looks_like_the_placeholder_is_found(slot: str) -> None:
-    assert mcbe.lookalike(f"那个{slot}先发言。") == (slot if slot in SLOTS else "")

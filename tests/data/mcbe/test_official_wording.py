@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench.benchmarks.mcbe import official_wording as module
-from bench.benchmarks.mcbe.official_wording import FIELDS, SCRIPTS, VERSION, read
+from bench.benchmarks.mcbe.official_wording import FIELDS, VERSION, read
 from bench.data.official_wording import digest
 
 Tables = dict[str, Any]
@@ -70,18 +70,6 @@ def test_the_released_prompts_are_read(shared: Path, tmp_path: Path) -> None:
     tables = {name: table for name, table in official.items() if isinstance(table, dict)}
     found = tomllib.loads(read(scripts(tmp_path, tables)))
     assert (found, found["version"]) == (official, VERSION)
-
-
-def test_invented_prompts_come_back_and_line_ends_do_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    released(monkeypatch)
-    text = read(scripts(tmp_path, INVENTED))
-    assert INVENTED.items() <= tomllib.loads(text).items()
-    for name in SCRIPTS:
-        raw = (tmp_path / name).read_bytes().replace(b"\n", b"\r\n")
-        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + raw)
-    assert read(tmp_path) == text
 
 
 @pytest.mark.parametrize(

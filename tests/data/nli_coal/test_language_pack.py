@@ -15,7 +15,6 @@ from bench.benchmarks.nli_coal.language_pack import (
     PACKS,
     pack_errors,
     read_pack,
-    shuffled,
     type_of,
     with_captions,
     write_pack,
@@ -74,12 +73,6 @@ def test_all_errors_are_listed_at_once_and_the_first_one_is_raised(
         assert what.startswith(expected)
     if listed := pack_errors(tmp_path)[1]:  # too few frames are found by the audit alone
         assert refusal(read_pack, tmp_path) == listed[0]
-
-
-def test_a_shuffled_pack_has_the_same_words() -> None:
-    pack = read_pack(PACKS / "ja")
-    assert shuffled(pack, 1) == shuffled(pack, 1) != pack
-    assert set(shuffled(pack, 1).occupations) == set(pack.occupations)
 
 
 def test_frames_come_from_captions(tmp_path: Path, refusal) -> None:
