@@ -3,6 +3,7 @@
 import gzip
 import json
 import socket
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from bench import run
 from bench.core.errors import RunFailed
 from bench.scorers import load
-from bench.scorers.endpoint import client
+from bench.scorers.endpoint import client, responses
 from tests.helpers.answering import fault, prompt, request, said
 
 SECRET = "sk-planted-0123456789"
@@ -188,6 +189,35 @@ def test_a_reply_far_longer_than_asked_for_is_cut_and_marked(serve):
 def named(name):
     status, headers, body = said("A")
     return status, headers, {**body, "model": name}
+
+
+@pytest.mark.parametrize("date", ["Wed, 99 Oct 99999 99:99:99 GMT", "inf", "nan", "-5", ""])
+def test_a_retry_after_without_sense_is_ignored(date):
+    assert responses.retry_after({"retry-after": date}) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (fault(429, "later"), "status 429: later"),
+        ((200, {}, "<html>log in</html>"), "did not answer as a chat endpoint"),
+        (None, "each request may take 120 s"),
+    ],
+)
+def test_it_is_said_why_no_answer_comes(serve, monkeypatch, capsys, reply, reason):
+    monkeypatch.setattr(client, "SILENCE", 0.1)
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.5)
+    is_well = threading.Event()
+
+    def behave(asked):
+        if not reply:
+            is_well.wait(9)
+        return said("A") if is_well.is_set() or not reply else reply
+
+    scorer = load(serve(behave).model)
+    threading.Timer(0.4, is_well.set).start()
+    scorer.answer([request()])
+    assert f"no answer for 0 s ({reason}" in capsys.readouterr().err
 
 
 def test_another_model_in_the_middle_of_a_run_ends_it_until_the_first_is_back(serve):
@@ -377,6 +407,17 @@ def test_a_quota_of_a_minute_is_waited_for(serve, waits, busy, seconds):
     (answer,) = load(server.model).answer([request()])
     assert (answer.response, len(waits)) == ("C", 2)
     assert seconds is None or waits == [seconds] * 2
+
+
+def test_a_server_without_permission_for_log_probabilities_is_read_by_text(serve):
+    message = "You are not allowed to request logprobs from this model"
+
+    def behave(asked):
+        return fault(403, message) if "prompt" in asked or "logprobs" in asked else said("C")
+
+    scorer = load(serve(behave, behave).model)
+    assert scorer.answer([request()])[0].response == "C"
+    assert message in scorer.lacks["choose"]
 
 
 # Proxies
