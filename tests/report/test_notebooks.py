@@ -138,7 +138,7 @@ def test_a_notebook_is_run_again_only_where_something_changed(times, tmp_path, m
     assert times(x=2) == 1
     written(tmp_path / "one.ipynb", "print(x)")
     assert [times(x=2), times(x=2)] == [1, 0]
-    monkeypatch.setattr(execute, "__version__", "99")
+    monkeypatch.setattr(fingerprint, "__version__", "99")
     assert times(x=2) == 1
     (tmp_path / "report/one.html").unlink()
     assert times(x=2) == 1
