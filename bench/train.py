@@ -21,11 +21,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from bench import __version__, scorers
 from bench.benchmarks.nli_coal.corpora import LABELS, Corpus, Example, read
-from bench.config import Options, RunConfig, option
+from bench.config import TrainOptions
 from bench.core.errors import CONTINUES, BadInput, RunFailed, plain
 from bench.core.files import atomic_write, explain_write_errors
 from bench.core.progress import progress, say
@@ -40,57 +40,8 @@ EPOCHS_ON = 3  # of a trained classifier
 MEASURED = 20_000
 PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "safetensors")
 CARD = Path(__file__).with_name("train_card.md.j2")
-# Options in common with runs.
-OF_RUNS: Any = RunConfig.model_fields
 # Options that decide the result, besides the model and the data.
 LEARNING = {"epochs", "learning_rate", "batch_size", "max_length", "seed", "labels", "new_head"}
-
-
-class TrainOptions(Options):
-    model: str = option(..., metavar="MODEL")
-    """A Hub id (NAME or NAME@REVISION) or a folder: a base model, which gets a new head, or an NLI
-    classifier, which is trained further."""
-
-    files: Sequence[str | Path]
-    """Training data: JSON Lines or tab-separated, as of SNLI, JSNLI, OCNLI, XNLI, or a
-    bias-controlled set."""
-
-    out: str | Path = option(..., metavar="DIR")
-    """Folder of the trained model."""
-
-    dev: Sequence[str | Path] = option((), metavar="FILE")
-    """File to evaluate after each epoch; repeat for several."""
-
-    epochs: float | None = option(None, gt=0)
-    """Passes over the data; default: 5 with a new head, else 3."""
-
-    learning_rate: float = option(2e-5, metavar="X", gt=0)
-    """Highest learning rate; it decays to 0."""
-
-    batch_size: int = option(32, ge=1)
-    """Pairs per step."""
-
-    max_length: int = option(128, ge=8)
-    """Tokens that longer pairs are cut to."""
-
-    seed: int = 0
-    """Seed of the head's first weights, the order of pairs and dropout."""
-
-    labels: Mapping[str, str] = option({}, "--label", "SPELLING=LABEL")
-    """Meaning of another spelling, like 0=entailment; repeat for several."""
-
-    new_head: bool = False
-    """Put a new head on a classifier of other labels; default: off."""
-
-    save_every: int = option(500, ge=1)
-    """Steps between two checkpoints."""
-
-    device: Literal["cpu", "cuda"] | None = option(None, metavar="NAME")
-    """cpu or cuda; default: an accelerator if there is one."""
-
-    dtype: str | None = OF_RUNS["dtype"]
-    trust_remote_code: bool = OF_RUNS["trust_remote_code"]
-    revision: str | None = OF_RUNS["revision"]
 
 
 class Trained(NamedTuple):

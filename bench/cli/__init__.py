@@ -30,10 +30,9 @@ from bench.cli.options import (
     switch,
     with_options,
 )
-from bench.config import BuildOptions, Options, RunConfig
+from bench.config import BuildOptions, Options, RunConfig, TrainOptions
 from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
 from bench.core.progress import say
-from bench.train import TrainOptions
 
 app = typer.Typer(
     add_completion=False,

@@ -6,11 +6,10 @@ from typing import Any
 
 from bench.benchmarks import get, names, resolve
 from bench.cli.options import argument, given, read_options, switch
-from bench.config import BuildOptions, RunConfig
+from bench.config import BuildOptions, RunConfig, TrainOptions
 from bench.core.errors import BadInput, expected
 from bench.core.numbers import decimals
 from bench.core.progress import say
-from bench.train import TrainOptions
 
 
 def expand(
