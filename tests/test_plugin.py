@@ -79,6 +79,6 @@ def test_a_study_has_its_page_and_analyses(tmp_path):
         "explore",
     }
     assert "Ambiguous: stereotyped answers" in (tmp_path / "report/index.html").read_text("utf-8")
-    ranks = pd.read_csv(tmp_path / "report/tables/compare_models/leaderboard_everyday.csv")
+    ranks = pd.read_csv(tmp_path / "report/tables/compare_models/leaderboard.csv")
     assert len(ranks) == 3
     assert (tmp_path / "report/tables/data_quality/duplicates.csv").is_file()

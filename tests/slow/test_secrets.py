@@ -53,8 +53,8 @@ def test_the_search_finds_what_is_there(tmp_path):
     assert leaks(tmp_path, CORE) == [str(tmp_path / KEY)]
 
 
-def echoing(elsewhere):
-    """A server that repeats the key in whatever it says: answers, refusals, headers, redirects."""
+def echoing():
+    """A server that repeats the key in each text: answers, refusals, headers."""
     tried = {}
 
     def behave(asked):
@@ -68,8 +68,6 @@ def echoing(elsewhere):
             return fault(400, f"Request of {KEY} was blocked by the content filter", KEY, **headers)
         if kind == 2:
             return fault(400, f"{KEY}: maximum context length is 10 tokens", **headers)
-        if kind == 3 and tried[text] == 1:
-            return 307, {**headers, "Location": f"{elsewhere}/chat/completions#{KEY}"}, {}
         status, _, body = said(f"A. Your key is {KEY}, in base64 {KEY[:9]}. B")
         return status, headers, {**body, "model": KEY, "system_fingerprint": KEY, "id": KEY}
 
@@ -107,10 +105,17 @@ def bench(tmp_path):
 @pytest.mark.slow
 def test_a_key_is_in_nothing_that_a_run_writes(tmp_path, bench, serve):
     other = serve(lambda asked: said(f"{KEY} C"))
-    server = serve(echoing(other.model.partition("@")[2]))
+    place = f"{other.model.partition('@')[2]}/chat/completions#{KEY}"
+
+    def elsewhere(asked):
+        return 307, {"X-Key": KEY, "Location": place}, {}
+
+    redirecting = serve(elsewhere, elsewhere)
+    server = serve(echoing())
     run = ("run", "cbbq", "--model", server.model, "--categories", "gender,age", "--limit", "8")
     explained = ("--set", "explanation=yes", "--out", "runs/one")
     bench(*run, *explained)
+    bench(*run[:2], "--model", redirecting.model, "--limit", "2", "--out", "runs/redirected")
     bench(*run, *explained, "--judge", server.model, "--format", "json")
     bench("mark", "runs/one", "--out", "marks.csv")
     bench("score", "runs/one", "--preset", "official", "--format", "csv")
@@ -142,7 +147,7 @@ analyses:
 @pytest.mark.slow
 def test_a_key_is_in_nothing_that_a_report_writes(tmp_path, bench, serve):
     """Notebooks, their pages, tables and pictures; one of them fails with a traceback."""
-    server = serve(echoing(serve(lambda asked: said(f"{KEY} C")).model.partition("@")[2]))
+    server = serve(echoing())
     (tmp_path / "keys.yml").write_text(STUDY.replace("SERVER", server.model), "utf-8")
     assert "notebook meta_evaluation" in bench("report", "keys.yml", "--out", "made", status=1)
     assert "Traceback" in (tmp_path / "made/meta_evaluation.html").read_text("utf-8")
