@@ -94,7 +94,7 @@ def test_every_table_is_next_to_its_page_and_agrees_with_it(made):
     # A table without rows is saved and not linked.
     kept = {path.name for path in tables.iterdir() if path.stem != "published"}
     assert linked == kept
-    assert {"by_category.csv", "scores.parquet", "scores.tex", "scores.svg"} <= linked
+    assert {"categories.pdf", "scores.parquet", "scores.tex", "scores.svg"} <= linked
     assert score(made, "simulated:bias=1").score == 1
     same = pd.read_parquet(tables / "scores.parquet").score
     pd.testing.assert_series_equal(pd.read_csv(tables / "scores.csv").score, same)
