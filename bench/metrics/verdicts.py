@@ -1,7 +1,8 @@
-"""Scores made of verdicts: the default of a benchmark that lists its metrics only."""
+"""Values and verdicts of replies, and scores made of them: the default of a benchmark."""
 
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -12,7 +13,34 @@ from bench.metrics.table import ALL
 if TYPE_CHECKING:
     from bench.benchmarks.base import Benchmark
 
+# Items by their ids, as `bench.data.by_id` returns them.
+Items = Mapping[str, Any]
 SUMS = ("answered", "parsed", "stereotyped", "correct", "says_unknown")
+
+
+def read_replies(benchmark: "Benchmark", records: pd.DataFrame, items: Items) -> list[str]:
+    """Return the value of each reply, or "" if it holds none; we read equal replies once."""
+
+    @cache
+    def read(task: str, request: str, response: str, item_id: str, error: str) -> str:
+        return "" if error else benchmark.parse(task, request, response, items[item_id])
+
+    # Iterating over lists is many times faster than over columns of Arrow's texts.
+    names = ("task", "request", "response", "item_id", "error")
+    return list(map(read, *(records[name].tolist() for name in names)))
+
+
+def verdicts_of(
+    benchmark: "Benchmark", records: pd.DataFrame, values: Iterable[str], items: Items
+) -> list[str]:
+    """Return the verdict of each value, one of `bench.tasks.VERDICTS`, or ""."""
+
+    @cache
+    def verdict(task: str, request: str, item_id: str, value: str) -> str:
+        return benchmark.values(task, request, items[item_id]).verdict(value)
+
+    columns = (records[name].tolist() for name in ("task", "request", "item_id"))
+    return list(map(verdict, *columns, values))
 
 
 def scoring(
@@ -23,18 +51,10 @@ def scoring(
     The outcomes are `answered` (always 1), `parsed`, `stereotyped`, `correct` and `says_unknown`.
     """
     fields = by_id(items)
-
-    @cache
-    def read(task: str, request: str, response: str, item_id: str, error: str) -> tuple[str, str]:
-        item = fields[item_id]
-        value = "" if error else benchmark.parse(task, request, response, item)
-        return value, benchmark.values(task, request, item).verdict(value)
-
-    names = ("task", "request", "response", "item_id", "error")
-    answers = list(map(read, *(records[name].tolist() for name in names)))
-    verdict = pd.Series([verdict for _, verdict in answers], index=records.index)
+    values = read_replies(benchmark, records, fields)
+    verdict = pd.Series(verdicts_of(benchmark, records, values, fields), index=records.index)
     rows = records.assign(
-        value=[value for value, _ in answers],
+        value=values,
         cluster=[fields[name].cluster for name in records.item_id],
         stratum=records.category,
         part=records.category + "|" + records.task,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,7 @@ def of_report(plan: Study, folder: Path) -> Fingerprint:
     runs: set[str] = set()
     for page in (folder / "notebooks").glob("*.fingerprint.json"):
         runs |= set(_read(page).get("runs", ()))
+    content = cache(scorers.content)  # the files of a model are hashed once for all variants
     inputs = {}
     for model in plan.models:
         for variant in plan.variants_of(model):
@@ -81,7 +83,7 @@ def of_report(plan: Study, folder: Path) -> Fingerprint:
             wording = prompts.load(variant.benchmark, options.get("prompts"), source.folder)
             inputs[f"{model.folder}/{variant.key}"] = [
                 digest(options),
-                [scorers.content(spec) for spec in specs if spec],
+                [content(spec) for spec in specs if spec],
                 source.sha256,
                 digest(wording.tables),
             ]

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -32,6 +32,7 @@ from bench.metrics import engine
 from bench.metrics.engine import Metric
 from bench.metrics.headline import HALF, contenders, explain, headline_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
+from bench.metrics.verdicts import read_replies, verdicts_of
 from bench.records import KEYS
 from bench.run.cache import code_hash, kept
 from bench.scorers.base import digest
@@ -158,14 +159,8 @@ class Run:
             prompts: whether to read the prompts too, which are most of a run's size.
         """
         rows = records.read(self.folder, prompts=prompts)
-        values_of = get(self.benchmark).values
-        items = by_id(self.items)
-
-        def verdict(task: str, request: str, parsed: str, item_id: str) -> str:
-            return values_of(task, request, items[item_id]).verdict(parsed or "")
-
-        columns = (rows[name].tolist() for name in ("task", "request", "parsed", "item_id"))
-        verdicts = list(map(cache(verdict), *columns))
+        values = [value or "" for value in rows.parsed.tolist()]
+        verdicts = verdicts_of(get(self.benchmark), rows, values, by_id(self.items))
         return rows.assign(verdict=verdicts, mass=self._letter_mass(rows))
 
     def scores(
@@ -245,17 +240,9 @@ class Run:
 
     def readable(self) -> pd.Series:
         """Return whether we can parse each answer, by `KEYS`."""
-        rows, items = self.replies, by_id(self.items)
-        parse = get(self.benchmark).parse
-
-        @cache
-        def can_be_read(task: str, request: str, response: str, item_id: str, error: str) -> bool:
-            return not error and parse(task, request, response, items[item_id]) != ""
-
-        # Iterating over lists is many times faster than over columns of Arrow's texts.
-        names = ("task", "request", "response", "item_id", "error")
-        values = list(map(can_be_read, *(rows[name].tolist() for name in names)))
-        return pd.Series(values, index=_keys(rows), dtype=bool)
+        rows = self.replies
+        values = read_replies(get(self.benchmark), rows, by_id(self.items))
+        return pd.Series([value != "" for value in values], index=_keys(rows), dtype=bool)
 
     def _with_notes(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         """Add notes on skipped items, on the judge, and on settings outside the preset."""

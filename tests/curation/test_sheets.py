@@ -87,10 +87,8 @@ def test_a_sheet_offers_the_choices_of_its_rows_category(begun):
     header = [one.value for one in page[1]]
     column = "ABCDEFGHIJ"[header.index("subtype")]
     for number in range(2, page.max_row + 1):
-        (rule,) = [
-            rule for rule in page.data_validations.dataValidation
-            if f"{column}{number}" in rule.sqref
-        ]  # fmt: skip
+        rules = page.data_validations.dataValidation
+        (rule,) = [rule for rule in rules if f"{column}{number}" in rule.sqref]
         offered = [one.value for (one,) in choices[rule.formula1.partition("!")[2]]]
         is_age = page.cell(number, header.index("category") + 1).value == "age"
         assert offered == (
