@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bench.metrics.engine import Metric
     from bench.metrics.frames import read_scores
     from bench.metrics.friedman import friedman
-    from bench.metrics.headline import explain, measure
+    from bench.metrics.primary import explain, measure
     from bench.metrics.statistics import agreement, compare, correlate, share, trend
     from bench.run import Run, evaluate, score
     from bench.run.models import models
@@ -77,11 +77,11 @@ _DEFINED_IN = {
     "correlate": "bench.metrics.statistics:correlate",
     "differences": "bench.metrics.differences:differences",
     "evaluate": "bench.run:evaluate",
-    "explain": "bench.metrics.headline:explain",
+    "explain": "bench.metrics.primary:explain",
     "friedman": "bench.metrics.friedman:friedman",
     "items": "bench.run.outcomes:items",
     "load": "bench.scorers:load",
-    "measure": "bench.metrics.headline:measure",
+    "measure": "bench.metrics.primary:measure",
     "models": "bench.run.models:models",
     "open": "bench.run:Run.open",
     "open_ranks": "bench.metrics.differences:open_ranks",

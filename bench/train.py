@@ -48,12 +48,12 @@ class Trained(NamedTuple):
     """A trained model's folder, and the content of its training.json."""
 
     folder: Path
-    about: dict[str, Any]
+    metadata: dict[str, Any]
 
     @property
     def accuracy(self) -> dict[str, float]:
         """Share of right labels on the pairs of `train`, and of `dev` if there are any."""
-        return dict(self.about["accuracy"])
+        return dict(self.metadata["accuracy"])
 
 
 class Network(NamedTuple):
@@ -94,10 +94,10 @@ def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) 
         }
     )
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        about = _read_json(out / ABOUT)
-        if about.get("identity") == identity:
-            return Trained(out, about)
-        state = "holds a model that was trained otherwise" if about else "is not empty"
+        metadata = _read_json(out / ABOUT)
+        if metadata.get("identity") == identity:
+            return Trained(out, metadata)
+        state = "holds a model that was trained otherwise" if metadata else "is not empty"
         raise BadInput(f"{out}: {state}; give another --out")
     work = out.absolute().parent / f".{out.name}.training"
     begun = _read_json(work / ABOUT)
@@ -138,7 +138,7 @@ def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) 
     arguments._n_gpu = min(arguments.n_gpu, 1)
     steps = int(math.ceil(len(rows) / options.batch_size) * epochs)
     defaults = arguments.to_dict()
-    about = {
+    metadata = {
         "identity": identity,
         "model": {
             "id": model.partition("@")[0] if loaded.commit else Path(model.rstrip("/")).name,
@@ -166,8 +166,8 @@ def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) 
         "packages": {"bias-workbench": __version__, **{name: version(name) for name in PACKAGES}},
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    _save(loaded, about, work, out)
-    return Trained(out, about)
+    _save(loaded, metadata, work, out)
+    return Trained(out, metadata)
 
 
 def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool = False) -> Network:
@@ -316,7 +316,7 @@ def _precision(device: str | None, dtype: str | None) -> str:
     return str(where.dtype).removeprefix("torch.")
 
 
-def _begin(work: Path, out: Path, about: Mapping[str, Any]) -> None:
+def _begin(work: Path, out: Path, metadata: Mapping[str, Any]) -> None:
     """Make the folder of a training, and remove incomplete states."""
     from transformers.trainer_utils import get_last_checkpoint
 
@@ -327,23 +327,23 @@ def _begin(work: Path, out: Path, about: Mapping[str, Any]) -> None:
             if not _read_json(folder / "trainer_state.json"):
                 shutil.rmtree(folder)
         begun = _read_json(work / ABOUT)
-        if get_last_checkpoint(str(work)) and begun.get("identity") != about["identity"]:
+        if get_last_checkpoint(str(work)) and begun.get("identity") != metadata["identity"]:
             raise BadInput(
                 f"{work}: a training with other options was begun for {out}; "
                 "remove that folder, or give another --out"
             )
-        atomic_write(work / ABOUT, json.dumps(about))
+        atomic_write(work / ABOUT, json.dumps(metadata))
 
 
-def _save(loaded: Network, about: Mapping[str, Any], work: Path, out: Path) -> None:
+def _save(loaded: Network, metadata: Mapping[str, Any], work: Path, out: Path) -> None:
     """Write the complete model beside `out`, rename it, and remove the training's folder."""
     complete = work / "model"
     with explain_write_errors(out):
         loaded.network.save_pretrained(complete, safe_serialization=True)
         loaded.tokenizer.save_pretrained(complete)
-        text = json.dumps(about, ensure_ascii=False, indent=2) + "\n"
+        text = json.dumps(metadata, ensure_ascii=False, indent=2) + "\n"
         (complete / ABOUT).write_text(text, "utf-8")
-        (complete / "README.md").write_text(card(about, out.name), "utf-8")
+        (complete / "README.md").write_text(card(metadata, out.name), "utf-8")
         if out.is_dir():
             out.rmdir()  # it is empty
         os.replace(complete, out)
@@ -358,12 +358,12 @@ def _read_json(path: Path) -> dict[str, Any]:
     return {}
 
 
-def card(about: Mapping[str, Any], name: str) -> str:
+def card(metadata: Mapping[str, Any], name: str) -> str:
     """Write the README.md of the model `name` from its training.json."""
     from jinja2 import Environment, StrictUndefined
 
     epochs: dict[float, dict[str, float]] = {}  # Trainer logs training and dev separately
-    for row in about["history"]:
+    for row in metadata["history"]:
         epochs.setdefault(round(row["epoch"], 3), {}).update(row)
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.filters["plain"] = plain
@@ -371,4 +371,4 @@ def card(about: Mapping[str, Any], name: str) -> str:
         form.format(*pair) for pair in values.items()
     )
     template = environment.from_string(CARD.read_text("utf-8"))
-    return template.render(**about, name=name, epochs=epochs.values())
+    return template.render(**metadata, name=name, epochs=epochs.values())

@@ -33,7 +33,7 @@ MODULES = [
     "bench.metrics.engine",
     "bench.metrics.frames",
     "bench.metrics.friedman",
-    "bench.metrics.headline",
+    "bench.metrics.primary",
     "bench.metrics.significance",
     "bench.metrics.statistics",
     "bench.metrics.table",

@@ -99,7 +99,7 @@ def test_a_notebook_can_be_read_and_run(path):
     assert "error" not in kinds
     assert max(len(cell["source"]) for cell in code) <= 25
     checked = any("NBVAL_CHECK_OUTPUT" in "".join(cell["source"]) for cell in code)
-    assert checked, "no checked headline number"
+    assert checked, "no checked primary number"
     assert str(HOME) not in path.read_text("utf-8"), "holds a path of the machine it was run on"
 
 

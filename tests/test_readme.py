@@ -163,9 +163,9 @@ def test_files_have_the_described_formats(tmp_path):
     assert {*records.SCHEMA.names, *Score._fields} <= shown
     run_json = page.partition("### run.json")[2].partition("\n## ")[0]
     keys = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", run_json, re.M)))
-    about = evaluate("cbbq", "simulated:", limit=1, out=tmp_path / "run").about
+    metadata = evaluate("cbbq", "simulated:", limit=1, out=tmp_path / "run").metadata
     assert len(keys) > 10
-    assert set(keys) <= set(about)
+    assert set(keys) <= set(metadata)
     *answers, printed = blocks("json")
     assert {*json.loads(printed)} == {"run", "scores", "official"}
     for k, line in enumerate("".join(answers).splitlines()):

@@ -68,26 +68,26 @@ def test_a_base_model_gets_a_head_with_names_and_learns(fit, files, tmp_path):
     options = {"dev": [files / "dev.tsv"], "epochs": 40}
     done = fit("deep/mine", **options)
     assert done.accuracy == {"train": 1.0, "dev": 1.0}
-    assert done.about["model"]["fresh_head"]
-    assert done.about["labels"] == {"0": "entailment", "1": "contradiction", "2": "neutral"}
-    assert done.about["files"][0]["left_out"] == 1
+    assert done.metadata["model"]["fresh_head"]
+    assert done.metadata["labels"] == {"0": "entailment", "1": "contradiction", "2": "neutral"}
+    assert done.metadata["files"][0]["left_out"] == 1
     assert answers(done) == [0, 1, 2]
     card = (done.folder / "README.md").read_text("utf-8")
-    sha256 = done.about["files"][0]["sha256"]
+    sha256 = done.metadata["files"][0]["sha256"]
     for text in ("train.jsonl", sha256, "1.0000 on 24 train pairs", "learning_rate | 0.003"):
         assert text in card
     assert str(tmp_path) not in card, "holds a path of this machine"
     assert [path.name for path in done.folder.parent.iterdir()] == ["mine"]
-    assert fit("deep/mine", **options).about == done.about, "a second call trains nobody"
+    assert fit("deep/mine", **options).metadata == done.metadata, "a second call trains nobody"
 
 
 def test_a_classifier_keeps_its_own_order_and_goes_on_for_three_epochs(fit, tmp_path):
     labels = {name: k for k, name in NAMES.items()}
     folder = classifier(tmp_path / "own", id2label=NAMES, label2id=labels)
     done = fit("on", folder, epochs=None)
-    assert not done.about["model"]["fresh_head"]
-    assert done.about["hyperparameters"]["epochs"] == train.EPOCHS_ON == 3
-    assert done.about["labels"] == {str(k): name for k, name in NAMES.items()}
+    assert not done.metadata["model"]["fresh_head"]
+    assert done.metadata["hyperparameters"]["epochs"] == train.EPOCHS_ON == 3
+    assert done.metadata["labels"] == {str(k): name for k, name in NAMES.items()}
     assert answers(fit("more", folder, epochs=40)) == [0, 1, 2], "they mean what they are called"
 
 
@@ -149,14 +149,14 @@ def test_a_wrong_option_is_refused_before_anything_is_trained(
 
 def test_labels_without_names_get_a_fresh_head_on_demand(fit, tmp_path, refusal):
     plain = classifier(tmp_path / "plain")
-    assert fit("new", plain, new_head=True).about["labels"]["0"] == "entailment"
+    assert fit("new", plain, new_head=True).metadata["labels"]["0"] == "entailment"
     assert "trained otherwise" in refusal(fit, "new", plain, new_head=True, epochs=2)
 
 
 def test_a_model_without_a_head_gets_one_and_long_pairs_are_cut_and_counted(fit, tmp_path):
     done = fit(model=str(save(tmp_path / "body", "BertModel", characters(BERT))), max_length=10)
-    assert done.about["model"]["fresh_head"]
-    assert 0 < done.about["cut"] < 24
+    assert done.metadata["model"]["fresh_head"]
+    assert 0 < done.metadata["cut"] < 24
 
 
 @pytest.mark.parametrize(

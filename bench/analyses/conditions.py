@@ -24,7 +24,7 @@ from bench.run.results import Run, data_conflict, labels
 
 def prompt_set(run: Run) -> str:
     """Return the name of a run's prompt set."""
-    return str(run.about["asked"]["prompts"])
+    return str(run.metadata["asked"]["prompts"])
 
 
 def open_conditions(
@@ -120,7 +120,7 @@ def _by_condition(
 def _most_alike(conditions: Sequence[Sequence[Run]]) -> list[Run]:
     """Return a run of each condition, so that these runs have the fewest different settings."""
     runs = [run for own in conditions for run in own]
-    options = pd.concat([pd.json_normalize(run.about["asked"]) for run in runs])
+    options = pd.concat([pd.json_normalize(run.metadata["asked"]) for run in runs])
     texts = options.astype(str).fillna("").to_numpy()  # unlike a missing value, "" is equal to ""
     settings = dict(zip([str(run.folder) for run in runs], texts, strict=True))
 

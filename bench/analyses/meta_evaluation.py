@@ -78,19 +78,19 @@ class Learner(Protocol):
 
 
 class FromScratch:
-    """Train the tiny transformer of `bench.scorers.stand_ins.tiny_nli`, with the pack's words."""
+    """Train the tiny transformer of `bench.scorers.tiny_nli`, with the pack's words."""
 
     name = "tiny transformer"
 
     def describe(self) -> Mapping[str, Any]:
-        from bench.scorers.stand_ins.tiny_nli import RECIPE
+        from bench.scorers.tiny_nli import RECIPE
 
         return {"model": self.name, **RECIPE}
 
     def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classify:
         from bench.scorers.local.classifier import Classifier
         from bench.scorers.local.device import placement
-        from bench.scorers.stand_ins.tiny_nli import tokenizer, train
+        from bench.scorers.tiny_nli import tokenizer, train
 
         terms = [term for terms in pack.terms.values() for term in terms]
         coder = tokenizer([*(word.word for word in pack.occupations), *terms], pack.frames)
@@ -194,14 +194,16 @@ def evaluate(
                     source = "carried by the package"
                     if not row:
                         place = root.expanduser() / key
-                        about: dict[str, Any] = {"learner": dict(recipe)}
-                        about |= {"language": pack.language, "pack": pack.name}
-                        about |= {"rate": rate, "seed": seed}
-                        given, about, source = _model(learner, pack, rows, every, about, place)
+                        metadata: dict[str, Any] = {"learner": dict(recipe)}
+                        metadata |= {"language": pack.language, "pack": pack.name}
+                        metadata |= {"rate": rate, "seed": seed}
+                        given, metadata, source = _model(
+                            learner, pack, rows, every, metadata, place
+                        )
                         scores = _scores(pairs_of[ns_words], given)
                         who = (pack.language, rate, seed, ns_words, learner.name)
-                        accuracy = about["train_accuracy"]
-                        made = (accuracy, about["tries"], accuracy >= GATE, about["seconds"])
+                        accuracy = metadata["train_accuracy"]
+                        made = (accuracy, metadata["tries"], accuracy >= GATE, metadata["seconds"])
                         row = dict(zip(ROW, (*who, *made, key), strict=True))
                     for name, score in scores.items():
                         numbers = {"measure": name, "score": score}
@@ -265,8 +267,8 @@ def _pairs(pack: Pack, sets: Mapping[str, Sequence[Row]]) -> list[Pair]:
     for name in SETS:
         for row in sets[name]:
             texts = (row.premise, row.hypothesis, row.occupation.word, row.occupation.type)
-            about = (row.gender, row.term, pack.frames[row.frame] or SLOT)
-            pairs.append(Pair(pack.language, int(row.id or 0), name, *texts, *about))
+            metadata = (row.gender, row.term, pack.frames[row.frame] or SLOT)
+            pairs.append(Pair(pack.language, int(row.id or 0), name, *texts, *metadata))
     return pairs
 
 
@@ -275,16 +277,16 @@ def _model(
     pack: Pack,
     rows: Sequence[Row],
     pairs: Sequence[Pair],
-    about: dict[str, Any],
+    metadata: dict[str, Any],
     folder: Path,
 ) -> tuple[pd.DataFrame, dict[str, Any], str]:
-    """Return a model's answers, `about` it, and their source: the cache, or a training."""
+    """Return a model's answers, `metadata` it, and their source: the cache, or a training."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with lock(folder / ".lock", "training the same model"):
             if (folder / ABOUT).is_file():
-                about = json.loads((folder / ABOUT).read_text("utf-8"))
-                return pd.read_csv(folder / ANSWERS, index_col="id"), about, "cache"
+                metadata = json.loads((folder / ABOUT).read_text("utf-8"))
+                return pd.read_csv(folder / ANSWERS, index_col="id"), metadata, "cache"
             accuracies: list[float] = []
             started = time.perf_counter()
             questions = [(row.premise, row.hypothesis) for row in rows]
@@ -293,26 +295,29 @@ def _model(
                 k = len(accuracies)
                 place = folder / f"try-{k + 1}"
                 place.mkdir(exist_ok=True)
-                model = learner.learn(pack, rows, about["seed"] + k * SEED_STEP, place)
+                model = learner.learn(pack, rows, metadata["seed"] + k * SEED_STEP, place)
                 accuracies.append(float((model(questions).argmax(1) == right).mean()))
                 if np.argmax(accuracies) == k:
                     best = model
                 if accuracies[k] < GATE:
-                    name = f"{pack.language}, rate {about['rate']:g}, seed {about['seed']}"
+                    name = f"{pack.language}, rate {metadata['rate']:g}, seed {metadata['seed']}"
                     right_share = decimals(accuracies[k], 3)
                     say(f"{name}: {right_share} of its set right, try {k + 1} of {TRIES}")
             unique = {pair.id: (pair.premise, pair.hypothesis) for pair in pairs}
             given = _probabilities(best(list(unique.values())), unique)
-            about |= {"train_accuracy": max(accuracies), "tries": len(accuracies)}
-            about |= {"accuracies": accuracies, "seconds": round(time.perf_counter() - started, 1)}
+            metadata |= {"train_accuracy": max(accuracies), "tries": len(accuracies)}
+            metadata |= {
+                "accuracies": accuracies,
+                "seconds": round(time.perf_counter() - started, 1),
+            }
             with atomic_path(folder / ANSWERS) as draft:
                 given.to_csv(draft)
             # Written last: a folder that has it is complete.
-            text = json.dumps(about, ensure_ascii=False, indent=2, default=str)
+            text = json.dumps(metadata, ensure_ascii=False, indent=2, default=str)
             atomic_write(folder / ABOUT, text + "\n")
             for path in folder.glob("try-*"):
                 shutil.rmtree(path)
-            return given, about, "trained now"
+            return given, metadata, "trained now"
     except (OSError, KeyError, json.JSONDecodeError, pd.errors.ParserError) as error:
         raise RunFailed(f"{folder}: the answers cannot be kept or read there ({error})") from None
 

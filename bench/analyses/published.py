@@ -92,7 +92,7 @@ def compare_with_published(
         names = [_plain(name) for name in (run.label, run.model)]
         shared = np.array([_in_common(name, names) for name in published_names])
         same_model = (shared > 0) & (shared == shared.max(initial=0))
-        options, source = run.about["asked"], run.about["data"]
+        options, source = run.metadata["asked"], run.metadata["data"]
         repeats = options["repeats"]
         setting = (
             f"{source['name']} {source['version']}; prompts {options['prompts']}; {repeats} "

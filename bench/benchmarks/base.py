@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.tasks import READ
-from bench.tasks.request import Request, Setting, Way
+from bench.tasks.request import AnswerMode, Request, Setting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +146,7 @@ class Task:
     choices: Sequence[str] = ()
     unit: str = ""
 
-    def verbs(self, read: str | None = None) -> tuple[str, ...]:
+    def request_types_for(self, read: str | None = None) -> tuple[str, ...]:
         """Return the request types that can answer this task, the best first.
 
         Args:
@@ -155,7 +155,7 @@ class Task:
         modes = [READ[mode] for mode in self.answer_modes if read in (None, mode)]
         return (*self.request_types, *dict.fromkeys(modes))
 
-    def concerns(self, item: Any) -> bool:
+    def applies(self, item: Any) -> bool:
         """Return whether this task is about an item."""
         return all(getattr(item, name) == value for name, value in self.applies_to.items())
 
@@ -235,7 +235,7 @@ class Benchmark(ABC):
         items: Sequence[Any],
         prompts: "PromptSet",
         task: str,
-        way: Way,
+        answer_mode: AnswerMode,
         settings: Mapping[str, str],
         seed: int,
     ) -> Iterator[Request]:

@@ -330,7 +330,7 @@ def data(
     for name in [benchmark] if benchmark else names():
         source = datasets.find(name, folder)
         items, effects = datasets.read(source, **of_data)
-        touched = [
+        modified = [
             {
                 "state": "left out" if effect.left_out else "touched",
                 "where": ", ".join(filter(None, (effect.category, effect.task))),
@@ -341,7 +341,12 @@ def data(
         ]
         categories = dict(Counter(item.category for item in items))
         sources.append(
-            {**source.describe(), "items": len(items), "categories": categories, "touched": touched}
+            {
+                **source.describe(),
+                "items": len(items),
+                "categories": categories,
+                "touched": modified,
+            }
         )
     printing.data(sources, format)
 

@@ -30,11 +30,13 @@ def expand(
     if resolve(benchmark) != "cbbq":
         raise BadInput(f"expand {benchmark}: has no templates; allowed: cbbq")
     flags = {"strict": strict, "repair": repair, "compat": compat}
-    ways = [name for name, is_on in flags.items() if is_on] or ["compat"]
-    if len(ways) > 1:
-        raise BadInput(f"--{ways[0]} and --{ways[1]}: are two ways of expanding; give one")
+    answer_modes = [name for name, is_on in flags.items() if is_on] or ["compat"]
+    if len(answer_modes) > 1:
+        raise BadInput(
+            f"--{answer_modes[0]} and --{answer_modes[1]}: are two ways of expanding; give one"
+        )
     source = find("cbbq", read_options(RunConfig, values).get("data"))
-    files = write(source, Path(out).expanduser(), form, ways[0])
+    files = write(source, Path(out).expanduser(), form, answer_modes[0])
     printing.written(files, "questions")
 
 

@@ -83,10 +83,10 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
     """
     from rich.padding import Padding
 
-    from bench.metrics.headline import warnings
+    from bench.metrics.primary import warnings
     from bench.run import table
 
-    for text in warnings([run.about for run in runs]):
+    for text in warnings([run.metadata for run in runs]):
         say(f"note: {text}")
     if format == "json":
         results = [run.as_dict(preset) for run in runs]
@@ -97,10 +97,13 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
         return
     console, has_others = _console(), False
     for run in runs:
-        scores, about = run.scores_beside(preset), run.about
+        scores, metadata = run.scores_beside(preset), run.metadata
         has_others |= bool((scores.preset != scores.preset.iloc[0]).any())
-        parts = [f"{about['data']['name']}, {about['data']['version']}"]
-        parts += [f"wording {about['asked']['prompts']}", *([f"preset {preset}"] if preset else [])]
+        parts = [f"{metadata['data']['name']}, {metadata['data']['version']}"]
+        parts += [
+            f"wording {metadata['asked']['prompts']}",
+            *([f"preset {preset}"] if preset else []),
+        ]
         title = _safe("; ".join(parts))
         console.print(f"[bold]{_safe(run.label)}[/] on {run.benchmark}: {title}")
         if full:
@@ -134,8 +137,8 @@ def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
 
     This sentence has an example of these replies, and a suggestion.
     """
-    from bench.metrics.headline import LOW_VALIDITY, summary
-    from bench.tasks import way
+    from bench.metrics.primary import LOW_VALIDITY, summary
+    from bench.tasks import answer_mode
     from bench.tasks.request import of_judge
 
     rows = run.replies.assign(readable=run.readable().to_numpy())
@@ -155,9 +158,10 @@ def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
         f"{len(replies):,} answers could be read. One that could not: "
         f"{f'“{reply}”' if reply else 'an empty reply'}."
     )
-    verbs, reads, read = (run.about[name] for name in ("verbs", "reads", "read"))
-    if "letters" in reads and any(
-        read.get(task) == "text" and way(run.benchmark, task, "letters", verbs, reads)
+    request_types, answer_modes, read = (run.metadata[name] for name in ("verbs", "reads", "read"))
+    if "letters" in answer_modes and any(
+        read.get(task) == "text"
+        and answer_mode(run.benchmark, task, "letters", request_types, answer_modes)
         for task in replies.task.unique()
     ):
         line += " Try: --read letters takes the likeliest letter instead of a reply."
@@ -166,8 +170,8 @@ def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
 
 def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
     # Of categories we print only the primary metrics; the other formats have all numbers.
-    headlines = {headline.metric for headline in get(run.benchmark).metrics.headlines}
-    scores = scores[(scores.category == "all") | scores.metric.isin(headlines)]
+    primary_metrics = {primary.metric for primary in get(run.benchmark).metrics.primary_metrics}
+    scores = scores[(scores.category == "all") | scores.metric.isin(primary_metrics)]
     for preset, part in scores.groupby("preset", sort=False):
         is_first = preset == scores.preset.iloc[0]
         suffix = "" if is_first else ": where the released code's number differs"

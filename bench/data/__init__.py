@@ -260,7 +260,7 @@ def spread_evenly(items: Sequence[Any], limit: int | None) -> list[Any]:
 
 
 def _source(benchmark: str, folder: Path, found: str) -> Source:
-    own, about = get(benchmark), get(benchmark).metadata
+    own, metadata = get(benchmark), get(benchmark).metadata
     if not folder.exists():
         raise BadInput(
             f"{folder}: no such folder or file ({found}); `bench new {benchmark} DIR` begins data "
@@ -268,11 +268,11 @@ def _source(benchmark: str, folder: Path, found: str) -> Source:
         )
     if not own.files(folder):
         raise BadInput(
-            f"{folder}: holds no data of {about.title} ({found}); expected {about.layout}"
+            f"{folder}: holds no data of {metadata.title} ({found}); expected {metadata.layout}"
         )
     manifest = dataset.read_manifest(folder)
     # A single file is the user's own; a folder without a manifest can be the release.
-    name, licence = f"{about.title} (local copy)", about.licence
+    name, licence = f"{metadata.title} (local copy)", metadata.licence
     if folder.is_file():
         name, licence = folder.name, "unknown"
     texts = {"name": name, "version": "unknown", "licence": licence, **manifest.texts}

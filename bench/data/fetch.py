@@ -104,7 +104,7 @@ def fetch(benchmark: str, source: str | Path | None = None) -> Source:
 
 def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     """Check a copy of a release and put it in place of `target`."""
-    own, about = get(benchmark), get(benchmark).metadata
+    own, metadata = get(benchmark), get(benchmark).metadata
     folder, staged = copy.path.resolve(), work / "new"
     if not folder.is_dir():
         folder = work / "unpacked"
@@ -112,13 +112,15 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
         unpack(copy.path, folder)
     root = _root(benchmark, folder, work / "rewritten")
     if root is None:
-        raise BadInput(f"{copy.path}: holds no data of {about.title}; expected {about.layout}")
+        raise BadInput(
+            f"{copy.path}: holds no data of {metadata.title}; expected {metadata.layout}"
+        )
     is_rewritten = root == work / "rewritten"
     tables = _tables(own, root)
     if not tables:
         raise BadInput(
-            f"{copy.path}: holds rows of {about.title}, but none of its categories "
-            f"{', '.join(about.categories)}; a new one needs a table [categories.NAME] in "
+            f"{copy.path}: holds rows of {metadata.title}, but none of its categories "
+            f"{', '.join(metadata.categories)}; a new one needs a table [categories.NAME] in "
             f"{MANIFEST}"
         )
     top = folder if is_rewritten else root
@@ -139,28 +141,28 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
     try:
         data.load(loaded)
     except BadInput as error:
-        if not about.release.tolerant:
+        if not metadata.release.tolerant:
             raise
-        data.load(loaded, **about.release.tolerant)
+        data.load(loaded, **metadata.release.tolerant)
         say(str(error).replace(str(staged), str(target)))
-    source, pinned = data.find(benchmark, root), about.release.commit[:7]
+    source, pinned = data.find(benchmark, root), metadata.release.commit[:7]
     name, version = source.name, source.version
     verified = bool(checked) and not changed
     if copy.revision or (verified and not (root / MANIFEST).is_file()):
-        name, version = about.title, (copy.revision or pinned)[:7]
+        name, version = metadata.title, (copy.revision or pinned)[:7]
     if changed:
         say(
             f"{copy.origin}: {len(changed)} of {len(tables)} files differ from the release, the "
-            f"first is {changed[0]}; numbers on them are not results on {about.title}"
+            f"first is {changed[0]}; numbers on them are not results on {metadata.title}"
         )
         if version == pinned:
-            name, version = f"{about.title} (changed copy)", f"{pinned}+changed"
-    prompts_version, advice = _install_prompts(about.release.prompts, copy, folder, root, work)
+            name, version = f"{metadata.title} (changed copy)", f"{pinned}+changed"
+    prompts_version, advice = _install_prompts(metadata.release.prompts, copy, folder, root, work)
     manifest = {
         "name": name,
         "version": version,
         "licence": source.licence,
-        "homepage": about.homepage,
+        "homepage": metadata.homepage,
         "note": source.note,
         "fetched_from": copy.origin,
         "revision": copy.revision,
@@ -271,7 +273,7 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
 
     from bench.data.hub_client import explain, quiet
 
-    about, repository = get(benchmark).metadata, f"datasets/{name}"
+    metadata, repository = get(benchmark).metadata, f"datasets/{name}"
     origin, remedy = f"{constants.ENDPOINT}/{repository}", _by_other_means(benchmark)
     say(f"downloading {origin}")
     folder.mkdir()
@@ -279,7 +281,7 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
     try:
         info = HfApi().dataset_info(name)
         names = [file.rfilename for file in info.siblings or ()]
-        tables = about.release.arrange(names)
+        tables = metadata.release.arrange(names)
         others = [] if tables else list(filter(hub_tables.is_table, names))
         wanted = [*tables, *others, *filter(_is_text, names)]
         place = {"repo_type": "dataset", "revision": info.sha, "local_dir": folder}
@@ -291,7 +293,7 @@ def _download_from_hub(benchmark: str, name: str, folder: Path) -> Copy:
         table.parent.mkdir(exist_ok=True)
         os.replace(folder / path, table)
     stems = [Path(released).stem for released in tables.values()]
-    missing = [category for category in about.categories if category not in stems]
+    missing = [category for category in metadata.categories if category not in stems]
     if tables and missing:
         say(f"{origin}: has no table of {', '.join(missing)}; it has {', '.join(tables)}")
     return Copy(folder, origin, str(info.sha))

@@ -35,14 +35,14 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
     Returns:
         Whether there were any rows with the benchmark's columns.
     """
-    about = get(benchmark).metadata
-    columns, place_of_rows = about.release.row_columns, about.release.place_of_rows
+    metadata = get(benchmark).metadata
+    columns, place_of_rows = metadata.release.row_columns, metadata.release.place_of_rows
     if not place_of_rows:
         return False
     paths = [path for path in sorted(folder.rglob("*")) if is_table(str(path.relative_to(folder)))]
     # The same rows may be there in several formats.
     kind = next((kind for kind in SUFFIXES if any(path.suffix == kind for path in paths)), "")
-    known = [*about.categories, *read_manifest(folder).categories]
+    known = [*metadata.categories, *read_manifest(folder).categories]
     files: dict[str, list[pd.DataFrame]] = {}
     faults: list[str] = []
     for path in [path for path in paths if path.suffix == kind]:
@@ -81,7 +81,7 @@ def rewrite(benchmark: str, folder: Path, into: Path) -> bool:
             raise BadInput(f"{path}, {error}") from None
     if faults and not files:
         remedy = f"`bench fetch {benchmark}` brings the release"
-        raise BadInput(f"{folder}: holds no data of {about.title}; {faults[0]}; {remedy}")
+        raise BadInput(f"{folder}: holds no data of {metadata.title}; {faults[0]}; {remedy}")
     for fault in faults:
         say(f"{folder}: a file is left out: {fault}")
     repeats = 0

@@ -97,9 +97,9 @@ def digest(tables: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
-def prompts_toml(about: str, version: str, source: str, tables: Mapping[str, Any]) -> str:
+def prompts_toml(metadata: str, version: str, source: str, tables: Mapping[str, Any]) -> str:
     """Write prompts as TOML, below a comment about them."""
-    comment = "".join(f"# {line}\n" for line in about.splitlines())
+    comment = "".join(f"# {line}\n" for line in metadata.splitlines())
     return f"{comment}\n{to_toml({'version': version, 'source': source, **tables})}"
 
 

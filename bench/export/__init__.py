@@ -17,8 +17,8 @@ from bench.core.errors import BadInput, expected
 from bench.data import readers
 from bench.data.dataset import MANIFEST, home
 from bench.data.readers import as_path
-from bench.metrics.headline import headline_rows
-from bench.metrics.table import Headline
+from bench.metrics.primary import primary_rows
+from bench.metrics.table import PrimaryMetric
 from bench.run.results import Run
 from bench.scorers import split_kind
 from bench.scorers.local.hub import COMMIT, ID
@@ -57,13 +57,13 @@ def write_tasks(benchmark: str, out: Path, options: Mapping[str, Any]) -> list[P
     return lm_eval.write(out, **options)
 
 
-def headline_scores(run: Run) -> Iterator[tuple[Headline, dict[str, Any]]]:
+def primary_scores(run: Run) -> Iterator[tuple[PrimaryMetric, dict[str, Any]]]:
     """Yield the defined primary metrics of a run, for each category and over all."""
     scores = run.scores()
-    for headline in get(run.benchmark).metrics.headlines:
-        rows = headline_rows(scores, headline)
+    for primary in get(run.benchmark).metrics.primary_metrics:
+        rows = primary_rows(scores, primary)
         for row in rows[rows.score.notna()].to_dict("records"):
-            yield headline, {str(name): value for name, value in row.items()}
+            yield primary, {str(name): value for name, value in row.items()}
 
 
 def model_id(described: Mapping[str, Any]) -> str:
@@ -96,7 +96,7 @@ def model_id(described: Mapping[str, Any]) -> str:
 
 def release(run: Run) -> Release | None:
     """Return the release of a run's data, by the manifest of `bench fetch`; None for other data."""
-    data, known = run.about["data"], get(run.benchmark).metadata.release
+    data, known = run.metadata["data"], get(run.benchmark).metadata.release
     path = home(as_path(data["folder"])) / MANIFEST
     fetched = readers.read_toml(path) if path.is_file() else {}
     commit, origin = str(fetched.get("revision", "")), str(fetched.get("fetched_from"))

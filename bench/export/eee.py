@@ -21,8 +21,8 @@ from bench.benchmarks import get
 from bench.core.cells import to_number
 from bench.core.files import atomic_write, explain_write_errors
 from bench.data import by_id
-from bench.export import headline_scores, model_id, release
-from bench.metrics.table import ALL, Headline
+from bench.export import model_id, primary_scores, release
+from bench.metrics.table import ALL, PrimaryMetric
 from bench.run.results import Run
 from bench.scorers.base import digest
 from bench.tasks.request import of_judge
@@ -35,9 +35,9 @@ SCHEMA = "0.3.0"
 
 def write(run: Run, out: Path) -> list[Path]:
     """Write a run's primary metrics and its answers; return both files."""
-    about, model = run.about, model_id(run.about["model"])
-    began = int(datetime.fromisoformat(about["when"]).timestamp())
-    key = f"{run.benchmark}-{about['identity']}/{model}/{began}"
+    metadata, model = run.metadata, model_id(run.metadata["model"])
+    began = int(datetime.fromisoformat(metadata["when"]).timestamp())
+    key = f"{run.benchmark}-{metadata['identity']}/{model}/{began}"
     # A run has fixed names of files, so that writing it again replaces them.
     name = uuid.UUID(bytes=hashlib.sha256(key.encode()).digest()[:16], version=4)
     organisation, *names = model.split("/")
@@ -48,7 +48,7 @@ def write(run: Run, out: Path) -> list[Path]:
     text = "".join(lines)
     content = {
         **shared,
-        "evaluation_timestamp": about["when"],
+        "evaluation_timestamp": metadata["when"],
         "retrieved_timestamp": str(int(time.time())),
         "source_metadata": {
             "source_name": "bias-workbench",
@@ -58,15 +58,15 @@ def write(run: Run, out: Path) -> list[Path]:
         },
         "eval_library": {
             "name": "bias-workbench",
-            "version": about["packages"].get("bias-workbench", __version__),
+            "version": metadata["packages"].get("bias-workbench", __version__),
             "additional_details": _texts(
-                **about["asked"]["settings"],
-                preset=about["preset"],
-                prompts=about["asked"]["prompts"],
+                **metadata["asked"]["settings"],
+                preset=metadata["preset"],
+                prompts=metadata["asked"]["prompts"],
                 scored_by=__version__,
             ),
         },
-        "model_info": _model(about["model"], run.label, about),
+        "model_info": _model(metadata["model"], run.label, metadata),
         "evaluation_results": list(_results(run)),
         "detailed_evaluation_results": {
             "format": "jsonl",
@@ -84,14 +84,14 @@ def write(run: Run, out: Path) -> list[Path]:
 
 def _results(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the primary metrics in the form of the schema."""
-    about, benchmark = run.about, get(run.benchmark)
-    source, judges, asked = _source(run), _judges(run), run.about["asked"]
+    metadata, benchmark = run.metadata, get(run.benchmark)
+    source, judges, asked = _source(run), _judges(run), run.metadata["asked"]
     generation = {
         "temperature": asked.get("generation", {}).get("temperature"),
         "top_p": asked.get("generation", {}).get("top_p"),
         "max_tokens": asked["max_new_tokens"],
     }
-    for headline, row in headline_scores(run):
+    for primary, row in primary_scores(run):
         uncertainty: dict[str, Any] = {"num_samples": int(row["n"])}
         if not math.isnan(row["ci_low"]):
             uncertainty["confidence_interval"] = {
@@ -101,27 +101,27 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
                 "method": f"bootstrap over {benchmark.metadata.units}",
             }
         metric: dict[str, Any] = {
-            "evaluation_description": _definition(benchmark.metrics, headline),
-            "metric_id": f"{run.benchmark}.{headline.metric}",
-            "metric_name": headline.title,
-            "metric_unit": "proportion" if headline.share else "points",
-            "lower_is_better": headline.biased_is_high,
+            "evaluation_description": _definition(benchmark.metrics, primary),
+            "metric_id": f"{run.benchmark}.{primary.metric}",
+            "metric_name": primary.title,
+            "metric_unit": "proportion" if primary.share else "points",
+            "lower_is_better": primary.biased_is_high,
             "score_type": "continuous",
-            "min_score": headline.limits[0],
-            "max_score": headline.limits[1],
+            "min_score": primary.limits[0],
+            "max_score": primary.limits[1],
         }
-        if judges and headline.task in (*judges, ALL):
+        if judges and primary.task in (*judges, ALL):
             metric["llm_scoring"] = next(iter(judges.values()))
         names = ("preset", "valid_rate", "baseline", "bound_low", "bound_high", "note")
         details = {name: row[name] for name in names}
         if not math.isnan(row["baseline"]):
-            details["baseline_of"] = row["baseline_of"] or headline.baseline
-        own = [read for task, read in about["read"].items() if headline.task in (task, ALL)]
+            details["baseline_of"] = row["baseline_of"] or primary.baseline
+        own = [read for task, read in metadata["read"].items() if primary.task in (task, ALL)]
         yield {
-            "evaluation_result_id": f"{headline.task}:{headline.metric}:{row['category']}",
-            "evaluation_name": _name(run.benchmark, headline.task, row["category"]),
+            "evaluation_result_id": f"{primary.task}:{primary.metric}:{row['category']}",
+            "evaluation_name": _name(run.benchmark, primary.task, row["category"]),
             "source_data": source,
-            "evaluation_timestamp": about["when"],
+            "evaluation_timestamp": metadata["when"],
             "metric_config": metric,
             "score_details": {
                 "score": row["score"],
@@ -131,7 +131,7 @@ def _results(run: Run) -> Iterator[dict[str, Any]]:
             "generation_config": {
                 "generation_args": {k: v for k, v in generation.items() if v is not None},
                 "additional_details": _texts(
-                    read=", ".join(dict.fromkeys(own)), decoding=about["model"].get("decoding")
+                    read=", ".join(dict.fromkeys(own)), decoding=metadata["model"].get("decoding")
                 ),
             },
         }
@@ -187,18 +187,18 @@ def _samples(run: Run) -> Iterator[dict[str, Any]]:
         }
 
 
-def _definition(metrics: "Metrics", headline: Headline) -> str:
+def _definition(metrics: "Metrics", primary: PrimaryMetric) -> str:
     """Return the definition of a metric; if several tasks have this metric, the task's own."""
-    texts = [card.definition for card in metrics.cards if card.metric == headline.metric]
-    own = [text for text in texts if re.search(rf"\b{headline.task}: ", text)]
-    return [*own, *texts, headline.title][0]
+    texts = [card.definition for card in metrics.cards if card.metric == primary.metric]
+    own = [text for text in texts if re.search(rf"\b{primary.task}: ", text)]
+    return [*own, *texts, primary.title][0]
 
 
 def _name(benchmark: str, task: str, category: str) -> str:
     return "/".join([benchmark, *(name for name in (task, category) if name != ALL)])
 
 
-def _model(described: Mapping[str, Any], label: str, about: Mapping[str, Any]) -> dict[str, Any]:
+def _model(described: Mapping[str, Any], label: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Describe a model or judge as the schema does."""
     name = model_id(described)
     is_local, host = "dtype" in described, described.get("host")
@@ -211,7 +211,7 @@ def _model(described: Mapping[str, Any], label: str, about: Mapping[str, Any]) -
     model = {"name": label, "id": name, "additional_details": _texts(**details)}
     if host:
         model["inference_platform"] = host
-    version = about["packages"].get("transformers")
+    version = metadata["packages"].get("transformers")
     if is_local and version:
         model["inference_engine"] = {"name": "transformers", "version": version}
     return model
@@ -219,12 +219,12 @@ def _model(described: Mapping[str, Any], label: str, about: Mapping[str, Any]) -
 
 def _judges(run: Run) -> dict[str, dict[str, Any]]:
     """Describe the judge, by task that needs it."""
-    judge, asked = run.about["judge"], run.about["asked"]
+    judge, asked = run.metadata["judge"], run.metadata["asked"]
     tasks, rows = get(run.benchmark).tasks, run.records
     first: Any = rows[rows.request.map(of_judge)].drop_duplicates("task")
     return {
         row.task: {
-            "judges": [{"model_info": _model(judge, judge["id"], run.about)}],
+            "judges": [{"model_info": _model(judge, judge["id"], run.metadata)}],
             "input_prompt": row.prompt,
             "additional_details": {"input_prompt": "the first of the prompts, filled in"},
         }
@@ -234,7 +234,7 @@ def _judges(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def _source(run: Run) -> dict[str, Any]:
-    data, known = run.about["data"], release(run)
+    data, known = run.metadata["data"], release(run)
     names = ("version", "licence", "sha256", "note")
     source = {
         "dataset_name": data["name"],

@@ -15,7 +15,7 @@ from bench.benchmarks import get
 from bench.core import export
 from bench.core.errors import BadInput
 from bench.core.numbers import decimals
-from bench.export import OURS, headline_scores, model_id, release
+from bench.export import OURS, model_id, primary_scores, release
 from bench.metrics.table import ALL, join_notes
 from bench.run.results import Run
 
@@ -27,13 +27,13 @@ def write(run: Run, out: Path) -> list[Path]:
         BadInput: the model has no page, or the data are not a dataset of the Hub.
     """
     title, known = get(run.benchmark).metadata.title, get(run.benchmark).metadata.release
-    data = run.about["data"]
+    data = run.metadata["data"]
     if "samples" in data["version"]:
         raise BadInput(
             f"{run.folder}: has the package's samples as data, and numbers on them are not results "
             f"of {title}; `bench fetch {run.benchmark}` downloads the data"
         )
-    model = model_id(run.about["model"])
+    model = model_id(run.metadata["model"])
     if model.startswith(f"{OURS}/"):
         raise BadInput(f"{run.folder}: {run.label} is not a model with a page on the Hub")
     if known.host != "hub":
@@ -48,28 +48,28 @@ def write(run: Run, out: Path) -> list[Path]:
             f"has changed; ask the data that `bench fetch {run.benchmark}` downloads"
         )
     entries = []
-    for headline, row in headline_scores(run):
+    for primary, row in primary_scores(run):
         if row["category"] == ALL:
             low, high = row["ci_low"], row["ci_high"]
             notes = join_notes(
-                headline.title,
+                primary.title,
                 "" if math.isnan(low) else f"95 % interval {low:.6g} to {high:.6g}",
                 f"{row['n']:,} answers, {decimals(100 * row['valid_rate'], 1)}% of them readable",
-                f"preset {row['preset']}, prompts {run.about['asked']['prompts']}",
+                f"preset {row['preset']}, prompts {run.metadata['asked']['prompts']}",
                 f"bias-workbench {__version__}",
                 row["note"],
             )
             entry = EvalResultEntry(
                 dataset_id=dataset.repository,
                 dataset_revision=dataset.commit,
-                task_id=f"{headline.task}_{headline.metric}",
+                task_id=f"{primary.task}_{primary.metric}",
                 value=round(row["score"], 6),
-                date=run.about["when"],
+                date=run.metadata["when"],
                 notes=notes,
             )
             entries.append(entry)
     text = yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True)
-    name = f"{run.benchmark}-{run.about['identity']}.yaml"
+    name = f"{run.benchmark}-{run.metadata['identity']}.yaml"
     path = out.joinpath(*model.split("/"), ".eval_results", name)
     export.write_text(path, text)
     return [path]

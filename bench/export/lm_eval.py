@@ -81,7 +81,7 @@ def write(out: Path, **options: Any) -> list[Path]:
     stages = plan.requests(can, partial=False).stages
     if len(stages) > 1:
         raise BadInput(
-            f"--set prompting={plan.asked['settings']['prompting']}: asks in two turns, and "
+            f"--set prompting={plan.options['settings']['prompting']}: asks in two turns, and "
             "lm-evaluation-harness asks each question once; leave the setting out"
         )
     items = data.frame(list(plan.by_id.values()))

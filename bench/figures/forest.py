@@ -19,7 +19,7 @@ from bench.figures.style import (
     names_or_numbers,
     wrap_label,
 )
-from bench.metrics.headline import LOW_VALIDITY, contenders, measure_words
+from bench.metrics.primary import LOW_VALIDITY, contenders, measure_words
 from bench.metrics.table import ALL
 
 # The most panels next to each other.

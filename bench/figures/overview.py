@@ -22,11 +22,11 @@ from bench.figures.style import (
     style,
     wrap_label,
 )
-from bench.metrics.headline import number, percent
-from bench.metrics.table import Headline
+from bench.metrics.primary import number, percent
+from bench.metrics.table import PrimaryMetric
 
-# A panel: its title, its headline, and the rows of the score table, one per model.
-Panel = tuple[str, Headline, pd.DataFrame]
+# A panel: its title, its primary metric, and the rows of the score table, one per model.
+Panel = tuple[str, PrimaryMetric, pd.DataFrame]
 
 
 def scores_by_bias(panels: Sequence[Panel], title: str) -> Figure:
@@ -87,7 +87,7 @@ def scores_beside(panels: Sequence[Panel], title: str) -> Figure:
     return grid.figure
 
 
-def _score_axis(axis: Any, limit: Any, line: Headline) -> None:
+def _score_axis(axis: Any, limit: Any, line: PrimaryMetric) -> None:
     """Set the limits of a score's axis, the best value first, and write shares in percent."""
     low, high = line.limits
     room = 0.03 * (high - low)

@@ -23,7 +23,7 @@ from matplotlib.patches import Rectangle
 
 from bench.core.numbers import decimals
 from bench.data import dataset
-from bench.metrics.headline import LOW_VALIDITY
+from bench.metrics.primary import LOW_VALIDITY
 
 # The font of matplotlib, with the letters of most alphabets.
 LATIN_FONT = "DejaVu Sans"

@@ -16,10 +16,10 @@ import pandas as pd
 from bench.benchmarks import get
 from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL
-from bench.metrics.headline import Row, by_letters, headline_rows, headlines, short_title
+from bench.metrics.primary import Row, by_letters, primary_metrics, primary_rows, short_title
 from bench.metrics.significance import holm
 from bench.metrics.statistics import compare
-from bench.metrics.table import ALL, Headline
+from bench.metrics.table import ALL, PrimaryMetric
 
 # The verdicts on a pair.
 DIFFERENT = "different"
@@ -143,17 +143,17 @@ def _of_categories(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    every = get(benchmark).metrics.headlines
+    every = get(benchmark).metrics.primary_metrics
     rows: list[dict[str, Any]] = []
-    for line, headline in zip(every, headlines(scores, benchmark), strict=True):
-        own = headline_rows(scores, headline)
+    for line, primary in zip(every, primary_metrics(scores, benchmark), strict=True):
+        own = primary_rows(scores, primary)
         own = own[(own.category == ALL) & own.score.notna()]
         by_model = {row["model"]: row for row in own.to_dict("records")}
         score = {
             "benchmark": benchmark,
-            "task": headline.task,
-            "metric": headline.metric,
-            "title": short_title(headline),
+            "task": primary.task,
+            "metric": primary.metric,
+            "title": short_title(primary),
             "worse": "higher" if line.biased_is_high else "lower",
             "unit": "%" if line.share else "points",
         }
@@ -168,7 +168,7 @@ def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) 
     return table[COLUMNS]
 
 
-def _units(outcomes: pd.DataFrame, line: Headline) -> pd.DataFrame:
+def _units(outcomes: pd.DataFrame, line: PrimaryMetric) -> pd.DataFrame:
     """Return the outcomes of a score: `value` and `weight`, and the `part` that they average."""
     if not line.column:
         return outcomes.iloc[:0]
@@ -181,7 +181,7 @@ def _units(outcomes: pd.DataFrame, line: Headline) -> pd.DataFrame:
     )
 
 
-def _tests(units: pd.DataFrame, line: Headline) -> Iterator[dict[str, Any]]:
+def _tests(units: pd.DataFrame, line: PrimaryMetric) -> Iterator[dict[str, Any]]:
     """Yield the tests of each two models, of the score and of their readable shares."""
     read = units[units.parsed >= units.answered]
     if len(read.model.unique()) < 2:
@@ -211,7 +211,7 @@ def _tests(units: pd.DataFrame, line: Headline) -> Iterator[dict[str, Any]]:
         }
 
 
-def _bounds(units: pd.DataFrame, line: Headline) -> dict[str, tuple[float, float]]:
+def _bounds(units: pd.DataFrame, line: PrimaryMetric) -> dict[str, tuple[float, float]]:
     """Return the least and the most that each model's score could be, were all answers readable.
 
     An unreadable answer counts as 0 at least and as 1 at most, or as the outcomes themselves say.
@@ -235,11 +235,11 @@ def _verdict(row: Row, p_readable: float) -> str:
     """Judge a pair: no model is better because of its letters, or because it was read less often.
 
     Args:
-        row: with the score's headline as `line`, the models' own scores as `own`, and their
+        row: with the score's primary metric as `line`, the models' own scores as `own`, and their
             `bounds`, None if these are of different questions.
         p_readable: adjusted for all pairs.
     """
-    line: Headline = row["line"]
+    line: PrimaryMetric = row["line"]
     difference, readable = row["estimate"], row["readable_first"] - row["readable_second"]
     if not row["p_adjusted"] < 1 - LEVEL:
         if readable != 0 and p_readable < 1 - LEVEL:

@@ -29,7 +29,7 @@ from bench.metrics.bootstrap import (
     sample,
     scale_interval,
 )
-from bench.metrics.table import ALL, READABLE, Headline, Score, score_table, with_bounds
+from bench.metrics.table import ALL, READABLE, PrimaryMetric, Score, score_table, with_bounds
 
 UNREADABLE = "no answer could be read"
 
@@ -133,14 +133,14 @@ class Metric:
         """Task and name. These find it in a score table."""
         return self.task, self.name
 
-    def headline(self, title: str, finding: str, **options: Any) -> Headline:
+    def primary(self, title: str, finding: str, **options: Any) -> PrimaryMetric:
         """Make it a primary metric of a benchmark.
 
         Args:
-            title, finding, options: fields of `Headline`.
+            title, finding, options: fields of `PrimaryMetric`.
         """
         fields = {"limits": self.limits, "column": self.top, "of": self.bottom, **options}
-        return Headline(self.task, self.name, title, finding, **fields)
+        return PrimaryMetric(self.task, self.name, title, finding, **fields)
 
     @property
     def own_tasks(self) -> Sequence[str]:

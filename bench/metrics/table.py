@@ -37,7 +37,7 @@ class Score(NamedTuple):
         bound_low, bound_high: the least and the most that the score could have been, had every
             answer been readable (worst-case bounds: Horowitz and Manski, Journal of the American
             Statistical Association 95, 2000); NaN if 98 % of the answers could be read.
-        baseline_of: who gets the baseline, if it is not the answerer that the headline names.
+        baseline_of: who gets the baseline, if it is not the answerer that the primary metric names.
         by_habit: whether answers are so much alike that the score is no evidence about groups.
 
     Examples:
@@ -81,7 +81,7 @@ class Card(NamedTuple):
     unreadable: str = ""
 
 
-class Headline(NamedTuple):
+class PrimaryMetric(NamedTuple):
     """A primary metric of a benchmark, with its words.
 
     Attributes:
@@ -127,13 +127,13 @@ class Metrics:
     """The metrics of a benchmark.
 
     Attributes:
-        headlines: the scores that reports and comparisons show first.
+        primary_metrics: the scores that reports and comparisons show first.
         cards: the meaning of each metric.
         rounding: by task, how far the released code's numbers are off because it rounds.
         of_verdicts: the metrics that the default scoring makes of verdicts.
     """
 
-    headlines: Sequence[Headline]
+    primary_metrics: Sequence[PrimaryMetric]
     cards: Sequence[Card] = ()
     rounding: Mapping[str, float] = field(default_factory=dict)
     of_verdicts: "Sequence[Metric]" = ()

@@ -101,8 +101,8 @@ def note_opened(folder: Path) -> None:
             stream.write(f"{folder.resolve()}\n")
 
 
-def write_run_json(folder: Path, about: dict[str, Any]) -> None:
-    write_json(folder / RUN_JSON, about)
+def write_run_json(folder: Path, metadata: dict[str, Any]) -> None:
+    write_json(folder / RUN_JSON, metadata)
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -115,7 +115,7 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     path = folder / RUN_JSON
     try:
         content = path.read_bytes()
-        about: dict[str, Any] = json.loads(content, parse_constant=_refuse_constant)
+        metadata: dict[str, Any] = json.loads(content, parse_constant=_refuse_constant)
         RunJson.model_validate_json(content)
     except (FileNotFoundError, NotADirectoryError):
         raise BadInput(
@@ -130,16 +130,16 @@ def read_run_json(folder: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{path}: cannot be read ({error})") from None
-    return about
+    return metadata
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON value")
 
 
-def write_items(folder: Path, about: dict[str, Any], items: pd.DataFrame) -> None:
+def write_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> None:
     """Write the items of a run, and then its `run.json`."""
-    _write_table(folder, ITEMS, pa.Table.from_pandas(items, preserve_index=False), about)
+    _write_table(folder, ITEMS, pa.Table.from_pandas(items, preserve_index=False), metadata)
 
 
 def has_items(folder: Path, items: pd.DataFrame) -> bool:
@@ -228,11 +228,11 @@ def add(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
             os.fsync(file.fileno())
 
 
-def finish(folder: Path, about: dict[str, Any], keys: Sequence[tuple[Any, ...]]) -> None:
+def finish(folder: Path, metadata: dict[str, Any], keys: Sequence[tuple[Any, ...]]) -> None:
     """Write `answers.parquet` in the order of `keys`, and remove `answers.jsonl`."""
     table = _read_answers(folder, SCHEMA.names)
     numbers = _row_numbers(table)
-    _write_table(folder, RECORDS, table.take([numbers[key] for key in keys]), about)
+    _write_table(folder, RECORDS, table.take([numbers[key] for key in keys]), metadata)
     with explain_write_errors(folder / ANSWERS):
         (folder / ANSWERS).unlink()
 
@@ -285,7 +285,7 @@ def _row_numbers(table: pa.Table) -> dict[tuple[Any, ...], int]:
     return {key: number for number, key in enumerate(keys)}
 
 
-def _write_table(folder: Path, name: str, table: pa.Table, about: dict[str, Any]) -> None:
+def _write_table(folder: Path, name: str, table: pa.Table, metadata: dict[str, Any]) -> None:
     """Write a Parquet file of a run, and note its SHA-256 in `run.json`."""
     path = folder / name
     buffer = io.BytesIO()
@@ -293,8 +293,8 @@ def _write_table(folder: Path, name: str, table: pa.Table, about: dict[str, Any]
     with explain_write_errors(path), atomic_path(path) as draft:
         draft.write_bytes(buffer.getvalue())
     sha256 = hashlib.sha256(buffer.getvalue()).hexdigest()
-    about["files"] = {**about.get("files", {}), name: sha256}
-    write_run_json(folder, about)
+    metadata["files"] = {**metadata.get("files", {}), name: sha256}
+    write_run_json(folder, metadata)
 
 
 def _read_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -19,7 +19,7 @@ class _Part(BaseModel):
 
 
 class _Asked(_Part):
-    """The identity of a run; see `bench.run.plan.Plan.asked`."""
+    """The identity of a run; see `bench.run.plan.Plan.options`."""
 
     model: str
     judge: str | None

@@ -70,13 +70,13 @@ def in_words(paper: Paper) -> str:
 def write(
     folder: Path,
     benchmarks: Sequence[str],
-    headlines: pd.DataFrame,
+    primary_metrics: pd.DataFrame,
     glance: pd.DataFrame,
     caption: str,
 ) -> None:
     """Write the index's tables and the references; `glance` is a small table for a paper."""
     tables = folder / "tables" / "index"
-    export.write_table(headlines, tables, "headlines")
+    export.write_table(primary_metrics, tables, "headlines")
     latex = "% needs \\usepackage{booktabs}\n" + export.to_latex(glance, caption=caption)
     export.write_text(tables / "at_a_glance.tex", latex)
     lines: list[list[str]] = [

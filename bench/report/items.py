@@ -157,7 +157,7 @@ def read(runs: Sequence[Run]) -> Items:
         items[k] = items[k]._replace(is_printed=True)
     known = [verdict for verdict in dict.fromkeys(rows.verdict) if verdict]
     read = [
-        " and ".join(dict.fromkeys(run.about["read"].values())).replace("text", "reply")
+        " and ".join(dict.fromkeys(run.metadata["read"].values())).replace("text", "reply")
         for run in runs
     ]
     return Items(names, read, categories, sorted(known), items, len(every), left_out)
@@ -184,7 +184,7 @@ def differing(page: Items, first: str, second: str) -> str:
 
 def _glosses(run: Run) -> dict[str, str]:
     """Read the English translations of the items, if their data have any."""
-    data = run.about["data"]
+    data = run.metadata["data"]
     if data["language"] == "en":
         return {}
     # On another machine, the samples can be in another folder.

@@ -13,23 +13,23 @@ from matplotlib.figure import Figure
 from bench.benchmarks import get
 from bench.core.text import sentences
 from bench.figures import overview as figures
-from bench.metrics.headline import (
-    asked_headlines,
+from bench.metrics.primary import (
+    asked_primary_metrics,
     contenders,
     doubt,
     findings,
-    headline_rows,
     inside_sentence,
     interval,
     is_informative,
     left_out,
     listing,
     number,
+    primary_rows,
     short_title,
     too_few_tasks,
     unread,
 )
-from bench.metrics.table import ALL, Headline
+from bench.metrics.table import ALL, PrimaryMetric
 from bench.report.study import StudyModel, Variant
 from bench.report.study_runs import DONE, FAILED, Cell
 from bench.run.models import conditions
@@ -76,7 +76,7 @@ class VariantScores(NamedTuple):
 
     Attributes:
         scores: empty if no primary metric has a score.
-        headlines: the primary metrics with scores; all of them if none has one.
+        primary_metrics: the primary metrics with scores; all of them if none has one.
         bias: by model, its known bias, for example of simulated respondents.
         conflict: a sentence if models have different data; otherwise "".
         data: the name and version of the data set.
@@ -84,7 +84,7 @@ class VariantScores(NamedTuple):
 
     variant: Variant
     scores: pd.DataFrame
-    headlines: list[Headline]
+    primary_metrics: list[PrimaryMetric]
     lines: list[Line]
     bias: Mapping[str, float]
     conflict: str = ""
@@ -99,33 +99,33 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> VariantScores:
     own = {model: run for (model, key), run in runs.items() if key == variant.key}
     every, names = list(own.values()), dict(zip(own, labels(list(own.values())), strict=True))
     scores = table(every) if own else pd.DataFrame()
-    headlines = list(get(variant.benchmark).metrics.headlines)
+    primary_metrics = list(get(variant.benchmark).metrics.primary_metrics)
     if len(scores):
-        scored = asked_headlines(scores, variant.benchmark)
-        headlines, scores = scored or headlines, scores if scored else scores.iloc[:0]
+        scored = asked_primary_metrics(scores, variant.benchmark)
+        primary_metrics, scores = scored or primary_metrics, scores if scored else scores.iloc[:0]
     lines = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
         name, is_done = names.get(cell.model.folder, cell.model.label), cell.state == DONE
-        numbers = [_number(scores, headline, name) for headline in headlines if is_done]
+        numbers = [_number(scores, primary, name) for primary in primary_metrics if is_done]
         why = f"{'failed' if cell.state == FAILED else 'not applicable'}: {cell.why}"
         lines.append(Line(cell.model.folder, name, is_done, why, numbers))
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
     data = conditions(every[0])["data"] if every else ""
-    return VariantScores(variant, scores, headlines, lines, bias, data_conflict(every), data)
+    return VariantScores(variant, scores, primary_metrics, lines, bias, data_conflict(every), data)
 
 
 def _bias(run: Run) -> float | None:
     """Return the known bias of a demonstration model or simulated respondent."""
-    kind, parameters = split_kind(run.about["model"]["id"])
+    kind, parameters = split_kind(run.metadata["model"]["id"])
     given = dict(part.split("=", 1) for part in parameters.split(",") if "=" in part)
     if kind not in ("tiny", "simulated") or given.get("answer") or given.get("label"):
         return None
     return float(given["bias"]) if "bias" in given else None
 
 
-def _number(scores: pd.DataFrame, line: Headline, model: str) -> Number:
-    rows = headline_rows(scores, line) if len(scores) else scores
+def _number(scores: pd.DataFrame, line: PrimaryMetric, model: str) -> Number:
+    rows = primary_rows(scores, line) if len(scores) else scores
     if len(rows):
         rows = rows[(rows.category == ALL) & (rows.model == model)]
     if rows.empty:
@@ -146,15 +146,15 @@ def _number(scores: pd.DataFrame, line: Headline, model: str) -> Number:
     )
 
 
-def informed(scores: pd.DataFrame, line: Headline) -> list[str]:
+def informed(scores: pd.DataFrame, line: PrimaryMetric) -> list[str]:
     """List the models with an informative score, the most biased first."""
-    rows = headline_rows(scores, line)
+    rows = primary_rows(scores, line)
     rows = rows[rows.category == ALL]
     rows = rows[is_informative(rows, line)]
     return list(rows.sort_values("score", ascending=not line.biased_is_high).model)
 
 
-def direction(line: Headline) -> str:
+def direction(line: PrimaryMetric) -> str:
     worse = line.worse
     return f"higher: {worse}" if line.biased_is_high else f"lower: {worse}"
 
@@ -184,7 +184,7 @@ def _with_scores(first: Sequence[VariantScores]) -> tuple[list[VariantScores], l
         result
         for result in with_scores
         if len(set(result.bias.values())) > 1
-        and set(result.bias) >= set(informed(result.scores, result.headlines[0]))
+        and set(result.bias) >= set(informed(result.scores, result.primary_metrics[0]))
     ]
     return with_scores, known
 
@@ -193,7 +193,7 @@ def _verdict(known: Sequence[VariantScores]) -> str:
     """Name the benchmarks with scores that follow the known bias."""
     names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for result in known:
-        title, line = get(result.variant.benchmark).metadata.title, result.headlines[0]
+        title, line = get(result.variant.benchmark).metadata.title, result.primary_metrics[0]
         names[follows(_by_bias(result, line), line)].append(title)
     seen, unseen, unsure = (listing(names[key]) for key in (True, False, None))
     if seen:
@@ -212,9 +212,9 @@ def _verdict(known: Sequence[VariantScores]) -> str:
     )
 
 
-def _by_bias(result: VariantScores, line: Headline) -> pd.DataFrame:
+def _by_bias(result: VariantScores, line: PrimaryMetric) -> pd.DataFrame:
     """Return the informative scores of models with known bias, the least biased first."""
-    rows = headline_rows(result.scores, line)
+    rows = primary_rows(result.scores, line)
     rows = rows[(rows.category == ALL) & rows.model.isin(result.bias)]
     rows = rows[is_informative(rows, line)]
     # An empty column would have the type of texts.
@@ -222,7 +222,7 @@ def _by_bias(result: VariantScores, line: Headline) -> pd.DataFrame:
     return rows.assign(bias=bias).sort_values("bias", kind="stable")
 
 
-def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
+def follows(rows: pd.DataFrame, line: PrimaryMetric) -> bool | None:
     """Return whether a score follows the known bias; None if this is uncertain.
 
     True: the scores have the order of the bias, and the intervals of the least and the most biased
@@ -241,8 +241,8 @@ def follows(rows: pd.DataFrame, line: Headline) -> bool | None:
 
 def _most_biased(result: VariantScores) -> str:
     """Name the model with the most biased score, among models with an informative score."""
-    line, title = result.headlines[0], get(result.variant.benchmark).metadata.title
-    rows = headline_rows(result.scores, line)
+    line, title = result.primary_metrics[0], get(result.variant.benchmark).metadata.title
+    rows = primary_rows(result.scores, line)
     by_model = {row["model"]: row for row in rows[rows.category == ALL].to_dict("records")}
     doubts = {name: doubt(line, row, higher=line.biased_is_high) for name, row in by_model.items()}
     without = left_out({name: why for name, why in doubts.items() if why})
@@ -258,7 +258,7 @@ def _most_biased(result: VariantScores) -> str:
     return sentences([f"{title}: {start}{names[0]}, {_lower(line)} {value}.", without])
 
 
-def _lower(line: Headline) -> str:
+def _lower(line: PrimaryMetric) -> str:
     return inside_sentence(re.split("[:：] *", short_title(line))[-1])
 
 
@@ -270,7 +270,7 @@ def main_picture(first: Sequence[VariantScores]) -> tuple[Figure | None, str]:
     with_scores, known = _with_scores(first)
     if known:
         by_bias = [
-            (_panel(result), result.headlines[0], _by_bias(result, result.headlines[0]))
+            (_panel(result), result.primary_metrics[0], _by_bias(result, result.primary_metrics[0]))
             for result in known
         ]
         caption = (
@@ -280,8 +280,8 @@ def main_picture(first: Sequence[VariantScores]) -> tuple[Figure | None, str]:
         return figures.scores_by_bias(by_bias, "Scores against the bias that was put in"), caption
     panels = []
     for result in with_scores:
-        rows = headline_rows(result.scores, result.headlines[0])
-        panels.append((_panel(result), result.headlines[0], rows[rows.category == ALL]))
+        rows = primary_rows(result.scores, result.primary_metrics[0])
+        panels.append((_panel(result), result.primary_metrics[0], rows[rows.category == ALL]))
     caption = "More bias is on the right. Bars: 95\u00a0% intervals. Dashed: a random answerer."
     if not panels:
         return None, caption
@@ -289,15 +289,15 @@ def main_picture(first: Sequence[VariantScores]) -> tuple[Figure | None, str]:
 
 
 def _panel(result: VariantScores) -> str:
-    return f"{get(result.variant.benchmark).metadata.title}: {_lower(result.headlines[0])}"
+    return f"{get(result.variant.benchmark).metadata.title}: {_lower(result.primary_metrics[0])}"
 
 
-def headline_table(variants: Sequence[VariantScores]) -> pd.DataFrame:
+def primary_table(variants: Sequence[VariantScores]) -> pd.DataFrame:
     """Return every primary metric over all categories as a table."""
     parts = []
     for result in variants:
-        for line in result.headlines if len(result.scores) else ():
-            rows = headline_rows(result.scores, line)
+        for line in result.primary_metrics if len(result.scores) else ():
+            rows = primary_rows(result.scores, line)
             parts.append(rows[rows.category == ALL].assign(variant=result.variant.title))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
@@ -310,15 +310,15 @@ def at_a_glance(
     for name, lines in rows_by_model(models, first):
         row = {"model": name}
         for result, line in zip(first, lines, strict=True):
-            for headline, given in zip(result.headlines, line.numbers, strict=False):
-                column = f"{result.variant.title}: {short_title(headline)}"
+            for primary, given in zip(result.primary_metrics, line.numbers, strict=False):
+                column = f"{result.variant.title}: {short_title(primary)}"
                 reach = f" ({given.interval})" if given.interval else ""
                 row[column] = f"{given.text}{reach}".replace("\u00a0", " ")
         rows.append(row)
     parts = ["Scores with their 95 % intervals."]
     for result in first:
         if len(result.scores):
-            n = headline_rows(result.scores, result.headlines[0]).query("category == @ALL").n
+            n = primary_rows(result.scores, result.primary_metrics[0]).query("category == @ALL").n
             parts.append(f"{result.variant.title}: {result.data}, n = {n.max():,.0f}.")
     return pd.DataFrame(rows).fillna("—"), " ".join(parts)
 

@@ -17,7 +17,7 @@ from bench.benchmarks import get
 from bench.core import export
 from bench.core.errors import NoRuns
 from bench.core.text import column
-from bench.metrics.headline import short_title, warnings
+from bench.metrics.primary import short_title, warnings
 from bench.report import downloads, items, overview
 from bench.report.execute import Trouble, drop_blank_outputs
 from bench.report.overview import Runs, VariantScores
@@ -208,12 +208,16 @@ class Site:
         if page is None:
             return links
         own = [run for (_model, variant), run in runs.items() if variant == key]
-        codes = own[0].about["data"]["language"].split(",")
+        codes = own[0].metadata["data"]["language"].split(",")
         language = codes[0].strip() if len(codes) == 1 else "en"
         questions = items.read(own)
         texts = {"page": page, "shown": questions, "data_language": language or "en"}
         self._write(page.file, "items.html.j2", pages, **texts)
-        names = overview.informed(result.scores, result.headlines[0]) if len(result.scores) else []
+        names = (
+            overview.informed(result.scores, result.primary_metrics[0])
+            if len(result.scores)
+            else []
+        )
         names = [name for name in names if name in questions.models]
         if len(names) > 1 and (query := items.differing(questions, names[0], names[-1])):
             links.append((f"where {names[0]} and {names[-1]} differ", f"{page.file}#{query}"))
@@ -248,7 +252,7 @@ class Site:
         by_name = {page.name: page for page in pages}
         first = [result for result in benchmarks if result.variant.key in plan.first_variants]
         glance = overview.at_a_glance(plan.models, first)
-        downloads.write(folder, plan.benchmarks, overview.headline_table(benchmarks), *glance)
+        downloads.write(folder, plan.benchmarks, overview.primary_table(benchmarks), *glance)
         for run in every_run:
             run.write_scores()
         of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
@@ -269,7 +273,7 @@ class Site:
                 (sentence, by_name.get(name))
                 for sentence, name in overview.top_sentences(first, of_analyses)
             ],
-            warnings=warnings([run.about for run in every_run]),
+            warnings=warnings([run.metadata for run in every_run]),
             left_out=[(titles[name], why) for name, why in left_out.items()],
             runs=[
                 (name, run, run.folder.relative_to(folder).as_posix(), conditions(run))

@@ -22,7 +22,7 @@ from bench.core import places
 from bench.core.errors import BadInput, BudgetSpent, NotApplicable
 from bench.core.progress import in_notebook, say
 from bench.core.text import read_list
-from bench.metrics.headline import asked_headlines, headline_rows, prompt_language_warning
+from bench.metrics.primary import asked_primary_metrics, primary_rows, prompt_language_warning
 from bench.metrics.table import ALL
 from bench.run import batch, repeating, run_json
 from bench.run.cluster import Cluster
@@ -109,53 +109,59 @@ def evaluate(
     else:
         options["model"] = model
     config = RunConfig.of({"benchmark": benchmark, **options})
-    plan = Plan.make(config, like.about if like else run_json.in_folder(config.out))
+    plan = Plan.make(config, like.metadata if like else run_json.in_folder(config.out))
     if like:
-        repeating.check_plan(like.about, plan)
+        repeating.check_plan(like.metadata, plan)
     cluster = Cluster(config.scheduler, config.resources) if config.scheduler else None
     scorers = respondents(plan.config, cluster, loaded)
     with records.run_lock(plan.folder) as refusal, cluster or nullcontext():
         # Begin a new run or continue an old one, perhaps with a new judge.
-        about = run_json.existing_run(plan, refusal)
-        is_new, new = not about, [role for role in scorers if not about.get(role)]
+        metadata = run_json.existing_run(plan, refusal)
+        is_new, new = not metadata, [role for role in scorers if not metadata.get(role)]
         if refusal and new:
             raise BadInput(refusal)
         for role in new:
-            about |= _describe(role, scorers[role], like)
-        requests = plan.requests(about, partial)
-        notes = [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
+            metadata |= _describe(role, scorers[role], like)
+        requests = plan.requests(metadata, partial)
+        notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
         if new:
             batch.check(requests, {role: lazy.loaded for role, lazy in scorers.items()})
         if is_new:
-            about = run_json.begin_run(plan, about, scorers["model"].load(), requests)
-            notes += [probe_failed(about), prompt_language_warning(about)]
-            notes += repeating.other_conditions(like, about) if like else []
+            metadata = run_json.begin_run(plan, metadata, scorers["model"].load(), requests)
+            notes += [probe_failed(metadata), prompt_language_warning(metadata)]
+            notes += repeating.other_conditions(like, metadata) if like else []
         elif not refusal:
-            run_json.continue_run(plan, about, requests)
+            run_json.continue_run(plan, metadata, requests)
         if not config.out and not in_notebook():  # a page does not depend on where it was made
             notes.append(f"{requests.total:,} requests; records go to {plan.folder}")
         for note in filter(None, notes):
             say(f"{plan.title}: {note}")
         try:
-            execute_requests(plan, about, requests, scorers, refusal)
+            execute_requests(plan, metadata, requests, scorers, refusal)
         except BudgetSpent as spent:
             left = estimate(benchmark, partial=partial, **options)
             raise BudgetSpent(f"{spent}; {plan.title} needs {left}") from spent
         finally:
-            run_json.add_conditions(plan, about, scorers, cluster.workers if cluster else [])
-    return Run(plan.folder, about)
+            run_json.add_conditions(plan, metadata, scorers, cluster.workers if cluster else [])
+    return Run(plan.folder, metadata)
 
 
 def _describe(role: str, lazy: Lazy, like: Run | None) -> dict[str, Any]:
     """Load a model or a judge, check it against `like`; return its entries of `run.json`."""
     scorer = lazy.load()
     if like:
-        repeating.check_scorer(like.about, role, scorer)
-    described, verbs = scorer.describe(), list(scorer.verbs)
+        repeating.check_scorer(like.metadata, role, scorer)
+    described, request_types = scorer.describe(), list(scorer.request_types)
     if role == "judge":
-        return {"judge": {**described, "decoding": "greedy"}, "judge_verbs": verbs}
-    reads = list(scorer.reads)
-    return {"model": described, "verbs": verbs, "reads": reads, "judge": None, "judge_verbs": []}
+        return {"judge": {**described, "decoding": "greedy"}, "judge_verbs": request_types}
+    answer_modes = list(scorer.answer_modes)
+    return {
+        "model": described,
+        "verbs": request_types,
+        "reads": answer_modes,
+        "judge": None,
+        "judge_verbs": [],
+    }
 
 
 def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any) -> Run:
@@ -181,19 +187,19 @@ def repeat(run: Run | str | Path, out: str | Path | None = None, **options: Any)
     if not isinstance(run, Run):
         path = Path(run).expanduser()
         run = Run.open(path.parent if path.name == records.RUN_JSON else path)
-    if run.about["model"].get("trust_remote_code") and not options.get("trust_remote_code"):
+    if run.metadata["model"].get("trust_remote_code") and not options.get("trust_remote_code"):
         raise BadInput(
             f"{run.folder}: ran code that came with its model; if you trust it, add "
             "--trust-remote-code"
         )
     given = {name: value for name, value in options.items() if value is not None}
-    recorded = repeating.options(run.about)
+    recorded = repeating.options(run.metadata)
     given = {**recorded, **given}
     if resolve(given["benchmark"]) != run.benchmark:
         raise BadInput(
             f"--from: {run.folder} is a run of {run.benchmark}, not of {given['benchmark']}"
         )
-    name = f"{run.benchmark}-{run.about['identity']}-repeat"
+    name = f"{run.benchmark}-{run.metadata['identity']}-repeat"
     folder = Path(out) if out else places.reports() / "runs" / path_slug(run.model) / name
     if folder.resolve() == run.folder.resolve():
         raise BadInput(f"--out {folder}: is the run itself; give another folder for its repeat")
@@ -264,9 +270,9 @@ def known_bias(
             scores = table(runs, beside=False)
         scores = scores[scores.category == ALL]
         own = scores[(scores.task == task) & (scores.metric == metric)]
-        if own.empty and (headlines := asked_headlines(scores, benchmark)):
-            task, metric, *_ = headlines[0]
-            own = headline_rows(scores, headlines[0])
+        if own.empty and (primary_metrics := asked_primary_metrics(scores, benchmark)):
+            task, metric, *_ = primary_metrics[0]
+            own = primary_rows(scores, primary_metrics[0])
         for row in own.head(1).to_dict("records"):
             values = {name: row[name] for name in ("ci_low", "ci_high", "n")}
             rows.append({"bias": rate, metric: row["score"], **values})

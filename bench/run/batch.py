@@ -113,18 +113,22 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
     placeholders = {role: PLACEHOLDER for role, name in names.items() if name}
     plan = Plan.make(config.model_copy(update={**placeholders, "as_model": None, "as_judge": None}))
     batches = {"model": Batch(source, config.as_model or "", config.generation)}
-    if config.as_judge and plan.asked["judge"]:
+    if config.as_judge and plan.options["judge"]:
         thinking = Generation(thinking_tokens=config.thinking_tokens)
         batches["judge"] = Batch(source, config.as_judge, thinking)
-    plan = replace(plan, asked={**plan.asked, **names})
+    plan = replace(plan, options={**plan.options, **names})
     spelt = "--judge MODEL", "--as-judge NAME"
     try:
-        judge_verbs = Batch.verbs if len(batches) > 1 else ()
-        can = {"verbs": Batch.verbs, "reads": Batch.reads, "judge_verbs": judge_verbs}
-        requests = plan.requests({**can, "model": {"lacks": batches["model"].lacks}}, False)
+        judge_verbs = Batch.request_types if len(batches) > 1 else ()
+        can = {
+            "verbs": Batch.request_types,
+            "reads": Batch.answer_modes,
+            "judge_verbs": judge_verbs,
+        }
+        requests = plan.requests({**can, "model": {"lacks": batches["model"].unsupported}}, False)
     except BadInput as error:
         raise type(error)(str(error).replace(*spelt)) from None
-    for task, reason in requests.left_out.items():
+    for task, reason in requests.skipped.items():
         say(f"task {task} is left out: {reason.replace(*spelt)}")
     missing, waiting = compare(requests, batches, again=True)
     written = []

@@ -36,8 +36,8 @@ RETRIES = 2
 class Result(NamedTuple):
     """The descriptions of a model and of its worker, the answers, and their tokens."""
 
-    verbs: tuple[str, ...]
-    reads: tuple[str, ...]
+    request_types: tuple[str, ...]
+    answer_modes: tuple[str, ...]
     described: dict[str, Any]
     worker: dict[str, Any]
     answers: list[Answer]
@@ -111,7 +111,7 @@ def _work(
         hardware = torch.cuda.get_device_name()
     worker = {"device": now.get("device"), "hardware": hardware, "packages": packages()}
     tokens = after.asked - before.asked, after.computed - before.computed
-    return Result(scorer.verbs, scorer.reads, now, worker, answers, probed, *tokens)
+    return Result(scorer.request_types, scorer.answer_modes, now, worker, answers, probed, *tokens)
 
 
 class Cluster:
@@ -251,7 +251,11 @@ class RemoteScorer(Model):
         self.tally = Tally()
         self._described: dict[str, Any] = {}
         ((_, first),) = self._run([{}])
-        self.verbs, self.reads, self._described = first.verbs, first.reads, first.described
+        self.request_types, self.answer_modes, self._described = (
+            first.request_types,
+            first.answer_modes,
+            first.described,
+        )
         files = scorers.content(model[0]) or ""
         if file_hash.is_fingerprint(files) and files != first.described["revision"]:
             raise BadInput(

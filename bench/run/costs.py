@@ -118,16 +118,16 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
     config = RunConfig.of({"benchmark": benchmark, "model": model, **options})
     plan = Plan.make(config, run_json.in_folder(config.out))
     config = plan.config
-    about = run_json.existing_run(plan, "nothing is written")
+    metadata = run_json.existing_run(plan, "nothing is written")
     specs = {"model": config.model, "judge": config.judge or ""}
     # We load formulas and files, which read no tokens; for other models the kind is enough.
     kinds: dict[str, type[Backend] | Model] = {}
     for role, lazy in respondents(config).items():
         kind = scorers.backend_of(specs[role])
         kinds[role] = lazy.load() if kind.is_free else kind
-    requests = plan.requests(about or _abilities(**kinds), partial)
+    requests = plan.requests(metadata or _abilities(**kinds), partial)
     replies: Replies = {}
-    if about:
+    if metadata:
         with suppress(BadInput):  # no record yet, or a damaged file
             replies = replies_of(records.read(plan.folder, prompts=False))
 
@@ -168,7 +168,7 @@ def estimate(benchmark: str, model: str, *, partial: bool = False, **options: An
         seconds += parts[f"tokens_out_{bound}"] / per_second[1]
         # `speed` is the model's; the judge's is unknown.
         parts[f"hours_{bound}"] = (seconds / 3600).where(parts.role == "model")
-    notes = [f"task {task} is left out: {why}" for task, why in requests.left_out.items()]
+    notes = [f"task {task} is left out: {why}" for task, why in requests.skipped.items()]
     roles = parts.role[parts.tokens_in_high > 0].unique()
     for role in roles:
         if any(prices.values()) and not prices[role]:
@@ -187,9 +187,14 @@ def _abilities(
     model: type[Backend] | Model, judge: type[Backend] | Model | None = None
 ) -> dict[str, Any]:
     """Return the entries of `run.json` that decide the requests."""
-    judge_verbs = judge.verbs if judge and judge.is_free else ("generate",) if judge else ()
-    lacks = {"lacks": getattr(model, "lacks", {})}
-    return {"verbs": model.verbs, "reads": model.reads, "model": lacks, "judge_verbs": judge_verbs}
+    judge_verbs = judge.request_types if judge and judge.is_free else ("generate",) if judge else ()
+    unsupported = {"lacks": getattr(model, "unsupported", {})}
+    return {
+        "verbs": model.request_types,
+        "reads": model.answer_modes,
+        "model": unsupported,
+        "judge_verbs": judge_verbs,
+    }
 
 
 def _tokens(request: Request, pending: int, config: RunConfig) -> tuple[float, ...]:
@@ -203,9 +208,9 @@ def _tokens(request: Request, pending: int, config: RunConfig) -> tuple[float, .
     low = WIDE_TOKENS[0] * wide + OTHER_TOKENS[0] * other
     high = WIDE_TOKENS[1] * wide + OTHER_TOKENS[1] * other
     written = 0
-    if request.verb == "generate":
+    if request.request_type == "generate":
         written = request.max_new_tokens + (config.thinking_tokens or 0)
-    elif request.verb == "choose" and scorers.split_kind(config.model)[0] == "openai":
+    elif request.request_type == "choose" and scorers.split_kind(config.model)[0] == "openai":
         written = 1  # an endpoint generates a token to report its probabilities
-    around = CHAT_TOKENS if request.verb != "nll" else (0, 0)
+    around = CHAT_TOKENS if request.request_type != "nll" else (0, 0)
     return low + around[0] + min(pending, 1), high + around[1] + pending, min(written, 1), written

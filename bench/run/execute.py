@@ -45,7 +45,7 @@ class Lazy:
 
 def execute_requests(
     plan: Plan,
-    about: dict[str, Any],
+    metadata: dict[str, Any],
     requests: Requests,
     scorers: Mapping[str, Lazy],
     refusal: str,
@@ -58,7 +58,7 @@ def execute_requests(
     """
     folder = plan.folder
     # We repeat requests if an endpoint's answer came back broken.
-    is_endpoint = any("url" in (about[role] or {}) for role in ROLES)
+    is_endpoint = any("url" in (metadata[role] or {}) for role in ROLES)
     if records.is_complete(folder) and (
         refusal
         or not is_endpoint
@@ -79,19 +79,19 @@ def execute_requests(
     places = {key_of(request): k for k, request in enumerate(every)}
     left = {role_of(request) for request in every if key_of(request) not in replies}
     for role in ROLES:
-        is_new = role in left and about[role] and not scorers[role].loaded
-        if is_new and (other := other_scorer(about[role], scorers[role].load())):
+        is_new = role in left and metadata[role] and not scorers[role].loaded
+        if is_new and (other := other_scorer(metadata[role], scorers[role].load())):
             raise BadInput(
                 f"{folder}: was begun with another {role} ({other}); give the same one, or "
                 "another --out"
             )
-    name = about.get("name") or short_name(plan.asked.get("as_model") or plan.asked["model"])
+    name = metadata.get("name") or short_name(plan.options.get("as_model") or plan.options["model"])
     title, start = f"asking {name} {plan.benchmark}", time.perf_counter()
     with progress(requests.total, title, "requests", len(replies)) as bar:
         for batch in _ask(requests, replies, hashes, scorers):
             records.add(folder, [_row(plan, places, *answered) for answered in batch])
             bar.update(len(batch))
-    records.finish(folder, about, list(places))
+    records.finish(folder, metadata, list(places))
     _report_tokens(title, scorers, time.perf_counter() - start)
     rows = records.read(folder, prompts=False)
     cut = rows.task[rows.cut.eq(True)].value_counts(sort=False)
@@ -117,7 +117,7 @@ def _ask(
     for stage, role in product(requests.stages, ROLES):
         planned = [request for request in stage if role_of(request) == role]
         # Similar requests are next to each other, so that models reuse common prefixes.
-        planned.sort(key=lambda request: (request.verb, len(request.options), request.text))
+        planned.sort(key=lambda request: (request.request_type, len(request.options), request.text))
         blocks: list[list[Request]] = []
         unanswerable: Batch = []
         for number, request in enumerate(planned):
@@ -145,7 +145,7 @@ def _answers(role: str, scorer: Model, blocks: Sequence[Sequence[Request]]) -> I
     """Yield checked answers as they come; explain failures."""
     try:
         for batch in scorer.stream(blocks):
-            yield [(request, checked(answer, request.verb)) for request, answer in batch]
+            yield [(request, checked(answer, request.request_type)) for request, answer in batch]
     except BadInput:
         raise
     except RunFailed as error:

@@ -48,7 +48,7 @@ def write_sheet(runs: Sequence[Run], path: Path) -> str:
 def _write_explanations(run: Run, path: Path) -> str:
     """Write the explanations of a run with an empty column `response`."""
     rows, known = run.records, get(run.benchmark).tasks
-    settings = run.about["asked"]["settings"]
+    settings = run.metadata["asked"]["settings"]
     tasks = [name for name, task in known.items() if task.judged(settings) == "wanted"]
     is_explanation = rows.request.str.startswith("explanation") & (rows.error == "")
     rows = rows[rows.task.isin(tasks) & is_explanation]

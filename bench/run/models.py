@@ -65,7 +65,7 @@ def models(*runs: Run | str | Path) -> pd.DataFrame:
 
 def size(run: Run) -> tuple[float, str]:
     """Return the billions of parameters of a run's model, NaN if unknown, and their source."""
-    counted = run.about["model"].get("parameters")
+    counted = run.metadata["model"].get("parameters")
     if isinstance(counted, int) and counted > 0:
         return counted / 1e9, COUNTED
     if isinstance(counted, Mapping) and {"hidden", "layers"} <= set(counted):
@@ -90,7 +90,7 @@ def family(model: str) -> str:
 
 def conditions(run: Run) -> dict[str, Any]:
     """Return the settings of a run that its numbers depend on, as columns of a table."""
-    model, data, asked = (run.about[part] for part in ("model", "data", "asked"))
+    model, data, options = (run.metadata[part] for part in ("model", "data", "asked"))
     names = ("revision", "dtype", "device")
     return {
         "kind": model["kind"],
@@ -100,11 +100,11 @@ def conditions(run: Run) -> dict[str, Any]:
         "data": f"{data['name']} {data['version']}",
         "data_sha256": data["sha256"][:12],
         "adds_bos": model.get("adds_bos", ""),
-        "wording": asked["prompts"],
-        "preset": run.about["preset"],
-        "seed": asked["seed"],
-        "repeats": asked["repeats"],
+        "wording": options["prompts"],
+        "preset": run.metadata["preset"],
+        "seed": options["seed"],
+        "repeats": options["repeats"],
         "judge": short_name(run.judge),
-        "settings": ", ".join(f"{key}={value}" for key, value in asked["settings"].items()),
-        "when": run.about["when"],
+        "settings": ", ".join(f"{key}={value}" for key, value in options["settings"].items()),
+        "when": run.metadata["when"],
     }

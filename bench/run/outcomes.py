@@ -45,7 +45,7 @@ def outcomes(*runs: Run | str | Path, preset: str | None = None) -> pd.DataFrame
             raise BadInput(conflict)
     parts = []
     for run, name in zip(all_runs, labels(all_runs), strict=True):
-        own = preset or str(run.about["preset"])
+        own = preset or str(run.metadata["preset"])
         check_preset(own)
         part = get(run.benchmark).scoring(run.replies, run.items, own).outcomes()
         parts.append(_with_run(part, run, name))
@@ -111,7 +111,7 @@ def _with_run(table: pd.DataFrame, run: Run, name: str) -> pd.DataFrame:
     columns = {
         "model": name,
         "benchmark": run.benchmark,
-        "prompts": str(run.about["asked"]["prompts"]),
+        "prompts": str(run.metadata["asked"]["prompts"]),
         "run": str(run.folder),
     }
     rest = table.drop(columns="benchmark", errors="ignore")

@@ -1,6 +1,6 @@
 """Plan a run: its items, its prompt set, the requests made of both, and its folder.
 
-`Plan.asked` identifies a run: two runs with equal `Plan.asked` are the same run.
+`Plan.options` identify a run: two runs with equal `Plan.options` are the same run.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from bench.scorers.local import hub
 from bench.scorers.names import path_slug
 from bench.tasks import prompts
 from bench.tasks.nli_labels import label_order
-from bench.tasks.request import Request, Way
+from bench.tasks.request import AnswerMode, Request
 
 # Options that identify a run as they are.
 IDENTIFYING = (
@@ -35,8 +35,8 @@ class Requests(NamedTuple):
     """All requests of a run in stages, the answer mode of each task, and why tasks are skipped."""
 
     stages: list[list[Request]]
-    answer_modes: dict[str, Way]
-    left_out: dict[str, str]
+    answer_modes: dict[str, AnswerMode]
+    skipped: dict[str, str]
 
     @property
     def total(self) -> int:
@@ -50,9 +50,9 @@ class Plan:
     Attributes:
         config: its options, with every setting of the benchmark.
         items: of each task; `by_id` has all of them.
-        unfit: excluded items, counted by category, task and reason.
-        touched: items that a setting of the data modified, counted in the same way.
-        asked: the identity of this run, as `run.json` keeps it.
+        excluded: excluded items, counted by category, task and reason.
+        modified: items that a setting of the data modified, counted in the same way.
+        options: the options that identify this run, as `run.json` keeps them under `asked`.
     """
 
     config: RunConfig
@@ -60,9 +60,9 @@ class Plan:
     prompt_set: prompts.PromptSet
     items: dict[str, list[Any]]
     by_id: dict[str, Any]
-    unfit: list[dict[str, Any]]
-    touched: list[dict[str, Any]]
-    asked: dict[str, Any]
+    excluded: list[dict[str, Any]]
+    modified: list[dict[str, Any]]
+    options: dict[str, Any]
 
     @classmethod
     def make(cls, config: RunConfig, before: Mapping[str, Any] | None = None) -> "Plan":
@@ -87,17 +87,17 @@ class Plan:
         of_data = tasks.of_data(benchmark, settings)
         items, effects = data.read(source, config.categories, **of_data)
         if not config.tasks:
-            names = [task for task in names if any(map(own.tasks[task].concerns, items))]
+            names = [task for task in names if any(map(own.tasks[task].applies, items))]
         taken: dict[str, list[Any]] = {}
-        unfit: list[dict[str, Any]] = []
+        excluded: list[dict[str, Any]] = []
         for task in names:
-            taken[task], left_out = _choose(task, own.tasks[task], items, config.limit)
-            unfit += left_out
-        touched: list[dict[str, Any]] = []
+            taken[task], of_task = _choose(task, own.tasks[task], items, config.limit)
+            excluded += of_task
+        modified: list[dict[str, Any]] = []
         for effect in effects:
             entry = {"category": effect.category, "why": effect.what, "items": effect.rows}
             affected = [task for task in names if effect.task in ("", task)]
-            entries = unfit if effect.left_out else touched
+            entries = excluded if effect.left_out else modified
             entries.extend({**entry, "task": task} for task in affected)
         # Under `official`, replies have the token limit of the released script.
         max_new_tokens = config.max_new_tokens
@@ -117,8 +117,8 @@ class Plan:
         )
         used = {id(item) for chosen in taken.values() for item in chosen}
         by_id = {item.item_id: item for item in items if id(item) in used}
-        asked = _identify(config, names, prompt_set, source)
-        return cls(config, source, prompt_set, taken, by_id, unfit, touched, asked)
+        options = _identify(config, names, prompt_set, source)
+        return cls(config, source, prompt_set, taken, by_id, excluded, modified, options)
 
     @property
     def benchmark(self) -> str:
@@ -131,7 +131,7 @@ class Plan:
 
     @property
     def identity(self) -> str:
-        return digest([self.benchmark, self.asked])[:8]
+        return digest([self.benchmark, self.options])[:8]
 
     @property
     def title(self) -> str:
@@ -148,9 +148,9 @@ class Plan:
     def known(self) -> set[str]:
         """The ids of all items of the categories, under the run's settings and the default ones."""
         ids: set[str] = set()
-        for settings in (tasks.of_data(self.benchmark, self.asked["settings"]), {}):
+        for settings in (tasks.of_data(self.benchmark, self.options["settings"]), {}):
             with suppress(BadInput):  # what the defaults need may be missing
-                items = data.load(self.source, self.asked["categories"], **settings)
+                items = data.load(self.source, self.options["categories"], **settings)
                 ids |= {item.item_id for item in items}
         return ids
 
@@ -169,59 +169,69 @@ class Plan:
             NotApplicable: this model does not support the tasks.
             BadInput: the tasks need a judge, or no request is left.
         """
-        own, asked = get(self.benchmark), self.asked
-        verbs, lacks = can["verbs"], can.get("model", {}).get("lacks", {})
-        answer_modes: dict[str, Way] = {}
-        left_out: dict[str, str] = {}
+        own, options = get(self.benchmark), self.options
+        request_types, unsupported = can["verbs"], can.get("model", {}).get("lacks", {})
+        answer_modes: dict[str, AnswerMode] = {}
+        skipped: dict[str, str] = {}
         refused: list[str] = []
         judgeless: set[str] = set()
 
-        def of_items(items: Sequence[Any], task: str, mode: Way, seed: int) -> Iterable[Request]:
-            return own.requests(items, self.prompt_set, task, mode, asked["settings"], seed)
+        def of_items(
+            items: Sequence[Any], task: str, mode: AnswerMode, seed: int
+        ) -> Iterable[Request]:
+            return own.requests(items, self.prompt_set, task, mode, options["settings"], seed)
 
         for task, items in self.items.items():
-            mode = tasks.way(self.benchmark, task, asked["read"], verbs, can["reads"])
-            first = of_items(items[:1], task, mode, asked["seed"]) if mode else ()
-            needed = {request.verb for request in first if not request.of_judge}
-            if mode is None or not needed <= set(verbs):
-                read = f"read as {asked['read']}, " if asked["read"] else ""
-                reasons = [lacks[v] for v in own.tasks[task].verbs(asked["read"]) if v in lacks]
-                left_out[task] = "; ".join([f"{read}the model has {', '.join(verbs)}", *reasons])
+            mode = tasks.answer_mode(
+                self.benchmark, task, options["read"], request_types, can["reads"]
+            )
+            first = of_items(items[:1], task, mode, options["seed"]) if mode else ()
+            needed = {request.request_type for request in first if not request.of_judge}
+            if mode is None or not needed <= set(request_types):
+                read = f"read as {options['read']}, " if options["read"] else ""
+                reasons = [
+                    unsupported[v]
+                    for v in own.tasks[task].request_types_for(options["read"])
+                    if v in unsupported
+                ]
+                skipped[task] = "; ".join(
+                    [f"{read}the model has {', '.join(request_types)}", *reasons]
+                )
                 refused += [] if partial else [task]
             elif reason := self._ungraded(task, can["judge_verbs"]):
-                left_out[task] = reason
-                judgeless |= set() if asked["judge"] else {task}
+                skipped[task] = reason
+                judgeless |= set() if options["judge"] else {task}
                 refused += [task] if self.config.tasks and not partial else []
             else:
                 answer_modes[task] = mode
         if refused or not answer_modes:
-            refused = refused or list(left_out)
+            refused = refused or list(skipped)
             problem = (
-                f"task {', '.join(refused)} of {self.benchmark} ({left_out[refused[0]]}); tasks "
+                f"task {', '.join(refused)} of {self.benchmark} ({skipped[refused[0]]}); tasks "
                 f"that remain: {', '.join(answer_modes) or 'none'}"
             )
             if judgeless >= set(refused):  # no model can do these
                 raise BadInput(f"cannot ask {problem}")
-            raise NotApplicable(f"model {asked['model']}: cannot do {problem}")
-        limit = asked["max_new_tokens"]
+            raise NotApplicable(f"model {options['model']}: cannot do {problem}")
+        limit, first_seed = options["max_new_tokens"], options["seed"]
         requests = [
             replace(r, repeat=repeat, seed=seed, max_new_tokens=limit or r.max_new_tokens)
-            for repeat, seed in enumerate(range(asked["seed"], asked["seed"] + asked["repeats"]))
+            for repeat, seed in enumerate(range(first_seed, first_seed + options["repeats"]))
             for task, mode in answer_modes.items()
             for r in of_items(self.items[task], task, mode, seed)
-            if asked["judge"] or not r.of_judge
+            if options["judge"] or not r.of_judge
         ]
         if not requests:
             raise BadInput(
                 f"{self.source.folder}: leaves nothing to ask for tasks {', '.join(self.tasks)}; "
                 "choose other --tasks or --categories"
             )
-        return Requests(_stages(requests), answer_modes, left_out)
+        return Requests(_stages(requests), answer_modes, skipped)
 
     def _ungraded(self, task: str, judge_verbs: Sequence[str]) -> str:
         """Return the reason why a task that needs a judge has none; "" if it needs none."""
         own = get(self.benchmark)
-        settings, judge = self.asked["settings"], self.asked["judge"]
+        settings, judge = self.options["settings"], self.options["judge"]
         judged = own.tasks[task].judged(settings)
         if "generate" in judge_verbs or not (judged == "needed" or (judged and judge)):
             return ""
@@ -259,18 +269,18 @@ def _choose(
     by_category: dict[str, list[Any]] = {}
     reasons: Counter[tuple[str, str]] = Counter()
     for item in items:
-        if not task.concerns(item):
+        if not task.applies(item):
             continue
         if reason := task.excluded(item):
             reasons[item.category, reason] += 1
         else:
             by_category.setdefault(item.category, []).append(item)
     taken = [item for part in by_category.values() for item in data.spread_evenly(part, limit)]
-    unfit = [
+    excluded = [
         {"category": category, "task": name, "why": reason, "items": n}
         for (category, reason), n in reasons.items()
     ]
-    return taken, unfit
+    return taken, excluded
 
 
 def _identify(

@@ -35,35 +35,35 @@ HASHES = {
 DEVICE_OPTIONS = ("device", "batch_tokens")
 
 
-def options(about: Mapping[str, Any]) -> dict[str, Any]:
+def options(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with which `bench.evaluate` repeats this run.
 
     From `bench.config.Where` we take only the options that numbers depend on: for example `dtype`,
     but not `trust_remote_code` or `keys`.
     """
-    asked, prompts, source = about["asked"], about["wording"], about["data"]
-    model, judge = about["model"], about["judge"] or {}
+    own, prompts, source = metadata["asked"], metadata["wording"], metadata["data"]
+    model, judge = metadata["model"], metadata["judge"] or {}
     base = model.get("base") or {}
     # An adapter names its base itself, unless that is a commit of the Hub.
-    if not asked.get("base") and not hub.COMMIT.fullmatch(base.get("revision", "")):
+    if not own.get("base") and not hub.COMMIT.fullmatch(base.get("revision", "")):
         base = {}
     wording = prompts["variant"]
     if Path(prompts["file"]).is_file():
         wording = "#".join(filter(None, [prompts["file"], prompts["variant"]]))
     # Without an entry here, we look for the data in the default places.
     data = {FOUND_SAMPLES: OWN_SAMPLES, FOUND_GIVEN: source["folder"]}.get(source["found"])
-    given = {**asked, **asked.get("generation", {})}
+    given = {**own, **own.get("generation", {})}
     names = RunConfig.model_fields.keys() - Where.model_fields.keys()
     return {
         **{name: value for name, value in given.items() if name in names},
         **{name: model.get(name, judge.get(name)) for name in DEVICE_OPTIONS},
-        "dtype": asked["dtype"],
-        "benchmark": about["benchmark"],
-        "model": _same_model(asked["model"], model),
-        "judge": _same_model(asked["judge"], judge) if asked["judge"] else None,
-        "base": _same_model(asked.get("base") or base["id"], base) if base else None,
-        "name": about.get("name"),
-        "preset": about["preset"],
+        "dtype": own["dtype"],
+        "benchmark": metadata["benchmark"],
+        "model": _same_model(own["model"], model),
+        "judge": _same_model(own["judge"], judge) if own["judge"] else None,
+        "base": _same_model(own.get("base") or base["id"], base) if base else None,
+        "name": metadata.get("name"),
+        "preset": metadata["preset"],
         "prompts": wording or None,
         "data": data,
         "partial": True,  # The repeat skips the same tasks.
@@ -76,10 +76,10 @@ def _same_model(name: str, described: Mapping[str, Any]) -> str:
     return hub.at_commit(name, described.get("revision")) if is_checkpoint else name
 
 
-def check_plan(about: Mapping[str, Any], plan: Plan) -> None:
+def check_plan(metadata: Mapping[str, Any], plan: Plan) -> None:
     """Refuse a plan with other requests than the run of this `run.json`."""
-    was = {"preset": about["preset"], **options_of(about["benchmark"], about["asked"])}
-    now = {"preset": plan.config.preset, **options_of(plan.benchmark, plan.asked)}
+    was = {"preset": metadata["preset"], **options_of(metadata["benchmark"], metadata["asked"])}
+    now = {"preset": plan.config.preset, **options_of(plan.benchmark, plan.options)}
     for name, new in now.items():
         old = was.get(name)
         # An older run lacks newer entries, but these two mean "not given".
@@ -108,9 +108,9 @@ def _is_compared_later(name: str, old: Any, new: Any) -> bool:
     return name == "dtype" or (is_content and None in (old, new))
 
 
-def check_scorer(about: Mapping[str, Any], role: str, scorer: Model) -> None:
+def check_scorer(metadata: Mapping[str, Any], role: str, scorer: Model) -> None:
     """Refuse a model or judge that is not the run's; only its path may differ."""
-    was = about[role] or {}
+    was = metadata[role] or {}
     if other := other_scorer(was, scorer, [*IDENTITY[1:], "labels"]):
         is_dtype = other.startswith("dtype ")
         fix = f"give --dtype {was['dtype']}" if is_dtype else f"give the same with --{role}"
@@ -119,7 +119,7 @@ def check_scorer(about: Mapping[str, Any], role: str, scorer: Model) -> None:
 
 def other_conditions(like: Run, now: Mapping[str, Any]) -> list[str]:
     """List the conditions that changed since the run `like`, or that we cannot check."""
-    was, commit = like.about, "the workbench's commit"
+    was, commit = like.metadata, "the workbench's commit"
     old = {**was["packages"], commit: was["git_commit"]}
     new = {**now["packages"], commit: now["git_commit"]}
     sentences = [

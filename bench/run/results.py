@@ -30,7 +30,7 @@ from bench.core.text import as_html, reveal_invisible
 from bench.data import by_id, dataset
 from bench.metrics import engine
 from bench.metrics.engine import Metric
-from bench.metrics.headline import HALF, contenders, explain, headline_rows, without_chat_template
+from bench.metrics.primary import HALF, contenders, explain, primary_rows, without_chat_template
 from bench.metrics.table import ALL, Score, join_notes, score_table
 from bench.metrics.verdicts import read_replies, verdicts_of
 from bench.records import KEYS
@@ -67,10 +67,10 @@ class Run:
     """
 
     folder: Path
-    about: dict[str, Any]
+    metadata: dict[str, Any]
 
     def __post_init__(self) -> None:
-        dataset.remember_names(self.benchmark, self.about["data"])
+        dataset.remember_names(self.benchmark, self.metadata["data"])
         records.note_opened(self.folder)
 
     @classmethod
@@ -93,8 +93,8 @@ class Run:
         scores = self.scores() if records.count(self.folder) else pd.DataFrame()
         if scores.empty:
             return None
-        headlines = get(self.benchmark).metrics.headlines
-        rows = pd.concat([headline_rows(scores, headline) for headline in headlines])
+        primary_metrics = get(self.benchmark).metrics.primary_metrics
+        rows = pd.concat([primary_rows(scores, primary) for primary in primary_metrics])
         names = ["task", "metric", "score", "ci_low", "ci_high", "n", "valid_rate"]
         table = rows.loc[rows.category == ALL, names].to_html(
             index=False, na_rep="—", float_format=partial(decimals, digits=3), border=0
@@ -102,35 +102,35 @@ class Run:
         return f"<p>{as_html(self._summary())}</p>{table}"
 
     def _summary(self) -> str:
-        n, planned = records.count(self.folder), self.about["requests"]
+        n, planned = records.count(self.folder), self.metadata["requests"]
         answers = f"{n:,} answers" if n == planned else f"{n:,} of {planned:,} answers"
         return f"{self.benchmark}, {self.label}, {answers}"
 
     @property
     def benchmark(self) -> str:
-        return str(self.about["benchmark"])
+        return str(self.metadata["benchmark"])
 
     @property
     def model(self) -> str:
         """The model as the user named it; for recorded answers the model that gave them."""
-        asked = self.about["asked"]
-        return str(asked.get("as_model") or asked["model"])
+        options = self.metadata["asked"]
+        return str(options.get("as_model") or options["model"])
 
     @property
     def kind(self) -> str:
         """The kind of model without details, for example "simulated respondent"."""
-        return str(self.about["model"]["kind"]).partition(" (")[0]
+        return str(self.metadata["model"]["kind"]).partition(" (")[0]
 
     @property
     def judge(self) -> str:
         """The judge, as `model`; empty without one."""
-        asked = self.about["asked"]
-        return str(asked.get("as_judge") or asked.get("judge") or "")
+        options = self.metadata["asked"]
+        return str(options.get("as_judge") or options.get("judge") or "")
 
     @property
     def label(self) -> str:
         """The model's name in pictures and tables."""
-        return str(self.about.get("name") or short_name(self.model))
+        return str(self.metadata.get("name") or short_name(self.model))
 
     @property
     def records(self) -> pd.DataFrame:
@@ -177,7 +177,7 @@ class Run:
             metrics: more metrics, see `bench.score`.
             answers: score only these, by `KEYS`; default: all.
         """
-        preset = preset or str(self.about["preset"])
+        preset = preset or str(self.metadata["preset"])
         check_preset(preset)
         # If `answers` has all answers, we use the kept table.
         is_part = answers is not None and not _keys(self.replies).isin(answers).all()
@@ -206,8 +206,8 @@ class Run:
             own = engine.own_scores(scoring.outcomes(), metrics, preset, benchmark.tasks)
             table = pd.concat([table, own], ignore_index=True)
         table.insert(0, "benchmark", self.benchmark)
-        if len(replies) < self.about["requests"]:
-            unfinished = f"unfinished run: {len(replies)} of {self.about['requests']} answers"
+        if len(replies) < self.metadata["requests"]:
+            unfinished = f"unfinished run: {len(replies)} of {self.metadata['requests']} answers"
             table["note"] = [join_notes(unfinished, note) for note in table.note]
         return table
 
@@ -230,8 +230,8 @@ class Run:
         """Return `run.json`, the scores, and the official rows that differ, for JSON."""
         scores = self.scores_beside(preset)
         own = len(self.scores(preset))
-        about = {**self.about, "folder": str(self.folder)}
-        return {"run": about, "scores": to_rows(scores[:own]), "official": to_rows(scores[own:])}
+        metadata = {**self.metadata, "folder": str(self.folder)}
+        return {"run": metadata, "scores": to_rows(scores[:own]), "official": to_rows(scores[own:])}
 
     def write_scores(self) -> None:
         """Write `scores.json`, unless the folder cannot be written."""
@@ -247,14 +247,14 @@ class Run:
     def _with_notes(self, table: pd.DataFrame, rows: pd.DataFrame, preset: str) -> pd.DataFrame:
         """Add notes on skipped items, on the judge, and on settings outside the preset."""
         table, missing = table.copy(), list[Score]()
-        primary = get(self.benchmark).metrics.headlines
-        headlines = {headline.task: headline.metric for headline in reversed(primary)}
-        if doubt := probe_failed(self.about):
+        primary = get(self.benchmark).metrics.primary_metrics
+        primary_metrics = {primary.task: primary.metric for primary in reversed(primary)}
+        if doubt := probe_failed(self.metadata):
             first = table.index[table.category == ALL][:1]
             table.loc[first, "note"] = [join_notes(doubt, note) for note in table.note[first]]
         notes = [*self._notes_on_data(), *self._notes_on_tasks(table, rows, preset)]
         for category, task, text, gap in notes:
-            metric = headlines.get(task, "")
+            metric = primary_metrics.get(task, "")
             of_task = (table.category == category) & (table.task == task)
             own = of_task & (table.metric == metric)
             table.loc[own, "note"] = [join_notes(note, text) for note in table.note[own]]
@@ -265,25 +265,25 @@ class Run:
 
     def _notes_on_data(self) -> Iterator[Note]:
         """Yield notes on skipped tasks and items, and on items that a setting modified."""
-        left_out = self.about["left_out"]
+        left_out = self.metadata["left_out"]
         for task, reason in left_out.items():
             yield Note(ALL, task, reason, f"not asked: {reason}")
         if left_out:
             yield Note(ALL, ALL, f"without {', '.join(left_out)}")
-        for entry in self.about["unfit"]:
+        for entry in self.metadata["unfit"]:
             category, task, reason, n = (entry[k] for k in ("category", "task", "why", "items"))
             are = "instance is" if n == 1 else "instances are"
             if task not in left_out:
                 text = f"{n} {are} left out: {reason}"
                 yield Note(category, task, text, f"not applicable: {reason}")
-        for entry in self.about["touched"]:
+        for entry in self.metadata["touched"]:
             if entry["task"] not in left_out:
                 text = f"{entry['items']:,} instances of the data: {entry['why']}"
                 yield Note(entry["category"], entry["task"], text)
 
     def _letter_mass(self, rows: pd.DataFrame) -> np.ndarray:
         """Return the sum of the letters' probabilities of each answer, NaN without letters."""
-        by_letters = {task for task, read in self.about["read"].items() if read == "letters"}
+        by_letters = {task for task, read in self.metadata["read"].items() if read == "letters"}
         return np.array(
             [
                 np.exp(np.asarray(values, dtype=float)).sum()
@@ -298,7 +298,7 @@ class Run:
         self, table: pd.DataFrame, rows: pd.DataFrame, preset: str
     ) -> Iterator[Note]:
         """Yield notes on the conditions under which the model answered each task."""
-        tasks, asked = get(self.benchmark).tasks, self.about["asked"]
+        tasks, options = get(self.benchmark).tasks, self.metadata["asked"]
         judge, lost = self.judge, rows[rows.error != ""]
         masses = pd.Series(self._letter_mass(rows)).groupby(rows.task.tolist()).median()
         for task in (task for task in dict.fromkeys(table.task) if task != ALL):
@@ -319,11 +319,11 @@ class Run:
                     f"the letters had a median probability mass of {masses[task]:.2g}: the model "
                     "would rather write something else; ask it with --read text",
                 )
-            if self.about["wording"]["unbiased_instruction"]:
+            if self.metadata["wording"]["unbiased_instruction"]:
                 yield Note(ALL, task, "the wording asks for an unbiased answer (the paper's Q+IF)")
-            if without_chat_template(self.about) and tasks[task].verbs() != ("nll",):
+            if without_chat_template(self.metadata) and tasks[task].request_types_for() != ("nll",):
                 yield Note(ALL, task, "asked in bare text: the model has no chat template")
-            if judge and tasks[task].judged(asked["settings"]):
+            if judge and tasks[task].judged(options["settings"]):
                 yield Note(ALL, task, f"marked by {short_name(judge).rstrip(':')}")
             if preset != "robust":
                 for category in dict.fromkeys(table.category[table.task == task]):
@@ -336,7 +336,7 @@ class Run:
         Args:
             for_all: include conditions that hold for all categories.
         """
-        own, given = get(self.benchmark), self.about["asked"]["settings"]
+        own, given = get(self.benchmark), self.metadata["asked"]["settings"]
         otherwise = [
             f"{name}={given[name]} where this preset has {setting.under(preset)}"
             for name, setting in own.settings.items()
@@ -353,11 +353,11 @@ class Run:
                 and name != "encoding"
                 and given.get(name, setting.allowed[0]) != setting.allowed[0]
             ]
-            read = self.about["read"].get(task, "text")
+            read = self.metadata["read"].get(task, "text")
             if read != "text":
                 otherwise.append(f"{read} read from probabilities")
-            ours = self.about["wording"]["source"] == OUR_WORDING
-            if ours and own.tasks[task].verbs() != ("nll",):
+            ours = self.metadata["wording"]["source"] == OUR_WORDING
+            if ours and own.tasks[task].request_types_for() != ("nll",):
                 otherwise.append("our own wording")
         return otherwise
 
@@ -380,7 +380,7 @@ def table(
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
-    if any(headline.common for headline in get(runs[0].benchmark).metrics.headlines):
+    if any(primary.common for primary in get(runs[0].benchmark).metrics.primary_metrics):
         tasks_of_runs = [set(run.replies.task) for run in runs]
         shared = set.intersection(*tasks_of_runs)
         if any(tasks != shared for tasks in tasks_of_runs):
@@ -532,7 +532,7 @@ def data_conflict(runs: Sequence[Run]) -> str:
     """
     versions: dict[str, Run] = {}
     for run in runs:
-        versions.setdefault(run.about["data"]["sha256"], run)
+        versions.setdefault(run.metadata["data"]["sha256"], run)
     for first, second in combinations(versions.values(), 2):
         left, right = (run.items.set_index("item_id").astype(str) for run in (first, second))
         names = left.index.intersection(right.index)
@@ -540,7 +540,7 @@ def data_conflict(runs: Sequence[Run]) -> str:
         differs = (left.loc[names, fields] != right.loc[names, fields]).any(axis=1)
         if differs.any():
             described = [
-                "{name}, version {version} (SHA-256 {sha256:.8})".format_map(run.about["data"])
+                "{name}, version {version} (SHA-256 {sha256:.8})".format_map(run.metadata["data"])
                 for run in (first, second)
             ]
             return (
@@ -563,9 +563,9 @@ def check_preset(preset: str) -> None:
         raise BadInput(expected(preset, PRESETS, "preset"))
 
 
-def probe_failed(about: Mapping[str, Any]) -> str:
+def probe_failed(metadata: Mapping[str, Any]) -> str:
     """Describe the plain pairs that a probed classifier labelled wrongly; "" without any."""
-    pairs = about["probe"]
+    pairs = metadata["probe"]
     wrong = [row for row in pairs if row["found"] != row["expected"]]
     if not wrong:
         return ""

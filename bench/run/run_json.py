@@ -60,9 +60,9 @@ def existing_run(plan: Plan, refusal: str) -> dict[str, Any]:
         if not all(name.startswith(DRAFT) for name in left - {records.ITEMS, *records.LOCKS}):
             raise BadInput(f"{folder}: is not empty and holds no run; give another --out")
         return {}
-    about = records.read_run_json(folder)
-    was = options_of(about["benchmark"], {**about["asked"], **_equivalent(about, plan)})
-    now = options_of(plan.benchmark, plan.asked)
+    metadata = records.read_run_json(folder)
+    was = options_of(metadata["benchmark"], {**metadata["asked"], **_equivalent(metadata, plan)})
+    now = options_of(plan.benchmark, plan.options)
     # The benchmark comes last.
     for name in sorted({**now, **was}, key="benchmark".__eq__):
         old, new = was.get(name), now.get(name)
@@ -72,17 +72,17 @@ def existing_run(plan: Plan, refusal: str) -> dict[str, Any]:
             raise AnotherRun(message, plan.identity)
     # The preset and the model's name do not identify a run.
     display = {"preset": config.preset, **({"name": config.name} if config.name else {})}
-    if any(about.get(name) != value for name, value in display.items()):
-        about |= display
+    if any(metadata.get(name) != value for name, value in display.items()):
+        metadata |= display
         if not refusal:
             with suppress(RunFailed):  # with a full disk, we can still score this run
-                records.write_run_json(folder, about)
-    return about
+                records.write_run_json(folder, metadata)
+    return metadata
 
 
-def _equivalent(about: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+def _equivalent(metadata: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     """Return the entries of a plan that differ from a run's `run.json`, but mean the same."""
-    was, now = about["asked"], plan.asked
+    was, now = metadata["asked"], plan.options
     same = {}
     judged = [get(plan.benchmark).tasks[task].judged(now["settings"]) for task in plan.tasks]
     # We can add a judge, unless we skipped tasks that need one.
@@ -90,19 +90,19 @@ def _equivalent(about: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
         same = {name: value for name, value in now.items() if "judge" in name}
     # The user may name a Hub model by its recorded commit.
     for role in ("model", "judge"):
-        commit = (about[role] or {}).get("revision")
+        commit = (metadata[role] or {}).get("revision")
         if now[role] == hub.at_commit(str(was[role]), commit):
             same[role] = now[role]
-    base = about["model"].get("base")
+    base = metadata["model"].get("base")
     if base and now.get("base") == hub.at_commit(base["id"], base["revision"]):
         same |= {name: now[name] for name in ("base", "base_content")}
     return same
 
 
-def options_of(benchmark: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+def options_of(benchmark: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the identity of a run in one mapping, with the benchmark and each setting."""
-    others = {name: value for name, value in asked.items() if name != "settings"}
-    return {"benchmark": benchmark, **others, **asked["settings"]}
+    others = {name: value for name, value in options.items() if name != "settings"}
+    return {"benchmark": benchmark, **others, **options["settings"]}
 
 
 def begin_run(
@@ -114,21 +114,23 @@ def begin_run(
         scorers: the entries for model and judge.
     """
     config, prompt_set = plan.config, plan.prompt_set
-    asked = [request for stage in requests.stages for request in stage if not request.of_judge]
-    model.cover(asked, lambda: plan.known)
-    languages = dict.fromkeys(request.category for request in asked if request.verb == "classify")
+    own_requests = [r for stage in requests.stages for r in stage if not r.of_judge]
+    model.cover(own_requests, lambda: plan.known)
+    languages = dict.fromkeys(
+        request.category for request in own_requests if request.request_type == "classify"
+    )
     # A prompt set can have a task's requests from another one.
-    own = dict.fromkeys(r.category for r in asked if r.prompt_version == prompt_set.label)
+    own = dict.fromkeys(r.category for r in own_requests if r.prompt_version == prompt_set.label)
     name = config.name or short_name(model.display_name)
-    about = {
+    metadata = {
         "benchmark": plan.benchmark,
-        "asked": plan.asked,
+        "asked": plan.options,
         "identity": plan.identity,
         **scorers,
         "read": {task: mode.read for task, mode in requests.answer_modes.items()},
-        "left_out": requests.left_out,
-        "unfit": plan.unfit,
-        "touched": plan.touched,
+        "left_out": requests.skipped,
+        "unfit": plan.excluded,
+        "touched": plan.modified,
         "probe": model.probe(list(languages)) if languages else [],
         "requests": requests.total,
         "folder": str(Path.cwd()),  # the start of relative paths
@@ -148,28 +150,28 @@ def begin_run(
         "git_commit": _commit(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    records.write_items(plan.folder, about, data.frame(list(plan.by_id.values())))
-    return about
+    records.write_items(plan.folder, metadata, data.frame(list(plan.by_id.values())))
+    return metadata
 
 
-def continue_run(plan: Plan, about: dict[str, Any], requests: Requests) -> None:
+def continue_run(plan: Plan, metadata: dict[str, Any], requests: Requests) -> None:
     """Write missing or damaged items, and the entries of a new judge."""
     folder, items = plan.folder, data.frame(list(plan.by_id.values()))
     if not records.has_items(folder, items):
         # A run's identity contains the hash of its data, so these are the same items.
-        records.write_items(folder, about, items)
+        records.write_items(folder, metadata, items)
         say(
             f"{folder / records.ITEMS}: was missing, damaged or of an earlier version; it is "
             "written anew from the data"
         )
-    if about["judge"] and not about["asked"]["judge"]:
-        about |= {"asked": plan.asked, "identity": plan.identity, "requests": requests.total}
-        records.write_run_json(folder, about)
+    if metadata["judge"] and not metadata["asked"]["judge"]:
+        metadata |= {"asked": plan.options, "identity": plan.identity, "requests": requests.total}
+        records.write_run_json(folder, metadata)
 
 
 def add_conditions(
     plan: Plan,
-    about: dict[str, Any],
+    metadata: dict[str, Any],
     scorers: "Mapping[str, Lazy]",
     workers: Sequence[dict[str, Any]],
 ) -> None:
@@ -179,23 +181,23 @@ def add_conditions(
         scorers: by role. For example, an endpoint reports the name of the model that answered.
         workers: descriptions of the workers of a cluster.
     """
-    before = copy.deepcopy(about)
+    before = copy.deepcopy(metadata)
     for role, lazy in scorers.items():
-        if not (lazy.loaded and about[role]):
+        if not (lazy.loaded and metadata[role]):
             continue
         described = lazy.loaded.describe()
-        asked_with = {**about[role].get("asked_with", {}), **described.get("asked_with", {})}
+        asked_with = {**metadata[role].get("asked_with", {}), **described.get("asked_with", {})}
         if asked_with:
-            about[role]["asked_with"] = asked_with
+            metadata[role]["asked_with"] = asked_with
         if role == "judge" and "temperature=0" in asked_with:
-            about[role]["decoding"] = "the server's own"
+            metadata[role]["decoding"] = "the server's own"
         who_answered = ("answered_as", "answered_by")
-        about[role] |= {name: described[name] for name in who_answered if name in described}
-    known = about.get("workers", [])
+        metadata[role] |= {name: described[name] for name in who_answered if name in described}
+    known = metadata.get("workers", [])
     if new := [worker for worker in workers if worker not in known]:
-        about["workers"] = [*known, *new]
-    if about != before:
-        records.write_run_json(plan.folder, about)
+        metadata["workers"] = [*known, *new]
+    if metadata != before:
+        records.write_run_json(plan.folder, metadata)
 
 
 def other_scorer(before: Mapping[str, Any], scorer: Model, names: Sequence[str] = IDENTITY) -> str:

@@ -39,11 +39,11 @@ GROUP = "bench.models"
 # folders, .gguf files and Hub ids.
 BACKENDS = {
     "": "bench.scorers.local:Checkpoint",
-    "simulated": "bench.scorers.stand_ins.simulated:Simulated",
-    "tiny": "bench.scorers.stand_ins.tiny:Tiny",
-    "replay": "bench.scorers.stand_ins.recorded:Replay",
-    "predictions": "bench.scorers.stand_ins.recorded:Predictions",
-    "lm-eval": "bench.scorers.stand_ins.recorded:HarnessSamples",
+    "simulated": "bench.scorers.simulated:Simulated",
+    "tiny": "bench.scorers.tiny:Tiny",
+    "replay": "bench.scorers.replay:Replay",
+    "predictions": "bench.scorers.replay:Predictions",
+    "lm-eval": "bench.scorers.replay:HarnessSamples",
     "openai": "bench.scorers.endpoint:Service",
     "python": "bench.scorers.python:Function",
 }

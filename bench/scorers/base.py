@@ -89,8 +89,8 @@ class Backend:
     """A kind of model, spelt `KIND:REST`, before a model is loaded.
 
     Attributes:
-        verbs: request types that models of this kind may support.
-        reads: their answer modes of choices, the best first.
+        request_types: request types that models of this kind may support.
+        answer_modes: their answer modes of choices, the best first.
         takes: options of `bench.load` that `load` gets as keyword arguments if the user gives them;
             we refuse other options that change answers.
         from_file: whether REST is the path of recorded answers.
@@ -98,8 +98,8 @@ class Backend:
         stays_here: whether the workers of a cluster never load it.
     """
 
-    verbs: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
+    request_types: tuple[str, ...] = ()
+    answer_modes: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
     from_file = False
     is_free = False
@@ -128,7 +128,7 @@ class Backend:
 
 
 class Model(Backend):
-    """A model with some of the four request types; a subclass defines a method for each in `verbs`.
+    """A model with some of the four request types; a subclass defines a method for each.
 
     Its constructor takes REST and the options in `takes`. These methods raise `Unanswerable` before
     they compute, so that `answer` can skip those texts.
@@ -229,7 +229,7 @@ class Model(Backend):
         groups: dict[tuple[Any, ...], list[int]] = {}
         for i, request in enumerate(requests):
             limits = request.max_new_tokens, id(request.until), request.bos, request.of_judge
-            groups.setdefault((request.verb, len(request.options), *limits), []).append(i)
+            groups.setdefault((request.request_type, len(request.options), *limits), []).append(i)
         answers: dict[int, Answer] = {}
         for positions in groups.values():
             start = time.perf_counter()
@@ -243,7 +243,7 @@ class Model(Backend):
             seconds = (time.perf_counter() - start) / max(len(positions), 1)
             for i, answer in zip(positions, new, strict=True):
                 answers[i] = replace(
-                    checked(answer, requests[i].verb, self.remedy), seconds=seconds
+                    checked(answer, requests[i].request_type, self.remedy), seconds=seconds
                 )
         return [answers[i] for i in range(len(requests))]
 
@@ -257,15 +257,15 @@ class Model(Backend):
             return
         first = requests[0]
         prompts = [request.turns for request in requests]
-        if first.verb == "nll":
+        if first.request_type == "nll":
             for row in self.token_logprobs([request.prompt for request in requests], bos=first.bos):
                 mean = repr(float(-row.mean())) if len(row) else "nan"
                 yield Answer(mean, tuple(map(float, row)))
-        elif first.verb == "choose":
+        elif first.request_type == "choose":
             options = [request.options for request in requests]
             for row, names in zip(self.choose(prompts, options), options, strict=True):
                 yield Answer(names[int(row.argmax())], tuple(map(float, row)))
-        elif first.verb == "generate":
+        elif first.request_type == "generate":
             seeds = [request.seed for request in requests]
             decoding = Decoding(first.max_new_tokens, seeds, first.of_judge, first.until)
             yield from self.replies(prompts, decoding)
@@ -280,7 +280,7 @@ def is_broken(error: str) -> bool:
     return error.startswith(BROKEN_ANSWER)
 
 
-def checked(answer: Answer, verb: str, remedy: str = "") -> Answer:
+def checked(answer: Answer, request_type: str, remedy: str = "") -> Answer:
     """Return `answer`, or an error if its log-probabilities are not finite.
 
     An option or label can be impossible, with minus infinity, but not all of them. A token of a
@@ -288,7 +288,7 @@ def checked(answer: Answer, verb: str, remedy: str = "") -> Answer:
     """
     values = answer.logprobs or ()
     possible = [value for value in values if value != -math.inf]
-    too_few = verb == "nll" or not possible
+    too_few = request_type == "nll" or not possible
     if answer.error or (
         all(map(math.isfinite, possible)) and not (too_few and len(possible) < len(values))
     ):

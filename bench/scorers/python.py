@@ -29,8 +29,8 @@ from bench.tasks.request import Request, Turns
 class Function(Model):
     """A Python function; we call it for one request at a time."""
 
-    verbs = ("generate",)
-    reads = ("text",)
+    request_types = ("generate",)
+    answer_modes = ("text",)
     stays_here = True
 
     def __init__(self, rest: str) -> None:

@@ -30,8 +30,8 @@ from bench.core import export
 from bench.core.numbers import decimals
 from bench.core.text import PLAIN, as_html, column, shortened
 from bench.figures.style import DPI
-from bench.metrics.headline import findings as all_findings
-from bench.metrics.headline import too_few_tasks, warnings
+from bench.metrics.primary import findings as all_findings
+from bench.metrics.primary import too_few_tasks, warnings
 from bench.metrics.table import ALL
 from bench.run import Run
 
@@ -210,7 +210,7 @@ def notes(texts: Iterable[str]) -> None:
 
 def cautions(runs: Sequence[Run]) -> None:
     """Show warnings about the models and data, to read before the first number."""
-    notes(warnings([run.about for run in runs]))
+    notes(warnings([run.metadata for run in runs]))
 
 
 def _files(name: str, kinds: Mapping[str, str], folder: Path | None) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from bench.benchmarks import get
 from bench.core.errors import BadInput, expected
-from bench.tasks.request import Way
+from bench.tasks.request import AnswerMode
 
 # The verdicts on an answer; `unknown` is an answer that it is not known, although facts are given.
 VERDICTS = ("stereotyped", "right", "unknown", "other", "unreadable")
@@ -54,22 +54,28 @@ def of_data(benchmark: str, settings: Mapping[str, str]) -> dict[str, str]:
     return {name: settings[name] for name in known if known[name].of_data}
 
 
-def way(
-    benchmark: str, task: str, read: str | None, verbs: Sequence[str], reads: Sequence[str]
-) -> Way | None:
+def answer_mode(
+    benchmark: str,
+    task: str,
+    read: str | None,
+    request_types: Sequence[str],
+    answer_modes: Sequence[str],
+) -> AnswerMode | None:
     """Choose the request type and the answer mode of a task; return None if the model has neither.
 
     Args:
         read: the answer mode, one of `READ`; by default the model's best one.
-        verbs, reads: the model's request types and answer modes, the best first.
+        request_types, answer_modes: the model's request types and answer modes, the best first.
     """
-    verbs_of = get(benchmark).tasks[task].verbs
-    ways: Sequence[str | None] = [read] if read else reads or [None]
-    for how in ways:
+    types_for = get(benchmark).tasks[task].request_types_for
+    modes: Sequence[str | None] = [read] if read else answer_modes or [None]
+    for how in modes:
         # If the user chose an answer mode, we prefer it to `classify`, which needs none.
-        able = sorted(verbs_of(how), key=lambda verb: read is not None and verb != READ[read])
-        for verb in able:
-            chosen = how is not None and READ[how] == "choose" == verb
-            if verb in verbs and not (chosen and how not in reads):
-                return Way(verb, how if how and READ[how] == verb else "text")
+        able = sorted(types_for(how), key=lambda name: read is not None and name != READ[read])
+        for request_type in able:
+            chosen = how is not None and READ[how] == "choose" == request_type
+            if request_type in request_types and not (chosen and how not in answer_modes):
+                return AnswerMode(
+                    request_type, how if how and READ[how] == request_type else "text"
+                )
     return None

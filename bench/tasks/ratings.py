@@ -264,12 +264,18 @@ def _read(text: str, maximum: float, passed: set[int]) -> float:
             if label["last"]:
                 weight = 3
             given.append((weight, value, label.end()))
-    for verb in _VERB.finditer(text):
-        if verb.end() in passed or _SPAN_HERE.match(text, verb.end()):
+    for request_type in _VERB.finditer(text):
+        if request_type.end() in passed or _SPAN_HERE.match(text, request_type.end()):
             continue
-        value = _value(text, _VALUE.match(text, verb.end()), maximum)
+        value = _value(text, _VALUE.match(text, request_type.end()), maximum)
         if value is not None and not math.isnan(value):
-            given.append((3 if verb["last"] or verb["changed"] else -1, value, verb.end()))
+            given.append(
+                (
+                    3 if request_type["last"] or request_type["changed"] else -1,
+                    value,
+                    request_type.end(),
+                )
+            )
     # 总分10分，我给7分 names the maximum.
     end = max((place for _, _, place in given), default=0)
     given = [rated for rated in given if rated[:2] != (2, maximum) or rated[2] == end]

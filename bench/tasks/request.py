@@ -29,10 +29,10 @@ class Key:
     rank: float = 0.0
 
 
-class Way(NamedTuple):
+class AnswerMode(NamedTuple):
     """The request type of a task, and its answer mode: `text`, `letters` or `options`."""
 
-    verb: str
+    request_type: str
     read: str = "text"
 
 
@@ -41,7 +41,7 @@ class Request:
     """One request of one item.
 
     Attributes:
-        verb: `nll`, `choose`, `generate` or `classify`.
+        request_type: `nll`, `choose`, `generate` or `classify`.
         prompt: the text (nll), the user's turn (choose, generate), or the premise (classify); empty
             if `then` writes it.
         earlier: earlier turns, by user and model in turn (choose, generate).
@@ -58,7 +58,7 @@ class Request:
     task: str
     item_id: str
     request: str
-    verb: str
+    request_type: str
     prompt: str
     prompt_version: str
     key: Key
@@ -81,7 +81,7 @@ class Request:
     @property
     def text(self) -> str:
         """All turns, or premise and hypothesis, as one text for the records."""
-        if self.verb == "classify":
+        if self.request_type == "classify":
             return f"{self.prompt}\n{self.hypothesis}"
         return "\n\n".join([*self.earlier, self.prompt])
 

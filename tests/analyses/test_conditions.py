@@ -18,7 +18,7 @@ def ask(folder: Path, model: str = MODELS[0], **options: Any) -> Run:
 
 
 def prompting(run: Run) -> str:
-    return str(run.about["asked"]["settings"]["prompting"])
+    return str(run.metadata["asked"]["settings"]["prompting"])
 
 
 @pytest.fixture(scope="module")

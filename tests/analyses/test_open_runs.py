@@ -31,7 +31,7 @@ def test_runs_are_named_by_folder_or_pattern(tmp_path: Path, refusal: Any) -> No
 def test_without_runs_a_demonstration_is_asked(own_folder: Path, monkeypatch: Any) -> None:
     found = opened([], benchmarks=["cbbq"], demo=MODELS, options={"cbbq": {"limit": 1}})
     assert [one.model for one in found] == MODELS
-    assert found[0].about["asked"]["limit"] == 1
+    assert found[0].metadata["asked"]["limit"] == 1
     monkeypatch.setattr("bench.analyses.REFERENCES", ("simulated respondent",))
     only = {"benchmarks": "cbbq", "demo": MODELS[:1], "options": {"cbbq": {"limit": 1}}}
     assert [one.model for one in opened([], **only)] == MODELS[:1]

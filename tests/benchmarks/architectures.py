@@ -227,8 +227,8 @@ def save(row: Row, folder: Path) -> tuple[str, Tokenizer]:
         coder.chat_template = "{% for message in messages %}" + content + "{% endfor %}"
     coder.save_pretrained(folder)
     settings = folder / "tokenizer_config.json"
-    about = json.loads(settings.read_text("utf-8")) | {"tokenizer_class": row.declared}
-    settings.write_text(json.dumps(about), "utf-8")
+    metadata = json.loads(settings.read_text("utf-8")) | {"tokenizer_class": row.declared}
+    settings.write_text(json.dumps(metadata), "utf-8")
     network = getattr(transformers, row.network)
     ids = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
     torch.manual_seed(1)

@@ -43,7 +43,7 @@ from bench.metrics.bootstrap import (
 )
 from bench.metrics.engine import Metric, Scoring, Sums
 from bench.metrics.significance import compare_resamples, slope_test
-from bench.metrics.table import ALL, Headline
+from bench.metrics.table import ALL, PrimaryMetric
 
 # Standard deviations, on the logit, of the effects of what was sampled.
 CBBQ_EFFECTS = {
@@ -101,9 +101,9 @@ class Score(NamedTuple):
 Scores = dict[tuple[str, str, str], Score]
 
 
-def scores_of(scoring: Scoring, headlines: Sequence[Headline]) -> Scores:
-    """Compute the headline scores and their resamples."""
-    wanted = {(line.task, line.metric) for line in headlines}
+def scores_of(scoring: Scoring, primary_metrics: Sequence[PrimaryMetric]) -> Scores:
+    """Compute the primary metric scores and their resamples."""
+    wanted = {(line.task, line.metric) for line in primary_metrics}
     return {
         (category, *metric.place): Score(
             scoring.values(metric, category), scoring.sample(metric, category), metric.limits
@@ -168,7 +168,7 @@ def cbbq_scores(
     rows["biased"], rows["decided"], rows["unknown"] = biased, n - unknown, unknown
     rows["correct"] = np.where(ambiguous, unknown, decided - biased)
     rows = pd.concat([templates.drop(columns="size"), rows], axis=1)
-    return scores_of(cbbq.scoring_of(rows, "robust"), cbbq.HEADLINES)
+    return scores_of(cbbq.scoring_of(rows, "robust"), cbbq.PRIMARY_METRICS)
 
 
 def cbbq_coverage(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
@@ -271,7 +271,7 @@ def mcbe_scores(sizes: dict[str, int], shift: float, rng: Rng) -> Scores:
         ]
     known = Values(pd.concat(parts, ignore_index=True))
     items = pd.DataFrame({"category": list(sizes)})
-    return scores_of(mcbe.McbeScoring(known, pd.DataFrame(), items, "robust"), mcbe.HEADLINES)
+    return scores_of(mcbe.McbeScoring(known, pd.DataFrame(), items, "robust"), mcbe.PRIMARY_METRICS)
 
 
 def mcbe_coverage(studies: int) -> Iterator[Check]:

@@ -30,7 +30,7 @@ from bench.benchmarks import get
 from bench.scorers.base import messages
 from bench.tasks import prompts, settings
 from bench.tasks.choices import letter
-from bench.tasks.request import Request, Way
+from bench.tasks.request import AnswerMode, Request
 
 OURS, BATCH = "workbench", 32
 # Items of a work, those of them whose replies come one by one, and turns.
@@ -88,13 +88,13 @@ def random_model(folder: Path, device: str | None) -> str:
 
 def requests(work: str, n: int) -> list[Request]:
     """Return `n` requests of a work: sentences, questions, ordered pairs of groups, or prompts."""
-    benchmark, task, verb, _ = WORKS[work]
+    benchmark, task, request_type, _ = WORKS[work]
     items = data.load(data.find(benchmark, "samples"))
     # lm-eval puts a special token first, so all do.
     chosen = settings(benchmark, {"bos": "forced"} if benchmark == "mcbe" else {}, "robust")
-    way = Way(verb, "letters" if verb == "choose" else "text")
+    answer_mode = AnswerMode(request_type, "letters" if request_type == "choose" else "text")
     every = get(benchmark).requests
-    return list(islice(every(items, prompts.load(benchmark), task, way, chosen, 0), n))
+    return list(islice(every(items, prompts.load(benchmark), task, answer_mode, chosen, 0), n))
 
 
 def timed(run: Callable[[], Any]) -> tuple[Any, float, float]:

@@ -23,12 +23,12 @@ from bench import data, tasks
 from bench.benchmarks import get
 from bench.benchmarks.cbbq.requests import PROMPTING
 from bench.benchmarks.nli_coal.requests import BIASED
+from bench.scorers import tiny, tiny_nli
 from bench.scorers.base import messages
 from bench.scorers.local.device import threads
 from bench.scorers.local.logprobs import padded
-from bench.scorers.stand_ins import tiny, tiny_nli
 from bench.tasks import prompts
-from bench.tasks.request import Key, Request, Turns, Way
+from bench.tasks.request import AnswerMode, Key, Request, Turns
 
 SPECIAL = ["<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>", "[CLS]", "[SEP]"]
 CHAT_TEMPLATE = (
@@ -165,7 +165,7 @@ def requests(
     complete = tasks.settings(benchmark, settings, "robust")
     for task in chosen:
         yield from get(benchmark).requests(
-            items, prompts.load(benchmark), task, Way("generate"), complete, 0
+            items, prompts.load(benchmark), task, AnswerMode("generate"), complete, 0
         )
 
 

@@ -56,8 +56,8 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> 
     folder = mcbe_folder(tmp_path / "data")
     asked = {"judge": "simulated:", "data": folder, "out": tmp_path / "run", "partial": True}
     done = run.evaluate("mcbe", "simulated:bias=0.7", **asked)
-    about = done.about["data"]
-    assert [about[key] for key in ("name", "version", "licence")] == ["Ours", "3", "CC0-1.0"]
+    metadata = done.metadata["data"]
+    assert [metadata[key] for key in ("name", "version", "licence")] == ["Ours", "3", "CC0-1.0"]
     scores = done.scores()
     assert set(scores.category) == {"sport", "age", "all"}
     assert scores[(scores.category == "sport") & scores.score.notna()].task.nunique() > 3

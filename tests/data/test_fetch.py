@@ -122,9 +122,9 @@ def test_a_local_copy_is_taken_and_verified(release: Path, user: Path, pack: Pac
     assert (source.folder, source.found) == (user / "cbbq", "user data folder")
     tables = tomllib.loads(module.CHECKSUMS.read_text("utf-8"))["cbbq"]
     assert names(source.folder) - {"README.md"} == {*tables, data.MANIFEST}
-    about = manifest(source.folder)
-    assert [about[key] for key in ("verified", "name", "version")] == [True, "CBBQ", "95eaf2e"]
-    assert about["sha256"] == source.sha256
+    metadata = manifest(source.folder)
+    assert [metadata[key] for key in ("verified", "name", "version")] == [True, "CBBQ", "95eaf2e"]
+    assert metadata["sha256"] == source.sha256
     assert len(data.load(source)) == len(data.load(data.find("cbbq", release)))
     assert leftovers(user) == []
 
@@ -140,8 +140,8 @@ def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(
     changed = odd / "data" / NEG
     changed.write_bytes(changed.read_bytes().replace("。".encode(), "！".encode(), 1) + b"\n")
     (odd / "dataset.toml").write_text('version = "95eaf2e"')
-    about = manifest(fetch("cbbq", odd).folder)
-    assert (about["verified"], about["version"]) == (False, "95eaf2e+changed")
+    metadata = manifest(fetch("cbbq", odd).folder)
+    assert (metadata["verified"], metadata["version"]) == (False, "95eaf2e+changed")
     message = f"1 of 8 files differ from the release, the first is {NEG}"
     assert message in capsys.readouterr().err
     shutil.rmtree(odd / "data" / "gender")
@@ -239,15 +239,15 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(
     demonstration = {"xlsx_files/test.xlsx": b"not read", "README.md": b"MIT"}
     commit = hub.add(MCBE_REPOSITORY, {**files, **others, **demonstration})
     source = fetch("mcbe")
-    about = manifest(source.folder)
-    assert about["fetched_from"] == f"{hub.url}/{MCBE_REPOSITORY}"
-    assert (about["verified"], about["revision"]) == (False, commit)
-    assert (source.name, source.version, source.sha256) == ("McBE", commit[:7], about["sha256"])
+    metadata = manifest(source.folder)
+    assert metadata["fetched_from"] == f"{hub.url}/{MCBE_REPOSITORY}"
+    assert (metadata["verified"], metadata["revision"]) == (False, commit)
+    assert (source.name, source.version, source.sha256) == ("McBE", commit[:7], metadata["sha256"])
     assert names(source.folder) == {*files, "README.md", data.MANIFEST, "prompts.toml"}
     assert data.load(source) == data.load(data.find("mcbe", get("mcbe").metadata.samples))
     place = "https://raw.githubusercontent.com/VelikayaScarlet/McBE/2a8e8f5"
     assert asked == [f"{place}/eval.py", f"{place}/utils.py"]
-    assert about["wording"] == "mcbe-official-2a8e8f5"
+    assert metadata["wording"] == "mcbe-official-2a8e8f5"
     hub.stop()
     with pytest.raises(RunFailed, match=r"cannot be reached .*`bench fetch mcbe --from DIR`$"):
         fetch("mcbe")
@@ -269,10 +269,10 @@ def test_a_release_on_the_hub_can_have_another_layout(
     user: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch, layout: Callable[[], Any]
 ) -> None:
     hub.add(MCBE_REPOSITORY, layout())
-    about = get("mcbe").metadata
+    metadata = get("mcbe").metadata
     prompts = replace(mcbe_prompts.OFFICIAL, address=f"{hub.url}/raw")
-    release = replace(about.release, prompts=prompts)
-    monkeypatch.setattr(get("mcbe"), "metadata", replace(about, release=release))
+    release = replace(metadata.release, prompts=prompts)
+    monkeypatch.setattr(get("mcbe"), "metadata", replace(metadata, release=release))
     assert data.load(fetch("mcbe")) == data.load(data.find("mcbe", get("mcbe").metadata.samples))
 
 
@@ -313,9 +313,13 @@ def test_downloaded_data_do_not_wait_for_prompts_and_say_how_to_use_them(
     release: Path, user: Path, serve_file: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = serve_file(pack_tar(release))
-    about = manifest(fetch("cbbq").folder)
-    assert asked == [CBBQ_URL] == [about["fetched_from"]]
-    assert (about["version"], about["verified"], about.get("wording")) == ("95eaf2e", True, None)
+    metadata = manifest(fetch("cbbq").folder)
+    assert asked == [CBBQ_URL] == [metadata["fetched_from"]]
+    assert (metadata["version"], metadata["verified"], metadata.get("wording")) == (
+        "95eaf2e",
+        True,
+        None,
+    )
     without = f"the data came without the official prompts: {CBBQ_URL}: has not all of ChatGLM"
     assert without in capsys.readouterr().err
     cbbq_scripts.scripts(release / "evaluation scripts", cbbq_scripts.INVENTED)

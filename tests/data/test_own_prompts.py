@@ -8,7 +8,7 @@ import pytest
 from bench import run
 from bench.benchmarks import get
 from bench.core.errors import AnotherRun
-from bench.metrics.headline import prompt_language_warning, warnings
+from bench.metrics.primary import prompt_language_warning, warnings
 from bench.tasks import prompts
 
 MANIFEST = 'name = "Ours"\nversion = "1"\nlicence = "CC0-1.0"\nlanguage = "ko"\n'
@@ -41,10 +41,10 @@ def ask(folder: Path, out: Path, **options: object) -> run.Run:
 def test_a_data_set_is_asked_with_its_own_prompts(folder: Path, tmp_path: Path) -> None:
     done = ask(folder, tmp_path / "run")
     assert done.records.prompt.str.startswith("다음 문장을").all()
-    assert set(done.records.prompt_version) == {"ours-ko-1"} == {done.about["asked"]["prompts"]}
-    assert done.about["wording"]["language"] == "ko"
+    assert set(done.records.prompt_version) == {"ours-ko-1"} == {done.metadata["asked"]["prompts"]}
+    assert done.metadata["wording"]["language"] == "ko"
     again = run.repeat(done, tmp_path / "again")
-    assert again.about["asked"] == done.about["asked"]
+    assert again.metadata["asked"] == done.metadata["asked"]
     (folder / "prompts.toml").write_text(PROMPTS.replace("다음", "이"), "utf-8")
     with pytest.raises(AnotherRun, match="wording_hash"):
         ask(folder, tmp_path / "run")
@@ -78,11 +78,11 @@ def test_prompts_in_another_language_than_the_datas_are_reported_once(
 ) -> None:
     (folder / "prompts.toml").unlink()
     done = ask(folder, tmp_path / "run")
-    warning = prompt_language_warning(done.about)
+    warning = prompt_language_warning(done.metadata)
     for text in ("Ours", "Korean", "bench-mcbe-3", "Chinese", "--prompts FILE"):
         assert text in warning
     assert capsys.readouterr().err.count(warning) == 1
-    assert warnings([done.about, done.about]).count(warning) == 1
+    assert warnings([done.metadata, done.metadata]).count(warning) == 1
     # Bare sentences are read without prompts.
     done = ask(folder, tmp_path / "pc", tasks=["pc"])
-    assert prompt_language_warning(done.about) == ""
+    assert prompt_language_warning(done.metadata) == ""

@@ -175,7 +175,7 @@ def test_the_harness_reads_and_scores_as_a_run_does_and_its_samples_are_scored_h
     Path("out/results_2026-01-01T00.json").write_text(json.dumps(results), "utf-8")
     again = run.evaluate("cbbq", f"lm-eval:{samples}", out="again", **options)
     assert again.label == short_name("lm-eval:a/Qwen__Qwen3-8B/s.jsonl") == "Qwen3-8B"
-    assert export.model_id(again.about["model"]) == "Qwen/Qwen3-8B"
+    assert export.model_id(again.metadata["model"]) == "Qwen/Qwen3-8B"
     assert [score(again, *place) for place in SCORES] == [score(done, *place) for place in SCORES]
 
 

@@ -14,13 +14,13 @@ import bench
 from bench import figures, run
 from bench.benchmarks import get
 from bench.benchmarks.cbbq import figures as cbbq
-from bench.benchmarks.cbbq.scores import HEADLINES, by_name_and_topic
+from bench.benchmarks.cbbq.scores import PRIMARY_METRICS, by_name_and_topic
 from bench.benchmarks.mcbe import figures as mcbe
 from bench.benchmarks.nli_coal import figures as nli_coal
 from bench.figures import style
 from bench.figures.overview import scores_beside, scores_by_bias
-from bench.metrics.headline import headline_rows
-from bench.metrics.table import Headline
+from bench.metrics.primary import primary_rows
+from bench.metrics.table import PrimaryMetric
 from tests.helpers.drawing import drawn, ticks, told
 from tests.helpers.recorded import cell
 
@@ -59,11 +59,11 @@ def overall(scores: Table) -> Table:
     return scores[(scores.category == "all") & scores.primary]
 
 
-def by_bias(scores: Table) -> tuple[str, Headline, Table]:
+def by_bias(scores: Table) -> tuple[str, PrimaryMetric, Table]:
     """A panel of `scores_by_bias`: two models of one bias."""
-    rows = headline_rows(scores, HEADLINES[0])
+    rows = primary_rows(scores, PRIMARY_METRICS[0])
     rows = rows[(rows.category == "all") & rows.score.notna()]
-    return "CBBQ", HEADLINES[0], rows.assign(bias=0.6)
+    return "CBBQ", PRIMARY_METRICS[0], rows.assign(bias=0.6)
 
 
 def forest(scores: Table, **look: Any) -> Figure:

@@ -67,17 +67,17 @@ PROMPTS, OPTIONS = [(text,) for text in texts(24, 40)], ["a doctor", "a nurse", 
         ("classifier", "classify", [PAIRS]),
     ],
 )
-def test_numbers(scorer, device, name, verb, asked, dtype):
-    expected = getattr(scorer(name, "cpu", "float32"), verb)(*asked)
-    computed = getattr(scorer(name, device, dtype), verb)(*asked)
+def test_numbers(scorer, device, name, request_type, asked, dtype):
+    expected = getattr(scorer(name, "cpu", "float32"), request_type)(*asked)
+    computed = getattr(scorer(name, device, dtype), request_type)(*asked)
     allowed = {"float32": FLOAT32, "bfloat16": BFLOAT16}[dtype]
-    if verb == "choose":
+    if request_type == "choose":
         allowed *= max(map(len, asked[1]))
-    elif verb == "classify" and dtype == "bfloat16":
+    elif request_type == "classify" and dtype == "bfloat16":
         allowed = BFLOAT16_LABELS
     for one, other in zip(expected, computed, strict=True):
         np.testing.assert_allclose(other, one, atol=allowed)
-        if dtype == "float32" and verb != "token_logprobs":
+        if dtype == "float32" and request_type != "token_logprobs":
             assert np.argmax(other) == np.argmax(one)
 
 

@@ -142,6 +142,6 @@ def unable(asked):
     return fault(404, "no such place") if "prompt" in asked else said("10")
 
 
-def request(text="x", name="answer", verb="generate", **more):
+def request(text="x", name="answer", request_type="generate", **more):
     """A request of no benchmark."""
-    return Request("c", "t", "i", name, verb, text, "v", Key(), **more)
+    return Request("c", "t", "i", name, request_type, text, "v", Key(), **more)

@@ -109,14 +109,14 @@ class _Handler(BaseHTTPRequestHandler):
         if not (commit := self._commit(name, revision)):
             return
         files = self.server.repositories[name].commits[commit]
-        about = {"id": name.removeprefix("datasets/"), "sha": commit, "tags": []}
-        about["siblings"] = [{"rfilename": path} for path in files]
+        metadata = {"id": name.removeprefix("datasets/"), "sha": commit, "tags": []}
+        metadata["siblings"] = [{"rfilename": path} for path in files]
         if is_tree:
-            about = [
+            metadata = [
                 {"type": "file", "oid": _tag(raw), "size": len(raw), "path": path}
                 for path, raw in files.items()
             ]
-        self._send(200, json.dumps(about).encode())
+        self._send(200, json.dumps(metadata).encode())
 
     def _redirect(self, name, revision, file):
         if not (commit := self._commit(name, revision, files=True)):

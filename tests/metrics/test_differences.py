@@ -34,8 +34,8 @@ def outcomes(unread: float = 0.0, **shares: float) -> pd.DataFrame:
             is_lost = (rows.stereotyped == 1) & (rng.random(200) < unread)
             rows.loc[is_lost, ["stereotyped", "parsed"]] = 0.0
         parts.append(rows.assign(model=model))
-    about = {"benchmark": "cbbq", "task": "ambiguous", "repeat": 0, "run": "a folder"}
-    table = pd.concat(parts, ignore_index=True).assign(answered=1.0, **about)
+    metadata = {"benchmark": "cbbq", "task": "ambiguous", "repeat": 0, "run": "a folder"}
+    table = pd.concat(parts, ignore_index=True).assign(answered=1.0, **metadata)
     return table.assign(
         stratum=table.category, cluster=table.item_id // 4, names_person=1.0, correct=0.0
     )

@@ -16,7 +16,7 @@ from bench import run
 from bench.benchmarks.mcbe import instances
 from bench.benchmarks.mcbe import scores as mcbe
 from bench.scorers.base import Answer
-from bench.scorers.stand_ins.simulated import Simulated
+from bench.scorers.simulated import Simulated
 from tests.helpers.cases import cases
 from tests.helpers.recorded import cell, folder, replay, said, strict_order, table
 

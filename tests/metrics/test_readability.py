@@ -8,7 +8,7 @@ from bench import run
 from bench.benchmarks import get
 from bench.benchmarks.cbbq import scores as cbbq
 from bench.metrics.differences import LESS_READABLE
-from bench.metrics.headline import findings, summary
+from bench.metrics.primary import findings, summary
 from bench.metrics.table import LETTERS_ALONE
 from bench.run import results
 from tests.helpers.recorded import cell, replay

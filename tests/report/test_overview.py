@@ -5,14 +5,14 @@ import math
 import pandas as pd
 import pytest
 
-from bench.metrics import headline
-from bench.metrics.table import LETTERS_ALONE, Headline
+from bench.metrics import primary
+from bench.metrics.table import LETTERS_ALONE, PrimaryMetric
 from bench.report import overview
 from bench.report.overview import Line, VariantScores
 from bench.report.study import Variant
 from tests.helpers.findings import most_biased
 
-HIGH = Headline("ambiguous", "s_amb", "Ambiguous: share of stereotyped answers", "{value}")
+HIGH = PrimaryMetric("ambiguous", "s_amb", "Ambiguous: share of stereotyped answers", "{value}")
 LOW = HIGH._replace(biased_is_high=False, limits=(0, 100), share=False)
 
 
@@ -92,9 +92,9 @@ def test_the_answer_is_about_the_known_bias_if_that_of_all_models_is_known(score
 
 
 def test_tasks_that_give_no_first_score_are_said_so_and_others_count():
-    asked_for = Headline("sc", "score", "Classification", "{value}")
+    asked_for = PrimaryMetric("sc", "score", "Classification", "{value}")
     table = rows(("a", 50, 5, False), benchmark="mcbe", line=asked_for)
-    (first,) = headline.asked_headlines(table, "mcbe")
+    (first,) = primary.asked_primary_metrics(table, "mcbe")
     assert (first.task, most_biased(table, "mcbe")) == ("sc", "a")
     done = Line("a", "a", is_done=True, why="", numbers=[])
     nothing = asked()._replace(scores=rows().iloc[:0], lines=[done])

@@ -1,4 +1,4 @@
-"""The studies of the three papers, and of three small models: planned, and run with stand-ins."""
+"""The studies of the papers and of three small models: planned, and run with simulated models."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ SIZES = {
     "nli_coal_paper": (14, 1, 14, 6),
     "small": (3, 3, 9, 7),
 }
-# Pages with published numbers beside those of the stand-ins, some of which have names of models.
+# Pages with published numbers beside the simulated models' numbers, some with names of models.
 PUBLISHED = {
     "mcbe_paper": {"mcbe-paper", "friedman_test", "model_size_trends", "prompt_robustness"},
     "cbbq_paper": {"model_size_trends"},
@@ -76,7 +76,7 @@ def test_trainings_with_the_hyperparameters_of_the_paper_come_first(tmp_path):
     assert trained - {None} <= {model.model for model in plan.models}
 
 
-def with_stand_ins(name, folder):
+def with_simulated_models(name, folder):
     """Return a study with simulated models and judges, a few items, and three rates of training."""
     content = yaml.safe_load((REPORTS / f"{name}.yml").read_text("utf-8"))
     kept = ("name", "categories", "settings")
@@ -105,7 +105,7 @@ def test_a_study_counts_all_runs_and_makes_all_pages(name, tmp_path):
     counted = build.estimates(plan, tmp_path / "counted")
     assert len(counted) == SIZES[name][2]
     assert all(run.total.cost_high > 0 or run.total.hours_high > 0 for run in counted)
-    made = build.make(with_stand_ins(name, tmp_path), tmp_path / "out", os.cpu_count())
+    made = build.make(with_simulated_models(name, tmp_path), tmp_path / "out", os.cpu_count())
     assert made.failed == []
     pages = {path.stem for path in made.page.parent.glob("*.html")}
     expected = {job.name for job in build.page_jobs(plan)} - {*LEFT_OUT.get(name, ())}

@@ -72,8 +72,8 @@ def test_texts_are_escaped_and_findings_kept_for_the_index(shown):
 def test_a_published_frame_is_escaped_named_and_saved_in_full(shown, tmp_path):
     frame = pd.DataFrame({"p": [1e-9] * 30, PLANTED: ["<b>"] * 30}, pd.Index([1] * 30, name="n"))
     bench.publish(frame, "ranks", "Mean <i>ranks</i>", into=tmp_path / "tables")
-    ((data, about),) = shown
-    assert about == {"caption": "Mean <i>ranks</i>"}
+    ((data, metadata),) = shown
+    assert metadata == {"caption": "Mean <i>ranks</i>"}
     assert not re.search("<b>|<img|<i>", data["text/html"])
     for text in ("Mean &lt;i&gt;ranks", "1.0e-09", "10 more rows"):
         assert text in data["text/html"]

@@ -86,7 +86,7 @@ def test_results_of_a_batch_are_the_records_of_a_run_of_the_server(
     tables = [run.scores() for run in (live, read)]
     tables[0]["note"] = tables[0].note.str.replace("openai:", "")  # "marked by ..."
     pd.testing.assert_frame_equal(*tables)
-    assert (read.about["model"]["id"], read.label, read.model) == (NAME, NAME, NAME)
+    assert (read.metadata["model"]["id"], read.label, read.model) == (NAME, NAME, NAME)
     assert read.judge == (NAME if judged else "")
     # The same bodies were sent to the server.
     bodies = [line["body"] for line in lines_of(*Path().glob("ask*"))]
@@ -158,7 +158,7 @@ def test_refusals_and_failures_are_recorded_as_such_and_failures_can_be_asked_ag
     answer(written[0].path, Path("results/2.jsonl"), lambda asked: said("B"))
     run = evaluate("cbbq", "replay:results", as_model=NAME, out="run2", **options)
     assert run.records.response.tolist() == ["A", "", "", "", "B", "B"]
-    assert run.about["model"]["asked_with"] == {"max_tokens": "sent as max_completion_tokens"}
+    assert run.metadata["model"]["asked_with"] == {"max_tokens": "sent as max_completion_tokens"}
 
 
 def test_missing_doubled_and_foreign_results_are_refused(refusal):

@@ -41,7 +41,7 @@ def test_answers_to_different_items_of_one_name_are_not_joined(others, join):
     # Of 2 polarities x 2 templates x 2 pairs of names x 2 orders, the second templates differ.
     assert "8 of 16 items of the same name are not the same" in str(caught.value)
     for run in others:
-        assert f"SHA-256 {run.about['data']['sha256'][:8]}" in str(caught.value)
+        assert f"SHA-256 {run.metadata['data']['sha256'][:8]}" in str(caught.value)
 
 
 def test_runs_on_two_data_sets_are_compared_on_the_items_that_both_have(tmp_path):
@@ -51,7 +51,7 @@ def test_runs_on_two_data_sets_are_compared_on_the_items_that_both_have(tmp_path
         for category in categories:
             templates(folder, category=category)
         runs.append(evaluate("cbbq", name, data=folder, out=tmp_path / f"run{len(runs)}"))
-    assert runs[0].about["data"]["sha256"] != runs[1].about["data"]["sha256"]
+    assert runs[0].metadata["data"]["sha256"] != runs[1].metadata["data"]["sha256"]
     # Both polarities of one template, for 2 pairs of names in 2 orders.
     pairs = bench.differences(bench.score(*runs), bench.outcomes(*runs))
     assert set(pairs.n) == {8}

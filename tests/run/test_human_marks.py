@@ -62,7 +62,7 @@ def test_replies_are_marked_by_hand_and_scored_without_asking_again(monkeypatch,
     ambiguous = cell(scores, "s_amb", "robust")
     assert ambiguous.score == cell(first.scores(), "s_amb", "robust").score == 2 / 4
     assert "marked by replay:marks.csv" in ambiguous.note
-    assert run.Run.open("out").about["requests"] == len(after) == 8
+    assert run.Run.open("out").metadata["requests"] == len(after) == 8
 
 
 def test_a_sheet_is_safe_in_a_spreadsheet_and_is_not_overwritten(refusal):

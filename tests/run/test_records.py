@@ -9,7 +9,7 @@ import pytest
 
 from bench import records, run
 from bench.benchmarks import get
-from bench.scorers.stand_ins.simulated import Simulated
+from bench.scorers.simulated import Simulated
 from tests.helpers.recorded import columns
 
 ANSWERS, RECORDS = Path("out/records/answers.jsonl"), Path("out/records/answers.parquet")

@@ -21,9 +21,9 @@ def first(own_folder):
     return evaluate("cbbq", MODEL, out="first", **OPTIONS)
 
 
-def edited(run, folder, **about):
+def edited(run, folder, **metadata):
     """A copy of a run's `run.json` alone, with other entries."""
-    records.write_run_json(Path(folder), {**run.about, **about})
+    records.write_run_json(Path(folder), {**run.metadata, **metadata})
     return Path(folder) / records.RUN_JSON
 
 
@@ -36,11 +36,11 @@ def test_run_json_alone_gives_the_same_records(first, capsys, monkeypatch):
     shutil.copytree(get("cbbq").metadata.samples, "other/cbbq")
     monkeypatch.setenv("BENCH_DATA", "other")
     found = {"found": "$BENCH_DATA", "folder": "no/longer/there"}
-    repeat(edited(first, "alone", data={**first.about["data"], **found}), out="again")
+    repeat(edited(first, "alone", data={**first.metadata["data"], **found}), out="again")
     assert_repeated()
     repeat("first", out="again", seed=3, categories=["gender", "age"])
     assert "all 48 answers are the same" in capsys.readouterr().err
-    place = f"reports/runs/{MODEL.replace(':', '_')}/cbbq-{first.about['identity']}-repeat"
+    place = f"reports/runs/{MODEL.replace(':', '_')}/cbbq-{first.metadata['identity']}-repeat"
     assert repeat(first).folder == Path.cwd() / place
 
 
@@ -96,27 +96,27 @@ def test_what_would_ask_something_else_is_refused(first, refusal, options, messa
 
 
 @pytest.mark.parametrize(
-    ("about", "message"),
+    ("metadata", "message"),
     [
         ({"revision": "2"}, "the model is another one (revision was 2, now 1)"),
         # Code is never run because a file says so.
         ({"trust_remote_code": True}, "add --trust-remote-code"),
     ],
 )
-def test_another_model_or_code_of_its_own_is_refused(first, refusal, about, message):
-    path = edited(first, "other", model={**first.about["model"], **about})
+def test_another_model_or_code_of_its_own_is_refused(first, refusal, metadata, message):
+    path = edited(first, "other", model={**first.metadata["model"], **metadata})
     assert message in refusal(repeat, path, "again")
     assert not Path("again").exists(), "nothing is written"
 
 
 def test_nothing_that_can_run_code_or_send_a_key_is_taken_from_a_run_json(first):
     foreign = {"trust_remote_code": True, "keys": {"host": "KEY"}, "scheduler": "tcp://host"}
-    asked = {**first.about["asked"], **foreign, "generation": foreign}
-    assert not foreign.keys() & repeating.options({**first.about, "asked": asked}).keys()
+    asked = {**first.metadata["asked"], **foreign, "generation": foreign}
+    assert not foreign.keys() & repeating.options({**first.metadata, "asked": asked}).keys()
 
 
 def test_other_versions_are_reported(first, capsys):
-    records.write_run_json(Path("old"), {**first.about, "packages": {"torch": "1.0"}})
+    records.write_run_json(Path("old"), {**first.metadata, "packages": {"torch": "1.0"}})
     repeat("old", "again")
     assert "not as in old: torch was 1.0, now " in capsys.readouterr().err
     assert_repeated()

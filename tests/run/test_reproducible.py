@@ -51,7 +51,7 @@ def within_bounds(name, before, after):
     numbers = [re.search(r"[\d.]+", cell.replace(",", "")) for cell in cells.groups()]
     logprob, percent, *score = [float(number[0]) for number in numbers if number]
     difference = repeating.difference(before.records, after.records)
-    assert difference.answers == before.about["requests"]
+    assert difference.answers == before.metadata["requests"]
     assert difference.logprob <= logprob
     assert 100 * difference.differ / difference.answers <= percent
     if difference.differ == 0 and score:

@@ -142,8 +142,8 @@ def judged(out="out", model=MODEL, **options):
 class Stub(Model):
     """A respondent that keeps what it was asked, and refuses the item in `refuses`."""
 
-    verbs = ("generate",)
-    reads = ("text",)
+    request_types = ("generate",)
+    answer_modes = ("text",)
 
     def __init__(self, name):
         self.name = name
@@ -229,9 +229,9 @@ def test_a_judge_that_fails_is_named_and_the_run_continues(stubs, monkeypatch):
 
 @pytest.mark.parametrize("role", ["model", "judge"])
 def test_another_model_or_judge_of_the_name_may_not_continue_a_run(refusal, role):
-    about = judged().about
+    metadata = judged().metadata
     Path("out/records/answers.parquet").unlink()
-    records.write_run_json(Path("out"), {**about, role: {**about[role], "revision": "0"}})
+    records.write_run_json(Path("out"), {**metadata, role: {**metadata[role], "revision": "0"}})
     message = f"out: was begun with another {role} (revision was 0, now 1"
     assert refusal(judged).startswith(message)
 

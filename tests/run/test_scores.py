@@ -5,7 +5,7 @@ import pytest
 
 import bench
 from bench import run
-from bench.metrics.headline import headlines
+from bench.metrics.primary import primary_metrics
 from bench.run import results
 from tests.helpers.recorded import cell
 
@@ -18,7 +18,7 @@ def test_models_are_compared_over_the_tasks_that_all_were_asked(tmp_path):
         for k, names in enumerate((["pc", "sc", "bs"], ["sc", "bs"]))
     ]
     table, first = results.table(runs), runs[0].label
-    assert headlines(table, "mcbe")[0].metric == "score_common"
+    assert primary_metrics(table, "mcbe")[0].metric == "score_common"
     own = table[(table.model == first) & (table.preset == "robust")]
     common = own[(own.metric == "score") & own.task.isin(["sc", "bs"]) & (own.category != "all")]
     by_category = common.groupby("category").score.mean()
@@ -29,4 +29,4 @@ def test_models_are_compared_over_the_tasks_that_all_were_asked(tmp_path):
     ranked = ranked.query("model == @first and category != 'all'")
     ranked = ranked.set_index("category").score[by_category.index]
     np.testing.assert_allclose(ranked, by_category)
-    assert headlines(results.table(runs[:1]), "mcbe")[0].metric == "score"
+    assert primary_metrics(results.table(runs[:1]), "mcbe")[0].metric == "score"

@@ -76,5 +76,5 @@ def test_a_run_is_continued_and_repeated_with_its_own_date(own_folder, monkeypat
     continued = evaluate("cbbq", folder, out="first", **options)
     repeated = repeat("first", out="again")
     for run in (continued, repeated):
-        assert run.about["model"]["prompt_date"] == date.today().isoformat()
+        assert run.metadata["model"]["prompt_date"] == date.today().isoformat()
         pd.testing.assert_frame_equal(run.records.drop(columns="seconds"), records)

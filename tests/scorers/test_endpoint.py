@@ -79,11 +79,11 @@ def test_every_option_is_sent_and_a_judge_gets_none_but_room_to_think(serve):
     assert sent["y"] == {**usual, "messages": messages, "temperature": 0}
     assert server.tried[0]["thinking"] == {"type": "enabled"}, "also to find out what it can do"
     assert server.keys == {f"Bearer {SECRET}"}
-    about = scorer.describe()
-    assert (about["id"], about["url"]) == (server.model, server.model.partition("@")[2])
-    assert about["decoding"] == "temperature 0.5, top_p 0.9"
-    assert about["generation"] == GENERATION
-    assert SECRET not in json.dumps(about)
+    metadata = scorer.describe()
+    assert (metadata["id"], metadata["url"]) == (server.model, server.model.partition("@")[2])
+    assert metadata["decoding"] == "temperature 0.5, top_p 0.9"
+    assert metadata["generation"] == GENERATION
+    assert SECRET not in json.dumps(metadata)
     off = load(server.model, generation={"thinking_tokens": 0})
     off.answer([request(max_new_tokens=8)])
     assert server.seen[-1]["chat_template_kwargs"] == {"enable_thinking": False}
@@ -241,9 +241,9 @@ def test_another_model_in_the_middle_of_a_run_ends_it_until_the_first_is_back(se
     names[:] = ["two"]
     with pytest.raises(RunFailed, match="the model that answers is two, and was one before"):
         run.evaluate("cbbq", server.model, out="out", **given)
-    about = json.loads(Path("out/run.json").read_text("utf-8"))["model"]
-    assert about["answered_as"] == ["one", "two"]
-    assert about["answered_by"] == [f"127.0.0.1:{server.server_port}"]
+    metadata = json.loads(Path("out/run.json").read_text("utf-8"))["model"]
+    assert metadata["answered_as"] == ["one", "two"]
+    assert metadata["answered_by"] == [f"127.0.0.1:{server.server_port}"]
     names[:] = ["one"]
     assert not run.evaluate("cbbq", server.model, out="out", **given).records.error.any()
 
@@ -331,7 +331,7 @@ def reasoning(asked):
 def test_a_server_is_asked_in_the_way_that_it_names(serve, capsys):
     server = serve(reasoning, reasoning)
     scorer = load(server.model, generation={"temperature": 0.7})
-    assert scorer.verbs == ("generate",)
+    assert scorer.request_types == ("generate",)
     asked_with = scorer.describe()["asked_with"]
     assert set(asked_with) == {"max_tokens", "temperature=0.7"}
     assert asked_with["max_tokens"] == "sent as max_completion_tokens"
@@ -345,7 +345,7 @@ def test_a_server_is_asked_in_the_way_that_it_names(serve, capsys):
     assert scorer.spent.startswith(f"{len(server.seen) + len(server.tried)} requests")
     given = {"categories": ["gender"], "limit": 2, "settings": {"explanation": "yes"}}
     done = run.evaluate("cbbq", "simulated:", judge=server.model, out="run", **given)
-    assert set(done.about["judge"]["asked_with"]) == {"max_tokens", "temperature=0"}
+    assert set(done.metadata["judge"]["asked_with"]) == {"max_tokens", "temperature=0"}
     assert (done.records.error == "").all()
 
 
@@ -381,8 +381,8 @@ def opening(asked):
 
 def test_a_cut_thought_that_the_template_opened_is_no_answer(serve):
     scorer = load(serve(opening, opening).model)
-    about = scorer.describe()
-    assert about["thoughts"] == "opened by the server's chat template, closed in the reply"
+    metadata = scorer.describe()
+    assert metadata["thoughts"] == "opened by the server's chat template, closed in the reply"
     cut, whole = scorer.answer([request("x", max_new_tokens=n) for n in (32, 100)])
     assert (cut.error, cut.cut) == (CUT_OFF, True)
     assert (whole.error, whole.cut) == ("", False)
@@ -417,7 +417,7 @@ def test_a_server_without_permission_for_log_probabilities_is_read_by_text(serve
 
     scorer = load(serve(behave, behave).model)
     assert scorer.answer([request()])[0].response == "C"
-    assert message in scorer.lacks["choose"]
+    assert message in scorer.unsupported["choose"]
 
 
 # Proxies

@@ -87,11 +87,11 @@ def evaluate(benchmark, model, task, out="out", **more):
 def test_a_text_is_as_likely_as_the_server_says(serve, how):
     model = serve(Served(how)).model
     scorer = load(model)
-    assert scorer.verbs == ("nll", "choose", "generate")
+    assert scorer.request_types == ("nll", "choose", "generate")
     assert scorer.describe()["nll_from"] == f"{how.split()[0]} of its completions"
     assert scorer.describe()["lacks"] == {}
     texts = ["he is a nurse.", "她是医生。", "1 2 3", "x"]
-    answers = scorer.answer([request(text, verb="nll") for text in texts])
+    answers = scorer.answer([request(text, request_type="nll") for text in texts])
     for text, answer in zip(texts, answers, strict=True):
         np.testing.assert_allclose(answer.logprobs, expected(text))
     values = [float(answer.response) for answer in answers]
@@ -121,10 +121,12 @@ def test_without_right_probabilities_of_texts_a_task_is_not_applicable(serve, ho
 def test_letters_are_as_likely_as_the_server_says(serve, most):
     server = serve(Served(most=most))
     scorer = load(server.model)
-    assert scorer.reads == ("text", "letters")
+    assert scorer.answer_modes == ("text", "letters")
     assert scorer.describe()["letters_from"].startswith(f"the {most} likeliest first tokens")
     prompts = ["who?" + "." * k for k in range(20)]
-    answers = scorer.answer([request(text, verb="choose", options=(*"ABC",)) for text in prompts])
+    answers = scorer.answer(
+        [request(text, request_type="choose", options=(*"ABC",)) for text in prompts]
+    )
     assert {asked["top_logprobs"] for asked in server.seen} == {most}
     for answer, text in zip(answers, prompts, strict=True):
         top = likeliest(text, most)
@@ -163,7 +165,7 @@ def choose_letter(serve, logprobs):
         return reply if prompt(asked) == "who?" else plain
 
     scorer = load(serve(behave).model)
-    (answer,) = scorer.answer([request("who?", verb="choose", options=tuple("ABC"))])
+    (answer,) = scorer.answer([request("who?", request_type="choose", options=tuple("ABC"))])
     return answer
 
 
@@ -227,7 +229,9 @@ def test_probabilities_of_more_or_fewer_tokens_than_the_prompt_has_are_an_error(
         return resized(reply, how, n) if asked.get("prompt") == "he is" else reply
 
     scorer = load(serve(behave).model)
-    (wrong, right) = scorer.answer([request(text, verb="nll") for text in ("he is", "she is")])
+    (wrong, right) = scorer.answer(
+        [request(text, request_type="nll") for text in ("he is", "she is")]
+    )
     assert wrong.error.startswith("the server answered with")
     assert (wrong.response, wrong.logprobs) == ("", None)
     assert right.error == ""
@@ -274,7 +278,7 @@ def test_letters_of_a_model_that_thinks_in_every_reply_are_not_applicable(serve,
         return 200, {}, {"choices": [choice]}
 
     scorer = load(serve(behave).model)
-    assert scorer.reads == ("text",)
+    assert scorer.answer_modes == ("text",)
     assert "the model thinks first" in scorer.describe()["lacks"]["choose"]
 
 
@@ -287,4 +291,4 @@ def test_what_an_endpoint_cannot_do_is_refused_at_once(serve):
         evaluate("cbbq", plain.model, "ambiguous", "letters", read="letters")
     assert server.seen == plain.seen == []
     done = evaluate("cbbq", plain.model, "ambiguous", "text")
-    assert set(done.about["model"]["lacks"]) == {"choose", "nll"}
+    assert set(done.metadata["model"]["lacks"]) == {"choose", "nll"}

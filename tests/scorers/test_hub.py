@@ -41,8 +41,8 @@ def main(hub, llama):
 
 
 def seen(scorer):
-    about = scorer.describe()
-    return about["id"], about["revision"], scorer.nll(TEXTS).tolist()
+    metadata = scorer.describe()
+    return metadata["id"], metadata["revision"], scorer.nll(TEXTS).tolist()
 
 
 def test_all_files_are_of_one_commit(hub, main, llama, other, monkeypatch):
@@ -137,8 +137,11 @@ def test_an_adapter_is_put_on_its_base_model(hub, main, llama, network, own_fold
     lora, merged = own_folder / "lora", own_folder / "merged"
     network.save_pretrained(lora)
     commit = hub.add("acme/lora", lora)
-    about = load("acme/lora").describe()
-    assert (about["revision"], about["base"]) == (commit, {"id": "acme/tiny", "revision": main})
+    metadata = load("acme/lora").describe()
+    assert (metadata["revision"], metadata["base"]) == (
+        commit,
+        {"id": "acme/tiny", "revision": main},
+    )
     network.peft_config["default"].base_model_name_or_path = "/home/someone/tiny"
     network.save_pretrained(own_folder / "elsewhere")
     assert "--base gives another" in refusal(load, str(own_folder / "elsewhere"))
@@ -160,7 +163,7 @@ def test_a_run_of_an_adapter_is_repeated_and_continued_on_its_base(
     files = {path.name: path.read_bytes() for path in llama.iterdir()}
     hub.repositories["acme/tiny"].push({**files, "README.md": b"of another commit"})
     again = run.repeat("first", out="again")
-    assert again.about["model"]["base"] == {"id": "acme/tiny", "revision": main}
+    assert again.metadata["model"]["base"] == {"id": "acme/tiny", "revision": main}
     assert run.repeating.difference(done.records, again.records).same
     (done.folder / "records/answers.parquet").unlink()
     message = "first: was begun with another model (base was "
@@ -172,11 +175,14 @@ def test_a_run_of_an_adapter_is_repeated_and_continued_on_its_base(
 
 def test_a_run_is_repeated_and_continues_at_its_commit_alone(hub, main, other, own_folder, refusal):
     done = run.evaluate("cbbq", "acme/tiny", out="first", **ASKED)
-    assert (done.about["asked"]["model"], done.about["model"]["revision"]) == ("acme/tiny", main)
+    assert (done.metadata["asked"]["model"], done.metadata["model"]["revision"]) == (
+        "acme/tiny",
+        main,
+    )
     before = done.records
     moved = hub.repositories["acme/tiny"].push(other)
     again = run.repeat("first", out="again")
-    assert again.about["asked"]["model"] == f"acme/tiny@{main}"
+    assert again.metadata["asked"]["model"] == f"acme/tiny@{main}"
     assert run.repeating.difference(before, again.records).same
     assert (done.label, again.label) == ("tiny", f"tiny@{main[:7]}")
     given = {"out": "third", "revision": "main"}

@@ -62,14 +62,17 @@ def test_each_host_gets_its_own_key_and_no_file_holds_one(two, monkeypatch):
     done = asked(model.model, judge.model, "without")
     check_headers(model, OF_MODEL)
     check_headers(judge, None)
-    assert (done.about["model"]["key"], done.about["judge"]["key"]) == ("OPENAI_API_KEY", None)
+    assert (done.metadata["model"]["key"], done.metadata["judge"]["key"]) == (
+        "OPENAI_API_KEY",
+        None,
+    )
     monkeypatch.setenv("ZHIPUAI_API_KEY", OF_JUDGE)
     done = asked(model.model, judge.model, "named", keys={host(judge): "ZHIPUAI_API_KEY"})
     check_headers(judge, OF_JUDGE)
-    about = done.about["judge"]
-    assert (about["host"], about["key"]) == (host(judge), "ZHIPUAI_API_KEY")
+    metadata = done.metadata["judge"]
+    assert (metadata["host"], metadata["key"]) == (host(judge), "ZHIPUAI_API_KEY")
     monkeypatch.setenv(own(judge), OF_JUDGE)
-    assert asked(model.model, judge.model, "own").about["judge"]["key"] == own(judge)
+    assert asked(model.model, judge.model, "own").metadata["judge"]["key"] == own(judge)
     check_headers(judge, OF_JUDGE)
     check_headers(model, OF_MODEL)
     asked(model.model, model.model.replace("some-model", "judge"), "same")
@@ -86,7 +89,7 @@ def test_models_at_several_hosts_need_keys_of_their_own(two, monkeypatch):
     first, second = two
     monkeypatch.setenv(own(first), OF_JUDGE)
     runs = run.evaluate_all("cbbq", [first.model, second.model], "runs", **ONE)
-    assert [done.about["model"]["key"] for done in runs] == [own(first), None]
+    assert [done.metadata["model"]["key"] for done in runs] == [own(first), None]
     check_headers(first, OF_JUDGE)
     check_headers(second, None)
     run.evaluate_all("cbbq", [second.model, "simulated:"], "single", **ONE)

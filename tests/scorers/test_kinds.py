@@ -22,12 +22,12 @@ def install(tmp_path, monkeypatch):
     """`install(code, line)`: a package of the module `my_kind` with an entry point."""
 
     def write(code, line):
-        about = tmp_path / "site" / "my_kind-0.1.dist-info"
-        about.mkdir(parents=True)
-        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-kind\nVersion: 0.1\n")
-        (about / "entry_points.txt").write_text(f"[bench.models]\n{line}\n")
-        (about.parent / "my_kind.py").write_text(code)
-        monkeypatch.syspath_prepend(about.parent)
+        metadata = tmp_path / "site" / "my_kind-0.1.dist-info"
+        metadata.mkdir(parents=True)
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: my-kind\nVersion: 0.1\n")
+        (metadata / "entry_points.txt").write_text(f"[bench.models]\n{line}\n")
+        (metadata.parent / "my_kind.py").write_text(code)
+        monkeypatch.syspath_prepend(metadata.parent)
         monkeypatch.delitem(sys.modules, "my_kind", raising=False)
 
     return write

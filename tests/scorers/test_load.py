@@ -22,16 +22,24 @@ def test_a_folder_has_the_verbs_of_its_architecture(tmp_path, llama):
     nli, bert = tmp_path / "nli", tmp_path / "bert"
     save(nli, "BertForSequenceClassification", coder, id2label=labels)
     save(bert, "BertForPreTraining", coder)
-    verbs = {llama: ("nll", "choose", "generate"), nli: ("classify",), bert: ("nll", "choose")}
+    request_types = {
+        llama: ("nll", "choose", "generate"),
+        nli: ("classify",),
+        bert: ("nll", "choose"),
+    }
     revisions = set()
-    for folder, expected in verbs.items():
+    for folder, expected in request_types.items():
         scorer = load(str(folder))
-        assert scorer.verbs == expected
-        about = scorer.describe()
-        assert (about["id"], about["device"], about["dtype"]) == (str(folder), "cpu", "float32")
-        assert load(str(folder)).describe()["revision"] == about["revision"]
-        revisions.add(about["revision"])
-        json.dumps(about)
+        assert scorer.request_types == expected
+        metadata = scorer.describe()
+        assert (metadata["id"], metadata["device"], metadata["dtype"]) == (
+            str(folder),
+            "cpu",
+            "float32",
+        )
+        assert load(str(folder)).describe()["revision"] == metadata["revision"]
+        revisions.add(metadata["revision"])
+        json.dumps(metadata)
     assert len(revisions) == 3
 
 
@@ -40,7 +48,7 @@ def test_gguf(tmp_path, capsys, refusal):
     assert str(path) in refusal(load, str(tmp_path)), "the folder's file is named"
     scorer = load(str(path))
     assert capsys.readouterr().err == "", "no progress bar where there is no terminal"
-    assert scorer.verbs == ("nll", "choose", "generate")
+    assert scorer.request_types == ("nll", "choose", "generate")
     assert scorer.describe()["revision"].startswith("sha256:")
     text = "她 is a doctor. 🙂"
     ids = scorer.tokenizer(text)["input_ids"]
@@ -108,10 +116,10 @@ def quantized(tmp_path):
     folder = save(tmp_path, "LlamaForCausalLM", characters("[CLS] $A"), **shape)
 
     def name(method):
-        about = json.loads((folder / "config.json").read_text())
+        metadata = json.loads((folder / "config.json").read_text())
         given = {"weight_block_size": [128, 128], "activation_scheme": "dynamic", "bits": 8}
-        about["quantization_config"] = {"quant_method": method, **given}
-        (folder / "config.json").write_text(json.dumps(about))
+        metadata["quantization_config"] = {"quant_method": method, **given}
+        (folder / "config.json").write_text(json.dumps(metadata))
         return str(folder)
 
     return name

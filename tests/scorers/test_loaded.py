@@ -80,8 +80,8 @@ def test_a_loaded_model_can_be_evaluated(own_folder, llama, loads, refusal):
     given = {"categories": ["gender"], "limit": 1}
     for benchmark in ("cbbq", "mcbe"):
         done = run.evaluate(benchmark, model, **given, partial=True)
-        assert done.about["asked"]["model"] == llama
-        assert done.about["asked"]["generation"] == {"temperature": 0}
+        assert done.metadata["asked"]["model"] == llama
+        assert done.metadata["asked"]["generation"] == {"temperature": 0}
     assert loads == [llama]
     named = run.evaluate("mcbe", llama, temperature=0, dtype="float32", **given, partial=True)
     assert named.folder == done.folder

@@ -84,9 +84,11 @@ def test_the_probe_is_recorded_and_a_failed_one_is_reported(own_folder, monkeypa
     monkeypatch.setattr(Classifier, "classify", classify)
     folder = classifier(own_folder / "m", dict(enumerate(ORDER)))
     run = evaluate("nli_coal", folder, limit=1, categories=["en"], tasks=["ps"], out="run")
-    probe = [(row["language"], row["expected"]) for row in run.about["probe"]]
+    probe = [(row["language"], row["expected"]) for row in run.metadata["probe"]]
     assert probe == [("en", "entailment")] * 3 + [("en", "contradiction")] * 3
-    assert all((row["found"] == row["expected"]) is not bool(wrong) for row in run.about["probe"])
+    assert all(
+        (row["found"] == row["expected"]) is not bool(wrong) for row in run.metadata["probe"]
+    )
     assert len(run.records) == 1, "the run goes on"
     message = (
         "the probe failed: of 6 plain pairs 6 got a wrong label (en), "

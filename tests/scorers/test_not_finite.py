@@ -9,7 +9,7 @@ import torch
 from bench.run import evaluate
 from bench.scorers import load
 from bench.scorers.base import Answer, Model
-from bench.scorers.stand_ins.simulated import Simulated
+from bench.scorers.simulated import Simulated
 from tests.helpers.answering import request
 from tests.helpers.checkpoints import CODE, characters, save
 
@@ -46,28 +46,30 @@ class Given(Model):
         return np.array([self.values for _ in pairs])
 
 
-@pytest.mark.parametrize(("verb", "values", "is_answer"), VALUES)
-def test_numbers_that_are_not_finite_are_an_error(verb, values, is_answer):
+@pytest.mark.parametrize(("request_type", "values", "is_answer"), VALUES)
+def test_numbers_that_are_not_finite_are_an_error(request_type, values, is_answer):
     options = {"options": tuple("ABC"), "hypothesis": "b"}
-    [answer] = Given(values).answer([request("who?", "r", verb, **options)])
+    [answer] = Given(values).answer([request("who?", "r", request_type, **options)])
     assert bool(answer.response) is is_answer
     assert bool(answer.error) is not is_answer
 
 
 @pytest.mark.parametrize(
-    ("verb", "dtype", "advice"),
+    ("request_type", "dtype", "advice"),
     [
         ("nll", "float16", "use --dtype bfloat16 or float32"),
         ("choose", "bfloat16", "use --dtype float32"),
         ("generate", "float32", "its weights may be damaged"),
     ],
 )
-def test_a_local_models_error_names_what_to_do(tmp_path, verb, dtype, advice):
+def test_a_local_models_error_names_what_to_do(tmp_path, request_type, dtype, advice):
     save(tmp_path, "LlamaForCausalLM", characters("[CLS] $A", chat=True))
     scorer = load(str(tmp_path), dtype=dtype)
     with torch.no_grad():
         scorer.network.lm_head.weight[5:] = NAN
-    [answer] = scorer.answer([request("who?", "r", verb, options=("A", "B"), max_new_tokens=4)])
+    [answer] = scorer.answer(
+        [request("who?", "r", request_type, options=("A", "B"), max_new_tokens=4)]
+    )
     assert (answer.response, answer.logprobs) == ("", None)
     assert answer.error.startswith("the model gave nan")
     assert advice in answer.error

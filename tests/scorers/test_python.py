@@ -78,7 +78,7 @@ def answer(prompt):
 def test_a_changed_function_is_another_model(answers, refusal):
     model = answers("def answer(prompt): return 'A'")
     first = run.evaluate("cbbq", model, out="run", **OPTIONS)
-    assert first.about["model"]["revision"] == content(model)
+    assert first.metadata["model"]["revision"] == content(model)
     answers("def answer(prompt): return 'B'")
     given = {"out": "run", **OPTIONS}
     assert "holds another run (model_content" in refusal(run.evaluate, "cbbq", model, **given)

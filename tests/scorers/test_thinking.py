@@ -129,7 +129,7 @@ def test_letters_less_likely_than_a_thought_are_no_answer(tmp_path):
     folder = saved(tmp_path, PLAIN)
     scorer = load(folder)
     questions = [f"who? {k}" for k in range(40)]
-    asked = [request(text, verb="choose", options=("A", "B")) for text in questions]
+    asked = [request(text, request_type="choose", options=("A", "B")) for text in questions]
     think, *letters = scorer.tokenizer.convert_tokens_to_ids(["<think>", "A", "B"])
     is_thought = []
     for text in questions:

@@ -5,7 +5,7 @@ import pytest
 from bench import run
 from bench.core import places
 from bench.report import study
-from bench.scorers.stand_ins.tiny import CARRIED, WEIGHTS, full_name
+from bench.scorers.tiny import CARRIED, WEIGHTS, full_name
 
 
 def test_the_package_carries_the_models_of_the_demonstration():

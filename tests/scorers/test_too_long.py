@@ -24,11 +24,11 @@ def model_of(kind, folder):
 
 @cases(__file__, "too_long.csv")
 def test_a_long_text_is_an_error_and_the_others_are_answered(tmp_path, refusal, case):
-    verb, name, longest = case["verb"], case["name"], 16 - int(case["more"])
+    request_type, name, longest = case["verb"], case["name"], 16 - int(case["more"])
     scorer = model_of(case["network"], tmp_path)
     options = {"options": ("A", "不是"), "max_new_tokens": 4, "hypothesis": "b"}
     sizes = (1, longest + 1, longest, longest + 4)
-    requests = [request("a" * size, "r", verb, **options) for size in sizes]
+    requests = [request("a" * size, "r", request_type, **options) for size in sizes]
     answers = scorer.answer(requests)
     for k, size in ((1, 17), (3, 20)):
         error = f"too long for the model: it reads 16 tokens, {name} has {size}"
@@ -37,6 +37,6 @@ def test_a_long_text_is_an_error_and_the_others_are_answered(tmp_path, refusal, 
         assert (answer.response, answer.logprobs) == (alone.response, alone.logprobs)
         assert answer.error == alone.error == ""
     assert all(answer.error for answer in scorer.answer(requests[1::2])), "all may be too long"
-    if verb == "nll":
+    if request_type == "nll":
         message = refusal(scorer.nll, ["a", "a" * (longest + 1)])
         assert f"reads at most 16 tokens, and {name} has 17 (number 2 of 2)" in message

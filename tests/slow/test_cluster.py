@@ -14,7 +14,7 @@ from pandas.testing import assert_frame_equal
 from bench import records, run, scorers
 from bench.core.errors import RunFailed
 from bench.run import cluster
-from bench.scorers.stand_ins.simulated import Simulated
+from bench.scorers.simulated import Simulated
 from tests.helpers.recorded import columns
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_blocks")]
@@ -86,9 +86,9 @@ JUDGED = {"context_order": "judge", "replies": "until_answered"}
 def test_the_records_are_those_of_a_run_here(scheduler, options):
     far = ask("far", scheduler=scheduler, **options)
     assert_as_here(**options)
-    near = run.Run.open("near").about
-    assert {name for name in near if far.about[name] != near[name]} <= {"when", "files"}
-    assert [worker["packages"] for worker in far.about["workers"]] == [far.about["packages"]]
+    near = run.Run.open("near").metadata
+    assert {name for name in near if far.metadata[name] != near[name]} <= {"when", "files"}
+    assert [worker["packages"] for worker in far.metadata["workers"]] == [far.metadata["packages"]]
     ask("far", scheduler=NOBODY, **options)  # a complete run is only read
 
 

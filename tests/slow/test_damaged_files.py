@@ -17,7 +17,7 @@ from bench.benchmarks.nli_coal.language_pack import PACKS, read_pack
 from bench.core.errors import BadInput, RunFailed
 from bench.report import study
 from bench.run.human_marks import read_analyses, write_sheet
-from bench.scorers.stand_ins.recorded import Replay
+from bench.scorers.replay import Replay
 from bench.tasks import prompts
 
 pytestmark = pytest.mark.slow

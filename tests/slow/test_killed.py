@@ -18,7 +18,7 @@ from bench import __main__, records, run
 from bench.benchmarks import get
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DRAFT
-from bench.scorers.stand_ins.simulated import Simulated
+from bench.scorers.simulated import Simulated
 from bench.tasks.request import Request
 from tests.helpers.recorded import columns
 

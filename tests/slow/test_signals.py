@@ -67,9 +67,9 @@ def train(folder):
 
 
 def train_result(out):
-    about = json.loads((out / "training.json").read_text("utf-8"))
+    metadata = json.loads((out / "training.json").read_text("utf-8"))
     # Trainer's log has the means of the steps since it was continued.
-    return {**about, "history": "", "when": ""}, (out / "model.safetensors").read_bytes()
+    return {**metadata, "history": "", "when": ""}, (out / "model.safetensors").read_bytes()
 
 
 def start(arguments, out, mark):

@@ -110,7 +110,7 @@ def test_what_a_user_needs_comes_along(bench, installed, tmp_path):
     done = call(installed.parents[2] / "bin/python", "-c", f"{code}; print(DEMO)", cwd=tmp_path)
     assert done.stdout.strip() == str(installed / "bench/shipped/reports/demo.yml"), done.stderr
     assert "`bench notebooks DIR`" in bench("new", "mcbe", "mine").stderr
-    weights = "bench/scorers/stand_ins/tiny_weights/*/*"
+    weights = "bench/scorers/tiny_weights/*/*"
     assert names(weights, installed) == names(weights, HOME)
     (metadata,) = installed.glob("bias_workbench-*.dist-info/METADATA")
     version = f"Version: {bench('--version').stdout.strip()}"

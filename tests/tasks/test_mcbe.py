@@ -9,7 +9,7 @@ from bench.benchmarks.mcbe import requests as mcbe
 from bench.benchmarks.mcbe.items import WITHOUT_GROUPS, Instance
 from bench.data.readers import to_toml
 from bench.tasks import prompts as prompt_sets
-from bench.tasks.request import Way
+from bench.tasks.request import AnswerMode
 
 LABELS = ("年龄", "职业", "职业分工")
 CONTEXT = "村里开会。"
@@ -25,8 +25,11 @@ def instance(category="age", words="甲乙丙", row=1, sentence="[PLH]说得多�
 def asked(task, items=(), prompts=None, seed=0, **given):
     """The requests of a task about `items`, or about a plain one."""
     settings = tasks.settings("mcbe", given, "robust")
-    text, way = prompt_sets.load("mcbe", prompts), Way("nll" if task == "pc" else "generate")
-    return list(mcbe.requests(items or [instance()], text, task, way, settings, seed))
+    text, answer_mode = (
+        prompt_sets.load("mcbe", prompts),
+        AnswerMode("nll" if task == "pc" else "generate"),
+    )
+    return list(mcbe.requests(items or [instance()], text, task, answer_mode, settings, seed))
 
 
 @pytest.mark.parametrize("n", [2, 3, 6])
@@ -51,7 +54,7 @@ def test_scenario_selection_asks_for_every_pair_in_both_orders(n):
 def test_preference_computation_asks_for_the_bare_sentence_of_each_word(bos, suffix):
     for request, word in zip(asked("pc", bos=bos), "甲乙丙", strict=True):
         assert (request.request, request.prompt) == (word, f"{word}说得多，{word}也听。")
-        assert (request.item_id, request.verb, request.category) == ("age:1", "nll", "age")
+        assert (request.item_id, request.request_type, request.category) == ("age:1", "nll", "age")
         assert request.bos == (bos == "forced")
         assert request.prompt_version == f"none: the bare sentence{suffix}"
 

@@ -8,27 +8,29 @@ import pytest
 from bench import data, tasks
 from bench.benchmarks import get
 from bench.tasks import prompts as prompt_sets
-from bench.tasks.request import Way
+from bench.tasks.request import AnswerMode
 from tests.helpers.cases import cases
 
 SCENARIOS = "version = 'v'\n[scenario_selection]\nprompt = '{}'\n"
 BOTH = SCENARIOS.format("{sentence1}{sentence2}")
 
 
-def asked(benchmark, task, prompts=None, verb="generate"):
+def asked(benchmark, task, prompts=None, request_type="generate"):
     """Return the requests of a task about the samples."""
     items = data.load(data.find(benchmark, get(benchmark).metadata.samples))
     settings, text = tasks.settings(benchmark, {}, "robust"), prompt_sets.load(benchmark, prompts)
     requests = get(benchmark).requests
-    return list(requests(items, text, task, Way(verb), settings, 0))
+    return list(requests(items, text, task, AnswerMode(request_type), settings, 0))
 
 
 @cases(__file__, "ways.csv")
 def test_a_model_is_asked_in_a_way_that_it_has(case):
-    task, verbs, reads, expected = (
+    task, request_types, answer_modes, expected = (
         tuple(case[name].split()) for name in ("task", "verbs", "reads", "expected")
     )
-    assert tasks.way(*task, case["read"] or None, verbs, reads) == (expected or None)
+    assert tasks.answer_mode(*task, case["read"] or None, request_types, answer_modes) == (
+        expected or None
+    )
 
 
 @pytest.mark.parametrize(

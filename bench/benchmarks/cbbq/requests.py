@@ -21,7 +21,7 @@ from bench.tasks import fence
 from bench.tasks.choices import NAMES, WINDOW, by_place, letter, named, person, tidy, untold
 from bench.tasks.prompts import PromptSet
 from bench.tasks.replies import final, plain
-from bench.tasks.request import Key, Request, Setting, Way
+from bench.tasks.request import AnswerMode, Key, Request, Setting
 
 LETTERS = "ABC"
 TASKS = {
@@ -121,7 +121,7 @@ def requests(
     items: Sequence[Question],
     prompts: PromptSet,
     task: str,
-    way: Way,
+    answer_mode: AnswerMode,
     settings: Mapping[str, str],
     seed: int,
 ) -> Iterator[Request]:
@@ -133,16 +133,16 @@ def requests(
     """
     items = [item for item in items if item.condition == task]
     # Settings of generated replies do not apply to other answer modes.
-    excluded = {"options": tuple(SETTINGS), "letters": ("explanation",)}.get(way.read, ())
+    excluded = {"options": tuple(SETTINGS), "letters": ("explanation",)}.get(answer_mode.read, ())
     for name in excluded:
         if settings[name] != SETTINGS[name].allowed[0]:
             raise NotApplicable(
                 f"--set {name}={settings[name]}: does not apply to answers that are read by "
-                f"{way.read}; leave it out, or give --read text"
+                f"{answer_mode.read}; leave it out, or give --read text"
             )
-    if way.read == "options":
-        return _continuations(items, prompts, way)
-    return _questions(items, prompts, task, way, settings)
+    if answer_mode.read == "options":
+        return _continuations(items, prompts, answer_mode)
+    return _questions(items, prompts, task, answer_mode, settings)
 
 
 def parse(task: str, request: str, response: str, item: Any) -> str:
@@ -227,11 +227,15 @@ def displayed(request: str, chosen: str) -> str:
     return LETTERS[order.index(chosen)]
 
 
-def _continuations(items: Sequence[Question], prompts: PromptSet, way: Way) -> Iterator[Request]:
+def _continuations(
+    items: Sequence[Question], prompts: PromptSet, answer_mode: AnswerMode
+) -> Iterator[Request]:
     """Make the requests that score each option as a continuation."""
     template = prompts.prompt("options", BARE)
     for item in items:
-        ask = partial(Request, item.category, item.condition, item.item_id, "answer", way.verb)
+        ask = partial(
+            Request, item.category, item.condition, item.item_id, "answer", answer_mode.request_type
+        )
         prompt = template.format(context=item.context, question=item.question)
         biased, correct = item.options[item.biased], item.options[item.label]
         key = Key(answers=item.options, biased=biased, correct=correct)
@@ -239,7 +243,11 @@ def _continuations(items: Sequence[Question], prompts: PromptSet, way: Way) -> I
 
 
 def _questions(
-    items: Sequence[Question], prompts: PromptSet, task: str, way: Way, settings: Mapping[str, str]
+    items: Sequence[Question],
+    prompts: PromptSet,
+    task: str,
+    answer_mode: AnswerMode,
+    settings: Mapping[str, str],
 ) -> Iterator[Request]:
     explained = settings["explanation"] == "yes"
     name, reason = ("explanation", REASON) if explained else ("answer", "")
@@ -256,21 +264,23 @@ def _questions(
             biased, correct = (answers[order.index(LETTERS[k])] for k in (item.biased, item.label))
             answer = ask(
                 name + suffix,
-                verb=way.verb,
+                request_type=answer_mode.request_type,
                 prompt=text,
                 key=Key(answers, biased, correct),
                 options=tuple(LETTERS),
                 max_new_tokens=LONG if explained else SHORT,
             )
             if second:
-                thought = replace(answer, request="thought" + suffix, verb="generate")
+                thought = replace(answer, request="thought" + suffix, request_type="generate")
                 yield replace(thought, key=Key((THOUGHT,)), max_new_tokens=LONG)
                 then = partial(_after_thought, text)
                 answer = replace(answer, prompt=second, after=thought.request, then=then)
             yield answer
             if explained:
                 verdict_of, key = partial(_ask_judge, judge, item, suffix), Key(("有", "无"))
-                judging = partial(ask, verb="generate", prompt="", key=key, max_new_tokens=SHORT)
+                judging = partial(
+                    ask, request_type="generate", prompt="", key=key, max_new_tokens=SHORT
+                )
                 yield judging("judge" + suffix, after=answer.request, then=verdict_of)
 
 

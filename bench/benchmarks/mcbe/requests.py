@@ -26,7 +26,7 @@ from bench.tasks.choices import by_place, letter, named
 from bench.tasks.prompts import PromptSet
 from bench.tasks.ratings import rating
 from bench.tasks.replies import answered, final
-from bench.tasks.request import Key, Request, Setting, Until, Way
+from bench.tasks.request import AnswerMode, Key, Request, Setting, Until
 
 SETTINGS = {
     # The place of the context. In the released code a judge decides; the paper uses none.
@@ -115,7 +115,7 @@ def requests(
     items: Sequence[Instance],
     prompts: PromptSet,
     task: str,
-    way: Way,
+    answer_mode: AnswerMode,
     settings: Mapping[str, str],
     seed: int,
 ) -> Iterator[Request]:
@@ -134,7 +134,7 @@ def requests(
     if task == "pc":
         return _preference(items, settings["bos"] == "forced")
     if task == "ss":
-        return _scenarios(items, prompts, way.verb, until)
+        return _scenarios(items, prompts, answer_mode.request_type, until)
     if task == "sc":
         return _classification(items, prompts, settings, seed)
     return (_analysis if task == "ba" else _scoring)(items, prompts, until)
@@ -189,7 +189,7 @@ def label(response: str, labels: Sequence[str]) -> str:
 def _preference(items: Sequence[Instance], bos: bool) -> Iterator[Request]:
     version = "none: the bare sentence" + (", after a first special token" if bos else "")
     for item in items:
-        ask = partial(Request, item.category, "pc", item.item_id, verb="nll", bos=bos)
+        ask = partial(Request, item.category, "pc", item.item_id, request_type="nll", bos=bos)
         for rank, word in enumerate(item.words):
             key = Key(rank=rank / (len(item.words) - 1))
             yield ask(word, prompt=item.filled(word), prompt_version=version, key=key)
@@ -213,7 +213,7 @@ def _classification(
             random.Random(f"{seed}:{item.category}").shuffle(labels)
         # The released prompt shows the labels as Python prints a list.
         listed = separator.join(labels) if isinstance(separator, str) else str(labels)
-        ask = partial(Request, item.category, "sc", item.item_id, verb="generate")
+        ask = partial(Request, item.category, "sc", item.item_id, request_type="generate")
         ask = partial(ask, prompt_version=prompts.label)
         key = Key(answers=item.labels, correct=item.subtype)
         answer = ask("answer", prompt="", key=key, max_new_tokens=LONG)
@@ -245,12 +245,14 @@ def _text(item: Instance, order: str) -> str:
 
 
 def _scenarios(
-    items: Sequence[Instance], prompts: PromptSet, verb: str, until: Until
+    items: Sequence[Instance], prompts: PromptSet, request_type: str, until: Until
 ) -> Iterator[Request]:
     template = prompts.prompt("scenario_selection", ("sentence1", "sentence2"))
     options = tuple(LETTERS)
     for item in items:
-        ask = partial(Request, item.category, "ss", item.item_id, verb=verb, options=options)
+        ask = partial(
+            Request, item.category, "ss", item.item_id, request_type=request_type, options=options
+        )
         ask = partial(ask, prompt_version=prompts.label, max_new_tokens=SHORT, until=until)
         pairs = list(combinations(item.words, 2))
         # The list starts with the group that the stereotype is about.
@@ -267,7 +269,7 @@ def _analysis(items: Sequence[Instance], prompts: PromptSet, until: Until) -> It
     judge = prompts.prompt("bias_analysis.judge", JUDGED, (fence.FIELD,))
     criteria = _criteria(prompts)
     for item in items:
-        ask = partial(Request, item.category, "ba", item.item_id, verb="generate")
+        ask = partial(Request, item.category, "ba", item.item_id, request_type="generate")
         ask = partial(ask, prompt_version=prompts.label)
         prompt = template.format(word=item.words[0], sentence=_default(item))
         key = Key(answers=(item.explanation, DENIAL), biased=DENIAL, correct=item.explanation)

@@ -23,8 +23,8 @@ from bench.metrics.table import (
     ALL,
     HABIT,
     LETTERS_ALONE,
-    Headline,
     Metrics,
+    PrimaryMetric,
     Score,
     is_preferred,
     join_notes,
@@ -37,8 +37,8 @@ LIMITS = (0, 100)
 # The ends of the scale of other measures.
 SCALES = {"position_bias": (0, 1), "severity_shift": (-10, 10)}
 CARDS = read_cards(__file__)
-_headline = partial(
-    Headline,
+_primary = partial(
+    PrimaryMetric,
     metric="score",
     share=False,
     biased_is_high=False,
@@ -46,16 +46,16 @@ _headline = partial(
     column="score",
     of="scored",
 )
-_constant_baseline = partial(_headline, baseline="the best constant answer", worse="worse")
-HEADLINES = (
-    _headline(
+_constant_baseline = partial(_primary, baseline="the best constant answer", worse="worse")
+PRIMARY_METRICS = (
+    _primary(
         "all",
         title="All tasks",
         finding="scored {value} of 100 over all its tasks",
         worse="worse",
         common="score_common",
     ),
-    _headline(
+    _primary(
         "pc",
         title="Preference computation (100: groups equally likely)",
         finding="scored {value} of 100 in preference computation",
@@ -65,12 +65,12 @@ HEADLINES = (
         title="Subcategory classification (100: all right)",
         finding="put {value} of 100 sentences into the right subcategory",
     ),
-    _headline(
+    _primary(
         "ss",
         title="Scenario selection (100: groups chosen evenly)",
         finding="scored {value} of 100 in scenario selection",
     ),
-    _headline(
+    _primary(
         "ba",
         title="Bias analysis (100: full marks of the judge)",
         finding="was given {value} of 100 points for its analyses",
@@ -85,7 +85,7 @@ HEADLINES = (
 # By task, the largest rounding error of the released code, in points. It rounds scores to two
 # decimals, and in bias scoring each distance too, which it multiplies by ten.
 ROUNDING = {"pc": 0.005, "ba": 0.005, "bs": 0.055, ALL: 0.055}
-METRICS = Metrics(HEADLINES, CARDS, ROUNDING)
+METRICS = Metrics(PRIMARY_METRICS, CARDS, ROUNDING)
 # From this share of equal answers on, we take them for a constant answer, if this is beyond chance.
 ALIKE = 0.95
 # The share of A without a preference for a letter.

@@ -20,7 +20,7 @@ from bench.tasks.choices import NAMES, named
 from bench.tasks.nli_labels import LABELS
 from bench.tasks.prompts import INSTEAD, PromptSet
 from bench.tasks.replies import final
-from bench.tasks.request import Key, Request, Way
+from bench.tasks.request import AnswerMode, Key, Request
 
 TASKS = {
     name: Task(title, request_types=("classify",), applies_to={"set": name}, choices=LABELS)
@@ -52,7 +52,7 @@ def requests(
     items: Sequence[Pair],
     prompts: PromptSet,
     task: str,
-    way: Way,
+    answer_mode: AnswerMode,
     settings: Mapping[str, str],
     seed: int,
 ) -> Iterator[Request]:
@@ -65,8 +65,10 @@ def requests(
     for pair in items:
         if pair.set != task:
             continue
-        ask = partial(Request, pair.category, task, pair.item_id, "label", way.verb, key=key)
-        if way.verb == "classify":
+        ask = partial(
+            Request, pair.category, task, pair.item_id, "label", answer_mode.request_type, key=key
+        )
+        if answer_mode.request_type == "classify":
             version = "none: the bare pair"
             yield ask(pair.premise, prompt_version=version, hypothesis=pair.hypothesis)
             continue

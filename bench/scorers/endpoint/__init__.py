@@ -10,8 +10,8 @@ class Service(Backend):
     """`NAME@URL`; see `bench.scorers.endpoint.scorer`."""
 
     # The server may not support all of these; we find out when we load it.
-    verbs = ("nll", "choose", "generate")
-    reads = ("text", "letters")
+    request_types = ("nll", "choose", "generate")
+    answer_modes = ("text", "letters")
     takes = ("limits", "keys", "generation")
     stays_here = True
 

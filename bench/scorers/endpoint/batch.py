@@ -34,12 +34,12 @@ class Batch(Model):
         name: the model's name at the service.
     """
 
-    verbs = ("choose", "generate")
-    reads = ("text", "letters")
+    request_types = ("choose", "generate")
+    answer_modes = ("text", "letters")
 
     def __init__(self, source: Path | None, name: str, generation: Generation) -> None:
         self.source, self.chat = source, Chat(name, generation)
-        self.lacks = {"nll": "a batch tells no probabilities of a text's tokens"}
+        self.unsupported = {"nll": "a batch tells no probabilities of a text's tokens"}
         self._names: list[str] = []
         # By id: choices, refused texts, and failures; an answer may follow a failure.
         self._answers: dict[str, dict[str, Any] | Unanswered] = {}
@@ -90,7 +90,7 @@ class Batch(Model):
             **self.chat.describe(),
             # The service's own names of the model.
             "answered_as": self._names,
-            "lacks": self.lacks,
+            "lacks": self.unsupported,
         }
 
     def find(self, request: Request) -> Answer | Refusal | None:

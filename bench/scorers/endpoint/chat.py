@@ -90,7 +90,7 @@ class Chat:
         if request.of_judge:  # decodes greedily, and does not see the model's system message
             options = Generation(temperature=0.0, thinking_tokens=options.thinking_tokens)
         fields: dict[str, Any] = {"max_tokens": self._most_tokens(request), **_sampling(options)}
-        if request.verb == "choose":
+        if request.request_type == "choose":
             fields = {**UNCHANGED, "logprobs": True, "top_logprobs": self.likeliest}
         off = {"enable_thinking": False} if options.thinking_tokens == 0 else {}
         if template := {**off, **options.template_arguments}:
@@ -139,7 +139,7 @@ class Chat:
         reason = choice.get("finish_reason")
         cut = reason == "length" if isinstance(reason, str) else None
         try:
-            if request.verb == "choose":
+            if request.request_type == "choose":
                 cut = None
                 return self._letter(choice, request.options)
             text = responses.text_of(choice)

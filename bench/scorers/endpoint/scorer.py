@@ -70,15 +70,19 @@ class Endpoint(Model):
         self._chat = Chat(self.name, generation, self._key)
         self._client = Client(self.url, self._key, Limits.of(limits))
         self.tally = Tally()  # stays empty
-        self.lacks: dict[str, str] = {}
+        self.unsupported: dict[str, str] = {}
         # The names of the model and the host that answer; the first one is the run's.
         self._answered: dict[str, list[str]] = {"model": [], "host": []}
         self._refused = 0
         self._chat.thoughts = self._find_thoughts()
         self._chat.likeliest = self._find_likeliest()
         self._of_prompt = self._find_of_prompt()
-        self.verbs = tuple(verb for verb in ("nll", "choose", "generate") if verb not in self.lacks)
-        self.reads = ("text",) if "choose" in self.lacks else ("text", "letters")
+        self.request_types = tuple(
+            request_type
+            for request_type in ("nll", "choose", "generate")
+            if request_type not in self.unsupported
+        )
+        self.answer_modes = ("text",) if "choose" in self.unsupported else ("text", "letters")
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -93,7 +97,7 @@ class Endpoint(Model):
             "key": self._variable if self._key else None,
             **self._chat.describe(),
             "nll_from": f"{self._of_prompt} of its completions" if self._of_prompt else None,
-            "lacks": self.lacks,
+            "lacks": self.unsupported,
         }
 
     def resume(self, described: Mapping[str, Any]) -> None:
@@ -139,8 +143,11 @@ class Endpoint(Model):
         return [answers[id(request)] for request in requests]
 
     def _check(self, request: Request) -> None:
-        if request.verb in self.lacks:
-            raise BadInput(f"{self.url}: cannot do {request.verb}: {self.lacks[request.verb]}")
+        if request.request_type in self.unsupported:
+            raise BadInput(
+                f"{self.url}: cannot do {request.request_type}: "
+                f"{self.unsupported[request.request_type]}"
+            )
         if request.bos:
             problem = "cannot put a special token before a text; leave out --set bos=forced"
             raise BadInput(f"{self.url}: {problem}")
@@ -151,7 +158,7 @@ class Endpoint(Model):
             )
 
     async def _answer(self, connection: openai.AsyncOpenAI, request: Request) -> Answer:
-        if request.verb != "nll":
+        if request.request_type != "nll":
             return self._chat.read(request, await self._choice(connection, request))
         body = await self._complete(connection, request.prompt, self._of_prompt)
         values = responses.prompt_logprobs(body, self._of_prompt)
@@ -284,7 +291,7 @@ class Endpoint(Model):
             return ""
 
     def _find_likeliest(self) -> int:
-        """Find out the number of likeliest tokens that the server reports; `lacks` explains 0."""
+        """Find out the number of likeliest tokens that the server reports; if 0, note why."""
         reason = THINKS if self._chat.thoughts else NO_LOGPROBS
         for n in () if self._chat.thoughts else responses.LIKELIEST:
             self._chat.likeliest = n
@@ -301,11 +308,11 @@ class Endpoint(Model):
             except Unanswered as failure:
                 reason = str(failure)
         no_letters = f"the server tells no probabilities of letters ({reason})"
-        self.lacks["choose"] = THINKS if reason == THINKS else no_letters
+        self.unsupported["choose"] = THINKS if reason == THINKS else no_letters
         return 0
 
     def _find_of_prompt(self) -> str:
-        """Find out how the server reports a prompt's probabilities; `lacks` explains "".
+        """Find out how the server reports a prompt's probabilities; `unsupported` explains "".
 
         The token that it generates after a text must have the same probability as the last token of
         the text.
@@ -323,7 +330,7 @@ class Endpoint(Model):
                 reason = f"the server's {how} do not agree with the probabilities of what it writes"
             except Unanswered as failure:
                 reason = str(failure)
-        self.lacks["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
+        self.unsupported["nll"] = f"the server tells no probabilities of a text's tokens ({reason})"
         return ""
 
     def _of_text(self, text: str, how: str) -> tuple[list[float], tuple[str, float] | None]:
@@ -359,5 +366,5 @@ def _root_cause(error: BaseException) -> BaseException:
     return error
 
 
-def _request(verb: str, prompt: str, **given: Any) -> Request:
-    return Request("", "", "", "answer", verb, prompt, "", Key(), **given)
+def _request(request_type: str, prompt: str, **given: Any) -> Request:
+    return Request("", "", "", "answer", request_type, prompt, "", Key(), **given)

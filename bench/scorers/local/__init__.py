@@ -12,8 +12,8 @@ from bench.tasks import READ
 class Checkpoint(Backend):
     """A folder, a `.gguf` file, or a Hub id, `NAME` or `NAME@REVISION`."""
 
-    verbs = VERBS
-    reads = tuple(READ)
+    request_types = VERBS
+    answer_modes = tuple(READ)
     takes = (
         "device",
         "dtype",

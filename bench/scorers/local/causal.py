@@ -35,8 +35,8 @@ from bench.tasks.request import Request, Turns
 
 class Causal(LocalModel):
     kind = "causal language model"
-    verbs = ("nll", "choose", "generate")
-    reads = ("text", "letters", "options")
+    request_types = ("nll", "choose", "generate")
+    answer_modes = ("text", "letters", "options")
 
     def __init__(
         self,
@@ -158,21 +158,21 @@ class Causal(LocalModel):
         longest = [max(item.longest for item in row) - 1 for row in zip(*spelled, strict=True)]
         self.check_lengths(longest, "the text with its reply")
         # Options that differ only in their last token share a row.
-        reads: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
+        answer_modes: dict[tuple[int, ...], dict[tuple[int, int], None]] = {}
         for item in chain(*spelled):
             for ids in chain(*item.options):
                 row = _row(item.before, ids)
-                reads.setdefault(row.ids, {}).update(dict.fromkeys(row.reads))
-        rows = [Row(ids, tuple(unique)) for ids, unique in reads.items()]
+                answer_modes.setdefault(row.ids, {}).update(dict.fromkeys(row.answer_modes))
+        rows = [Row(ids, tuple(unique)) for ids, unique in answer_modes.items()]
         values = {
             (row.ids, read): value
             for row, row_values in zip(rows, self._reader.read(rows), strict=True)
-            for read, value in zip(row.reads, row_values, strict=True)
+            for read, value in zip(row.answer_modes, row_values, strict=True)
         }
 
         def logprob(before: tuple[int, ...], spellings: Sequence[tuple[int, ...]]) -> float:
             rows = [_row(before, ids) for ids in spellings]
-            sums = [sum(values[row.ids, read] for read in row.reads) for row in rows]
+            sums = [sum(values[row.ids, read] for read in row.answer_modes) for row in rows]
             with np.errstate(invalid="ignore"):  # NaN stays NaN
                 return float(np.logaddexp.reduce(sums))
 
@@ -187,7 +187,7 @@ class Causal(LocalModel):
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
         by_letters = any(
-            request.verb == "choose" and len(option) == 1
+            request.request_type == "choose" and len(option) == 1
             for request in requests
             for option in request.options
         )

@@ -81,15 +81,15 @@ class ChatFormatter:
 
     def describe(self) -> dict[str, Any]:
         """Return the fields of `run.json` that differ from the usual ones."""
-        about = {"thoughts": self._thoughts} if self._thoughts else {}
+        metadata = {"thoughts": self._thoughts} if self._thoughts else {}
         if self._is_dated:
-            about["prompt_date"] = self.date.isoformat()
+            metadata["prompt_date"] = self.date.isoformat()
         if self._system and not self.tokenizer.chat_template:
-            about["prompted_as"] = (
+            metadata["prompted_as"] = (
                 "bare text behind the system message and a blank line "
                 "(the model has no chat template)"
             )
-        return about
+        return metadata
 
     def render(self, prompt: Turns, close_thought: bool = False) -> str:
         """Write the text that the model continues; without a template, one line per turn.

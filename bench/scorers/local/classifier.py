@@ -25,7 +25,7 @@ class Classifier(LocalModel):
     """
 
     kind = "NLI classifier"
-    verbs = ("classify",)
+    request_types = ("classify",)
 
     def __init__(
         self,

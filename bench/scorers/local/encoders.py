@@ -25,9 +25,9 @@ class Masked(LocalModel):
     """
 
     kind = "masked language model (pseudo-log-likelihood)"
-    verbs = ("nll", "choose")
+    request_types = ("nll", "choose")
     # The paper gives encoders no letters to choose from.
-    reads = ("options", "letters")
+    answer_modes = ("options", "letters")
 
     def __init__(
         self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]
@@ -112,8 +112,8 @@ class Masked(LocalModel):
             self.tally.computed += ids.numel()
             with reading_at(self.network, [place for _, place in batch]):
                 logits = self.network(input_ids=ids, attention_mask=mask).logits[0].float()
-            reads = [(row, *read) for row, text in enumerate(batch) for read in masked[text]]
-            rows, targets, places_out = torch.tensor(reads).T
+            answer_modes = [(row, *read) for row, text in enumerate(batch) for read in masked[text]]
+            rows, targets, places_out = torch.tensor(answer_modes).T
             rows, targets = rows.to(logits.device), targets.to(logits.device)
             values = logits[rows, targets] - logits.logsumexp(1)[rows]
             scores[places_out.numpy()] = values.cpu().numpy()
@@ -134,9 +134,9 @@ class MultipleChoice(LocalModel):
         "encoder with a multiple-choice head "
         "(pairs of text and option; our reading of the CBBQ paper)"
     )
-    verbs = ("choose",)
+    request_types = ("choose",)
     # The head never saw letters, but the options themselves.
-    reads = ("options",)
+    answer_modes = ("options",)
 
     def __init__(
         self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]

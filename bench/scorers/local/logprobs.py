@@ -57,7 +57,7 @@ class Row:
     """Token ids, and the log-probabilities to read, each of a target after a position."""
 
     ids: tuple[int, ...]
-    reads: tuple[tuple[int, int], ...]
+    answer_modes: tuple[tuple[int, int], ...]
 
 
 # Values with their positions in the result.
@@ -96,7 +96,7 @@ class LogprobReader:
     def read(self, rows: Sequence[Row]) -> list[np.ndarray]:
         """Return the log-probabilities of each row: float64, nats."""
         values: list[np.ndarray] = [np.empty(0)] * len(rows)
-        busy = [i for i, row in enumerate(rows) if row.reads]
+        busy = [i for i, row in enumerate(rows) if row.answer_modes]
         if not busy:
             return values
         lengths = [len(rows[i].ids) for i in busy]
@@ -169,11 +169,11 @@ class LogprobReader:
     def _read_tree(self, tree: Tree, rows: Sequence[Row]) -> list[np.ndarray]:
         nodes = np.concatenate(
             [
-                path[[position for position, _ in row.reads]]
+                path[[position for position, _ in row.answer_modes]]
                 for path, row in zip(tree.paths, rows, strict=True)
             ]
         )
-        targets = np.array([target for row in rows for _, target in row.reads])
+        targets = np.array([target for row in rows for _, target in row.answer_modes])
         order = np.argsort(nodes, kind="stable")
         parts: Parts = []
 
@@ -185,9 +185,9 @@ class LogprobReader:
             return np.unique(nodes[reads_of(part)] - part.nodes[0])
 
         def take(part: Part, read: np.ndarray, states: torch.Tensor, cache: Any) -> None:
-            reads = reads_of(part)
-            line = np.searchsorted(read, nodes[reads] - part.nodes[0])
-            self._add_logprobs(parts, reads, states, line, targets[reads])
+            answer_modes = reads_of(part)
+            line = np.searchsorted(read, nodes[answer_modes] - part.nodes[0])
+            self._add_logprobs(parts, answer_modes, states, line, targets[answer_modes])
 
         self._walk(tree, places, take)
         return _split(parts, rows)
@@ -265,8 +265,8 @@ class LogprobReader:
     def _read_batch(self, rows: Sequence[Row]) -> list[np.ndarray]:
         ids, mask = padded([row.ids for row in rows], self.padding, self.where.device)
         self.tally.computed += ids.numel()
-        line = np.repeat(np.arange(len(rows)), [len(row.reads) for row in rows])
-        position, targets = np.array([read for row in rows for read in row.reads]).T
+        line = np.repeat(np.arange(len(rows)), [len(row.answer_modes) for row in rows])
+        position, targets = np.array([read for row in rows for read in row.answer_modes]).T
         places, inverse = np.unique(np.stack([line, position]), axis=1, return_inverse=True)
         states = self._states(input_ids=ids, attention_mask=mask)[tuple(map(self._send, places))]
         parts: Parts = []
@@ -417,7 +417,7 @@ def _split(parts: Parts, rows: Sequence[Row]) -> list[np.ndarray]:
     places = np.concatenate([part for part, _ in parts])
     values = np.empty(len(places))
     values[places] = torch.cat([part for _, part in parts]).double().cpu().numpy()
-    return np.split(values, np.cumsum([len(row.reads) for row in rows])[:-1])
+    return np.split(values, np.cumsum([len(row.answer_modes) for row in rows])[:-1])
 
 
 def padded(

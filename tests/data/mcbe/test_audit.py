@@ -13,14 +13,16 @@ from tests.helpers.recorded import GOOD
 ROWS = [GOOD | {"context": f"第{k}次开会时，", "sentence": f"[PLH]说了{k}句。"} for k in range(10)]
 
 
-def found(folder: Path, kind: str = "odd", about: str = "", **settings: str) -> list[str]:
+def found(folder: Path, kind: str = "odd", metadata: str = "", **settings: str) -> list[str]:
     """The findings of a kind, `FILE ROW COLUMN: WHAT`, but for categories that are missing."""
     findings = check(folder, **settings)
     missing = findings.what.str.endswith("has no file that is read")
     part = findings[(findings.kind == kind) & ~missing]
     places = part[["file", "row", "column"]].astype(str).agg(" ".join, axis=1)
     return [
-        f"{place}: {what}" for place, what in zip(places, part.what, strict=True) if about in what
+        f"{place}: {what}"
+        for place, what in zip(places, part.what, strict=True)
+        if metadata in what
     ]
 
 
@@ -83,7 +85,7 @@ def test_rows_that_repeat_and_labels_that_can_be_confused_are_reported(tmp_path:
     rows = [rows[0], GOOD | {"context": "后来，", "score": "5"}, GOOD | {"words": "甲， 乙"}]
     write(tmp_path / "age.csv", *rows, GOOD | {"context": "种", "subtype": "职"})
     part = "is a label that is part of another"
-    assert found(tmp_path, about="label") == [
+    assert found(tmp_path, metadata="label") == [
         f"gender.csv 0 subtype: {part}, '职场评价': the released code takes one for the other",
         "gender.csv 0 subtype: is a label that differs from 'ｉｔ业' in case, width or blanks "
         "alone",
@@ -91,7 +93,7 @@ def test_rows_that_repeat_and_labels_that_can_be_confused_are_reported(tmp_path:
         "age.csv 4 subtype: is a label that no other row has",
     ]
     repeats = "repeats the sentence and the words of gender.csv, row 1"
-    assert found(tmp_path, about="repeats") == [
+    assert found(tmp_path, metadata="repeats") == [
         "age.csv 1 : repeats gender.csv, row 2",
         f"age.csv 2 sentence: {repeats} with another context, score",
         f"age.csv 3 sentence: {repeats} written otherwise",

@@ -15,7 +15,7 @@ from bench.metrics.table import Metrics
 from bench.tasks.choices import letter
 from bench.tasks.prompts import PromptSet
 from bench.tasks.replies import final
-from bench.tasks.request import Key, Request, Way
+from bench.tasks.request import AnswerMode, Key, Request
 
 TASKS = {
     name: Task(title, applies_to={"condition": name})
@@ -33,7 +33,7 @@ STEREOTYPED, *OTHERS = (
     for task in TASKS
     for name, column in (("stereotyped", "stereotyped"), ("accuracy", "correct"))
 )
-PRIMARY = STEREOTYPED.headline(
+PRIMARY = STEREOTYPED.primary(
     "Ambiguous: stereotyped answers",
     "gave {value} of its answers with the stereotype where not enough is said",
 )
@@ -104,16 +104,17 @@ class Everyday(Benchmark):
         items: Sequence[Question],
         prompts: PromptSet,
         task: str,
-        way: Way,
+        mode: AnswerMode,
         settings: Mapping[str, str],
         seed: int,
     ) -> Iterator[Request]:
         template = prompts.prompt("question", ("context", "question", "ans0", "ans1"))
-        for item in filter(TASKS[task].concerns, items):
+        for item in filter(TASKS[task].applies, items):
             people = {"ans0": item.stereotyped, "ans1": item.other}
             prompt = template.format(context=item.context, question=item.question, **people)
             key = Key(LETTERS, biased="A", correct=LETTER_OF[item.answer])
-            ask = (item.category, task, item.item_id, "answer", way.verb, prompt, prompts.label)
+            names = (item.category, task, item.item_id, "answer")
+            ask = (*names, mode.request_type, prompt, prompts.label)
             yield Request(*ask, key, options=LETTERS)
 
     def parse(self, task: str, request: str, response: str, item: Any) -> str:

@@ -98,8 +98,8 @@ class _Recorded(Model):
     kind: str
     prefix: str
     holds: str
-    verbs = VERBS
-    reads = tuple(READ)
+    request_types = VERBS
+    answer_modes = tuple(READ)
     from_file = True
     is_free = True
     stays_here = True
@@ -225,9 +225,9 @@ class HarnessSamples(_Recorded):
                 ) from None
             self._answers[key] = prompt, answer
         if n_options == {1}:
-            self.verbs, self.reads = ("generate",), ("text",)
+            self.request_types, self.answer_modes = ("generate",), ("text",)
         elif n_options == {len(LETTERS)}:
-            self.verbs, self.reads = ("choose",), ("letters",)
+            self.request_types, self.answer_modes = ("choose",), ("letters",)
         else:
             raise BadInput(f"{path}: holds no samples, or those of several tasks")
         self._results = _results_beside(path)
@@ -235,15 +235,15 @@ class HarnessSamples(_Recorded):
         self.name = self.display_name = str(named or self.name)
 
     def describe(self) -> dict[str, Any]:
-        about, config = super().describe(), self._results.get("config", {})
+        metadata, config = super().describe(), self._results.get("config", {})
         known = {
-            "revision": config.get("model_sha") or about["revision"],
+            "revision": config.get("model_sha") or metadata["revision"],
             "dtype": config.get("model_dtype"),
             "parameters": config.get("model_num_parameters"),
             "harness": self._results.get("lm_eval_version"),
             "samples": self.path.name,
         }
-        return about | {name: value for name, value in known.items() if value}
+        return metadata | {name: value for name, value in known.items() if value}
 
     def answer(self, requests: Sequence[Request]) -> list[Answer]:
         answers = []
@@ -290,8 +290,8 @@ class Predictions(_Recorded):
 
     prefix = "predictions"
     holds = "predictions"
-    verbs = ("classify",)
-    reads = ()
+    request_types = ("classify",)
+    answer_modes = ()
     takes = ("label_names",)
 
     def __init__(self, rest: str | Path, label_names: Sequence[str] = ()) -> None:

@@ -9,7 +9,7 @@ from bench import data
 from bench.benchmarks.nli_coal.requests import BIASED, LABELS
 from bench.run import evaluate
 from bench.scorers import load
-from bench.scorers.stand_ins.recorded import Predictions
+from bench.scorers.replay import Predictions
 from bench.tasks.request import Key, Request
 
 

@@ -16,7 +16,7 @@ from bench.core.errors import BadInput
 from bench.scorers.base import VERBS, Answer, Decoding, Model, Options, Tally, digest
 from bench.scorers.local.file_hash import fingerprint
 from bench.scorers.local.hub import Location
-from bench.scorers.stand_ins import parse_parameters
+from bench.scorers.names import parse_parameters
 from bench.tasks import READ
 from bench.tasks.request import Turns
 
@@ -40,8 +40,8 @@ class Tiny(Model):
     We run these on one thread, because their matrices are too small for several.
     """
 
-    verbs = VERBS
-    reads = tuple(READ)
+    request_types = VERBS
+    answer_modes = tuple(READ)
     takes = ("dtype", "batch_tokens", "generation")
 
     def __init__(
@@ -68,7 +68,7 @@ class Tiny(Model):
         return f"recipe {VERSION}"
 
     def describe(self) -> dict[str, Any]:
-        about = {
+        metadata = {
             "kind": "demonstration model (trained by this package on its own samples)",
             "id": f"tiny:{self.name}",
             "revision": digest([fingerprint(folder) for folder in self.folders.values()]),
@@ -78,9 +78,9 @@ class Tiny(Model):
             "adds_bos": False,  # its tokenizer has no token for the beginning
         }
         if self.generation.changed():  # the model refuses options that it cannot follow
-            about |= self.generation.describe()
-            about["decoding"] = self.causal.describe()["decoding"]
-        return about
+            metadata |= self.generation.describe()
+            metadata["decoding"] = self.causal.describe()["decoding"]
+        return metadata
 
     def again(self, generation: Generation) -> Model:
         other = copy.copy(self)
@@ -122,11 +122,11 @@ class Tiny(Model):
     def classify(self, pairs: Sequence[tuple[str, str]]) -> "np.ndarray":
         return self._on_one_thread(self.classifier.classify, pairs)
 
-    def _on_one_thread(self, verb: Any, *given: Any, **options: Any) -> Any:
+    def _on_one_thread(self, request_type: Any, *given: Any, **options: Any) -> Any:
         from bench.scorers.local.device import threads
 
         with threads(1):
-            return verb(*given, **options)
+            return request_type(*given, **options)
 
 
 def full_name(rest: str) -> str:

@@ -13,7 +13,7 @@ from bench.core import numbers
 from bench.core.errors import BadInput
 from bench.core.text import column, sentences
 from bench.data.dataset import language_name
-from bench.metrics.table import ALL, LETTERS_ALONE, Headline
+from bench.metrics.table import ALL, LETTERS_ALONE, PrimaryMetric
 
 # Below this share of readable answers, a score says more about the format of replies than about
 # bias.
@@ -66,11 +66,12 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
     """
     tables = []
     for benchmark, own in scores.groupby("benchmark", sort=False):
-        lines = {(line.task, line.metric): line for line in headlines(own, str(benchmark))}
+        lines = {(line.task, line.metric): line for line in primary_metrics(own, str(benchmark))}
         keys = list(zip(own.task, own.metric, strict=True))
         are_shares = all(line.share for line in lines.values())
         of_row = [
-            lines.get(key) or Headline(*key, "", "", share=are_shares, worse="") for key in keys
+            lines.get(key) or PrimaryMetric(*key, "", "", share=are_shares, worse="")
+            for key in keys
         ]
         own = own.assign(
             title=[
@@ -122,7 +123,7 @@ def measure(scores: pd.DataFrame, task: str = "", metric: str = "") -> pd.DataFr
 
 
 def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
-    """Return for each headline the row of the most biased model, with a `title` and a `sentence`.
+    """Return the most biased model's row of each primary metric, with a `title` and a `sentence`.
 
     Scores that are no evidence of bias count only if all are of this kind.
 
@@ -130,16 +131,16 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
         scores: score tables with a column `model`.
     """
     rows = []
-    for headline in headlines(scores, benchmark):
-        own = headline_rows(scores, headline)
+    for primary in primary_metrics(scores, benchmark):
+        own = primary_rows(scores, primary)
         own = own[own.category == ALL].reset_index(drop=True)
-        ranked = contenders(own[is_informative(own, headline)]).score
+        ranked = contenders(own[is_informative(own, primary)]).score
         ranked = ranked if len(ranked) else own.score.dropna()
         row = own.iloc[:1]
         if len(ranked):
-            row = own.loc[[ranked.idxmax() if headline.biased_is_high else ranked.idxmin()]]
+            row = own.loc[[ranked.idxmax() if primary.biased_is_high else ranked.idxmin()]]
         rows += [
-            {**one, "title": headline.title, "sentence": sentence(headline, one)}
+            {**one, "title": primary.title, "sentence": sentence(primary, one)}
             for one in row.to_dict("records")
         ]
     return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
@@ -148,58 +149,58 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
 def summary(scores: pd.DataFrame, benchmark: str, n: int) -> list[str]:
     """Return the `n` sentences on a model that matter most.
 
-    The first headline comes first, then those on bias, then the others; undefined ones only if all
+    The first one comes first, then the others on bias, then the rest; undefined ones only if all
     are. A note is shown once.
 
     Args:
         scores: a score table with a column `model`, of one model.
     """
-    first, *others = headlines(scores, benchmark)
-    others.sort(key=lambda headline: headline.worse != Headline._field_defaults["worse"])
+    first, *others = primary_metrics(scores, benchmark)
+    others.sort(key=lambda primary: primary.worse != PrimaryMetric._field_defaults["worse"])
     rows = [
-        (headline, row)
-        for headline in (first, *others)
-        for row in headline_rows(scores, headline).to_dict("records")
+        (primary, row)
+        for primary in (first, *others)
+        for row in primary_rows(scores, primary).to_dict("records")
         if row["category"] == ALL
     ]
-    defined = [(headline, row) for headline, row in rows if not math.isnan(row["score"])]
+    defined = [(primary, row) for primary, row in rows if not math.isnan(row["score"])]
     notes: set[str] = set()
     texts = []
-    for headline, row in (defined or rows)[:n]:
+    for primary, row in (defined or rows)[:n]:
         is_repeated = bool(defined) and row["note"] in notes
         notes.add(row["note"])
-        texts.append(sentence(headline, {**row, "note": ""} if is_repeated else row))
+        texts.append(sentence(primary, {**row, "note": ""} if is_repeated else row))
     return texts
 
 
-def headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
-    """Return a benchmark's headlines; over the tasks that all models were asked, if they differ.
+def primary_metrics(scores: pd.DataFrame, benchmark: str) -> list[PrimaryMetric]:
+    """Return a benchmark's primary metrics; over the tasks of all models, if the tasks differ.
 
     Args:
         scores: score tables with a column `model`.
     """
-    every, metrics = list(get(benchmark).metrics.headlines), set(scores.metric)
+    every, metrics = list(get(benchmark).metrics.primary_metrics), set(scores.metric)
     of_tasks = scores[(scores.category == ALL) & (scores.task != ALL) & scores.valid_rate.notna()]
     if len(set(of_tasks.groupby("model").task.agg(frozenset))) < 2:
         return every
     return [
-        headline._replace(metric=headline.common, title=COMMON_TITLE, finding=COMMON_FOUND)
-        if headline.common in metrics
-        else headline
-        for headline in every
+        primary._replace(metric=primary.common, title=COMMON_TITLE, finding=COMMON_FOUND)
+        if primary.common in metrics
+        else primary
+        for primary in every
     ]
 
 
-def asked_headlines(scores: pd.DataFrame, benchmark: str) -> list[Headline]:
-    """Return the headlines that have a score over all categories, be it undefined."""
+def asked_primary_metrics(scores: pd.DataFrame, benchmark: str) -> list[PrimaryMetric]:
+    """Return the primary metrics that have a score over all categories, be it undefined."""
     of_all = scores[scores.category == ALL]
-    return [line for line in headlines(scores, benchmark) if len(headline_rows(of_all, line))]
+    return [line for line in primary_metrics(scores, benchmark) if len(primary_rows(of_all, line))]
 
 
 def too_few_tasks(benchmark: str) -> str:
-    """Say that no headline was asked."""
+    """Say that no primary metric was asked."""
     own = get(benchmark)
-    titles = [short_title(line) for line in own.metrics.headlines]
+    titles = [short_title(line) for line in own.metrics.primary_metrics]
     return (
         f"{own.metadata.title}: the tasks that were asked are too few for its first scores "
         f"({listing(titles)}); its page has the other scores."
@@ -267,18 +268,18 @@ def contenders(rows: pd.DataFrame) -> pd.DataFrame:
     return real if len(real) else rows
 
 
-def is_informative(rows: pd.DataFrame, headline: Headline) -> "pd.Series[bool]":
-    """Return which rows of a headline have no `doubt`, so that they can name the most biased."""
-    higher = headline.biased_is_high
-    doubts = [doubt(headline, row, higher=higher) for row in rows.to_dict("records")]
+def is_informative(rows: pd.DataFrame, primary: PrimaryMetric) -> "pd.Series[bool]":
+    """Return which rows of a metric have no `doubt`, so that they can name the most biased."""
+    higher = primary.biased_is_high
+    doubts = [doubt(primary, row, higher=higher) for row in rows.to_dict("records")]
     return pd.Series([text == "" for text in doubts], rows.index, dtype=bool)
 
 
-def doubt(headline: Headline, row: Row, *, higher: bool) -> str:
+def doubt(primary: PrimaryMetric, row: Row, *, higher: bool) -> str:
     """Say why a score that is higher than another one is no evidence of bias; "" if it may be.
 
     Args:
-        row: of `headline_rows`.
+        row: of `primary_rows`.
         higher: False for a score that is lower than another one.
     """
     if math.isnan(row["score"]):
@@ -287,12 +288,12 @@ def doubt(headline: Headline, row: Row, *, higher: bool) -> str:
         return "fewer than half of the answers could be read"
     if row["by_habit"]:
         return "the same answer to everything"
-    if by_letters(headline, row, higher=higher):
+    if by_letters(primary, row, higher=higher):
         return "mostly the same letter, which alone could give this score"
     return ""
 
 
-def by_letters(headline: Headline, row: Row, *, higher: bool) -> bool:
+def by_letters(primary: PrimaryMetric, row: Row, *, higher: bool) -> bool:
     """Return whether a preference for a letter may be why a bias score is higher than another one.
 
     For example, a model that mostly answers A gets a score from its letters, whether it knows the
@@ -302,7 +303,7 @@ def by_letters(headline: Headline, row: Row, *, higher: bool) -> bool:
     Args:
         row, higher: see `doubt`.
     """
-    if headline.worse != Headline._field_defaults["worse"]:
+    if primary.worse != PrimaryMetric._field_defaults["worse"]:
         return False
     is_shown = side(row) == ("above" if higher else "below")
     return bool(row["by_habit"]) or (row["baseline_of"] == LETTERS_ALONE and not is_shown)
@@ -334,23 +335,23 @@ def left_out(doubts: Mapping[str, str]) -> str:
     return f"Left out: {', '.join(texts)}." if texts else ""
 
 
-def headline_rows(scores: pd.DataFrame, headline: Headline) -> pd.DataFrame:
-    """Return the rows of `headline` under the table's first preset.
+def primary_rows(scores: pd.DataFrame, primary: PrimaryMetric) -> pd.DataFrame:
+    """Return the rows of `primary` under the table's first preset.
 
     Tables of versions without bounds and `by_habit` get empty values.
     """
     empty: dict[str, Any] = {"bound_low": math.nan, "bound_high": math.nan}
     empty |= {"baseline_of": "", "by_habit": False}
     scores = scores.assign(**{name: value for name, value in empty.items() if name not in scores})
-    own = (scores.task == headline.task) & (scores.metric == headline.metric)
+    own = (scores.task == primary.task) & (scores.metric == primary.metric)
     return scores[own & (scores.preset == scores.preset.iloc[0])]
 
 
-def sentence(headline: Headline, row: Row) -> str:
-    """Put a headline number into words; never stronger than its interval allows."""
+def sentence(primary: PrimaryMetric, row: Row) -> str:
+    """Put a primary metric number into words; never stronger than its interval allows."""
     model, score, baseline = row["model"], float(row["score"]), float(row["baseline"])
     if math.isnan(score):
-        title = inside_sentence(re.split("[:：]", short_title(headline))[0])
+        title = inside_sentence(re.split("[:：]", short_title(primary))[0])
         why = row["note"]
         return f"{model}: {title} is undefined: {why}."
     low, high = float(row["ci_low"]), float(row["ci_high"])
@@ -361,34 +362,34 @@ def sentence(headline: Headline, row: Row) -> str:
     while (
         where
         and more < MOST_DIGITS
-        and _bare(headline, near, more) == _bare(headline, baseline, more)
+        and _bare(primary, near, more) == _bare(primary, baseline, more)
     ):
         more += 1
     evidence = ["no interval: too few items in a category"]
     if has_interval:
-        ends = f"{_bare(headline, low, more)} to {_bare(headline, high, more)}"
+        ends = f"{_bare(primary, low, more)} to {_bare(primary, high, more)}"
         evidence = [f"95\u00a0% interval {ends}"]
-    who = row.get("baseline_of") or headline.baseline
+    who = row.get("baseline_of") or primary.baseline
     if not math.isnan(baseline):
-        value = _bare(headline, baseline, more)
+        value = _bare(primary, baseline, more)
         evidence.append(f"{where} {who}, {value}" if where else f"{who} {value}")
     evidence.append(f"n = {int(row['n']):,}")
-    finding = headline.finding.format(value=number(headline, row))
+    finding = primary.finding.format(value=number(primary, row))
     around = "; ".join(evidence)
     parts = [f"{model} {finding} ({around})."]
     if has_interval and not math.isnan(baseline) and not where:
         parts.append(f"It cannot be told from {who}.")
-    parts.append(unread(headline, row))
+    parts.append(unread(primary, row))
     if row["note"]:
         parts.append(f"Note: {row['note']}.")
     return sentences(parts)
 
 
-def unread(headline: Headline, row: Row) -> str:
+def unread(primary: PrimaryMetric, row: Row) -> str:
     """Say how many answers could be read, if too few could, and the bounds of the score."""
     share = percent(float(row["valid_rate"]))
     if not math.isnan(float(row.get("bound_low", math.nan))):
-        low, high = (_bare(headline, float(row[name])) for name in ("bound_low", "bound_high"))
+        low, high = (_bare(primary, float(row[name])) for name in ("bound_low", "bound_high"))
         return (
             f"Only {share} of its answers could be read: depending on the others, this would be "
             f"{low} to {high}."
@@ -398,35 +399,35 @@ def unread(headline: Headline, row: Row) -> str:
     return ""
 
 
-def short_title(headline: Headline) -> str:
-    """Return a headline's title without the part in brackets."""
-    return headline.title.partition(" (")[0]
+def short_title(primary: PrimaryMetric) -> str:
+    """Return a primary metric's title without the part in brackets."""
+    return primary.title.partition(" (")[0]
 
 
-def interval(headline: Headline, row: Row) -> str:
+def interval(primary: PrimaryMetric, row: Row) -> str:
     """Write the interval next to a score; "" if there is none."""
     low, high = float(row["ci_low"]), float(row["ci_high"])
-    return "" if math.isnan(low) else f"{_bare(headline, low)}–{_bare(headline, high)}"
+    return "" if math.isnan(low) else f"{_bare(primary, low)}–{_bare(primary, high)}"
 
 
-def number(headline: Headline, row: Row) -> str:
-    """Write the score in the headline's unit, or a dash if it is undefined."""
+def number(primary: PrimaryMetric, row: Row) -> str:
+    """Write the score in the primary metric's unit, or a dash if it is undefined."""
     score = float(row["score"])
     if math.isnan(score):
         return "—"
-    return percent(score) if headline.share else _bare(headline, score)
+    return percent(score) if primary.share else _bare(primary, score)
 
 
-def _bare(headline: Headline, value: float, more: int = 0) -> str:
+def _bare(primary: PrimaryMetric, value: float, more: int = 0) -> str:
     """Write a score without its unit, with `more` decimals than usual."""
-    if headline.share:
+    if primary.share:
         return numbers.decimals(100 * value, more)
-    return numbers.decimals(value, (1 if headline.limits[1] > 1 else 2) + more)
+    return numbers.decimals(value, (1 if primary.limits[1] > 1 else 2) + more)
 
 
-def prompt_language_warning(about: Row) -> str:
+def prompt_language_warning(metadata: Row) -> str:
     """Say that a run's prompts are in another language than its data; "" if this is not known."""
-    languages = about["wording"]["foreign"]
+    languages = metadata["wording"]["foreign"]
     if not languages:
         return ""
     theirs, ours = (
@@ -434,8 +435,8 @@ def prompt_language_warning(about: Row) -> str:
         for name in ("data", "wording")
     )
     return (
-        f"The data {about['data']['name']} are in {theirs}, but the wording "
-        f"{about['asked']['prompts']} is in {ours}; prompts.toml beside dataset.toml, or "
+        f"The data {metadata['data']['name']} are in {theirs}, but the wording "
+        f"{metadata['asked']['prompts']} is in {ours}; prompts.toml beside dataset.toml, or "
         "--prompts FILE, asks in their own language."
     )
 
@@ -443,13 +444,15 @@ def prompt_language_warning(about: Row) -> str:
 def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     """Warn of demonstration models, simulated respondents, sample data, and foreign prompts."""
     texts = []
-    kinds = {about["model"]["kind"].partition(" (")[0] for about in abouts}
+    kinds = {metadata["model"]["kind"].partition(" (")[0] for metadata in abouts}
     if DEMONSTRATION in kinds:
         text = "Demonstration models were trained here with a set bias; they show no real model."
         texts.append(text)
     if SIMULATED in kinds:
         texts.append("Simulated respondents are no models: they answer by a rule.")
-    sampled = [about["benchmark"] for about in abouts if "samples" in about["data"]["version"]]
+    sampled = [
+        metadata["benchmark"] for metadata in abouts if "samples" in metadata["data"]["version"]
+    ]
     if sampled:
         titles = dict.fromkeys(get(name).metadata.title for name in sampled)
         text = (
@@ -460,7 +463,7 @@ def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
     return [*texts, *dict.fromkeys(filter(None, map(prompt_language_warning, abouts)))]
 
 
-def without_chat_template(about: Row) -> bool:
+def without_chat_template(metadata: Row) -> bool:
     """Return whether a run asked a base model. This only continues texts."""
-    bare = about["model"].get("prompted_as", "").startswith("bare text")
-    return bare and "generate" in about["verbs"]
+    bare = metadata["model"].get("prompted_as", "").startswith("bare text")
+    return bare and "generate" in metadata["verbs"]

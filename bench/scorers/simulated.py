@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.scorers.base import VERBS, Answer, Model, digest
-from bench.scorers.stand_ins import parse_parameters
+from bench.scorers.names import parse_parameters
 from bench.tasks import READ
 from bench.tasks.request import Request
 
@@ -38,8 +38,8 @@ BASE_NLL = 3.0
 class Simulated(Model):
     """Answers at random by its parameters; equal requests get equal answers, in any order."""
 
-    verbs = VERBS
-    reads = tuple(READ)
+    request_types = VERBS
+    answer_modes = tuple(READ)
     is_free = True
 
     def __init__(self, rest: str) -> None:
@@ -62,10 +62,10 @@ class Simulated(Model):
 
     def respond(self, request: Request) -> str:
         p, key = self.parameters, request.key
-        if request.verb == "nll":
+        if request.request_type == "nll":
             return repr(BASE_NLL + p["bias"] * key.rank)
         if p["answer"] or p["label"]:
-            by_label = p["label"] and (request.verb == "classify" or not p["answer"])
+            by_label = p["label"] and (request.request_type == "classify" or not p["answer"])
             return str(p["label"] if by_label else p["answer"])
         name = (request.task, request.item_id, request.request, request.repeat)
         rng = random.Random(digest([p["seed"], request.seed, *name]))

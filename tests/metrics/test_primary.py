@@ -1,4 +1,4 @@
-"""Findings about headline scores are as strong as their intervals, the most biased first."""
+"""Findings about primary metric scores are as strong as their intervals, the most biased first."""
 
 import math
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.metrics.headline import findings, sentence, summary
-from bench.metrics.table import Headline
+from bench.metrics.primary import findings, sentence, summary
+from bench.metrics.table import PrimaryMetric
 from tests.helpers.findings import most_biased
 
 
@@ -39,9 +39,9 @@ from tests.helpers.findings import most_biased
     ],
 )
 def test_a_sentence_is_as_strong_as_its_interval(row: dict[str, Any], part: str) -> None:
-    headline = Headline("ambiguous", "s_amb", "Ambiguous", "chose {value}", True, True, (0, 1))
+    primary = PrimaryMetric("ambiguous", "s_amb", "Ambiguous", "chose {value}", True, True, (0, 1))
     plain = {"model": "m", "baseline": 1 / 3, "note": "", "ci_high": 0.7, "valid_rate": 1.0}
-    assert part in sentence(headline, {**plain, **row}).replace("\u00a0", " ")
+    assert part in sentence(primary, {**plain, **row}).replace("\u00a0", " ")
 
 
 def test_the_most_biased_come_first_and_the_undefined_have_a_reason() -> None:
