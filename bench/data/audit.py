@@ -5,7 +5,7 @@ description with fields in braces. An audit gives each of them the rows that hav
 """
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,23 +41,24 @@ class Faults:
         table = pd.read_csv(path, index_col="fault", keep_default_na=False)
         self.columns, self.descriptions = table["column"].to_dict(), table["what"].to_dict()
 
-    def odd(self, rows: Any, fault: str, **cells: Any) -> pd.DataFrame:
+    def odd(self, rows: Any, fault: str, **fields: Any) -> pd.DataFrame:
         """Make the finding of a fault for each of some rows.
 
         Args:
-            rows: a table or a list of dictionaries, with `file`, `row` and the fields of the
-                fault's description. They may have other columns of a finding. The default for
-                `value` is the cell.
-            cells: other columns of a finding; they go first.
+            rows: a table or a list of dictionaries, with `file` and `row`; or the name of a file.
+            fields: columns beside or in place of the ones of `rows`. These fill the fault's
+                description, and may be columns of a finding. The default for `value` is the cell.
         """
-        rows = pd.DataFrame(rows)
-        if rows.empty:
-            return rows
-        description, column = self.descriptions[fault], self.columns[fault]
-        what = [plain(description.format_map(row)) for row in rows.to_dict("records")]
-        defaults = {**COLUMNS, "column": column, "value": rows.get(column, "")}
-        given = {name: rows[name] for name in COLUMNS if name in rows}
-        return rows.assign(**{**defaults, **given, "fault": fault, "what": what, **cells})
+        table = pd.DataFrame([{"file": rows, "row": 0}] if isinstance(rows, str) else rows)
+        if table.empty:
+            return table
+        table = table.assign(**fields)
+        column = self.columns[fault]
+        defaults = {**COLUMNS, "column": column, "value": table.get(column, "")}
+        cells = {name: cell for name, cell in defaults.items() if name not in table}
+        describe = self.descriptions[fault].format_map
+        what = [plain(describe(row)) for row in table.to_dict("records")]
+        return table.assign(**{**cells, "fault": fault, "what": what})
 
 
 def finding(**cells: Any) -> pd.DataFrame:
@@ -68,6 +69,21 @@ def finding(**cells: Any) -> pd.DataFrame:
 def refused(**cells: Any) -> pd.DataFrame:
     """Make the finding of a file or row that the loader refuses."""
     return finding(**{"kind": "refused", "fault": "refused", **cells})
+
+
+def counted(
+    title: str, numbers: Mapping[str, int], released: Mapping[str, int] | None, value: int
+) -> pd.DataFrame:
+    """Make the finding of numbers of a data set, next to the release's if it has them."""
+
+    def text(counts: Mapping[str, int]) -> str:
+        return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+
+    what = f"{title}: {text(numbers)}"
+    if released is not None:
+        is_same = text(numbers) == text(released)
+        what += "; as the release has" if is_same else f"; the release has {text(released)}"
+    return finding(kind="count", what=what, value=value)
 
 
 def to_table(findings: Iterable[pd.DataFrame], items: str = "") -> pd.DataFrame:
