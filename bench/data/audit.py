@@ -96,9 +96,11 @@ def to_table(findings: Iterable[pd.DataFrame], items: str = "") -> pd.DataFrame:
     table = pd.concat([pd.DataFrame(columns=list(COLUMNS)), *findings])[list(COLUMNS)]
     cells = [show_cell(cell) if isinstance(cell, str) else str(cell) for cell in table.value]
     table = table.astype({"row": int, "items": int})
-    table = table.assign(value=cells, is_count=table.kind == "count")
-    table = table.sort_values(["is_count", "file", "row"], kind="stable", ignore_index=True)
-    unused = ["is_count", *([] if items else ["fault", "items"])]
+    is_count = table.kind == "count"
+    order = {"is_count": is_count, "place": table.file.where(~is_count, "")}
+    table = table.assign(value=cells, **order)
+    table = table.sort_values([*order, "row"], kind="stable", ignore_index=True)
+    unused = [*order, *([] if items else ["fault", "items"])]
     return table.drop(columns=unused).rename(columns={"items": items})
 
 

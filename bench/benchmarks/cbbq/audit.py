@@ -243,10 +243,10 @@ def _row_rules(cases: pd.DataFrame, questions: pd.DataFrame) -> Audit:
             size = count * row["items"] // len(row["checks"])
             if reason:
                 labelled[LABEL_FAULTS[reason]].append({**row, "done": done, "items": size})
-    for fault, found in labelled.items():
-        yield odd(found, fault)
+    for fault, found_rows in labelled.items():
+        yield odd(found_rows, fault)
     wrong = cases[TEXTS].map(templates.malformed)
-    columns = wrong.map(bool).dot(wrong.columns + ", ").str.removesuffix(", ")
+    columns = wrong.map(bool).dot([f"{column}, " for column in TEXTS]).str.removesuffix(", ")
     tokens = (wrong.context + wrong.ans0 + wrong.ans1).map(dict.fromkeys).map(" and ".join)
     is_wrong = columns != ""
     yield odd(cases[is_wrong], "malformed_placeholder", column=columns, detail=tokens, value="")
@@ -333,7 +333,7 @@ def _different_nouns(context: str) -> str:
     return "" if is_same else " and ".join(f"NAME{k}{'/'.join(nouns[k])}" for k in nouns)
 
 
-def _name_rules(row: Mapping[str, Any], template: Template) -> Audit:
+def _name_rules(row: Mapping[Hashable, Any], template: Template) -> Audit:
     """Report names that are listed twice, or that double a character of the text after them."""
     counts = dict(zip(("NAME1", "NAME2"), map(Counter, template.names), strict=True))
     repeated = {column: [*(count - Counter([*count]))] for column, count in counts.items()}
@@ -455,7 +455,7 @@ def _counts(cases: pd.DataFrame, questions: pd.DataFrame, known: Sequence[str]) 
     for name in [*own, *(CATEGORIES if is_release else ()), "all categories"]:
         title = name if name == "all categories" else f"category {name}"
         title += " (the release has no such category)" * (name in own)
-        numbers = table.loc[name]
-        theirs = released.loc[name] if is_release and name not in own else None
-        size = sum(int(numbers[f"{condition} questions"]) for condition in CONDITIONS)
+        numbers = table.T[name].to_dict()
+        theirs = released.T[name].to_dict() if is_release and name not in own else None
+        size = sum(numbers[f"{condition} questions"] for condition in CONDITIONS)
         yield audit.counted(title, numbers, theirs, size)

@@ -76,8 +76,8 @@ def _findings(folder: Path, encoding: str, separators: str) -> Audit:
         if len(rows) % MULTIPLES.get(category, 1):
             multiple = f"no multiple of {MULTIPLES[category]} as the published scores suggest"
             yield finding(file=file, what=f"has {len(rows):,} rows, {multiple}", value=len(rows))
-    for error in errors:
-        yield refused(**error)
+    for row_error in errors:
+        yield refused(**row_error)
     yield from _cells(cells, separators)
     names = ["file", *(field.name for field in fields(Instance))]
     table = pd.DataFrame(items, columns=names)
@@ -147,7 +147,9 @@ def _rows(table: pd.DataFrame) -> Audit:
     """Find oddities of rows next to the rows before them, and of their words."""
     place = table.file + ", row " + table.row.astype(str)
     template = table.groupby(["sentence", "words"])[VARYING].transform("first")
-    differing = (table[VARYING] != template).dot(template.columns + ", ").str.removesuffix(", ")
+    differing = (
+        (table[VARYING] != template).dot([f"{name}, " for name in VARYING]).str.removesuffix(", ")
+    )
     table = table.assign(
         same=place.groupby(table.content_hash).transform("first"),
         similar=place.groupby([table.sentence, table.words]).transform("first"),
@@ -160,9 +162,9 @@ def _rows(table: pd.DataFrame) -> Audit:
         table[(table.words.map(len) == 1) & table.groups], "one_word", value=table.words.str[0]
     )
     nested = [
-        {"file": row.file, "row": row.row, "words": part, "longer": longer}
-        for row in table.itertuples()
-        for part, longer in permutations(row.words, 2)
+        {"file": row["file"], "row": row["row"], "words": part, "longer": longer}
+        for row in table.to_dict("records")
+        for part, longer in permutations(row["words"], 2)
         if part in longer
     ]
     yield odd(nested, "nested_words")

@@ -192,8 +192,8 @@ def _word_rules(lines: pd.DataFrame, place: Place) -> Audit:
     first = lines.drop_duplicates("occupation").set_index("occupation", drop=False)
     first = first.assign(items=pairs, occ_word=first.occupation)
     english = english_words(place.folder, place.language)
-    own = first.occupation if place.language == "en" else pd.Series("", first.index)
-    origin = first.occupation.map(english).fillna(own)
+    is_english = place.language == "en"
+    origin = first.occupation.map(lambda word: english.get(word, word if is_english else ""))
     is_definitional = origin.isin(known_words()["definitional"]) & (first.set == NS)
     translated = (" (" + origin + ")").where(origin != first.occupation, "")
     yield odd(first[is_definitional], "definitional_word", translated=translated)
