@@ -72,11 +72,11 @@ def refused(**cells: Any) -> pd.DataFrame:
 
 
 def counted(
-    title: str, numbers: Mapping[str, int], released: Mapping[str, int] | None, value: int
+    title: str, numbers: Mapping[Any, int], released: Mapping[Any, int] | None, value: int
 ) -> pd.DataFrame:
     """Make the finding of numbers of a data set, next to the release's if it has them."""
 
-    def text(counts: Mapping[str, int]) -> str:
+    def text(counts: Mapping[Any, int]) -> str:
         return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
     what = f"{title}: {text(numbers)}"
@@ -119,6 +119,12 @@ def invisible(cell: str) -> str:
         if char == "\ufffd" or unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp")
     ]
     return ", ".join(odd[:8])
+
+
+def true_columns(table: pd.DataFrame) -> "pd.Series[str]":
+    """Join the names of the columns that are true in each row."""
+    names: Any = pd.Series({name: f"{name}, " for name in table}, dtype=object)
+    return table.dot(names).str.removesuffix(", ")
 
 
 def show_cell(cell: str) -> str:

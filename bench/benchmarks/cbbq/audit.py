@@ -185,8 +185,8 @@ def _instances(path: Path, folder: Path) -> pd.DataFrame:
         row=[row.number for row in rows],
         items=1,
         polarity=table.question_polarity,
-        cells=rows,
-        checks=[[labels.LabelCheck(question.label, reason)] for question, reason in audited],
+        cells=pd.Series(rows, dtype=object),
+        checks=pd.Series([[labels.LabelCheck(one.label, reason)] for one, reason in audited]),
         case=[f"{path}, row {row.number}" for row in rows],
     )
     return table.set_index("case", drop=False).rename_axis(None)
@@ -222,7 +222,7 @@ def _difference(path: Path, folder: Path, read: Sequence[Template]) -> Audit:
     count = int(differs.any(axis=1).sum())
     if count:
         first = differs.any(axis=1).argmax()
-        row, column = rows[first], differs.loc[first].idxmax()
+        row, column = rows[first], str(differs.loc[first].idxmax())
         cell = {"row": row.number, "column": column, "value": row[column], "items": count}
         detail = f"in {count:,} rows, this is the first"
         yield odd(file, "expanded_differ", detail=detail, **cell)
@@ -246,7 +246,7 @@ def _row_rules(cases: pd.DataFrame, questions: pd.DataFrame) -> Audit:
     for fault, found_rows in labelled.items():
         yield odd(found_rows, fault)
     wrong = cases[TEXTS].map(templates.malformed)
-    columns = wrong.map(bool).dot([f"{column}, " for column in TEXTS]).str.removesuffix(", ")
+    columns = audit.true_columns(wrong.map(bool))
     tokens = (wrong.context + wrong.ans0 + wrong.ans1).map(dict.fromkeys).map(" and ".join)
     is_wrong = columns != ""
     yield odd(cases[is_wrong], "malformed_placeholder", column=columns, detail=tokens, value="")

@@ -147,9 +147,7 @@ def _rows(table: pd.DataFrame) -> Audit:
     """Find oddities of rows next to the rows before them, and of their words."""
     place = table.file + ", row " + table.row.astype(str)
     template = table.groupby(["sentence", "words"])[VARYING].transform("first")
-    differing = (
-        (table[VARYING] != template).dot([f"{name}, " for name in VARYING]).str.removesuffix(", ")
-    )
+    differing = audit.true_columns(table[VARYING] != template)
     table = table.assign(
         same=place.groupby(table.content_hash).transform("first"),
         similar=place.groupby([table.sentence, table.words]).transform("first"),
