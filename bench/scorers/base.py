@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -174,8 +174,8 @@ class Model(Backend):
     def resume(self, described: Mapping[str, Any]) -> None:
         """Take over the date in the prompts of a run from the description of its model."""
 
-    def cover(self, requests: Sequence[Request], known: Callable[[], Iterable[str]]) -> None:
-        """Raise BadInput if an answer to a request is missing; `known` lists the data's items."""
+    def cover(self, requests: Sequence[Request]) -> None:
+        """Raise BadInput if an answer to a request is missing."""
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each predicted token: float64, nats.
