@@ -24,7 +24,7 @@ from bench.scorers.base import (
     option_matrix,
 )
 from bench.scorers.local.chat_template import ChatFormatter
-from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
+from bench.scorers.local.checkpoint import LocalModel
 from bench.scorers.local.device import Placement
 from bench.scorers.local.generation import Generator, StopRule, take_steps
 from bench.scorers.local.logprobs import LogprobReader, Row
@@ -78,9 +78,7 @@ class Causal(LocalModel):
     def _follow(self, generation: Generation) -> None:
         """Generate replies by these options; refuse them if the model cannot follow them."""
         network, tokenizer, self.generation = self.network, self.tokenizer, generation
-        self.chat = ChatFormatter(
-            self.id, tokenizer, n_trailing_special_tokens(tokenizer), generation
-        )
+        self.chat = ChatFormatter(self.id, tokenizer, generation)
         temperature, top_p = generation.temperature, generation.top_p
         steps = take_steps(network, self._configuration, temperature, top_p)
         if top_p is not None and not steps.sampling:
