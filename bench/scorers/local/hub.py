@@ -20,6 +20,8 @@ ADAPTER_WEIGHTS = "adapter_model.safetensors"
 WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
 # The beginning of a placeholder for a large file after `git clone` without git-lfs.
 POINTER = b"version https://git-lfs.github.com/spec/"
+# Files that a model is loaded from; others may be placeholders.
+READ = (".safetensors", ".json", ".model", ".gguf")
 # Files that torch pickles weights into.
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 ID = re.compile(r"([\w.-]+(?:/[\w.-]+)?)(?:@([^\s@]+))?", re.ASCII)
@@ -68,17 +70,15 @@ def at_revision(model: str, revision: str | None) -> str:
     if not revision:
         return model
     reference = parse(model)
-    if not reference:
+    if not reference or not ID.fullmatch(f"{reference.name}@{revision}"):
         raise BadInput(
-            f"--revision {revision}: is for a Hub id only, and the model is {model}; leave the "
-            "option out"
+            f"--revision {revision}: is a branch, a tag or a commit of a Hub id, and the model is "
+            f"{model}; leave the option out"
         )
     if reference.revision not in (None, revision):
         raise BadInput(
             f"--revision {revision}: {model} names another revision; give one of the two"
         )
-    if not ID.fullmatch(f"{reference.name}@{revision}"):
-        raise BadInput(f"--revision {revision}: expected a branch, a tag or a commit")
     return f"{reference.name}@{revision}"
 
 
@@ -88,27 +88,30 @@ def at_commit(model: str, revision: object) -> str:
     return f"{model.partition('@')[0]}@{revision}" if commit else model
 
 
-def locate(model: str) -> Location:
-    """Find the files of `model`, and download a Hub model."""
+def locate(model: str, complete: bool = False) -> Location:
+    """Find the files of `model`, and check them; download a Hub model.
+
+    Args:
+        complete: refuse an adapter.
+    """
     path = Path(model).expanduser()
     if reference := parse(model):
         folder = _snapshot(reference)
-        return Location(reference.name, str(folder), {}, folder.name)
-    if model.endswith(".gguf"):
-        return Location(model, str(path.parent), {"gguf_file": path.name})
-    if not path.is_dir():
-        _refuse_pickles(model, [path.name] if path.is_file() else [])
+        files = Location(reference.name, str(folder), {}, folder.name)
+    elif model.endswith(".gguf"):
+        files = Location(model, str(path.parent), {"gguf_file": path.name})
+    elif path.is_dir():
+        files = Location(model, str(path), {})
+    else:
+        _refuse_pickles(model, [path.name])
         raise BadInput(f"{model}: is no model; give a folder, a .gguf file, or a Hub id")
-    names = sorted(file.name for file in path.iterdir())
-    if not {"config.json", ADAPTER_CONFIG} & set(names):
-        ggufs = [name for name in names if name.endswith(".gguf")]
-        hint = f"; give the file itself: {path / ggufs[0]}" if ggufs else ""
+    _check(model, files)
+    if complete and (Path(files.path) / ADAPTER_CONFIG).is_file():
         raise BadInput(
-            f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
+            f"{model}: is an adapter ({ADAPTER_CONFIG}) where a complete model is needed; merge it "
+            "into its base (peft's `merge_and_unload`, `save_pretrained`) and give that folder"
         )
-    if not any(".safetensors" in name for name in names):
-        _refuse_pickles(model, names)
-    return Location(model, str(path), {})
+    return files
 
 
 def base_of(model: str, files: Location, given: str | None = None) -> Location | None:
@@ -130,52 +133,44 @@ def base_of(model: str, files: Location, given: str | None = None) -> Location |
             f"{adapter}, for which peft is missing; `pip install 'bias-workbench[adapters]'`, or "
             "merge it into its base model and give the folder of the result"
         )
+    if given:
+        return locate(given, complete=True)
     config = _read_json(folder / ADAPTER_CONFIG)
-    name = given or str(config.get("base_model_name_or_path") or "")
+    name = str(config.get("base_model_name_or_path") or "")
     if not name:
         raise BadInput(f"{adapter} that names no base model; give it with --base")
     try:
-        if not given and parse(name):
-            name = at_revision(name, config.get("revision"))
-        base = locate(name)
+        return locate(at_revision(name, config.get("revision") if parse(name) else None), True)
     except BadInput as error:
-        part = "" if given else f" (the base model that {model} names; --base gives another)"
-        raise BadInput(f"{error}{part}") from None
-    check_whole(name, base.path)
-    return base
-
-
-def check_whole(model: str, path: str) -> None:
-    """Raise BadInput if the folder holds an adapter and no complete model."""
-    if (Path(path) / ADAPTER_CONFIG).is_file():
         raise BadInput(
-            f"{model}: is an adapter ({ADAPTER_CONFIG}) where a complete model is needed; merge it "
-            "into its base (peft's `merge_and_unload`, `save_pretrained`) and give that folder"
-        )
+            f"{error} (the base model that {model} names; --base gives another)"
+        ) from None
 
 
-def check_files(model: str, files: Location) -> None:
-    """Refuse a checkpoint with git-lfs pointers, missing shards, pickles or a broken setting."""
-    from huggingface_hub.utils import filter_repo_objects
-
+def _check(model: str, files: Location) -> None:
+    """Refuse git-lfs pointers, pickles, a damaged setting, and a folder without a checkpoint."""
     folder, gguf = Path(files.path), files.options.get("gguf_file")
-    inside = sorted(path.name for path in folder.iterdir() if path.is_file())
-    read = filter_repo_objects(inside, allow_patterns=FILES, ignore_patterns=UNUSED_FILES)
-    for name in [gguf] if gguf else read:
+    names = [gguf] if gguf else sorted(path.name for path in folder.iterdir() if path.is_file())
+    for name in names:
         with (folder / name).open("rb") as content:
-            if content.read(len(POINTER)) == POINTER:
+            if Path(name).suffix in READ and content.read(len(POINTER)) == POINTER:
                 raise BadInput(
                     f"{model}: {name} is a git-lfs pointer instead of the file; fetch it with "
                     "`git lfs pull`"
                 )
-    if not gguf and WEIGHTS_INDEX in inside and WEIGHTS not in inside:
-        shards = sorted(set(_read_json(folder / WEIGHTS_INDEX).get("weight_map", {}).values()))
-        _refuse_pickles(model, shards)
-        if missing := set(shards) - set(inside):
-            raise BadInput(
-                f"{model}: lacks {min(missing)}, which {WEIGHTS_INDEX} names; fetch it anew"
-            )
-    if "generation_config.json" in inside:
+    if gguf:
+        return
+    if not {"config.json", ADAPTER_CONFIG} & set(names):
+        ggufs = [name for name in names if name.endswith(".gguf")]
+        hint = f"; give the file itself: {folder / ggufs[0]}" if ggufs else ""
+        raise BadInput(
+            f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
+        )
+    if not any(".safetensors" in name for name in names):
+        _refuse_pickles(model, names)
+    if WEIGHTS_INDEX in names and WEIGHTS not in names:
+        _refuse_pickles(model, _read_json(folder / WEIGHTS_INDEX).get("weight_map", {}).values())
+    if "generation_config.json" in names:
         # transformers would ignore a damaged file, and decode otherwise.
         _read_json(folder / "generation_config.json")
 
@@ -202,13 +197,10 @@ def _snapshot(reference: Reference) -> Path:
         files = HfApi().list_repo_files(name, revision=folder.name)
     except Exception as error:  # errors of the client, and of its HTTP library
         raise BadInput(f"{reference}: {explain(error, name, revision)}") from None
-    if ggufs := [file for file in files if file.endswith(".gguf")]:
-        download = f"`hf download {name} {ggufs[0]}`"
-        raise BadInput(
-            f"{reference}: holds GGUF files; download one ({download}) and give the file"
-        )
     _refuse_pickles(str(reference), files)
-    raise BadInput(f"{reference}: holds no {WEIGHTS}, so it is no model of transformers")
+    ggufs = [file for file in files if file.endswith(".gguf")]
+    hint = f"; download one (`hf download {name} {ggufs[0]}`) and give the file" if ggufs else ""
+    raise BadInput(f"{reference}: holds no {WEIGHTS}, so it is no model of transformers{hint}")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from bench.scorers.local.checkpoint import explain_load_error, quantization, tok
 from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement
 from bench.scorers.local.encoders import Masked, MultipleChoice
-from bench.scorers.local.hub import Location, base_of, check_files
+from bench.scorers.local.hub import Location, base_of
 
 # The progress bar of GGUF files ignores transformers' settings; disable=None limits it to a
 # terminal.
@@ -56,10 +56,8 @@ def load(
     Args:
         base: the base model of an adapter, if it differs from the adapter's own entry.
     """
-    check_files(model, files)
     base_files = base_of(model, files, base)
     complete = base_files or files
-    check_files(complete.name, complete)
     path, trust = complete.path, {"trust_remote_code": trust_remote_code}
     options = complete.options | trust
     own_tokenizer = base_files and (Path(files.path) / "tokenizer_config.json").is_file()
