@@ -77,11 +77,8 @@ class Endpoint(Model):
         self._chat.thoughts = self._find_thoughts()
         self._chat.likeliest = self._find_likeliest()
         self._of_prompt = self._find_of_prompt()
-        self.request_types = tuple(
-            request_type
-            for request_type in ("nll", "choose", "generate")
-            if request_type not in self.unsupported
-        )
+        types = ("nll", "choose", "generate")
+        self.request_types = tuple(name for name in types if name not in self.unsupported)
         self.answer_modes = ("text",) if "choose" in self.unsupported else ("text", "letters")
 
     def describe(self) -> dict[str, Any]:
@@ -124,7 +121,12 @@ class Endpoint(Model):
         """Yield each request with its answer, as answers come."""
         requests = [request for block in blocks for request in block]
         for request in requests:
-            self._check(request)
+            if request.request_type in self.unsupported:
+                kind = request.request_type
+                raise BadInput(f"{self.url}: cannot do {kind}: {self.unsupported[kind]}")
+            if request.bos:
+                problem = "cannot put a special token before a text; leave out --set bos=forced"
+                raise BadInput(f"{self.url}: {problem}")
 
         async def send(connection: openai.AsyncOpenAI, k: int) -> Answer:
             start = time.perf_counter()
@@ -142,21 +144,6 @@ class Endpoint(Model):
         answers = {id(request): answer for ((request, answer),) in self.stream([requests])}
         return [answers[id(request)] for request in requests]
 
-    def _check(self, request: Request) -> None:
-        if request.request_type in self.unsupported:
-            raise BadInput(
-                f"{self.url}: cannot do {request.request_type}: "
-                f"{self.unsupported[request.request_type]}"
-            )
-        if request.bos:
-            problem = "cannot put a special token before a text; leave out --set bos=forced"
-            raise BadInput(f"{self.url}: {problem}")
-        if long := [option for option in request.options if len(option) > 1]:
-            raise BadInput(
-                f"{self.url}: reports the probabilities of a reply's first token only, which "
-                f"{long[0]!r} may exceed; give --read text"
-            )
-
     async def _answer(self, connection: openai.AsyncOpenAI, request: Request) -> Answer:
         if request.request_type != "nll":
             return self._chat.read(request, await self._choice(connection, request))
@@ -166,19 +153,17 @@ class Endpoint(Model):
             raise Broken(NO_LOGPROBS)
         return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
 
-    async def _complete(
-        self, connection: openai.AsyncOpenAI, prompt: str, how: str
-    ) -> dict[str, Any]:
-        return await self._send(connection, "completions", {"prompt": prompt, **OF_PROMPT[how]})
+    async def _complete(self, connection: openai.AsyncOpenAI, text: str, how: str) -> Any:
+        return await self._send(connection, "completions", {"prompt": text, **OF_PROMPT[how]})
 
     async def _choice(self, connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
         """Send a chat request, with fields in the form that the server accepts."""
         chat = self._chat
         sent = chat.accepted(chat.body(request))
-        known = set(chat.asked_with)
         try:
             body = await self._send(connection, "chat/completions", sent)
         except Refusal as refusal:
+            known = set(chat.asked_with)
             label = chat.learn(sent, refusal)
             if not label:
                 raise
@@ -190,7 +175,7 @@ class Endpoint(Model):
     async def _send(
         self, connection: openai.AsyncOpenAI, place: str, fields: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Send a request once, and return the body of the answer with one choice."""
+        """Send a request once, and return the body of the answer, which has a choice."""
         kind = "a chat endpoint" if "messages" in fields else place
         not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does")
         try:
@@ -201,7 +186,9 @@ class Endpoint(Model):
         except openai.APIStatusError as error:
             raise self._failure(error) from None  # the original may hold the key
         except openai.APIConnectionError as error:
-            cause = _root_cause(error)
+            cause: BaseException = error
+            while deeper := cause.__cause__ or cause.__context__:
+                cause = deeper
             if isinstance(cause, Broken):
                 raise cause from None
             if isinstance(cause, zlib.error):
@@ -214,9 +201,7 @@ class Endpoint(Model):
             raise not_as_expected from None
         written = responses.token_count(body, "completion_tokens")
         self._client.count_tokens(responses.token_count(body, "prompt_tokens"), written)
-        choices = at(body, "choices")
-        choices = choices if isinstance(choices, list) else []
-        choice = next((one for one in choices if at(one, "index") == 0), at(choices, 0))
+        choice = at(body, "choices", 0)
         if not isinstance(choice, dict):
             # Some servers and relays send an error with status 200.
             texts = "\n".join(responses.error_texts(at(body, "error")))
@@ -236,7 +221,7 @@ class Endpoint(Model):
                 f"{base.BROKEN_ANSWER} the log-probabilities of {len(tokens):,} tokens of a reply "
                 f"of {written:,}"
             )
-        return {**body, "choices": [choice]}
+        return dict(body)
 
     def _check_same(self, role: str, answered: str) -> None:
         """Record the model or host that answers; raise RunFailed if another one did before."""
@@ -357,13 +342,6 @@ class Endpoint(Model):
         if isinstance(answer, Unanswered):
             raise answer
         return dict(answer)
-
-
-def _root_cause(error: BaseException) -> BaseException:
-    """Return the error at the root of another one."""
-    while cause := error.__cause__ or error.__context__:
-        error = cause
-    return error
 
 
 def _request(request_type: str, prompt: str, **given: Any) -> Request:
