@@ -73,7 +73,7 @@ def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) 
     import torch
     import transformers
 
-    from bench.scorers.local.classifier import label_columns
+    from bench.scorers.local.encoders import label_columns
 
     named = {"model": model, "files": files, "out": out}
     options = TrainOptions.of({**given, **named})

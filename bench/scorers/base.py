@@ -61,11 +61,10 @@ class Answer:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts tokens: of the given texts, through the model, and through the output matrix."""
+    """Counts tokens of the given texts, and tokens through the model."""
 
     asked: int = 0
     computed: int = 0
-    read: int = 0
 
 
 class Decoding(NamedTuple):
@@ -112,7 +111,7 @@ class Backend:
     @classmethod
     def content(cls, rest: str) -> str | None:
         """Hash the files or the recipe that decide the answers; None if they are not here."""
-        from bench.scorers.local.file_hash import fingerprint
+        from bench.scorers.local.hub import fingerprint
 
         path = os.path.expanduser(rest)
         return fingerprint(Path(path)) if os.path.exists(path) else None

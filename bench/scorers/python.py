@@ -20,7 +20,7 @@ from typing import Any
 
 from bench.core.errors import BadInput, RunFailed, expected, quoted
 from bench.scorers.base import Answer, Decoding, Model
-from bench.scorers.local.file_hash import fingerprint
+from bench.scorers.local.hub import fingerprint
 from bench.tasks.request import Request, Turns
 
 

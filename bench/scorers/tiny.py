@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.base import VERBS, Answer, Decoding, Model, Options, Tally, digest
-from bench.scorers.local.file_hash import fingerprint
-from bench.scorers.local.hub import Location
+from bench.scorers.local.hub import Location, fingerprint
 from bench.scorers.names import parse_parameters
 from bench.tasks import READ
 from bench.tasks.request import Request, Turns

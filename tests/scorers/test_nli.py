@@ -9,7 +9,7 @@ import torch
 from bench.benchmarks.nli_coal.requests import LABELS
 from bench.run import evaluate
 from bench.scorers import load
-from bench.scorers.local.classifier import Classifier, label_columns
+from bench.scorers.local.encoders import Classifier, label_columns
 from tests.helpers.cases import cases
 from tests.helpers.checkpoints import BERT, CODE, characters, codes, save
 

@@ -15,9 +15,8 @@ from bench.core.errors import BadInput
 from bench.scorers.base import Model
 from bench.scorers.local.causal import Causal
 from bench.scorers.local.checkpoint import explain_load_error, quantization, tokenizer_of
-from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement
-from bench.scorers.local.encoders import Masked, MultipleChoice
+from bench.scorers.local.encoders import Classifier, Masked, MultipleChoice
 from bench.scorers.local.hub import Location, base_of
 
 # The progress bar of GGUF files ignores transformers' settings; disable=None limits it to a
