@@ -11,6 +11,7 @@ import re
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -262,16 +263,15 @@ class Endpoint(Model):
     def _find_thoughts(self) -> str:
         """Find out the place of thoughts in replies; "" without thoughts, or if unknown."""
 
-        async def ask(connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
-            try:
+        async def ask(connection: openai.AsyncOpenAI) -> dict[str, Any]:
+            request = _request("generate", QUESTION, max_new_tokens=QUESTION_TOKENS)
+            with suppress(TimeoutError):  # a slow server; the first answers will show it
                 async with asyncio.timeout(self._client.limits.timeout / 2):
                     return await self._choice(connection, request)
-            except TimeoutError:  # a slow server; the first answers will show it
-                return {}
+            return {}
 
         try:
-            request = _request("generate", QUESTION, max_new_tokens=QUESTION_TOKENS)
-            return thoughts_in(self._try(ask, request))
+            return thoughts_in(self._try(ask))
         except Unanswered:
             return ""
 

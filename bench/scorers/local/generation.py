@@ -68,6 +68,8 @@ OTHERS = re.compile(
     r"(bos|eos|pad)_token_id|do_sample|max_(length|new_tokens)|stop_strings|renormalize_logits"
     r"|use_cache|cache_\w+|output_\w+|return_dict_in_generate|transformers_version|_.*"
 )
+# The place of wrong entries, for messages.
+CONFIG = "generation_config.json of the model"
 # The test of a model: tokens of its prompts, and steps of its replies.
 TRIAL_PROMPTS = (12, 3)
 TRIAL_STEPS = 4
@@ -210,9 +212,7 @@ class Generator:
             config = GenerationConfig(**entries)
             return config if self._processors(config, [0], torch.tensor([0])) else None
         except (ValueError, TypeError) as error:
-            raise BadInput(
-                f"generation_config.json of the model: {error}; correct or remove the entry"
-            ) from error
+            raise BadInput(f"{CONFIG}: {error}; correct or remove the entry") from error
 
     def _processors(
         self, config: GenerationConfig | None, prompt: Sequence[int], ends: torch.Tensor
@@ -434,10 +434,7 @@ def take_steps(
     ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
     ends = [end for end in ends if end is not None]
     if not all(isinstance(end, int) for end in ends):
-        raise BadInput(
-            f"generation_config.json of the model: eos_token_id is {config.eos_token_id!r}; give "
-            "the number of a token, or a list of numbers"
-        )
+        raise BadInput(f"{CONFIG}: eos_token_id is {config.eos_token_id!r}, no number of a token")
     network.generation_config = GenerationConfig(eos_token_id=ends)
     given, sampling = {"temperature": temperature, "top_p": top_p}, {}
     for name, neutral in SAMPLING.items():
@@ -448,28 +445,20 @@ def take_steps(
         try:
             value = type(neutral)(value)
         except (ValueError, TypeError):
-            raise BadInput(
-                f"generation_config.json of the model: {name} is {value!r}, which is no number; "
-                "correct or remove the entry"
-            ) from None
+            raise BadInput(f"{CONFIG}: {name} is {value!r}, which is no number") from None
         if name in USUAL or value != neutral:
             sampling[name] = value
     samples = config.do_sample if temperature is None else True
     if not samples or sampling["temperature"] == 0:
         sampling = {}
-    entries = config.to_diff_dict().items()
-    known = (*SAMPLING, *PENALTIES)
-    stops = getattr(config, "stop_strings", None) or []
-    return Steps(
-        sampling,
-        {name: value for name, value in entries if name in PENALTIES and value is not None},
-        [stop for stop in ([stops] if isinstance(stops, str) else stops) if stop],
+    penalties, ignored = {}, []
+    for name, value in config.to_diff_dict().items():
+        if name in PENALTIES and value is not None:
+            penalties[name] = value
         # Some values have no effect, for example one beam.
-        sorted(
-            name
-            for name, value in entries
-            if name not in known
-            and not OTHERS.fullmatch(name)
-            and (value is True or value not in (None, False, 0, 1))
-        ),
-    )
+        has_effect = value is True or value not in (None, False, 0, 1)
+        if has_effect and not (name in SAMPLING or name in PENALTIES or OTHERS.fullmatch(name)):
+            ignored.append(name)
+    stops = getattr(config, "stop_strings", None) or []
+    stops = [stop for stop in ([stops] if isinstance(stops, str) else stops) if stop]
+    return Steps(sampling, penalties, stops, sorted(ignored))

@@ -80,7 +80,7 @@ def load(
             weights.setdefault("device_map", {"": where.device})
         kind = _kind(model, config)
         if label_names and kind != "classifier":
-            raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
+            raise BadInput(f"model {model}: takes no --label-names; leave it out")
         if kind != "causal":
             reason = f"model {model} is a {kind} model and writes no replies"
             generation.refuse(generation.changed(), reason)
