@@ -83,6 +83,15 @@ class Unanswerable(BadInput):
         super().__init__(message)
         self.reasons = reasons
 
+    @classmethod
+    def check(cls, model: str, problems: Sequence[str]) -> None:
+        """Raise this error if a text has a problem; "" is none."""
+        reasons = {i: problem for i, problem in enumerate(problems) if problem}
+        if reasons:
+            first = min(reasons)
+            place = f"(number {first + 1} of {len(problems)})"
+            raise cls(f"{model}: {reasons[first]} {place}", reasons)
+
 
 class Backend:
     """A kind of model, spelt `KIND:REST`, before a model is loaded.

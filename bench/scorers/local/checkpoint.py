@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -27,7 +28,6 @@ transformers_logging.disable_progress_bar()
 for backend in ("bitsandbytes", "torchao"):
     # These warn at every layer, or of missing devices.
     logging.getLogger(backend).setLevel(logging.ERROR)
-
 
 # The remedy for a checkpoint that transformers cannot load here.
 SERVE = "serve it, with vLLM for example, and give openai:NAME@URL"
@@ -92,18 +92,13 @@ class LocalModel(Model):
         Args:
             text: a name for messages, for example "the text with its reply".
         """
-        limit = min(filter(None, (n_positions(self.network), at_most)), default=None)
-        if limit is None or max(lengths, default=0) <= limit:
-            return
-        too_long = {i: length for i, length in enumerate(lengths) if length > limit}
-        first = min(too_long)
-        raise Unanswerable(
-            f"{self.id}: reads at most {limit} tokens, and {text} has {too_long[first]} "
-            f"(number {first + 1} of {len(lengths)}); shorten it",
-            {
-                i: f"too long for the model: it reads {limit} tokens, {text} has {n}"
-                for i, n in too_long.items()
-            },
+        limit = min(filter(None, (n_positions(self.network), at_most)), default=math.inf)
+        Unanswerable.check(
+            self.id,
+            [
+                f"too long for the model: it reads {limit} tokens, {text} has {n}" * (n > limit)
+                for n in lengths
+            ],
         )
 
     def check_batches(self, ask: Callable[[Sequence[Any]], Any], texts: Sequence[Any]) -> None:
@@ -244,10 +239,8 @@ def _special_tokens_mask(tokenizer: Any) -> list[int]:
 
 def quantization(model: str, config: Any) -> str:
     """Return the quantization of a checkpoint's weights, for example `gptq, 4 bits`, or ""."""
-    text_config = config.get_text_config()
-    values = getattr(config, "quantization_config", None) or getattr(
-        text_config, "quantization_config", None
-    )
+    configs = (config, config.get_text_config())
+    values = next(filter(None, (getattr(c, "quantization_config", None) for c in configs)), None)
     if not values:
         return ""
     method = str(values.get("quant_method", "bitsandbytes"))
@@ -267,8 +260,7 @@ def explain_load_error(model: str, error: Exception, quantized: str = "") -> str
         quantized: the result of `quantization`.
     """
     first = (str(error).strip().splitlines() or [""])[0][:200]
-    if not first or isinstance(error, LookupError):  # its message is the bare key
-        first = f"{type(error).__name__} {first}".strip()
+    first = f"{type(error).__name__}: {first}"
     if quantized:
         problem = f"its weights are quantized ({quantized}), which cannot be read here ({first})"
         return f"{model}: {problem}; install what is missing, or {SERVE}"
