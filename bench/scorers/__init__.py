@@ -113,10 +113,7 @@ class Loaded:
         self._models = {"model": model} if model else {}
 
     def load(self, role: str, model: str, **options: Any) -> Model:
-        """Return a model for one more run; keep the last `model` and the last `judge`.
-
-        If only options of generation differ, we use the same weights.
-        """
+        """Return a model for one more run, with the known weights if these are the same."""
         given = _given(options)
         weights = _weights(model, given)
         for kept, known in self._models.items():
@@ -136,11 +133,7 @@ def _weights(model: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def check(model: str, elsewhere: bool = False) -> None:
-    """Refuse an unknown MODEL, before loading it.
-
-    Args:
-        elsewhere: workers load the checkpoint, so its files need not be on this machine.
-    """
+    """Refuse an unknown MODEL before loading it; `elsewhere`: only workers have its files."""
     key_names.check_no_secret(model)
     kind, rest = split_kind(model)
     if kind or not elsewhere:

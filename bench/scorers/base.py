@@ -173,10 +173,7 @@ class Model(Backend):
         raise NotImplementedError
 
     def again(self, generation: Generation) -> Model | None:
-        """Return a model with the same weights for another run; None to load it again.
-
-        This model has its own tally, and follows other options of generation.
-        """
+        """Return a model with the same weights and its own tally; None to load it again."""
         return None
 
     def resume(self, described: Mapping[str, Any]) -> None:
@@ -186,10 +183,7 @@ class Model(Backend):
         """Raise BadInput if an answer to a request is missing."""
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
-        """Return the log-probability of each predicted token: float64, nats.
-
-        `bos` puts a special token before each text.
-        """
+        """Return the log-probability of each token, in nats; `bos` puts a special token first."""
         raise NotImplementedError
 
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:

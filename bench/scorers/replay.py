@@ -152,11 +152,7 @@ class _Recorded(Model):
 
 
 class Replay(_Recorded):
-    """Returns the responses of a file; a missing answer is an error that names the request.
-
-    Args:
-        as_model: the name of the model that gave the answers.
-    """
+    """Returns the responses of a file, which the model `as_model` gave."""
 
     kind, prefix = "recorded answers", "replay"
     holds = "recorded answers"

@@ -102,10 +102,7 @@ class Client:
         )
 
     def stream(self, n: int, send: Send) -> Iterator[tuple[int, Any]]:
-        """Yield the answers to `n` requests with their positions, as they come.
-
-        If a request has an error, its answer is an `Unanswered`.
-        """
+        """Yield positions and answers of `n` requests as they come; an error is an `Unanswered`."""
         call, answered = _Call(self, n, send), 0
         with start_blocking_portal() as portal:
             task = portal.start_task_soon(call.run)
@@ -129,11 +126,7 @@ class Client:
 
 
 class _Call:
-    """One call of `Client.stream`; its coroutines run in the thread of the asyncio loop.
-
-    Attributes:
-        results: positions and answers; None at the end.
-    """
+    """One call of `Client.stream`; its coroutines run in the thread of the asyncio loop."""
 
     def __init__(self, client: Client, n: int, send: Send) -> None:
         self.client, self.send, self.timeout = client, send, client.limits.timeout

@@ -30,10 +30,7 @@ SHORTEST = 12
 
 
 def parse(rest: str) -> tuple[str, str]:
-    """Split NAME@URL into the model's name and the server's URL.
-
-    Messages do not repeat a password or a key.
-    """
+    """Split NAME@URL into the model's name and the URL; messages do not repeat a key in it."""
     name, _, address = rest.partition("@http")
     url = "http" + address
     try:
@@ -89,10 +86,7 @@ def variable(host: str, given: Mapping[str, str]) -> str:
 def of_run(
     models: Iterable[str], model: str, judge: str | None, given: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Return the variables of a run by host, if they are not `OPENAI_API_KEY`.
-
-    If the `models` of a study are on several hosts, we use `OPENAI_API_KEY` for none of them.
-    """
+    """Return the variables of a run by host; several hosts do not share `OPENAI_API_KEY`."""
     of_models = {host for name in models if (host := host_of(name))}
     hosts = [host for host in (host_of(model), host_of(judge or "")) if host]
     named = given or {}

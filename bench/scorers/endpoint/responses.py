@@ -134,10 +134,7 @@ def keeps_thought_apart(choice: dict[str, Any]) -> bool:
 
 
 def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
-    """Return the likeliest first tokens, with their log-probabilities.
-
-    A text can appear twice: servers write different tokens of a vocabulary alike.
-    """
+    """Return the likeliest first tokens with their log-probabilities; a text can appear twice."""
     first = at(choice, "logprobs", "content", 0)
     top = at(first, "top_logprobs")
     top = top if isinstance(top, list) else []
@@ -190,10 +187,7 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
 
 
 def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
-    """Read a prompt's log-probabilities after the first token; None if there are none.
-
-    They are in vLLM's own field, or, for `echo`, before the tokens of the reply.
-    """
+    """Read a prompt's log-probabilities after the first token; None if there are none."""
     if how == "echo":
         reported = at(body, "choices", 0, "logprobs", "token_logprobs")
         written = at(body, "usage", "completion_tokens")
@@ -257,10 +251,7 @@ def retry_after(headers: Mapping[str, str], texts: str = "") -> float | None:
 
 
 def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
-    """Yield the texts of an error: its message, codes and names of fields.
-
-    We skip other fields, because they may repeat the prompt.
-    """
+    """Yield the texts of an error, without fields that may repeat the prompt."""
     if isinstance(body, str) and body.strip():
         yield body
     parts = [at(body, name) for name in ERROR_FIELDS] if isinstance(body, dict) else body

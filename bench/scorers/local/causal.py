@@ -121,9 +121,8 @@ class Causal(LocalModel):
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token after the first, special tokens included.
 
-        Args:
-            bos: put a special token first if the tokenizer does not: the token for the beginning,
-                or else the token for the end, the separator of documents in training.
+        `bos` puts the token for the beginning first, or else the token for the end, which separates
+        documents in training, if the tokenizer puts none.
         """
         encoded = self.tokenizer(list(texts))["input_ids"] if texts else []
         if bos and not self.tokenizer_identity["adds_bos"]:
@@ -138,10 +137,7 @@ class Causal(LocalModel):
         return self._reader.read([Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in encoded])
 
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
-        """Return the sum of log-probabilities of each option's tokens: float64 [n, k].
-
-        We sum the probabilities of a letter's spellings; see `bench.scorers.local.spelling`.
-        """
+        """Return the sum of log-probabilities of each option's tokens: float64 [n, k]."""
         return self._choose(prompts, [options])[0]
 
     def _choose(self, prompts: Sequence[Turns], groups: Sequence[Options]) -> list[np.ndarray]:
@@ -200,10 +196,7 @@ class Causal(LocalModel):
             yield Answer("", error=THINKS) if thought.max() > row.max() else answer
 
     def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
-        """Generate replies by the options or the model's configuration, or greedily.
-
-        A reply that ends inside its thought is an error, because it contains no answer.
-        """
+        """Generate replies; a reply that ends inside its thought is an error."""
         texts = [self.chat.render(prompt) for prompt in prompts]
         opened = [self.chat.opens_thought(*pair) for pair in zip(prompts, texts, strict=True)]
         encoded = self.chat.encode(texts)

@@ -15,9 +15,6 @@ from datetime import date
 from types import FrameType
 from typing import Any
 
-import jinja2
-import jinja2.meta
-
 from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.core.progress import say
@@ -38,26 +35,10 @@ PROBE = "Where is the book?"
 SECONDS = 5.0
 # A call that writes today's date, of transformers.
 DATE = re.compile(r"strftime_now\((['\"])(.*?)\1\)")
-# A tag of transformers beyond Jinja.
-GENERATION_TAG = re.compile(r"\{%-?\s*(end)?generation\s*-?%\}")
-# Arguments of chat templates that users cannot give.
-RESERVED = {
-    "messages",
-    "add_generation_prompt",
-    "bos_token",
-    "eos_token",
-    "raise_exception",
-    "strftime_now",
-}
 
 
 class ChatFormatter:
-    """Writes conversations as text, and encodes it.
-
-    Args:
-        model: the tokenizer's model, for errors.
-        generation: options, refused if the chat template cannot follow them.
-    """
+    """Writes conversations as text, and encodes it; refuses options without effect."""
 
     def __init__(self, model: str, tokenizer: Any, generation: Generation) -> None:
         self.model, self.tokenizer = model, tokenizer
@@ -94,8 +75,7 @@ class ChatFormatter:
     def render(self, prompt: Turns, close_thought: bool = False) -> str:
         """Write the text that the model continues; without a template, one line per turn.
 
-        Args:
-            close_thought: close a thought that the chat template opens.
+        `close_thought` closes a thought that the chat template opens.
         """
         if self.tokenizer.chat_template:
             text = self._fill_template(prompt)
@@ -167,12 +147,10 @@ class ChatFormatter:
 
     def _check_template(self) -> None:
         """Try the chat template with the options, and refuse options without effect."""
-        known = _variables(self.tokenizer)
-        for name in self._arguments:
-            if name not in known:
-                takes = f"the chat template of {self.model} takes no such argument"
-                hint = f"it takes {', '.join(known)}" if known else "leave it out"
-                raise BadInput(f"--template {name}: {takes}; {hint}")
+        known = set(re.findall(r"\w+", str(self.tokenizer.chat_template)))
+        for name in self._arguments.keys() - known:
+            takes = f"the chat template of {self.model} takes no such argument"
+            raise BadInput(f"--template {name}: {takes}; leave it out")
         if self._thinking_off and SWITCH in known:
             self._arguments[SWITCH] = False
         try:
@@ -226,14 +204,3 @@ def _time_limit(seconds: float) -> Iterator[None]:
         yield
     finally:
         sys.settrace(before)
-
-
-def _variables(tokenizer: Any) -> list[str]:
-    """List the arguments that a chat template takes; none if its source cannot be parsed."""
-    environment = jinja2.Environment(extensions=["jinja2.ext.loopcontrols"], autoescape=True)
-    try:
-        parsed = environment.parse(GENERATION_TAG.sub("", tokenizer.get_chat_template()))
-        names = jinja2.meta.find_undeclared_variables(parsed)
-    except (ValueError, jinja2.TemplateError):  # there are several templates, or a wrong one
-        return []
-    return sorted(names - RESERVED - set(environment.globals))

@@ -87,11 +87,7 @@ class LocalModel(Model):
         return other
 
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
-        """Raise Unanswerable for texts beyond the model's positions or `at_most`; never truncate.
-
-        Args:
-            text: a name for messages, for example "the text with its reply".
-        """
+        """Raise Unanswerable for texts beyond the positions or `at_most`; never truncate."""
         limit = min(filter(None, (n_positions(self.network), at_most)), default=math.inf)
         Unanswerable.check(
             self.id,
@@ -102,10 +98,7 @@ class LocalModel(Model):
         )
 
     def check_batches(self, ask: Callable[[Sequence[Any]], Any], texts: Sequence[Any]) -> None:
-        """Use batches of one text from now on, if a batch of `texts` gives other numbers.
-
-        For example, this happens without a pad token, or with one that the model does not know.
-        """
+        """Use batches of one text from now on, if a batch of `texts` gives other numbers."""
         tolerance = 1e-3 if self.where.dtype == torch.float32 else 0.1
         try:
             together = np.concatenate([np.ravel(row) for row in ask(texts)])
@@ -132,14 +125,11 @@ class LocalModel(Model):
 
 
 def n_positions(network: Any) -> int | None:
-    """Return the number of positions of a network; None if there is no limit.
-
-    RoBERTa and its relatives count positions from behind the padding token's id, so they do not use
-    the first rows of their table.
-    """
+    """Return the number of positions of a network; None if there is no limit."""
     known: int | None = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
     unused = getattr(table, "padding_idx", None)
+    # RoBERTa and its relatives count positions from behind the padding token's id.
     if known is None or known < 0:  # XLNet has -1, because its positions are relative
         return None
     return known if unused is None else known - unused - 1
@@ -254,11 +244,7 @@ def quantization(model: str, config: Any) -> str:
 
 
 def explain_load_error(model: str, error: Exception, quantized: str = "") -> str:
-    """Return the message for a model that could not be loaded.
-
-    Args:
-        quantized: the result of `quantization`.
-    """
+    """Return the message for a model that could not be loaded; `quantized` by `quantization`."""
     first = (str(error).strip().splitlines() or [""])[0][:200]
     first = f"{type(error).__name__}: {first}"
     if quantized:

@@ -97,10 +97,7 @@ class Masked(LocalModel):
     def _masked(
         self, encoded: Sequence[Sequence[int]], positions: Sequence[Sequence[int]]
     ) -> list[np.ndarray]:
-        """Return log-probabilities of the tokens at `positions`, one masked at a time.
-
-        We compute texts that differ only in the masked token once.
-        """
+        """Return log-probabilities of the tokens at `positions`, one masked at a time."""
         self.tally.asked += sum(map(len, encoded))
         # For each masked text and position: the tokens to read, and the places of their values.
         masked: dict[tuple[tuple[int, ...], int], list[tuple[int, int]]] = {}
@@ -176,11 +173,7 @@ class MultipleChoice(LocalModel):
 
 
 class Classifier(LocalModel):
-    """A sequence-classification checkpoint with the three NLI labels.
-
-    Args:
-        label_names: the meanings of LABEL_0, LABEL_1 and LABEL_2, if the checkpoint does not say.
-    """
+    """A sequence-classification checkpoint with the three NLI labels."""
 
     kind = "NLI classifier"
     request_types = ("classify",)
@@ -202,28 +195,21 @@ class Classifier(LocalModel):
 
     @torch.inference_mode()
     def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Return probabilities [n, 3]; premise first, as in training.
-
-        We do not truncate. The paper's code truncates at 128 tokens; all released pairs are much
-        shorter.
-        """
+        """Return probabilities [n, 3]; premise first, as in training. We do not truncate."""
         probabilities = np.empty((len(pairs), 3))
         if not pairs:
             return probabilities
         encoded = self.tokenizer(*(list(texts) for texts in zip(*pairs, strict=True)))
         lengths = [len(ids) for ids in encoded["input_ids"]]
         self.check_lengths(lengths, "the pair", self.tokenizer.model_max_length)
+        # The paper's code truncates at 128 tokens; all released pairs are much shorter.
         for numbers, batch in self.padded_batches(encoded):
             rows = self.network(**batch).logits.float().softmax(-1)[:, self.columns]
             probabilities[numbers] = rows.cpu().double().numpy()
         return probabilities
 
     def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
-        """Classify plain pairs: a sentence with itself, and with an open contradiction.
-
-        This detects labels with wrong names, a model that takes the hypothesis first, and an
-        unknown language.
-        """
+        """Classify plain pairs, which detects wrong labels, order and an unknown language."""
         rows = [row for row in probe_pairs() if row["language"] in languages]
         probabilities = self.classify([(row["premise"], row["hypothesis"]) for row in rows])
         labels = [
@@ -245,12 +231,7 @@ def probe_pairs() -> list[dict[str, str]]:
 def label_columns(
     id2label: Mapping[int, str], model: str, label_names: Sequence[str] = ()
 ) -> list[int]:
-    """Find the columns of entailment, contradiction and neutral by name.
-
-    Args:
-        label_names: the meanings of LABEL_0, LABEL_1 and LABEL_2; they may not contradict the
-            checkpoint's own names.
-    """
+    """Find the columns of entailment, contradiction and neutral by name."""
     columns = {int(column): str(name) for column, name in id2label.items()}
     theirs = ", ".join(columns[k] for k in sorted(columns))
     nameless = len(columns) == len(LABELS) and all(

@@ -276,11 +276,7 @@ class Generator:
         return list(ending.over.tolist())
 
     def _rebuilt(self, before: Cache | None, rows: Sequence[int], batch: Sequence[Reply]) -> Cache:
-        """Return keys and values of all but the last tokens.
-
-        Args:
-            before: has keys and values of the first replies, in `rows`.
-        """
+        """Return keys and values of all but the last tokens; `before` has those in `rows`."""
         started = [reply.ids for reply in batch[len(rows) :]]
         new = self.reader.prefill(started) if started else []
         width = max(len(reply.ids) for reply in batch) - 1
@@ -427,9 +423,7 @@ def take_steps(
 ) -> Steps:
     """Take a generation configuration, and leave the model only the tokens that end a reply.
 
-    Args:
-        temperature: replaces the configuration's; 0 decodes greedily.
-        top_p: replaces the configuration's.
+    `temperature` (0 decodes greedily) and `top_p` replace values of the configuration.
     """
     ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
     ends = [end for end in ends if end is not None]

@@ -104,11 +104,7 @@ def at_commit(model: str, revision: object) -> str:
 
 
 def locate(model: str, complete: bool = False) -> Location:
-    """Find the files of `model`, and check them; download a Hub model.
-
-    Args:
-        complete: refuse an adapter.
-    """
+    """Find the files of `model`, and check them; `complete` refuses an adapter."""
     path = Path(model).expanduser()
     if reference := parse(model):
         folder = _snapshot(reference)
@@ -130,11 +126,7 @@ def locate(model: str, complete: bool = False) -> Location:
 
 
 def base_of(model: str, files: Location, given: str | None = None) -> Location | None:
-    """Find the base model of an adapter; None for a complete model.
-
-    Args:
-        given: the base model, if it differs from the adapter's own entry.
-    """
+    """Find the base model of an adapter, or the `given` one; None for a complete model."""
     folder = Path(files.path)
     if files.options or not (folder / ADAPTER_CONFIG).is_file():
         if given:

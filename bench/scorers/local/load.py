@@ -50,11 +50,7 @@ def load(
     label_names: Sequence[str] = (),
     base: str | None = None,
 ) -> Model:
-    """Load the causal, masked, multiple-choice or classification model at `files`.
-
-    Args:
-        base: the base model of an adapter, if it differs from the adapter's own entry.
-    """
+    """Load the model at `files`; `base` replaces the base model that an adapter names."""
     base_files = base_of(model, files, base)
     complete = base_files or files
     path, trust = complete.path, {"trust_remote_code": trust_remote_code}

@@ -382,10 +382,7 @@ def close(states: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> b
 
 
 def _attends_by_interface(network: Any) -> bool:
-    """Return whether only the mask decides which tokens see which, as in transformers' interface.
-
-    Other models, and a checkpoint's own code, can have additional windows.
-    """
+    """Return whether only the mask decides which tokens see which."""
     module = type(network).__module__
     return module.startswith("transformers.") and hasattr(
         sys.modules[module], "ALL_ATTENTION_FUNCTIONS"
