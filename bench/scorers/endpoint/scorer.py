@@ -6,7 +6,6 @@ variable (see `bench.scorers.endpoint.keys`), and we send it only to the endpoin
 
 import asyncio
 import json
-import os
 import re
 import time
 import zlib
@@ -107,14 +106,13 @@ class Endpoint(Model):
     @property
     def spent(self) -> str:
         """The requests and tokens so far, in words."""
+        bounded = "options not among the likeliest tokens, which stand with an upper bound"
         counts = {
             "requests sent": self._client.requests,
             "tokens of prompts": self._client.prompt_tokens,
             "tokens of replies": self._client.reply_tokens,
-            "refused by the content filter": self._refused,
-            "options not among the likeliest tokens, which stand with an upper bound": (
-                self._chat.bounded
-            ),
+            responses.REFUSED: self._refused,
+            bounded: self._chat.bounded,
         }
         return ", ".join(f"{n:,} {name}" for name, n in counts.items() if n)
 
@@ -194,9 +192,7 @@ class Endpoint(Model):
                 raise cause from None
             if isinstance(cause, zlib.error):
                 raise Broken(f"{base.BROKEN_ANSWER} a body that cannot be unpacked") from None
-            number = cause.errno if isinstance(cause, OSError) else None
-            words = os.strerror(number) if number and number > 0 else str(cause)
-            words = responses.first_line(words or type(cause).__name__, self._key)
+            words = responses.first_line(str(cause) or type(cause).__name__, self._key)
             raise Retry(f"cannot be reached ({words}); is the server running?") from None
         except (openai.OpenAIError, ValueError, RecursionError):
             raise not_as_expected from None
@@ -210,10 +206,7 @@ class Endpoint(Model):
             raise not_as_expected
         if choice.get("finish_reason") in responses.BROKEN_OFF:
             raise Retry(f"broke off its reply ({choice['finish_reason']})")
-        host = response.response.url.netloc.decode()
-        if response.response.history and host not in self._answered["host"]:
-            say(f"{self.url}: requests are redirected to {host}, which answers them")
-        self._check_same("host", host)
+        self._check_same("host", response.response.url.netloc.decode())
         if isinstance(name := body.get("model"), str) and name:
             self._check_same("model", responses.first_line(name, self._key))
         tokens = at(choice, "logprobs", "content")
