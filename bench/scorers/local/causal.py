@@ -25,7 +25,6 @@ from bench.scorers.base import (
 )
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import LocalModel
-from bench.scorers.local.device import Placement
 from bench.scorers.local.generation import Generator, StopRule, take_steps
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.spelling import spell
@@ -38,15 +37,9 @@ class Causal(LocalModel):
     request_types = ("nll", "choose", "generate")
     answer_modes = ("text", "letters", "options")
 
-    def __init__(
-        self,
-        network: Any,
-        tokenizer: Any,
-        where: Placement,
-        identity: dict[str, Any],
-        generation: Generation,
-    ) -> None:
-        super().__init__(network, tokenizer, where, identity)
+    def __init__(self, *parts: Any, generation: Generation) -> None:
+        super().__init__(*parts)
+        network, tokenizer = self.network, self.tokenizer
         self._configuration = network.generation_config
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
@@ -59,15 +52,8 @@ class Causal(LocalModel):
         # The tokens that open a thought.
         names = [token.content for token in tokenizer.added_tokens_decoder.values()]
         self._openings = [name for name in names if name and opened_tag(name) == name]
-        self._reader = LogprobReader(network, where, tokenizer.pad_token_id or 0)
-        try:
-            sees_ahead = self._reader.sees_ahead()
-        except Exception as error:  # a model's own code can raise anything
-            reason = f"{type(error).__name__} {error}".strip()
-            raise BadInput(
-                f"{self.id}: cannot be asked as a causal language model ({reason})"
-            ) from error
-        if sees_ahead:
+        self._reader = LogprobReader(network, self.where, tokenizer.pad_token_id or 0)
+        if self._reader.sees_ahead():
             raise BadInput(
                 f"{self.id}: is no causal language model, because each of its predictions depends "
                 "on the words behind it; if it was trained to fill in masked words, name the "
@@ -180,16 +166,12 @@ class Causal(LocalModel):
         ]
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
-        by_letters = any(
-            request.request_type == "choose" and len(option) == 1
-            for request in requests
-            for option in request.options
-        )
+        names = [request.options for request in requests]
+        by_letters = any(len(option) == 1 for options in names for option in options)
         if not (by_letters and self._openings) or self.generation.thinking_tokens == 0:
             yield from super()._ask(requests)
             return
         # If a thought is more likely than all letters, there is no answer.
-        names = [request.options for request in requests]
         letters, thoughts = self._choose([r.turns for r in requests], [names, self._openings])
         for options, row, thought in zip(names, letters, thoughts, strict=True):
             answer = Answer(options[int(row.argmax())], tuple(map(float, row)))

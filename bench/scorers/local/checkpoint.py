@@ -52,7 +52,7 @@ REMEDIES = {
 
 
 class LocalModel(Model):
-    """A network with its tokenizer on this machine."""
+    """A network with its tokenizer on this machine; subclasses get the same `parts`."""
 
     kind: str
     # The reason for batches of one text, for `run.json`.

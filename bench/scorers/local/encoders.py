@@ -14,7 +14,7 @@ import torch
 from bench.core.errors import BadInput
 from bench.scorers.base import Options, each, option_matrix
 from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
-from bench.scorers.local.device import Placement, batches
+from bench.scorers.local.device import batches
 from bench.scorers.local.logprobs import padded
 from bench.scorers.local.spelling import spell
 from bench.tasks.nli_labels import LABELS, label
@@ -36,10 +36,9 @@ class Masked(LocalModel):
     # The paper gives encoders no letters to choose from.
     answer_modes = ("options", "letters")
 
-    def __init__(
-        self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]
-    ) -> None:
-        super().__init__(network, tokenizer, where, identity)
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        tokenizer = self.tokenizer
         if tokenizer.mask_token_id is None:
             raise BadInput(
                 f"{self.id}: its tokenizer has no mask token, so it is not usable as a masked model"
@@ -142,10 +141,8 @@ class MultipleChoice(LocalModel):
     # The head never saw letters, but the options themselves.
     answer_modes = ("options",)
 
-    def __init__(
-        self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]
-    ) -> None:
-        super().__init__(network, tokenizer, where, identity)
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
         self.check_batches(lambda texts: self.choose(texts, ("a", "a, a")), ["a", "a, a, a."])
 
     @torch.inference_mode()
@@ -178,16 +175,9 @@ class Classifier(LocalModel):
     kind = "NLI classifier"
     request_types = ("classify",)
 
-    def __init__(
-        self,
-        network: Any,
-        tokenizer: Any,
-        where: Placement,
-        identity: dict[str, Any],
-        label_names: Sequence[str] = (),
-    ) -> None:
-        super().__init__(network, tokenizer, where, identity)
-        self.columns = label_columns(network.config.id2label, self.id, label_names)
+    def __init__(self, *parts: Any, label_names: Sequence[str] = ()) -> None:
+        super().__init__(*parts)
+        self.columns = label_columns(self.network.config.id2label, self.id, label_names)
         self.check_batches(self.classify, [("a", "a"), ("a, a, a.", "a")])
 
     def describe(self) -> dict[str, Any]:

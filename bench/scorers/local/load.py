@@ -99,13 +99,12 @@ def load(
             identity["quantized"] = quantized
         if trust_remote_code:
             identity["trust_remote_code"] = True
-        network.eval()
+        parts = (network.eval(), tokenizer, where, identity)
         if kind == "causal":
-            return Causal(network, tokenizer, where, identity, generation)
+            return Causal(*parts, generation=generation)
         if kind == "classifier":
-            return Classifier(network, tokenizer, where, identity, label_names)
-        encoder = Masked if kind == "masked" else MultipleChoice
-        return encoder(network, tokenizer, where, identity)
+            return Classifier(*parts, label_names=label_names)
+        return Masked(*parts) if kind == "masked" else MultipleChoice(*parts)
     except BadInput:
         raise
     except Exception as error:  # code and files of others can be wrong in any way
