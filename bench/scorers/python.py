@@ -1,13 +1,8 @@
 """A Python function as a model: `python:MODULE:FUNCTION`.
 
-The function gets the text of a prompt and returns the reply. MODULE is a file of the working
-folder, or an installed module. For example, `python:my_model:answer` is `answer` in my_model.py:
-
-    def answer(prompt: str) -> str:
-        return "A"
-
-Empty lines separate the turns of a conversation, as in the records. A function with a parameter
-`seed` also gets the seed of the request.
+The function gets the text of a prompt, with empty lines between the turns of a conversation, and
+the seed if it has a parameter `seed`; it returns the reply. MODULE is a file of the working folder,
+or an installed module.
 """
 
 import importlib.util

@@ -1,21 +1,9 @@
-"""Answers from other programs; docs/formats.md describes the files.
+"""Answers from other programs, in the forms of docs/formats.md.
 
-`replay:FILE` has an answer of a language model per line of JSON Lines or row of a CSV table. We
-find it by its names or by its exact prompt. People who grade replies by hand fill in such a table.
-Results of a batch are in `scorers.endpoint.batch`. For example:
-
-    {"task": "ss", "item_id": "gender:1", "request": "甲|乙", "repeat": 0, "response": "A"}
-    {"prompt": "...", "response": "A"}
-
-`predictions:FILE` has a pair of an NLI model per line, with its released id and, if there are
-several languages, `language`. Of equally probable labels we take the first of `LABELS`.
-
-    {"id": 2000, "label": "neutral"}
-    {"id": 2000, "entailment": 0.1, "contradiction": 0.2, "neutral": 0.7}
-
-`lm-eval:FILE` has samples of lm-evaluation-harness for a task of `bench export`: `doc` is the
-question, `resps` the reply, or the log-likelihood of each letter. The results file beside this file
-names the model.
+`replay:FILE` has an answer of a language model per line, which we find by its names or by its exact
+prompt; people who grade replies by hand fill in such a table. `predictions:FILE` has the label or
+the probabilities of a pair per line. `lm-eval:FILE` has samples of lm-evaluation-harness for a task
+of `bench export`. Results of a batch are in `scorers.endpoint.batch`.
 """
 
 import hashlib

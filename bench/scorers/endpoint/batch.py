@@ -1,7 +1,5 @@
 """Results of a batch in OpenAI's form, as vLLM, SGLang, Alibaba and Zhipu write it: JSON Lines.
 
-{"custom_id": "...", "response": {"status_code": 200, "body": {"choices": [...]}}, "error": null}
-
 The `custom_id` of a request ends with a hash of its names and of its body, so that we never take
 the answer to another prompt, or of another model, for an answer to this request.
 """

@@ -1,10 +1,8 @@
 """Send requests to an endpoint: several at once, again after failures, within a budget.
 
-openai's client connects, keeps connections and reads answers. We let it try each request once,
-because its own retries know no budget and ignore a long `Retry-After`.
-
-All requests run in one asyncio loop in a thread of its own, so that we can cancel each at any
-moment, notebooks keep their own loop, and Ctrl-C reaches the thread that waits for answers.
+openai's client tries each request once, because its own retries know no budget and ignore a long
+`Retry-After`. All requests run in one asyncio loop in a thread of its own, so that notebooks keep
+their loop, and Ctrl-C reaches the thread that waits for answers.
 """
 
 import asyncio

@@ -2,16 +2,12 @@
 
 We compute common prefixes of texts once, as a tree (`bench.scorers.local.prefix_tree`): each pass
 takes a stretch of it, and the attention mask lets every token see only its ancestors. If a model
-does not support this, or texts share little, we pad texts in batches of similar length.
-
-A text has the same numbers by itself and with other texts. When we load a model, a test with a few
-tokens is enough, because we limit trees to models with transformers' common attention interface,
-and to texts within the distances of their configuration. Models with other numbers in a padded
-batch get one text at a time.
+does not support this, or texts share little, we pad texts in batches of similar length, and one at
+a time if even this changes numbers. A test with a few tokens at loading is enough, because trees
+are for models with transformers' attention interface, and for texts within its windows.
 
 We multiply only the needed hidden states with the output matrix, a piece of the vocabulary at a
-time, so that no tensor is as large as texts times vocabulary. Sums over the vocabulary are in
-float32.
+time, so that no tensor is as large as texts times vocabulary. Sums over it are in float32.
 """
 
 import math
