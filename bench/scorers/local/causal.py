@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from transformers import StopStringCriteria
 
 from bench.config import Generation
 from bench.core.errors import BadInput
@@ -25,7 +24,7 @@ from bench.scorers.base import (
 )
 from bench.scorers.local.chat_template import ChatFormatter
 from bench.scorers.local.checkpoint import LocalModel
-from bench.scorers.local.generation import Generator, StopRule, take_steps
+from bench.scorers.local.generation import Generator, StopRule
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.spelling import spell
 from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
@@ -63,32 +62,25 @@ class Causal(LocalModel):
 
     def _follow(self, generation: Generation) -> None:
         """Generate replies by these options; refuse them if the model cannot follow them."""
-        network, tokenizer, self.generation = self.network, self.tokenizer, generation
+        tokenizer, self.generation = self.tokenizer, generation
         self.chat = ChatFormatter(self.id, tokenizer, generation)
-        temperature, top_p = generation.temperature, generation.top_p
-        steps = take_steps(network, self._configuration, temperature, top_p)
-        if top_p is not None and not steps.sampling:
+        self._generator = Generator(self._reader, tokenizer, self._configuration, generation)
+        if generation.top_p is not None and not self._generator.sampling:
             raise BadInput(
-                f"--top-p {top_p}: {self.id} decodes greedily, without sampling; "
+                f"--top-p {generation.top_p}: {self.id} decodes greedily, without sampling; "
                 "give a --temperature above 0 too"
             )
-        self._ignored = steps.ignored
-        ends = network.generation_config
-        if tokenizer.chat_template and tokenizer.eos_token_id is not None:
-            # For some chat models, only the tokenizer names the token that ends a turn.
-            ends.eos_token_id = list(dict.fromkeys([*ends.eos_token_id, tokenizer.eos_token_id]))
-        stop = StopStringCriteria(tokenizer, steps.stop_strings) if steps.stop_strings else None
-        self._generator = Generator(self._reader, steps, stop)
         if not self._generator.in_batches:
             both = "its replies" if self._reader.in_batches else "its log-probabilities and replies"
             self.batches = f"one text at a time, because {both} differ in a batch"
         self.tally = self._reader.tally
 
     def describe(self) -> dict[str, Any]:
+        ignored = self._generator.ignored
         return {
             **super().describe(),
             "decoding": self._generator.sampling or "greedy",
-            **({"generation_config_ignored": self._ignored} if self._ignored else {}),
+            **({"generation_config_ignored": ignored} if ignored else {}),
             **self.chat.describe(),
             **self.generation.describe(),
         }

@@ -7,7 +7,7 @@ has ended, other replies take the free places, so that a long reply does not del
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,9 +19,11 @@ from transformers import (
     LogitsProcessorList,
     StoppingCriteria,
     StoppingCriteriaList,
+    StopStringCriteria,
 )
 from transformers.cache_utils import Cache
 
+from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.local.device import batch_size, free_memory
 from bench.scorers.local.logprobs import LogprobReader, agree, padded, trial_ids
@@ -127,19 +129,27 @@ class Generator:
 
     Attributes:
         sampling: empty for greedy decoding.
+        ignored: entries of the configuration that we do not follow.
         in_batches: whether prompts have the same replies in a batch and one by one; otherwise we
             generate replies one at a time.
     """
 
     def __init__(
-        self, reader: LogprobReader, steps: "Steps", stop: StoppingCriteria | None
+        self, reader: LogprobReader, tokenizer: Any, config: Any, options: Generation
     ) -> None:
         self.reader, self.network, self.where = reader, reader.network, reader.where
-        self.sampling, self.stop = steps.sampling, stop
+        self.network.generation_config = GenerationConfig(
+            eos_token_id=_end_tokens(config, tokenizer)
+        )
+        self.sampling, entries = _sampling(config, options), config.to_diff_dict()
         changed = {name: value for name, value in self.sampling.items() if value != SAMPLING[name]}
         # Without an entry, transformers may take the 50 likeliest tokens.
         self._sampling = self._config(do_sample=True, **{"top_k": 0, **changed})
-        self._penalties = self._config(**steps.penalties)
+        self._penalties = self._config(**{n: v for n, v in entries.items() if n in PENALTIES})
+        self.ignored = sorted(name for name, value in entries.items() if _is_ignored(name, value))
+        stops = getattr(config, "stop_strings", None) or []
+        stops = [stop for stop in ([stops] if isinstance(stops, str) else stops) if stop]
+        self.stop = StopStringCriteria(tokenizer, stops) if stops else None
         self.in_batches = reader.in_batches and agree(self._continued(), self.network.dtype)
         # Halved permanently when memory runs out.
         on_cpu = self.where.device.type == "cpu"
@@ -241,7 +251,7 @@ class Generator:
             [reply.ids for reply in batch], self.reader.padding, self.where.device, left=True
         )
         eos = self.network.generation_config.eos_token_id
-        ends = torch.tensor([] if eos is None else eos, dtype=torch.long, device=self.where.device)
+        ends = torch.tensor(eos, dtype=torch.long, device=self.where.device)
         finite = FiniteLogits(len(batch), self.where.device)
         ending = Ending(batch, ends, rule, REBUILD_SHARE if cache else 1, finite, self.stop)
         steps, width = max(reply.left for reply in batch), ids.shape[1]
@@ -409,28 +419,20 @@ class SeededSampling(LogitsProcessor):
         return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
 
 
-class Steps(NamedTuple):
-    """The effects of a generation configuration on replies."""
-
-    sampling: dict[str, float]  # entries of SAMPLING; empty for greedy decoding
-    penalties: dict[str, Any]  # entries of PENALTIES
-    stop_strings: list[str]  # a reply ends behind one of them
-    ignored: list[str]  # entries that we do not follow, for example beam search
-
-
-def take_steps(
-    network: Any, config: Any, temperature: float | None = None, top_p: float | None = None
-) -> Steps:
-    """Take a generation configuration, and leave the model only the tokens that end a reply.
-
-    `temperature` (0 decodes greedily) and `top_p` replace values of the configuration.
-    """
+def _end_tokens(config: Any, tokenizer: Any) -> list[int]:
     ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
-    ends = [end for end in ends if end is not None]
+    if tokenizer.chat_template:
+        # For some chat models, only the tokenizer names the token that ends a turn.
+        ends = [*ends, tokenizer.eos_token_id]
+    ends = [end for end in dict.fromkeys(ends) if end is not None]
     if not all(isinstance(end, int) for end in ends):
         raise BadInput(f"{CONFIG}: eos_token_id is {config.eos_token_id!r}, no number of a token")
-    network.generation_config = GenerationConfig(eos_token_id=ends)
-    given, sampling = {"temperature": temperature, "top_p": top_p}, {}
+    return ends
+
+
+def _sampling(config: Any, options: Generation) -> dict[str, float]:
+    """Return the entries of SAMPLING to follow; none for greedy decoding."""
+    given, sampling = {"temperature": options.temperature, "top_p": options.top_p}, {}
     for name, neutral in SAMPLING.items():
         # Without a configuration, transformers samples from the 50 likeliest tokens.
         usual = 50 if name == "top_k" else neutral
@@ -442,17 +444,13 @@ def take_steps(
             raise BadInput(f"{CONFIG}: {name} is {value!r}, which is no number") from None
         if name in USUAL or value != neutral:
             sampling[name] = value
-    samples = config.do_sample if temperature is None else True
-    if not samples or sampling["temperature"] == 0:
-        sampling = {}
-    penalties, ignored = {}, []
-    for name, value in config.to_diff_dict().items():
-        if name in PENALTIES and value is not None:
-            penalties[name] = value
-        # Some values have no effect, for example one beam.
-        has_effect = value is True or value not in (None, False, 0, 1)
-        if has_effect and not (name in SAMPLING or name in PENALTIES or OTHERS.fullmatch(name)):
-            ignored.append(name)
-    stops = getattr(config, "stop_strings", None) or []
-    stops = [stop for stop in ([stops] if isinstance(stops, str) else stops) if stop]
-    return Steps(sampling, penalties, stops, sorted(ignored))
+    samples = config.do_sample if options.temperature is None else True
+    return sampling if samples and sampling["temperature"] else {}
+
+
+def _is_ignored(name: str, value: Any) -> bool:
+    """Return whether we do not follow an entry of a configuration, for example beam search."""
+    if name in SAMPLING or name in PENALTIES or OTHERS.fullmatch(name):
+        return False
+    # Some values have no effect, for example one beam.
+    return value is True or value not in (None, False, 0, 1)
