@@ -1,9 +1,8 @@
 """A tiny transformer that learns labelled pairs in seconds: an NLI classifier of known bias.
 
-It has to learn an exclusive or: the label depends on occupation and gender together. Such a small
-model stays at two thirds of right answers for hundreds of steps, or for ever. Wider first weights
-help. Above all, we first train on the bare words, for example "nurse" and "woman", in a fifth of a
-second; then the model has only to find these words in the sentences.
+The label depends on occupation and gender together, an exclusive or, on which such a small model
+stops at two thirds of right answers. Wider first weights help, and above all to train first on the
+bare words, for example "nurse" and "woman", in a fifth of a second.
 """
 
 import random
