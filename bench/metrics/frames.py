@@ -1,5 +1,6 @@
 """Frames and files of users: their columns, numbers and rows, with a sentence for each mistake."""
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,11 +49,11 @@ class Table:
             if column not in self.rows:
                 raise BadInput(f"{self.name}: {expected(column, self.rows.columns, 'column')}")
 
-    def check_filled(self, *columns: str) -> None:
-        """Refuse an empty cell in one of the columns."""
+    def check_filled(self, *columns: str, rows: "pd.Series[bool] | bool" = True) -> None:
+        """Refuse an empty cell in one of the columns, in some rows."""
         self.check_columns(*columns)
         for column in columns:
-            empty = _is_empty(self.rows[column])
+            empty = is_empty(self.rows[column]) & rows
             if empty.any():
                 raise BadInput(f"{self.place(int(empty.argmax()), column)}: is empty")
 
@@ -69,30 +70,18 @@ class Table:
             f"{advice}"
         )
 
-    def numbers(self, column: str) -> pd.Series:
-        """Return a column as floats, NaN for empty cells; a text that is no number is refused."""
+    def numbers(self, column: str, least: float = -math.inf, most: float = math.inf) -> pd.Series:
+        """Return a column as floats from `least` to `most`, NaN for empty cells."""
         self.check_columns(column)
         cells = self.rows[column]
         values = pd.to_numeric(cells, errors="coerce").astype(float)
-        wrong = ~np.isfinite(values) & ~_is_empty(cells)
+        wrong = (~np.isfinite(values) & ~is_empty(cells)) | (values < least) | (values > most)
         if wrong.any():
             row = int(wrong.argmax())
-            value = quoted(cells.iloc[row])
-            raise BadInput(f"{self.place(row, column)}: {value} is not a number like 0.25")
-        return values
-
-    def filled_numbers(
-        self, column: str, least: float = -np.inf, unless: pd.Series | None = None
-    ) -> pd.Series:
-        """Return a column as floats, none of them below `least`, or empty unless `unless` is so."""
-        values = self.numbers(column)
-        empty = values.isna() if unless is None else values.isna() & ~unless
-        if empty.any():
-            raise BadInput(f"{self.place(int(empty.argmax()), column)}: is empty")
-        low = values < least
-        if low.any():
-            row = int(low.argmax())
-            raise BadInput(f"{self.place(row, column)}: {values[row]:g} is below {least:g}")
+            wanted = "like 0.25" if least == -math.inf else f"of {least:g} or more"
+            wanted = wanted if most == math.inf else f"from {least:g} to {most:g}"
+            value = quoted(cells.tolist()[row])
+            raise BadInput(f"{self.place(row, column)}: {value} is not a number {wanted}")
         return values
 
     def scores(self) -> pd.Series:
@@ -195,7 +184,7 @@ def as_list(columns: str | Sequence[str] | None) -> list[str]:
     return [columns] if isinstance(columns, str) else list(columns)
 
 
-def _is_empty(cells: pd.Series) -> pd.Series:
+def is_empty(cells: pd.Series) -> pd.Series:
     if pd.api.types.is_numeric_dtype(cells):
         return cells.isna()
     return cells.isna() | (cells.astype(str).str.strip() == "")
