@@ -115,6 +115,11 @@ class PrimaryMetric(NamedTuple):
     tasks: tuple[str, ...] = ()
     pools_tasks: bool = False
 
+    @property
+    def is_bias(self) -> bool:
+        """Whether a worse value means more bias."""
+        return self.worse == "more bias"
+
     def badness(self, score: float) -> float:
         """Return how far a score is from the best to the worst possible value, 0 to 1."""
         low, high = self.limits
@@ -181,9 +186,3 @@ def read_cards(module_file: str) -> tuple[Card, ...]:
     """Read the metric cards of a module from the cards.csv next to it."""
     with Path(module_file).with_name("cards.csv").open(encoding="utf-8", newline="") as file:
         return tuple(Card(**row) for row in csv.DictReader(file))
-
-
-def cards(metrics: Iterable[Card]) -> pd.DataFrame:
-    """Make a table of metric cards, without the column `unreadable` if none has it."""
-    table = pd.DataFrame(list(metrics), columns=list(Card._fields))
-    return table if table.unreadable.any() else table.drop(columns="unreadable")
