@@ -24,12 +24,12 @@ from bench.metrics.bootstrap import (
     Sample,
     Statistic,
     Totals,
+    interval,
     replicate,
     resample,
     sample,
-    scale_interval,
 )
-from bench.metrics.table import ALL, READABLE, PrimaryMetric, Score, score_table, with_bounds
+from bench.metrics.table import ALL, READABLE, PrimaryMetric, Score, score_table
 
 UNREADABLE = "no answer could be read"
 
@@ -257,14 +257,15 @@ class Scoring:
     def row(self, metric: Metric, category: str) -> Score:
         """Compute a row of the score table."""
         values, rests_on = self.values(metric, category), self.sample(metric, category)
-        value = scale_interval(float(values[0]), values[1:], rests_on, metric.limits)
+        value = interval(values, rests_on, metric.limits)
         n, answers, readable = self.counts(metric, category)
         rate = readable / answers if answers else math.nan
         note = self.reason(metric, category) if math.isnan(value.value) else ""
         key = (category, *metric.place)
         row = Score(*key, *value, round(n), rate, metric.baseline, self.preset, note)
         if rate < READABLE and metric.unread:
-            row = with_bounds(row, self.ends(metric, category), rate)
+            low, high = self.ends(metric, category)
+            row = row._replace(bound_low=low, bound_high=high)
         return row
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:

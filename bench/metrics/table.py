@@ -153,12 +153,6 @@ def score_table(rows: Iterable[Score]) -> pd.DataFrame:
     return table
 
 
-def with_bounds(row: Score, bounds: tuple[float, float], readable: float) -> Score:
-    """Add bounds to a score if too few answers could be read."""
-    low, high = bounds
-    return row._replace(bound_low=low, bound_high=high) if readable < READABLE else row
-
-
 def is_preferred(count: float, n: float, options: int = 2, answers: int = 1) -> bool:
     """Test whether an option is chosen more often than by an even choice between all options.
 
