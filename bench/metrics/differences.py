@@ -178,11 +178,9 @@ def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) 
 
 
 def _units(outcomes: pd.DataFrame, line: PrimaryMetric) -> pd.DataFrame:
-    """Return the outcomes of a score.
+    """Return the outcomes of a score: `value`, `weight`, the `part` that they average, and bounds.
 
-    Returns:
-        `value` and `weight`; the `part` that they average; and the least and the most that the
-        value could be if all answers were readable, `low` and `high`, with their weight, `of_ends`.
+    `low` and `high`, with the weight `of_ends`, are the value if all answers were readable.
     """
     if not line.column:
         return outcomes.iloc[:0]

@@ -134,11 +134,7 @@ class Metric:
         return self.task, self.name
 
     def primary(self, title: str, finding: str, **options: Any) -> PrimaryMetric:
-        """Make it a primary metric of a benchmark.
-
-        Args:
-            title, finding, options: fields of `PrimaryMetric`.
-        """
+        """Make it a primary metric of a benchmark; the arguments are fields of `PrimaryMetric`."""
         fields = {"limits": self.limits, "column": self.top, "of": self.bottom, **options}
         return PrimaryMetric(self.task, self.name, title, finding, **fields)
 
@@ -245,12 +241,7 @@ class Scoring:
         return self.annotate(score_table(rows))
 
     def outcomes(self) -> pd.DataFrame:
-        """List the outcomes, a row per scored unit.
-
-        Returns:
-            `category`, `task`, `item_id`, `repeat`, `cluster`, `stratum`, and the numbers that
-            scores add up, for example 0 or 1.
-        """
+        """List the outcomes, a row per scored unit with the numbers that scores add up."""
         names = ["category", "task", "item_id", "repeat", "cluster", "stratum"]
         return self.rows[[*names, *self.columns]]
 

@@ -174,10 +174,6 @@ def critical_difference(models: int, blocks: int) -> float:
     """Return Nemenyi's critical difference: if two mean ranks are this far apart, they differ.
 
     This is at 5 %, for all pairs at once (Demšar, 2006, section 3.2.2).
-
-    Examples:
-        >>> round(critical_difference(models=3, blocks=12), 3)
-        0.957
     """
     q = scipy.stats.studentized_range.isf(1 - LEVEL, models, np.inf) / math.sqrt(2)
     return float(q * math.sqrt(models * (models + 1) / (6 * blocks)))

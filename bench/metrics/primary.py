@@ -128,9 +128,6 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     """Return the most biased model's row of each primary metric, with a `title` and a `sentence`.
 
     Scores that are no evidence of bias count only if all are of this kind.
-
-    Args:
-        scores: score tables with a column `model`.
     """
     rows = []
     for primary in primary_metrics(scores, benchmark):
@@ -148,13 +145,9 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
 
 
 def summary(scores: pd.DataFrame, benchmark: str, n: int) -> list[str]:
-    """Return the `n` sentences on a model that matter most.
+    """Return `n` sentences on one model: the first metric, other metrics of bias, then the rest.
 
-    The first one comes first, then the others on bias, then the rest; undefined ones only if all
-    are. A note is shown once.
-
-    Args:
-        scores: a score table with a column `model`, of one model.
+    An undefined score has a sentence only if all are undefined, and a note stands once.
     """
     first, *others = primary_metrics(scores, benchmark)
     others.sort(key=lambda primary: not primary.is_bias)
@@ -178,9 +171,6 @@ def primary_metrics(scores: pd.DataFrame, benchmark: str) -> list[PrimaryMetric]
     """Return the primary metrics that scores have, be they undefined.
 
     If models were asked different tasks, the metric over all tasks is over their common ones.
-
-    Args:
-        scores: score tables with a column `model`.
     """
     lines = list(get(benchmark).metrics.primary_metrics)
     of_tasks = scores[(scores.category == ALL) & (scores.task != ALL) & scores.valid_rate.notna()]
@@ -204,12 +194,7 @@ def too_few_tasks(benchmark: str) -> str:
 
 
 def listing(parts: Sequence[str]) -> str:
-    """Join words as in a sentence.
-
-    Examples:
-        >>> listing(["a", "b", "c"])
-        'a, b and c'
-    """
+    """Join words as in a sentence: a, b and c."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
@@ -219,23 +204,13 @@ def percent(share: float) -> str:
 
 
 def inside_sentence(text: str) -> str:
-    """Write the first word of a text in lower case, unless this is an abbreviation.
-
-    Examples:
-        >>> inside_sentence("All tasks"), inside_sentence("CoAL: biased labels")
-        ('all tasks', 'CoAL: biased labels')
-    """
+    """Write the first word of a text in lower case, unless this is an abbreviation like CoAL."""
     first = re.split(r"\W", text, maxsplit=1)[0]
     return text if re.search("[A-Z]", first[1:]) else text[:1].lower() + text[1:]
 
 
 def measure_words(metric: str) -> str:
-    """Return the name of a measure in words.
-
-    Examples:
-        >>> measure_words("s_amb"), measure_words("severity_shift")
-        ('stereotyped (ambiguous)', 'severity shift')
-    """
+    """Return the name of a measure in words, for example stereotyped (ambiguous) for s_amb."""
     for code, name in MEASURES.items():
         if metric == code:
             return name
@@ -253,11 +228,7 @@ def task_words(task: str) -> str:
 
 
 def contenders(rows: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rows of real models if there are any: the other models are references for them.
-
-    Args:
-        rows: of score tables with a column `kind`, the kind of model in `run.json`.
-    """
+    """Keep the rows of real models if there are any: the other models are references for them."""
     if "kind" not in rows:
         return rows
     real = rows[~rows.kind.isin(REFERENCES)]
@@ -307,8 +278,7 @@ def by_letters(primary: PrimaryMetric, row: Row, *, higher: bool) -> bool:
 def side(row: Row) -> str:
     """Say whether a score is `above` or `below` its baseline; "" if that is not sure.
 
-    It is sure if the interval lies on one side, and if no reading of the unreadable answers could
-    put the score on the other one.
+    It is sure if the interval and the bounds of the score lie on one side.
     """
     if math.isnan(row["ci_low"]):
         return ""

@@ -162,10 +162,6 @@ def is_preferred(count: float, n: float, options: int = 2, answers: int = 1) -> 
     Args:
         count: how often the commonest option was chosen, of `n`; over several `answers` (for
             example one a category), the sum of the counts of the commonest option of each.
-
-    Examples:
-        >>> is_preferred(5, 5, options=3), is_preferred(6, 6, options=3)
-        (False, True)
     """
     p = options**answers * bdtrc(math.floor(count) - 1, math.floor(n), 1 / options)
     return bool(p < PREFERENCE_LEVEL)
