@@ -21,26 +21,26 @@ class Table:
 
     Attributes:
         rows: the rows, numbered from 0; the cells of a file are texts.
+        first: the number of the first row in messages: 1 in a file.
     """
 
     def __init__(self, given: Frame, name: str = "frame") -> None:
         if isinstance(given, pd.DataFrame):
-            self.name, self.rows = name, given.reset_index(drop=True)
-            self._labels = list(given.index)
-        elif not isinstance(given, str | Path):
+            self.name, self.rows, self.first = name, given.reset_index(drop=True), 0
+        elif isinstance(given, str | Path):
+            rows = pd.DataFrame(read_table(as_path(given), []))
+            self.name, self.rows, self.first = str(given), rows, 1
+        else:
             raise BadInput(
                 f"{name}: is a {type(given).__name__}; give a frame or a CSV file, such as the "
                 "frame that bench.outcomes(RUN) returns"
             )
-        else:
-            self.name, self.rows = str(given), pd.DataFrame(read_table(as_path(given), []))
-            self._labels = list(range(1, len(self.rows) + 1))
         if self.rows.empty:
             raise BadInput(f"{self.name}: has no rows")
 
     def place(self, row: int, column: str = "") -> str:
         """Name a row, and a column of it, as its user does."""
-        text = f"{self.name}, row {self._labels[row]}"
+        text = f"{self.name}, row {self.first + row}"
         return f"{text}, column `{column}`" if column else text
 
     def check_columns(self, *columns: str) -> None:
@@ -66,7 +66,7 @@ class Table:
         same = (self.rows[list(columns)] == self.rows.loc[row, list(columns)]).all(axis=1)
         values = ", ".join(f"{name} {quoted(self.rows.loc[row, name])}" for name in columns)
         raise BadInput(
-            f"{self.place(row)}: has the same {values} as row {self._labels[int(same.argmax())]}; "
+            f"{self.place(row)}: has the same {values} as row {self.first + int(same.argmax())}; "
             f"{advice}"
         )
 
@@ -111,15 +111,10 @@ class Table:
         for keys, part in self.rows.groupby(list(by), sort=False, observed=True):
             yield keys if isinstance(keys, tuple) else (keys,), part.index
 
-    def single_rows(self, columns: Sequence[str]) -> "Table":
-        """Return the table without averages: rows with `all` beside rows with other values."""
-        kept = pd.Series(True, self.rows.index)
-        for column in columns:
-            averages = self.rows[column] == ALL
-            if not averages.all():
-                kept &= ~averages
-        rows = self.rows[kept]
-        return Table(rows.set_axis([self._labels[k] for k in rows.index]), self.name)
+    def is_single(self, columns: Sequence[str]) -> pd.Series:
+        """Return which rows are no averages: rows with `all` beside rows with other values."""
+        is_all = self.rows[list(columns)] == ALL
+        return ~is_all.loc[:, ~is_all.all()].any(axis=1)
 
 
 def read_scores(path: str | Path, *needed: str) -> pd.DataFrame:

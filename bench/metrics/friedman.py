@@ -88,7 +88,6 @@ def friedman(
         [*columns, treatments],
         "name in blocks=[...] the column in which these rows differ, or keep one metric",
     )
-    table = table.single_rows(columns)
     texts = table.rows[[*columns, treatments]].astype(str)
     rows = pd.DataFrame(
         {
@@ -98,7 +97,7 @@ def friedman(
             "note": table.notes(),
         }
     )
-    complete, left_out = _complete_blocks(rows)
+    complete, left_out = _complete_blocks(rows[table.is_single(columns)])
     if complete.empty:
         raise BadInput(
             f"{table.name}: no {' x '.join(columns)} has a score of every model "

@@ -312,8 +312,8 @@ def correlate(
     for table in tables:
         table.check_filled(*keys)
         table.check_unique(keys, "name in on=[...] the column in which these rows differ")
-        single = table.single_rows(keys)
-        sides.append(single.rows[keys].astype(str).assign(score=single.scores()))
+        rows = table.rows[keys].astype(str).assign(score=table.scores())
+        sides.append(rows[table.is_single(keys)])
     both = sides[0].merge(sides[1], on=keys, suffixes=("_a", "_b"))
     if both.empty:
         raise BadInput(
@@ -322,7 +322,7 @@ def correlate(
         )
     alone = len(sides[0]) + len(sides[1]) - 2 * len(both)
     lost = f"{alone} rows without a partner are left out" if alone else ""
-    rows = []
+    results = []
     for values, index in Table(both).groups(groups):
         points = both.loc[index, ["score_a", "score_b"]].dropna()
         n, reason = len(points), ""
@@ -335,9 +335,9 @@ def correlate(
             reason = f"the {name} score is {value:.3g} at every point, so nothing can go with it"
         for name, function in COEFFICIENTS.items():
             numbers = (math.nan,) * 4 if reason else _correlation(points, function)
-            rows.append((*values, name, *numbers, n, join_notes(reason, lost)))
+            results.append((*values, name, *numbers, n, join_notes(reason, lost)))
     columns = [*groups, "coefficient", *INTERVAL, "p", "n", "note"]
-    return _with_holm(pd.DataFrame(rows, columns=columns), "coefficient")
+    return _with_holm(pd.DataFrame(results, columns=columns), "coefficient")
 
 
 def _correlation(points: pd.DataFrame, function: str) -> tuple[float, float, float, float]:
