@@ -206,7 +206,7 @@ def _other_files(
             count = counts.get(category, rows) if category in paths else 0
             used = audit.file_name(paths.get(category, next(iter(paths.values()))), folder)
             if rows != count:
-                yield odd(file, "other_file", used=used, rows=rows, count=count)
+                yield odd(file, "other_file", used=used, found=rows, count=count)
         elif path.stem == mcbe.DEMONSTRATION:
             yield odd(file, "demonstration")
         else:
