@@ -83,7 +83,7 @@ class FromScratch:
     name = "tiny transformer"
 
     def describe(self) -> Mapping[str, Any]:
-        from bench.scorers.tiny_nli import RECIPE
+        from bench.scorers.tiny import RECIPE
 
         return {"model": self.name, **RECIPE}
 

@@ -16,22 +16,10 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 
 from bench.core.progress import progress
 from bench.scorers.local.device import threads
+from bench.scorers.tiny import RECIPE
 from bench.tasks.nli_labels import LABELS
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
-# Change this with the training, because results of older models are found by it.
-RECIPE: dict[str, Any] = {
-    "version": 1,
-    "hidden": 64,
-    "layers": 2,
-    "heads": 4,
-    "initializer_range": 0.2,
-    "learning_rate": 2e-3,
-    "batch": 64,
-    "word_steps": 150,
-    "steps": 800,
-    "enough": 0.999,
-}
 # We sort the pairs of so many batches by length, so that a batch has pairs of similar length.
 SORTED = 16
 # Scripts without spaces between words.
