@@ -22,13 +22,12 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
 
-from bench.core.errors import BadInput, explained
+from bench.core.errors import BadInput
 from bench.core.files import atomic_path, atomic_write, explain_write_errors
 from bench.core.locks import HELD, Held, lock
 from bench.core.progress import say
-from bench.records.run_json import RunJson
+from bench.scorers.base import digest
 
 SCHEMA = pa.schema(
     [
@@ -59,6 +58,8 @@ LINE_SCHEMA = SCHEMA.append(pa.field(PLACE, pa.int64()))
 KEYS = ["task", "item_id", "request", "repeat"]
 RUN_JSON = "run.json"
 ITEMS = "items.parquet"
+# Key of `run.json` with the hash of the other keys.
+HASH = "hash"
 SCORES = "scores.json"
 ANSWERS = "records/answers.jsonl"
 RECORDS = "records/answers.parquet"
@@ -102,7 +103,8 @@ def note_opened(folder: Path) -> None:
 
 
 def write_run_json(folder: Path, metadata: dict[str, Any]) -> None:
-    write_json(folder / RUN_JSON, metadata)
+    """Write `run.json` with a hash of its content, by which we notice changes."""
+    write_json(folder / RUN_JSON, {**metadata, HASH: digest(metadata)})
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -111,30 +113,28 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
-    """Read `run.json`; raise `BadInput` if it is missing, or has a value that is not allowed."""
+    """Read `run.json`; raise `BadInput` if it is missing, damaged or changed."""
     path = folder / RUN_JSON
     try:
-        content = path.read_bytes()
-        metadata: dict[str, Any] = json.loads(content, parse_constant=_refuse_constant)
-        RunJson.model_validate_json(content)
+        metadata: dict[str, Any] = json.loads(path.read_bytes())
+        identity = digest([metadata["benchmark"], metadata["asked"]])[:8]
+        # Runs before version 0.3 have no hash.
+        hash = metadata.pop(HASH, "") or digest(metadata)
+        is_whole = hash == digest(metadata) and identity == metadata["identity"]
     except (FileNotFoundError, NotADirectoryError):
         raise BadInput(
             f"{folder}: holds no run (no {RUN_JSON}); give a folder that `bench run` wrote"
         ) from None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"]))
-        problem = f"key `{key}`: {explained(first)}" if key else explained(first)
-        raise BadInput(
-            f"{path}: {problem}; put back the file that `bench run` wrote, or give another --out"
-        ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{path}: cannot be read ({error})") from None
+    except (KeyError, TypeError):
+        is_whole = False
+    if not is_whole:
+        raise BadInput(
+            f"{path}: was changed or damaged; put back the file that `bench run` wrote, or give "
+            "another --out"
+        )
     return metadata
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def write_items(folder: Path, metadata: dict[str, Any], items: pd.DataFrame) -> None:

@@ -64,12 +64,11 @@ def compare(
         elif isinstance(scorer, Batch):
             unknown.discard(scorer.id_of(request))
             found = scorer.find(request)
-            if found is None or (again and not isinstance(found, Answer)):
+            is_answer = isinstance(found, Answer)
+            if found is None or (again and not is_answer):
                 missing.append((scorer, request))
             else:
-                replies[key] = None
-                if isinstance(found, Answer) and not found.error:
-                    replies[key] = found.response
+                replies[key] = found.response if is_answer and not found.error else None
     # If another model judges, the requests that follow its verdict are not known yet.
     if unknown and len(batches) == len(scorers):
         raise BadInput(
@@ -83,8 +82,7 @@ def compare(
 def check(requests: Requests, scorers: Mapping[str, Model | None]) -> None:
     """Refuse results that lack answers, or that answer other requests."""
     missing, _ = compare(requests, scorers, again=False)
-    if missing:
-        batch, request = missing[0]
+    for batch, request in missing:
         raise BadInput(
             f"{batch.source}: has no answer to {len(missing):,} requests, such as "
             f"{batch.id_of(request)}; `bench requests` with the same options and --results "
@@ -112,20 +110,20 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
     names = {"model": config.as_model or "", "judge": config.as_judge}
     placeholders = {role: PLACEHOLDER for role, name in names.items() if name}
     plan = Plan.make(config.model_copy(update={**placeholders, "as_model": None, "as_judge": None}))
-    batches = {"model": Batch(source, config.as_model or "", config.generation)}
+    batches = {"model": Batch(source, names["model"], config.generation)}
     if config.as_judge and plan.options["judge"]:
         thinking = Generation(thinking_tokens=config.thinking_tokens)
         batches["judge"] = Batch(source, config.as_judge, thinking)
     plan = replace(plan, options={**plan.options, **names})
+    abilities = {
+        "verbs": Batch.request_types,
+        "reads": Batch.answer_modes,
+        "judge_verbs": Batch.request_types if "judge" in batches else (),
+        "model": {"lacks": batches["model"].unsupported},
+    }
     spelt = "--judge MODEL", "--as-judge NAME"
     try:
-        judge_verbs = Batch.request_types if len(batches) > 1 else ()
-        can = {
-            "verbs": Batch.request_types,
-            "reads": Batch.answer_modes,
-            "judge_verbs": judge_verbs,
-        }
-        requests = plan.requests({**can, "model": {"lacks": batches["model"].unsupported}}, False)
+        requests = plan.requests(abilities, False)
     except BadInput as error:
         raise type(error)(str(error).replace(*spelt)) from None
     for task, reason in requests.skipped.items():
