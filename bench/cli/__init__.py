@@ -17,7 +17,7 @@ from typing import Any
 import typer
 
 from bench import __version__
-from bench.benchmarks import get, names
+from bench.benchmarks import names
 from bench.cli import make
 from bench.cli.options import (
     GROUPS,
@@ -127,14 +127,11 @@ def run(
     from bench.run import estimate, evaluate, repeat
 
     _check_format(format)
-    options = read_options(RunConfig, values)
+    options = read_options(RunConfig, {"benchmark": benchmark, **values})
     if dry_run and source:
         raise BadInput("--dry-run: is for a run of its own; leave out --from")
-    if benchmark:
-        options["benchmark"] = benchmark
-    for name, label in (("benchmark", "argument 'BENCHMARK'"), ("model", "option '--model'")):
-        if not source and name not in options:
-            raise BadInput(f"Missing {label}; or repeat a run by --from RUN")
+    if not source and not {"benchmark", "model"} <= options.keys():
+        raise BadInput("give BENCHMARK and --model MODEL, or repeat a run by --from RUN")
     if dry_run:
         printing.estimates([estimate(**options)], format)
         return
@@ -184,14 +181,13 @@ def requests(
     folder = results or "results"
     # This call, without its files.
     call = re.sub(r" --(out|results|url)[ =]('[^']*'|\S+)", "", f" {shlex.join(sys.argv[2:])}")
+    judged = f" --judge replay:{folder}" if "as_judge" in options else ""
+    then = f"`bench run{call} --model replay:{folder}{judged}` records and scores the answers"
     if written and waiting:
         then = (
             f"`bench requests{call} --results {folder} --out next.jsonl` writes the next of "
             f"{waiting:,} requests, which need these replies"
         )
-    else:
-        judged = f" --judge replay:{folder}" if "as_judge" in options else ""
-        then = f"`bench run{call} --model replay:{folder}{judged}` records and scores the answers"
     first = f"put the results into the folder {folder}; then " if written else ""
     print(f"next: {first}{then}")
 
@@ -241,10 +237,10 @@ def export(
 
     chosen = read_options(RunConfig, values)
     if form == "lm-eval":
-        benchmark, *folder = sources
-        if len(folder) > 1 or (folder and out):
+        benchmark, *folders = sources
+        if len([*folders, *[out] * bool(out)]) > 1:
             raise BadInput("--as lm-eval: expected BENCHMARK and one folder to write")
-        files = write_tasks(benchmark, Path(out or next(iter(folder), form)).expanduser(), chosen)
+        files = write_tasks(benchmark, Path(*folders or [out or form]).expanduser(), chosen)
     else:
         for name in chosen:
             flag = RunConfig.flag(name)
@@ -309,21 +305,15 @@ def data(
     from bench.cli import printing
 
     _check_format(format, ("table", "csv", "json") if check else ("table", "json"))
-    options = read_options(RunConfig, values)
-    for name in (*options, *["check"] * check) if not benchmark else ():
-        option = "--check" if name == "check" else RunConfig.flag(name)
-        raise BadInput(f"{option}: name the benchmark, for example `bench data mcbe {option} ...`")
-    folder, of_data = options.get("data", ""), {}
+    options, of_data = read_options(RunConfig, values), {}
+    folder = options.get("data", "")
     if benchmark:
         settings = tasks.settings(benchmark, options.get("settings", {}), "robust")
         of_data = tasks.of_data(benchmark, settings)
+    elif options or check:
+        raise BadInput("--data, --set, --check: name the benchmark, for example `bench data mcbe`")
     if check:
-        findings = get(benchmark).check(datasets.find(benchmark, folder).folder, **of_data)
-        if findings is None:
-            raise BadInput(
-                f"--check: {benchmark} has no report of odd rows; `bench data {benchmark}` shows "
-                "whether it loads"
-            )
+        findings = datasets.check(datasets.find(benchmark, folder), **of_data)
         printing.check(benchmark, findings, format)
         return
     sources: list[dict[str, Any]] = []
@@ -340,14 +330,8 @@ def data(
             for effect in effects
         ]
         categories = dict(Counter(item.category for item in items))
-        sources.append(
-            {
-                **source.describe(),
-                "items": len(items),
-                "categories": categories,
-                "touched": modified,
-            }
-        )
+        counts = {"items": len(items), "categories": categories, "touched": modified}
+        sources.append({**source.describe(), **counts})
     printing.data(sources, format)
 
 
@@ -414,7 +398,7 @@ def main() -> int:
         say("bench: standard output: cannot be written (it is closed)")
         return 1
     try:
-        status = _status(_call)
+        status = _status()
         sys.stdout.flush()
         return status
     except OSError as error:
@@ -425,20 +409,16 @@ def main() -> int:
         return 1
 
 
-def _call() -> Any:
+def _status() -> int:
     try:
         os.getcwd()
-    except OSError as error:
-        raise BadInput("the working folder is gone; change to another one") from error
+    except OSError:
+        say("bench: the working folder is gone; change to another one")
+        return 2
     try:
-        return app(standalone_mode=False)
+        return int(app(standalone_mode=False) or 0)
     except SystemExit as error:  # typer raises this for a closed pipe
         raise BrokenPipeError(errno.EPIPE, "nobody reads it") from error
-
-
-def _status(command: Callable[[], Any]) -> int:
-    try:
-        return int(command() or 0)
     except (BadInput, RunFailed) as error:
         say(f"bench: {error}")
         return 2 if isinstance(error, BadInput) else 1

@@ -1,6 +1,5 @@
 """Commands that make items and models: questions, sentence pairs, classifiers."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +28,11 @@ def expand(
 
     if resolve(benchmark) != "cbbq":
         raise BadInput(f"expand {benchmark}: has no templates; allowed: cbbq")
-    flags = {"strict": strict, "repair": repair, "compat": compat}
-    answer_modes = [name for name, is_on in flags.items() if is_on] or ["compat"]
-    if len(answer_modes) > 1:
-        raise BadInput(
-            f"--{answer_modes[0]} and --{answer_modes[1]}: are two ways of expanding; give one"
-        )
+    if strict + repair + compat > 1:
+        raise BadInput("--strict, --repair, --compat: are ways of expanding; give one")
+    expansion = "strict" if strict else "repair" if repair else "compat"
     source = find("cbbq", read_options(RunConfig, values).get("data"))
-    files = write(source, Path(out).expanduser(), form, answer_modes[0])
+    files = write(source, Path(out).expanduser(), form, expansion)
     printing.written(files, "questions")
 
 
@@ -86,6 +82,9 @@ def build(
     **values: Any,
 ) -> None:
     """Build NLI sets from occupations, sentence frames and gender words."""
+    import pandas as pd
+
+    from bench.benchmarks.nli_coal import language_pack_audit
     from bench.benchmarks.nli_coal.build import build as write
     from bench.benchmarks.nli_coal.build import untrained
     from bench.benchmarks.nli_coal.extract import extract
@@ -100,9 +99,18 @@ def build(
         raise BadInput(
             "--categories: chooses languages of a released folder; leave it out with --pack"
         )
+    if form not in (formats := ("table", "csv", "json")):
+        raise BadInput("--format: " + expected(form, formats, "format"))
     folders = [folder.expanduser() for folder in pack]
+    if check and not folders:
+        raise BadInput("--check: is about language packs; give one as --pack DIR")
     if check:
-        _check_packs(folders, form)
+        tables = [language_pack_audit.check(folder) for folder in folders]
+        if len(tables) > 1:
+            named = zip(tables, folders, strict=True)
+            tables = [table.assign(pack=folder.name) for table, folder in named]
+        findings = pd.concat(tables)
+        printing.check("nli-coal", findings, form)
         return
     if not out:
         raise BadInput(
@@ -132,22 +140,6 @@ def build(
                 "labels of a trained model for them are left to chance; --ns-words trained takes "
                 "only trained words"
             )
-
-
-def _check_packs(folders: Sequence[Path], form: str) -> None:
-    import pandas as pd
-
-    from bench.benchmarks.nli_coal.language_pack_audit import check
-    from bench.cli import printing
-
-    if form not in (formats := ("table", "csv", "json")):
-        raise BadInput("--format: " + expected(form, formats, "format"))
-    if not folders:
-        raise BadInput("--check: is about language packs; give one as --pack DIR")
-    findings = pd.concat([check(folder).assign(pack=folder.name) for folder in folders])
-    if len(folders) == 1:
-        findings = findings.drop(columns="pack")
-    printing.check("nli-coal", findings, form)
 
 
 def train(
