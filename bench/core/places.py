@@ -48,13 +48,8 @@ def copy_notebooks(folder: Path, more: Iterable[Path] = ()) -> list[Path]:
             raise BadInput(
                 f"{path}: is there already, and differs; give another folder, or move the file away"
             )
-    try:
-        for path, content in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            atomic_write(path, content)
-    except OSError as error:
-        why = error.strerror or error
-        raise BadInput(f"{folder}: cannot be written ({why}); give another folder") from error
+    for path, content in contents.items():
+        atomic_write(path, content)
     return list(contents)
 
 

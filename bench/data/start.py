@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bench.benchmarks import get, names
 from bench.core.errors import BadInput
-from bench.core.files import atomic_write, explain_write_errors
+from bench.core.files import atomic_write
 from bench.data.readers import as_path
 
 
@@ -22,8 +22,7 @@ def copy_start(benchmark: str, folder: str | Path) -> list[Path]:
         raise BadInput(f"{place}: is not empty; the example is copied to an empty or new folder")
     paths = [place / source.name for source in sources]
     for path, source in zip(paths, sources, strict=True):
-        with explain_write_errors(path):
-            atomic_write(path, source.read_text("utf-8"))
+        atomic_write(path, source.read_text("utf-8"))
     return paths
 
 

@@ -108,8 +108,7 @@ def write_run_json(folder: Path, metadata: dict[str, Any]) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    with explain_write_errors(path):
-        atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
+    atomic_write(path, json.dumps(content, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
@@ -210,9 +209,7 @@ def reopen(folder: Path) -> pd.DataFrame:
                     os.replace(damaged, f"{damaged}.damaged")
                 say(f"{damaged}: is moved to {damaged.name}.damaged, and asked again")
         lines = [_line({**row, PLACE: place}) for place, row in enumerate(rows)]
-        with explain_write_errors(path):
-            path.parent.mkdir(exist_ok=True)
-            atomic_write(path, "".join(lines))
+        atomic_write(path, "".join(lines))
     names = [*KEYS, "prompt_hash", "response", "error"]
     answers: pd.DataFrame = _read_answers(folder, names).to_pandas()
     return answers
@@ -290,7 +287,7 @@ def _write_table(folder: Path, name: str, table: pa.Table, metadata: dict[str, A
     path = folder / name
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
-    with explain_write_errors(path), atomic_path(path) as draft:
+    with atomic_path(path) as draft:
         draft.write_bytes(buffer.getvalue())
     sha256 = hashlib.sha256(buffer.getvalue()).hexdigest()
     metadata["files"] = {**metadata.get("files", {}), name: sha256}

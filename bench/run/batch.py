@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bench.config import Generation, RunConfig
 from bench.core.errors import BadInput
-from bench.core.files import atomic_write, explain_write_errors
+from bench.core.files import atomic_write
 from bench.core.progress import say
 from bench.data.readers import as_path
 from bench.run.execute import Replies, before_of, key_of, role_of
@@ -136,8 +136,7 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
             suffix = "" if role == "model" else "-judge"
             path = out.with_name(f"{out.stem}{suffix}{out.suffix or '.jsonl'}")
             lines = (json.dumps(batch.line(request, url), ensure_ascii=False) for request in todo)
-            with explain_write_errors(path):
-                atomic_write(path, "".join(f"{line}\n" for line in lines))
+            atomic_write(path, "".join(f"{line}\n" for line in lines))
             tasks = Counter(request.task for request in todo)
             written.append(Written(path, batch.chat.name, tasks))
     return written, waiting

@@ -16,7 +16,7 @@ from bench.benchmarks import get
 from bench.benchmarks.mcbe.requests import CRITERIA
 from bench.core.cells import as_csv, guarded, to_number
 from bench.core.errors import BadInput, quoted
-from bench.core.files import atomic_path, explain_write_errors
+from bench.core.files import atomic_path
 from bench.core.text import reveal_invisible
 from bench.data.readers import read_table
 from bench.run.results import KEYS, Run, all_items
@@ -42,7 +42,7 @@ def write_sheet(runs: Sequence[Run], path: Path) -> str:
         raise BadInput(f"{path}: is there already, perhaps with marks; give another file")
     table, text = _analyses(runs) if benchmarks == ["mcbe"] else _explanations(runs[0])
     table = table.map(lambda value: cell(value) if isinstance(value, str) else value)
-    with explain_write_errors(path), atomic_path(path) as draft:
+    with atomic_path(path) as draft:
         # With a byte order mark, spreadsheet programs read it as UTF-8.
         draft.write_text(as_csv(table), "utf-8-sig", newline="")
     return text
