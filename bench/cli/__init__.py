@@ -10,7 +10,7 @@ import shlex
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from bench import __version__
 from bench.benchmarks import names
 from bench.cli import make
 from bench.cli.options import (
-    GROUPS,
     OF_QUESTIONS,
     OF_REQUESTS,
     argument,
@@ -68,7 +67,7 @@ DRY_RUN = switch(
 
 
 def command(
-    *calls: str, options: type[Options] | None = None, names: Sequence[str] = (), panel: str = ""
+    *calls: str, options: type[Options] | None = None, names: Collection[str] = (), panel: str = ""
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a function, with calls as examples in its help.
 
@@ -80,8 +79,7 @@ def command(
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         if options:
-            groups = GROUPS if options is RunConfig else {}
-            function = with_options(function, options, names, groups)
+            function = with_options(function, options, names)
         register_command = app.command(epilog=examples(*calls), rich_help_panel=panel or None)
         return register_command(function)
 

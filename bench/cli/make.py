@@ -8,7 +8,9 @@ from bench.cli.options import argument, given, read_options, switch
 from bench.config import BuildOptions, RunConfig, TrainOptions
 from bench.core.errors import BadInput, expected
 from bench.core.numbers import decimals
+from bench.core.places import NOTEBOOKS, copy_files
 from bench.core.progress import say
+from bench.data.readers import as_path
 
 
 def expand(
@@ -38,13 +40,17 @@ def expand(
 
 def new(
     benchmark: str = argument("BENCHMARK", "cbbq or mcbe."),
-    folder: str = argument("DIR", "Folder of the data; empty or new."),
+    folder: str = argument("DIR", "Folder of the data; made if missing."),
 ) -> None:
     """Begin data of your own: a folder with two items and a commented manifest."""
-    from bench.data.start import copy_start
-
     name = resolve(benchmark)
-    for path in copy_start(name, folder):
+    source = get(name).metadata.samples.with_name("start")
+    if not source.is_dir():
+        raise BadInput(
+            f"new {benchmark}: has no rows to begin with; allowed: cbbq, mcbe; the notebook "
+            "curation/curate_nli.ipynb (`bench notebooks DIR`) begins a language pack"
+        )
+    for path in copy_files(as_path(folder), source):
         print(path)
     say(
         f"change the rows; dataset.toml explains each column. Then: bench data {name} --check "
@@ -57,10 +63,8 @@ def notebooks(
     folder: str = argument("DIR", "Folder to copy them to; made if missing."),
 ) -> None:
     """Copy the notebooks to a folder, for JupyterLab; files that you changed are kept."""
-    from bench.core.places import copy_notebooks
-    from bench.data.readers import as_path
-
-    for path in copy_notebooks(as_path(folder), [get(name).metadata.page for name in names()]):
+    pages = [get(name).metadata.page for name in names()]
+    for path in copy_files(as_path(folder), NOTEBOOKS, pages):
         print(path)
     say(f"open them by `jupyter lab {folder}`")
 

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1]
 SHIPPED = PACKAGE / "shipped"
 _HOME = SHIPPED if SHIPPED.is_dir() else PACKAGE.parent
 NOTEBOOKS = _HOME / "notebooks"
-# Kinds of files in the folder of notebooks.
+# Kinds of files that the package copies to users.
 KINDS = (".ipynb", ".py", ".toml", ".csv", ".tsv", ".txt")
 DEMO = _HOME / "reports" / "demo.yml"
 
@@ -31,17 +31,17 @@ def report_folder(name: str, out: str | Path | None) -> Path:
     return Path(out).resolve() if out else reports() / name
 
 
-def copy_notebooks(folder: Path, more: Iterable[Path] = ()) -> list[Path]:
-    """Copy the package's notebooks, and the files beside them, for JupyterLab.
+def copy_files(folder: Path, source: Path, more: Iterable[Path] = ()) -> list[Path]:
+    """Copy the files in a folder of the package, and overwrite no file that differs.
 
     Args:
-        more: notebooks of other packages.
+        more: files from elsewhere.
     """
-    contents = {folder / source.name: source.read_text("utf-8") for source in more}
+    contents = {folder / file.name: file.read_text("utf-8") for file in more}
     contents |= {
-        folder / source.relative_to(NOTEBOOKS): source.read_text("utf-8")
-        for source in sorted(NOTEBOOKS.rglob("*"))
-        if source.suffix in KINDS and not source.parent.name.startswith(".")
+        folder / file.relative_to(source): file.read_text("utf-8")
+        for file in sorted(source.rglob("*"))
+        if file.suffix in KINDS and not file.parent.name.startswith(".")
     }
     for path, content in contents.items():
         if path.exists() and (not path.is_file() or path.read_bytes() != content.encode()):
