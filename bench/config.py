@@ -20,13 +20,6 @@ from bench.core.text import read_list
 
 Preset = Literal["robust", "official", "paper"]
 PRESETS: tuple[str, ...] = get_args(Preset)
-# Our wording of pydantic's errors about numbers.
-BOUNDS = {
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than_equal": "at most {le:g}",
-    "finite_number": "finite",
-}
 
 
 def option(
@@ -130,9 +123,6 @@ def explain(error: Mapping[str, Any], name: str = "") -> str:
     if kind == "literal_error":
         names = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
         return expected(value, names.split(", "), name or "value")
-    if kind in BOUNDS:
-        bound = BOUNDS[kind].format(**error.get("ctx", {}))
-        return f"{name} {value}: has to be {bound}" if name else f"has to be {bound}; found {value}"
     if kind in ("sequence_str", "is_instance_of") and isinstance(value, str):
         return f"{start}{value!r} is not a list; expected a list, like [{value!r}]"
     if len(error["loc"]) > 1 and kind == "string_type":

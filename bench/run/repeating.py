@@ -23,14 +23,6 @@ from bench.run.run_json import IDENTITY, options_of, other_scorer
 from bench.scorers.base import Model
 from bench.scorers.local import hub
 
-# Hash in `asked`: the part of the run, and its option.
-HASHES = {
-    "data_sha256": ("data set", "--data"),
-    "wording_hash": ("prompt set", "--prompts"),
-    "model_content": ("model (its files or recipe)", "--model"),
-    "judge_content": ("judge (its files or recipe)", "--judge"),
-    "base_content": ("base model (its files)", "--base"),
-}
 # Options that can differ between repeats; we report the difference.
 DEVICE_OPTIONS = ("device", "batch_tokens")
 
@@ -86,12 +78,10 @@ def check_plan(metadata: Mapping[str, Any], plan: Plan) -> None:
         is_older = name not in was and name not in ("label_names", "generation")
         if old == new or is_older or _is_compared_later(name, old, new):
             continue
-        if name in HASHES:
-            part, option = HASHES[name]
-            text = f"the {part} is another one (hash was {old}, now {new}); give the same with "
-            raise BadInput(f"--from: {text}{option}")
-        text = f"{name.replace('_', '-')} was {old}, now {new}"
-        raise BadInput(f"--from: {text}; leave it out, or ask anew without --from")
+        raise BadInput(
+            f"--from: {name.replace('_', '-')} was {old}, now {new}; give the options, the data "
+            "and the files of that run, or ask anew without --from"
+        )
 
 
 def _is_compared_later(name: str, old: Any, new: Any) -> bool:
@@ -102,7 +92,7 @@ def _is_compared_later(name: str, old: Any, new: Any) -> bool:
     if name in ("model", "judge", "base") and None not in (old, new):
         kinds = {scorers.split_kind(model)[0] for model in (old, new)}
         return kinds == {""} or (len(kinds) == 1 and scorers.backend_of(new).from_file)
-    return name == "dtype" or (name in HASHES and None in (old, new))
+    return name == "dtype" or (name.endswith("_content") and None in (old, new))
 
 
 def check_scorer(metadata: Mapping[str, Any], role: str, scorer: Model) -> None:

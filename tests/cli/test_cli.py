@@ -155,7 +155,7 @@ BAD_RUNS = [
     ("cbbq", "--preset best", "preset 'best' is unknown; allowed: robust"),
     ("cbbq", "--format xml", "--format: format 'xml' is unknown"),
     ("cbbq", "--answer-mode minds", "--read 'minds' is unknown; allowed: text, letters, options"),
-    ("cbbq", "--limit 0", "--limit 0: has to be at least 1"),
+    ("cbbq", "--limit 0", "--limit: 0 is not allowed; it has to be at least 1"),
     ("cbbq", "--model tiny:xxl", "tiny:xxl: is no model of the package; allowed: tiny:s"),
     ("nli-coal", "--model predictions:no.csv", "no.csv: no such file of predictions"),
     ("mcbe", "--set bos", "--set bos: expected NAME=VALUE"),
