@@ -74,11 +74,7 @@ def data(sources: list[dict[str, Any]], format: str) -> None:
 
 
 def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -> None:
-    """Print the results of runs, and warnings to standard error.
-
-    For a person, the format `table` prints the most important sentences, or, with `full`, all
-    scores.
-    """
+    """Print the results of runs; as `table` the main sentences, or all scores with `full`."""
     from rich.padding import Padding
 
     from bench.metrics.primary import warnings
@@ -128,10 +124,7 @@ def scores(runs: "Sequence[Run]", preset: str | None, format: str, full: bool) -
 
 
 def _summary(run: "Run", scores: "pd.DataFrame", n: int) -> list[str]:
-    """Write `n` sentences on a run, and one on unparsed replies, if there are many.
-
-    This sentence has an example of these replies, and a suggestion.
-    """
+    """Write `n` sentences on a run, and one with an example if many replies were not parsed."""
     from bench.metrics.primary import LOW_VALIDITY, summary
     from bench.tasks import answer_mode
     from bench.tasks.request import of_judge

@@ -71,10 +71,9 @@ OPENED_RUNS = "BENCH_OPENED_RUNS"
 
 @contextmanager
 def run_lock(folder: Path) -> Iterator[str]:
-    """Lock the folder of a run for writing until the block ends or this process dies.
+    """Lock the folder of a run for writing; yield the reason why this is not possible, or "".
 
-    This yields the reason why this process may not write there, or "". We remove the folder again
-    if no run began in it.
+    We remove the folder again if no run began in it.
     """
     refusal = ""
     with ExitStack() as stack:
@@ -156,11 +155,7 @@ def read_items(folder: Path) -> pd.DataFrame:
 
 
 def read(folder: Path, *, prompts: bool = True) -> pd.DataFrame:
-    """Read the answers of a run in the order of the plan; raise `BadInput` for a damaged file.
-
-    Args:
-        prompts: whether to read `prompt` and `prompt_hash` too, most of a run's size.
-    """
+    """Read the answers of a run in the order of the plan; prompts are most of its size."""
     left_out = () if prompts else ("prompt", "prompt_hash")
     table = _read_answers(folder, [name for name in SCHEMA.names if name not in left_out])
     if not len(table):
@@ -194,10 +189,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def reopen(folder: Path) -> pd.DataFrame:
-    """Prepare `answers.jsonl` for more answers; return the recorded answers, without prompts.
-
-    We move damaged records aside. The caller has to lock this folder.
-    """
+    """Prepare `answers.jsonl` for more answers, and return the recorded ones without prompts."""
     path = folder / ANSWERS
     if not path.exists():
         try:

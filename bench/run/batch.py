@@ -35,18 +35,11 @@ class Written(NamedTuple):
 def compare(
     requests: Requests, scorers: Mapping[str, Model | None], again: bool
 ) -> tuple[list[tuple[Batch, Request]], int]:
-    """Compare results with the requests of a run.
-
-    Args:
-        scorers: by role; None if it was not loaded.
-        again: count failures of the service as missing.
+    """Compare results with the requests of a run; with `again`, a failure counts as no answer.
 
     Returns:
         The requests without an answer, with their model or judge, and the number of requests that
         wait for replies to these.
-
-    Raises:
-        BadInput: a result answers no request of the run.
     """
     replies: Replies = {}
     missing, waiting = [], 0

@@ -76,14 +76,9 @@ def _work(
     requests: Sequence[Request] = (),
     probe: Sequence[str] = (),
 ) -> Result:
-    """Describe a model, answer `requests`, and probe it.
+    """Load a model, check it against the first worker's (`described`), and let it answer.
 
-    Args:
-        models: of this worker; we unload the models that are not in `keep`, the run's models.
-        version: of this package in the process that sends the task.
-        model: the arguments of `bench.scorers.load`, the options as JSON.
-        described: the first worker's description, which this model has to have; {} before.
-        probe: languages of an NLI probe; see `bench.scorers.base.Model.probe`.
+    Of the worker's `models` we keep only the models in `keep`.
     """
     if version != __version__:
         raise BadInput(f"has bias-workbench {__version__}, the asker {version}; install the same")
@@ -114,12 +109,7 @@ def _work(
 
 
 class Cluster:
-    """The workers of a Dask scheduler; the first task connects to it.
-
-    Args:
-        address: of the scheduler, for example `tcp://10.0.0.1:8786`.
-        resources: that a block needs of a worker, for example `{"GPU": 1}`.
-    """
+    """The workers of a Dask scheduler that offer some resources; the first task connects to it."""
 
     def __init__(self, address: str, resources: Mapping[str, float] | None = None) -> None:
         self.address, self.resources = address, resources or {}
@@ -152,10 +142,7 @@ class Cluster:
         return self.models[-1]
 
     def run(self, tasks: Iterable[dict[str, Any]]) -> Iterator[tuple[int, Result]]:
-        """Do tasks of `work`, and yield each result with its task's number as it comes.
-
-        We raise the first failure after the other tasks are done.
-        """
+        """Yield results of `work` with their tasks' numbers; raise the first failure at the end."""
         from distributed import as_completed
 
         client = self._client = self._client or self._connect()

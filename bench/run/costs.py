@@ -191,11 +191,7 @@ def _abilities(
 
 
 def _tokens(request: Request, pending: int, config: RunConfig) -> tuple[float, ...]:
-    """Bound the tokens of a request, in the order of `TOKENS`.
-
-    Args:
-        pending: the most tokens of the reply that this request waits for; 0 without one.
-    """
+    """Bound the tokens of a request that waits for a reply of at most `pending` tokens."""
     wide = len(WIDE.findall(request.text))
     other = len(request.text) - wide
     low = WIDE_TOKENS[0] * wide + OTHER_TOKENS[0] * other

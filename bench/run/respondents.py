@@ -29,13 +29,7 @@ def options_of(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
 def respondents(
     config: RunConfig, cluster: Cluster | None = None, loaded: Loaded | None = None
 ) -> dict[str, Lazy]:
-    """Return the `model`, and the `judge` if there is one.
-
-    Args:
-        config: of a plan.
-        cluster: its workers load the models that can run there.
-        loaded: keeps the models of earlier runs.
-    """
+    """Return the `model`, and the `judge` if there is one; `loaded` keeps models for other runs."""
     loaded = loaded or Loaded()
     keys = key_names.of_run([config.model], config.model, config.judge, config.keys)
     # The judge shares the budgets.
@@ -71,5 +65,4 @@ def respondents(
     judge = config.judge, config.as_judge, generation
     if judge == (config.model, config.as_model, config.generation):
         return {"model": model, "judge": model}  # load a model that judges itself once
-    as_judge = {"as_model": config.as_judge}
-    return {"model": model, "judge": lazy("judge", config.judge, generation, **as_judge)}
+    return {"model": model, "judge": lazy("judge", config.judge, generation, as_model=judge[1])}

@@ -173,7 +173,7 @@ class Run:
 
         Args:
             common: the common tasks of all compared models, if their tasks differ.
-            metrics: more metrics, see `bench.score`.
+            metrics: metrics of your own, see `bench.score`; their rows come last.
             answers: score only these, by `KEYS`; default: all.
         """
         preset = self._preset(preset)
@@ -202,7 +202,7 @@ class Run:
         common: Sequence[str] = (),
         rows: pd.DataFrame | None = None,
     ) -> engine.Scoring:
-        """Prepare the scores of `rows`, by default of all answers; see `scores`."""
+        """Prepare the scores of `rows`, by default of all answers."""
         rows = self.replies if rows is None else rows
         return get(self.benchmark).scoring(rows, self.items, self._preset(preset), common)
 
@@ -469,11 +469,7 @@ def score(
 
 
 def most_biased_first(runs: Sequence[Run]) -> list[Run]:
-    """Sort runs of a benchmark by its first primary score, for one order of models on a page.
-
-    Models with a doubtful score follow. References for real models, such as simulated respondents,
-    come last.
-    """
+    """Sort runs of a benchmark by its first primary score, doubtful ones and references last."""
     scores = explain(score(*runs))
     # The first row of a model is that of the first primary score.
     first = scores[scores.primary & (scores.category == ALL)].drop_duplicates("model")
@@ -489,11 +485,7 @@ def most_biased_first(runs: Sequence[Run]) -> list[Run]:
 
 
 def common_answers(runs: Sequence[Run]) -> pd.MultiIndex:
-    """List the requests with a parsed answer of all models that have this task, by `KEYS`.
-
-    Raises:
-        BadInput: the runs are on different data.
-    """
+    """List the requests with a parsed answer of all models that have this task, by `KEYS`."""
     if conflict := data_conflict(runs):
         raise BadInput(conflict)
     rates = [run.readable() for run in runs]
@@ -511,11 +503,7 @@ def _keys(rows: pd.DataFrame) -> pd.MultiIndex:
 
 
 def all_items(runs: Sequence[Run]) -> pd.DataFrame:
-    """Join the items of several runs, each once; runs can have different categories.
-
-    Raises:
-        BadInput: two runs have different items of one name.
-    """
+    """Join the items of several runs, each once; raise `BadInput` for different ones of a name."""
     if conflict := data_conflict(runs):
         raise BadInput(conflict)
     items = runs[0].items
@@ -527,11 +515,7 @@ def all_items(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def data_conflict(runs: Sequence[Run]) -> str:
-    """Describe a conflict between runs: different items with one name; "" without a conflict.
-
-    Runs on one version of a data set have the same items. We can join runs on two versions if all
-    fields of their common items are equal.
-    """
+    """Describe a conflict between runs: different items with one name; "" without a conflict."""
     versions: dict[str, Run] = {}
     for run in runs:
         versions.setdefault(run.metadata["data"]["sha256"], run)
