@@ -22,6 +22,8 @@ from bench.cli import make
 from bench.cli.options import (
     OF_QUESTIONS,
     OF_REQUESTS,
+    CheckFormat,
+    Format,
     argument,
     examples,
     given,
@@ -30,7 +32,7 @@ from bench.cli.options import (
     with_options,
 )
 from bench.config import BuildOptions, Options, RunConfig, TrainOptions
-from bench.core.errors import CONTINUES, BadInput, RunFailed, closest, expected
+from bench.core.errors import CONTINUES, BadInput, RunFailed, closest
 from bench.core.progress import say
 
 app = typer.Typer(
@@ -43,20 +45,13 @@ app = typer.Typer(
 INTERRUPTED = 130
 # Errors of standard output, for example in `bench ... | head`.
 OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO)
-FORMATS = ("table", "csv", "json", "latex")
 # Groups of commands in the help, after the most used ones.
 PLAN = "Plan and check"
 MAKE = "Make items and models"
 
 BENCHMARK = argument("BENCHMARK", "mcbe, cbbq or nli_coal.")
 RUNS = argument("RUN_DIR", "Folders that `bench run` wrote.")
-FORMAT = typer.Option(
-    "table",
-    "--format",
-    metavar="NAME",
-    help="table (for people), csv, json or latex; default: table.",
-    show_default=False,
-)
+FORMAT = given("NAME", "table (for people), csv, json or latex.", Format.table, "--format")
 FULL = switch(
     "--full",
     "Print all scores by category, and different scores of preset official, instead of sentences.",
@@ -117,14 +112,13 @@ def run(
     ),
     dry_run: bool = DRY_RUN,
     full: bool = FULL,
-    format: str = FORMAT,
+    format: Format = FORMAT,
     **values: Any,
 ) -> None:
     """Ask a model, write the records, print the results. An interrupted run continues."""
     from bench.cli import printing
     from bench.run import estimate, evaluate, repeat
 
-    _check_format(format)
     options = read_options(RunConfig, {"benchmark": benchmark, **values})
     if dry_run and source:
         raise BadInput("--dry-run: is for a run of its own; leave out --from")
@@ -195,13 +189,12 @@ def score(
     runs: list[str] = RUNS,
     preset: str = given("NAME", "robust, official or paper; default: the run's own."),
     full: bool = FULL,
-    format: str = FORMAT,
+    format: Format = FORMAT,
 ) -> None:
     """Score stored records again, without asking a model."""
     from bench.cli import printing
     from bench.run import Run
 
-    _check_format(format)
     printing.scores([Run.open(folder) for folder in runs], preset or None, format, full)
 
 
@@ -254,16 +247,13 @@ def report(
     out: str = given("DIR", "Folder of the report; default: ./reports/STUDY."),
     jobs: int | None = given("N", "Models run at a time; default: the number of cores.", None),
     dry_run: bool = DRY_RUN,
-    format: str = given(
-        "NAME", "Of --dry-run: table, csv, json or latex; default: table.", "table"
-    ),
+    format: Format = FORMAT,
 ) -> None:
     """Run a study's benchmarks and notebooks into an HTML report; print the path of its index."""
     from bench.core import places
     from bench.report import fingerprint
     from bench.report.study import load
 
-    _check_format(format)
     plan = load(Path(study)) if study else load()
     folder = places.report_folder(plan.name, out)
     if not dry_run and fingerprint.is_unchanged(plan, folder):
@@ -294,7 +284,7 @@ def data(
     benchmark: str = argument("BENCHMARK", "mcbe, cbbq or nli_coal; default: all of them.", ""),
     *,
     check: bool = switch("--check", "List odd values of the data, row by row."),
-    format: str = given("NAME", "table, csv or json.", "table"),
+    format: CheckFormat = given("NAME", "table, csv or json.", "table"),
     **values: Any,
 ) -> None:
     """Show the installed data: folder, number of items, version and licence."""
@@ -302,7 +292,8 @@ def data(
     from bench import tasks
     from bench.cli import printing
 
-    _check_format(format, ("table", "csv", "json") if check else ("table", "json"))
+    if format == "csv" and not check:
+        raise BadInput("--format csv: is for --check; give table or json")
     options, of_data = read_options(RunConfig, values), {}
     folder = options.get("data", "")
     if benchmark:
@@ -438,8 +429,3 @@ def _status() -> int:
             text += f" {name} is a benchmark: `bench run {name} --model MODEL` asks it."
         say(f"bench: {text}")
         return 2
-
-
-def _check_format(name: str, formats: tuple[str, ...] = FORMATS) -> None:
-    if name not in formats:
-        raise BadInput("--format: " + expected(name, formats, "format"))

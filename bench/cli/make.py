@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.benchmarks import get, names, resolve
-from bench.cli.options import argument, given, read_options, switch
+from bench.cli.options import CheckFormat, argument, given, read_options, switch
 from bench.config import BuildOptions, RunConfig, TrainOptions
 from bench.core.errors import BadInput, expected
 from bench.core.numbers import decimals
@@ -82,7 +82,7 @@ def build(
         "FILE", "File of captions, one per line, to make frames of; repeat for several.", []
     ),
     check: bool = switch("--check", "Only list wrong or odd entries of the packs."),
-    form: str = given("NAME", "Format of --check: table, csv or json.", "table", "--format"),
+    form: CheckFormat = given("NAME", "Of --check: table, csv or json.", "table", "--format"),
     **values: Any,
 ) -> None:
     """Build NLI sets from occupations, sentence frames and gender words."""
@@ -103,8 +103,6 @@ def build(
         raise BadInput(
             "--categories: chooses languages of a released folder; leave it out with --pack"
         )
-    if form not in (formats := ("table", "csv", "json")):
-        raise BadInput("--format: " + expected(form, formats, "format"))
     folders = [folder.expanduser() for folder in pack]
     if check and not folders:
         raise BadInput("--check: is about language packs; give one as --pack DIR")

@@ -7,6 +7,7 @@ of names are comma-separated; files and NAME=VALUE are repeated options.
 import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -34,6 +35,9 @@ GROUPS: Mapping[str, Sequence[str]] = {
         *("keys", "request_fields", "concurrency", "timeout", "budget_requests", "budget_tokens"),
     ),
 }
+# Formats of findings, and of scores and estimates.
+CheckFormat = StrEnum("CheckFormat", ["table", "csv", "json"])
+Format = StrEnum("Format", ["table", "csv", "json", "latex"])
 # Options that decide the requests of a batch.
 OF_REQUESTS = RunConfig.described().keys() - Where.described().keys()
 OF_REQUESTS -= {"model", "judge", "name", "revision", "base", "label_names"}
@@ -104,7 +108,7 @@ def _parameter(name: str, flag: str, field: FieldInfo, heading: str | None) -> i
         show_default=default is not None and default is not False,
         rich_help_panel=heading,
     )
-    annotation = Annotated[kind | None if default is None else kind, option]
+    annotation: Any = Annotated[kind | None if default is None else kind, option]
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )

@@ -183,7 +183,7 @@ def _print_scores(run: "Run", scores: "pd.DataFrame") -> None:
         table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
         for name in texts:
             is_text = name in ("category", "task", "metric", "note")
-            table.add_column(name, justify="left" if is_text else "right", overflow="fold")
+            table.add_column(str(name), justify="left" if is_text else "right", overflow="fold")
         for row in texts.itertuples(index=False):
             table.add_row(*map(_safe, row), style="bold" if row[0] == "all" else "")
         _console().print(table)

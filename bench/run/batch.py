@@ -57,11 +57,12 @@ def compare(
         elif isinstance(scorer, Batch):
             unknown.discard(scorer.id_of(request))
             found = scorer.find(request)
-            is_answer = isinstance(found, Answer)
-            if found is None or (again and not is_answer):
+            if found is None or (again and not isinstance(found, Answer)):
                 missing.append((scorer, request))
+            elif isinstance(found, Answer) and not found.error:
+                replies[key] = found.response
             else:
-                replies[key] = found.response if is_answer and not found.error else None
+                replies[key] = None
     # If another model judges, the requests that follow its verdict are not known yet.
     if unknown and len(batches) == len(scorers):
         raise BadInput(
@@ -103,7 +104,7 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
     names = {"model": config.as_model or "", "judge": config.as_judge}
     placeholders = {role: PLACEHOLDER for role, name in names.items() if name}
     plan = Plan.make(config.model_copy(update={**placeholders, "as_model": None, "as_judge": None}))
-    batches = {"model": Batch(source, names["model"], config.generation)}
+    batches = {"model": Batch(source, config.as_model or "", config.generation)}
     if config.as_judge and plan.options["judge"]:
         thinking = Generation(thinking_tokens=config.thinking_tokens)
         batches["judge"] = Batch(source, config.as_judge, thinking)

@@ -139,16 +139,16 @@ def difference(before: pd.DataFrame, after: pd.DataFrame) -> str:
     if first.equals(second):
         return f"all {len(both):,} answers are the same"
     largest, differ = 0.0, 0
-    for row in both.itertuples():
-        old, new, is_likelihood = row.logprobs, row.logprobs_after, False
+    for row in both.to_dict("records"):
+        old, new, is_likelihood = row["logprobs"], row["logprobs_after"], False
         if old is not None and new is not None and len(old) == len(new):
             with np.errstate(invalid="ignore"):  # impossible options have -inf in both
                 gaps = np.abs(np.asarray(old, float) - np.asarray(new, float))
             largest = max(largest, float(gaps[~np.isnan(gaps)].max(initial=0.0)))
             # The response of a likelihood is the mean of its tokens.
-            mean = to_number(str(row.response))
+            mean = to_number(row["response"])
             is_likelihood = not len(old) or bool(np.isclose(mean, -np.mean(old), equal_nan=True))
-        is_same = (row.response, row.error) == (row.response_after, row.error_after)
+        is_same = all(row[name] == row[f"{name}_after"] for name in ("response", "error"))
         differ += not is_likelihood and not is_same
     numbers = f", and log-probabilities by at most {largest:.2g} nats" if largest else ""
     return f"{differ:,} of {len(both):,} answers differ{numbers}"

@@ -276,8 +276,8 @@ class Run:
             table.loc[own, "note"] = [join_notes(before, note.text) for before in table.note[own]]
             if note.gap and metric and not own.any():
                 undefined = (np.nan, np.nan, np.nan, 0, np.nan, np.nan)
-                key = note.category, note.task, metric
-                missing.append(Score(*key, *undefined, preset, note.gap))
+                category, task, _, gap = note
+                missing.append(Score(category, task, metric, *undefined, preset, gap))
         return pd.concat([table, score_table(missing)], ignore_index=True) if missing else table
 
     def _notes_on_data(self) -> Iterator[Note]:
@@ -304,7 +304,8 @@ class Run:
         by_letters = {task for task, read in self.metadata["read"].items() if read == "letters"}
         mass = pd.Series(np.nan, index=rows.index)
         own = rows.task.isin(by_letters) & rows.logprobs.notna()
-        mass[own] = [np.exp(np.asarray(values, float)).sum() for values in rows.logprobs[own]]
+        sums = [np.exp(np.asarray(values, float)).sum() for values in rows.logprobs[own]]
+        mass[own] = np.array(sums, float)
         return mass
 
     def _notes_on_tasks(

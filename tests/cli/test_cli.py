@@ -153,7 +153,7 @@ BAD_RUNS = [
     ("cbqb", "", "'cbqb' is unknown; allowed: mcbe, cbbq, nli_coal; did you mean cbbq?"),
     ("cbbq", "--tasks disambiguos", "task of cbbq 'disambiguos' is unknown"),
     ("cbbq", "--preset best", "preset 'best' is unknown; allowed: robust"),
-    ("cbbq", "--format xml", "--format: format 'xml' is unknown"),
+    ("cbbq", "--format xml", "'xml' is not one of 'table', 'csv', 'json', 'latex'"),
     ("cbbq", "--answer-mode minds", "--read 'minds' is unknown; allowed: text, letters, options"),
     ("cbbq", "--limit 0", "--limit: 0 is not allowed; it has to be at least 1"),
     ("cbbq", "--model tiny:xxl", "tiny:xxl: is no model of the package; allowed: tiny:s"),
