@@ -10,7 +10,7 @@ import shlex
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -398,14 +398,14 @@ def main() -> int:
         return 1
 
 
-def _status() -> int:
+def _status(arguments: Sequence[str] | None = None) -> int:
     try:
         os.getcwd()
     except OSError:
         say("bench: the working folder is gone; change to another one")
         return 2
     try:
-        return int(app(standalone_mode=False) or 0)
+        return int(app(arguments, standalone_mode=False) or 0)
     except SystemExit as error:  # typer raises this for a closed pipe
         raise BrokenPipeError(errno.EPIPE, "nobody reads it") from error
     except (BadInput, RunFailed) as error:
