@@ -15,25 +15,14 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 
-from bench.config import Options, RunConfig, Where, group_of, of_command
+from bench.config import Generation, Limits, Options, RunConfig, Where, group_of, of_command
 from bench.core.errors import BadInput
 
-# The options of `bench run` by their heading in the help, in its order.
-GROUPS: Mapping[str, Sequence[str]] = {
-    "Options": (
-        *("model", "as_model", "limit", "categories", "tasks", "read", "judge", "as_judge", "data"),
-        *("preset", "settings", "full", "format", "name", "out", "source"),
-    ),
-    "Cost estimate": ("dry_run", "price", "judge_price", "speed"),
-    "Prompt": ("prompts", "system", "template_arguments", "repeats", "seed", "label_names"),
-    "Generation": ("max_new_tokens", "thinking_tokens", "temperature", "top_p"),
-    "Model loading": (
-        *("revision", "base", "trust_remote_code", "device", "dtype", "batch_tokens", "scheduler"),
-        "resources",
-    ),
-    "Endpoints": (
-        *("keys", "request_fields", "concurrency", "timeout", "budget_requests", "budget_tokens"),
-    ),
+# Headings in the help.
+HEADINGS: Mapping[type[Options], str] = {
+    Where: "Execution",
+    Limits: "Endpoints",
+    Generation: "Generation",
 }
 # Formats of findings, and of scores and estimates.
 CheckFormat = StrEnum("CheckFormat", ["table", "csv", "json"])
@@ -73,15 +62,18 @@ def with_options(
     Args:
         names: only these options; default: all options that the command does not declare itself.
     """
-    parameters = dict(inspect.signature(command).parameters)
-    del parameters["values"]
-    headings = {name: title for title, group in GROUPS.items() for name in group}
-    for name, field in model.described().items():
-        if name not in parameters and (not names or name in names):
-            heading = headings.get(name) if model is RunConfig else None
-            parameters[name] = _parameter(name, model.flag(name), field, heading)
-    order = {name: place for place, name in enumerate(headings) if model is RunConfig}
-    listed = sorted(parameters.values(), key=lambda one: order.get(one.name, -1))
+    *own, _values = inspect.signature(command).parameters.values()
+    declared = {parameter.name for parameter in own}
+    headings = {name: title for part, title in HEADINGS.items() for name in part.described()}
+    if model is not RunConfig:
+        headings = {}
+    parameters = [
+        _parameter(name, model.flag(name), field, headings.get(name))
+        for name, field in model.described().items()
+        if name not in declared and (not names or name in names)
+    ]
+    # Arguments come first, and options with a heading last.
+    listed = sorted([*parameters, *own], key=lambda one: (one.kind, one.name in headings))
     command.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
     return command
@@ -89,7 +81,7 @@ def with_options(
 
 def _parameter(name: str, flag: str, field: FieldInfo, heading: str | None) -> inspect.Parameter:
     """Return an option as a parameter for typer; its default is None, or False for a flag."""
-    extra, help = of_command(field), field.description or ""
+    extra, help = of_command(field), " ".join((field.description or "").split())
     kind: Any = _type(field)[0]
     if kind in (Mapping, Sequence):
         kind = list[str]

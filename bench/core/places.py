@@ -3,6 +3,7 @@
 import os
 import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from bench.core.errors import BadInput
@@ -54,9 +55,8 @@ def copy_files(folder: Path, source: Path, more: Iterable[Path] = ()) -> list[Pa
 
 
 def _is_checkout(folder: Path) -> bool:
-    try:
+    # The file is missing, or another project's.
+    with suppress(OSError, ValueError, LookupError, TypeError):
         content = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
-    except (OSError, ValueError):  # missing, or another project's damaged file
-        return False
-    project = content.get("project")
-    return isinstance(project, dict) and project.get("name") == "bias-workbench"
+        return bool(content["project"]["name"] == "bias-workbench")
+    return False

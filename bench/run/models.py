@@ -18,17 +18,14 @@ SIZE = re.compile(r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)[ _-]?([BbMm])(?![A-Za-z0-9]
 def models(*runs: Run | str | Path) -> pd.DataFrame:
     """List the models of some runs, one row per run.
 
-    The size is the number of parameters that we counted when we loaded this model; otherwise the
-    size in its name, which can be rounded or leave out embeddings. `size_from` is the source.
-
     Args:
         runs: runs, their folders, or patterns of folders, for example `reports/runs/*/cbbq-*`.
 
     Returns:
         `model` and `benchmark`, as in `bench.score`; `asked_as` (the user's name of this model),
-        `family` (its name without the size), `billions` (of parameters; NaN if unknown),
-        `size_from`, `kind`, and the settings of this run: revision, data, wording, preset and so
-        on.
+        `family` (its name without the size), `billions` of parameters and their source
+        `size_from` (we counted them, or they are in its name, which can be rounded; NaN if
+        unknown), `kind`, and the settings of this run: revision, data, wording, preset and so on.
 
     Raises:
         BadInput: a folder or pattern without a run.

@@ -36,14 +36,9 @@ def respondents(
     limits = config.limits.model_copy(update={"budgets": budgets_of(config.limits)})
 
     def lazy(role: str, model: str, generation: Generation, **own: Any) -> Lazy:
-        options: dict[str, Any] = {
-            "device": config.device,
-            "dtype": config.dtype,
-            "batch_tokens": config.batch_tokens,
-            "trust_remote_code": config.trust_remote_code,
-            "generation": generation.changed(),
-            **own,
-        }
+        names = ("device", "dtype", "batch_tokens", "trust_remote_code")
+        options: dict[str, Any] = {name: getattr(config, name) for name in names}
+        options |= {"generation": generation.changed(), **own}
         if cluster and cluster.asks(model):
             registered = cluster.register(model, options)
             return Lazy(lambda: RemoteScorer(cluster, registered))
