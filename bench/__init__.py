@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names for type checkers
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
+    from bench.metrics.agreement import agreement
     from bench.metrics.differences import differences, open_ranks
     from bench.metrics.engine import Metric
     from bench.metrics.frames import read_scores
     from bench.metrics.friedman import friedman
     from bench.metrics.primary import explain, measure
-    from bench.metrics.statistics import agreement, compare, correlate, share, trend
+    from bench.metrics.statistics import compare, correlate, share, trend
     from bench.run import Run, evaluate, score
     from bench.run.models import models
     from bench.run.outcomes import answers, items, outcomes
@@ -39,7 +40,7 @@ __version__ = "0.3.0.dev0"
 _DEFINED_IN = {
     "Metric": "metrics.engine",
     "Run": "run",
-    "agreement": "metrics.statistics",
+    "agreement": "metrics.agreement",
     "analyses": "",
     "answers": "run.outcomes",
     "compare": "metrics.statistics",
