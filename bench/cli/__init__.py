@@ -64,13 +64,7 @@ DRY_RUN = switch(
 def command(
     *calls: str, options: type[Options] | None = None, names: Collection[str] = (), panel: str = ""
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function, with calls as examples in its help.
-
-    Args:
-        options: the model with options for the function's `**values`.
-        names: only these options.
-        panel: the group of commands in the help.
-    """
+    """Make a command of a function, with calls as examples in its help; see `with_options`."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         if options:

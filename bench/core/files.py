@@ -53,10 +53,7 @@ def explain_write_errors(path: Path) -> Iterator[None]:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield an empty draft that replaces `path` if this block succeeds.
 
-    We also remove the drafts of killed processes in this folder.
-
-    Raises:
-        RunFailed: the file cannot be written.
+    We also remove the drafts of killed processes in this folder, and explain errors of the disk.
     """
     draft = path.with_name(f"{DRAFT}{os.getpid()}-{path.name}")
     with explain_write_errors(path):

@@ -33,11 +33,7 @@ def report_folder(name: str, out: str | Path | None) -> Path:
 
 
 def copy_files(folder: Path, source: Path, more: Iterable[Path] = ()) -> list[Path]:
-    """Copy the files in a folder of the package, and overwrite no file that differs.
-
-    Args:
-        more: files from elsewhere.
-    """
+    """Copy the files in a folder of the package, and `more`; overwrite no file that differs."""
     contents = {folder / file.name: file.read_text("utf-8") for file in more}
     contents |= {
         folder / file.relative_to(source): file.read_text("utf-8")

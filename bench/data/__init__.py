@@ -81,10 +81,7 @@ class Source:
 
 
 class SettingEffect(NamedTuple):
-    """The number of rows that a setting changes or excludes, or would if it was chosen.
-
-    `task` is empty for all tasks. `what` is a clause that follows the number and a colon.
-    """
+    """The number of rows that a setting changes or excludes; `task` is empty for all tasks."""
 
     category: str
     task: str
@@ -189,11 +186,7 @@ def read(source: Source, categories: Sequence[str] | None = None, **settings: st
 def with_defaults(
     allowed: Mapping[str, tuple[str, ...]], settings: Mapping[str, str]
 ) -> dict[str, str]:
-    """Add defaults to some settings of a loader: the first allowed value of each setting.
-
-    Raises:
-        BadInput: there is no such setting, or it cannot have such a value.
-    """
+    """Check settings of a loader, and add defaults: the first allowed value of each setting."""
     for name, value in settings.items():
         if name not in allowed:
             raise BadInput(expected(name, allowed, "setting"))

@@ -231,11 +231,7 @@ def own_prompts(folder: Path) -> Path | None:
 def unknown_category(
     place: Path, name: str, folder: Path, known: Iterable[str], remedy: str = ""
 ) -> str:
-    """Say that the category of the data in `place` is unknown, and how to add it to the manifest.
-
-    Args:
-        remedy: another one, after a comma.
-    """
+    """Say that a category of the data in `place` is unknown, and how to add it to the manifest."""
     known = list(known)
     if error := category_name_error(name):
         return f"{place}: {quoted(name)} cannot be a category's name: {error}"
@@ -296,10 +292,9 @@ _own_names: ContextVar[Mapping[tuple[str, str], CategoryName]] = ContextVar(
 
 
 def remember_names(benchmark: str, description: Mapping[str, Any]) -> None:
-    """Use the names of categories in the description of a data set from now on.
+    """Use the names of categories in the data's part of a `run.json` from now on.
 
-    The description is the data's part of `run.json`, with `labels` by category and language and
-    `language`. We skip labels that pictures cannot show, because runs can come from anywhere.
+    We skip labels that pictures cannot show, because runs can come from anywhere.
     """
     codes = [code.strip() for code in description["language"].split(",")]
     names = dict(_own_names.get())

@@ -176,10 +176,7 @@ def _install(benchmark: str, copy: Copy, target: Path, work: Path) -> None:
 
 
 def _root(benchmark: str, folder: Path, rewritten: Path) -> Path | None:
-    """Find the folder in a copy that the loader reads; None if there is none.
-
-    If rows are in tables of other names, we write them to `rewritten` as the loader's files.
-    """
+    """Find the folder in a copy that the loader reads, or rewrite tables of other names there."""
     inside = sorted(path for path in folder.iterdir() if path.is_dir())
     unknown = None
     for path in (folder, *inside):
@@ -319,11 +316,7 @@ def unpack(archive: Path, into: Path) -> None:
 def _install_prompts(
     official: "OfficialPrompts | None", copy: Copy, folder: Path, root: Path, work: Path
 ) -> tuple[str, str]:
-    """Put prompts next to the data: the data set's own, or official ones of the copy or release.
-
-    Returns:
-        The version of official prompts, "" for none, and a sentence about them.
-    """
+    """Put a data set's own or official prompts next to it; return their version and a sentence."""
     place = work / "new" / PROMPTS_FILE
     if own := own_prompts(root):
         version = read_toml(own).get("version", "")

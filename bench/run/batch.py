@@ -35,11 +35,9 @@ class Written(NamedTuple):
 def compare(
     requests: Requests, scorers: Mapping[str, Model | None], again: bool
 ) -> tuple[list[tuple[Batch, Request]], int]:
-    """Compare results with the requests of a run; with `again`, a failure counts as no answer.
+    """Return the requests without a result, and how many others wait for replies to these.
 
-    Returns:
-        The requests without an answer, with their model or judge, and the number of requests that
-        wait for replies to these.
+    With `again`, a failure of the service counts as no result.
     """
     replies: Replies = {}
     missing, waiting = [], 0
@@ -91,10 +89,6 @@ def write(config: RunConfig, results: str, out: Path, url: str = CHAT) -> tuple[
         config: `as_model` and `as_judge` are the names at the service.
         results: a file, or a folder of files, of the results so far; empty for none.
         out: the file for the model, for example `r.jsonl`; the judge gets `r-judge.jsonl`.
-
-    Raises:
-        BadInput: an option or a result is wrong; we write no file then.
-        NotApplicable: a batch does not support a task.
     """
     source = as_path(results) if results else None
     if source and not source.exists():

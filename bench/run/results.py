@@ -74,11 +74,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Open the run in `folder`.
-
-        Raises:
-            BadInput: the folder holds no run.
-        """
+        """Open the run in `folder`; raise `BadInput` if there is none."""
         return cls(Path(folder), records.read_run_json(Path(folder)))
 
     def __repr__(self) -> str:
@@ -153,9 +149,6 @@ class Run:
           is right or wrong, and for the replies of a judge.
         - `mass` is the sum of the probabilities of all letters; NaN without letters. If it is
           small, the likeliest letter is weak evidence.
-
-        Args:
-            prompts: whether to read the prompts too, which are most of a run's size.
         """
         rows = records.read(self.folder, prompts=prompts)
         values = [value or "" for value in rows.parsed.tolist()]
@@ -372,13 +365,7 @@ def table(
     metrics: Sequence[Metric] = (),
     answers: pd.MultiIndex | None = None,
 ) -> pd.DataFrame:
-    """Join the score tables of several runs.
-
-    Args:
-        beside: append the official rows that differ; `metrics` and `answers` have no effect then.
-        metrics: more metrics.
-        answers: score only these, by `KEYS`; default: all.
-    """
+    """Join the score tables of several runs; see `Run.scores`, or `Run.scores_beside`."""
     if not runs:
         raise BadInput("no model is left: none was named, or none can be asked these tasks")
     common: list[str] = []
@@ -401,11 +388,7 @@ def table(
 
 
 def open_runs(given: Sequence[Run | str | Path]) -> list[Run]:
-    """Open runs, given as runs, their folders, or patterns of folders.
-
-    Raises:
-        BadInput: a folder without a run, a pattern without a match, or no run at all.
-    """
+    """Open runs, given as runs, their folders, or patterns of folders, each with a run."""
     runs: list[Run] = []
     for one in given:
         found = find_runs(one)
