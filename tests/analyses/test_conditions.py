@@ -1,28 +1,24 @@
 """Models that were asked under several conditions: which runs are compared, and scores of a CSV."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 import bench
 from bench.analyses.conditions import open_conditions
-from bench.run import Run
 
 MODELS = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2"]
 
 
-def ask(folder: Path, model: str = MODELS[0], **options: Any) -> Run:
+def ask(folder, model=MODELS[0], **options):
     out = folder / str(len(list(folder.iterdir())))
     return bench.evaluate("cbbq", model, out=out, data="samples", limit=2, **options)
 
 
-def prompting(run: Run) -> str:
+def prompting(run):
     return str(run.metadata["asked"]["settings"]["prompting"])
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     return {
         "plain": ask(folder),
@@ -34,7 +30,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     }
 
 
-def test_the_runs_count_that_were_asked_most_alike(runs: dict[str, Run]) -> None:
+def test_the_runs_count_that_were_asked_most_alike(runs):
     for first in ("plain", "instructed"):
         order = sorted(runs, key=lambda name: name != first)
         outcomes, chosen = open_conditions([runs[name].folder for name in order])
@@ -56,13 +52,11 @@ def test_the_runs_count_that_were_asked_most_alike(runs: dict[str, Run]) -> None
         (["plain", "warm", "hot"], "was asked under one condition in both"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(
-    runs: dict[str, Run], refusal: Any, names: list[str], message: str
-) -> None:
+def test_what_cannot_be_compared_is_refused(runs, refusal, names, message):
     assert message in refusal(open_conditions, [runs[name] for name in names])
 
 
-def test_a_csv_is_compared_over_categories(tmp_path: Path, refusal: Any) -> None:
+def test_a_csv_is_compared_over_categories(tmp_path, refusal):
     file = tmp_path / "mine.csv"
     rows = [
         f"m,{c},{p},0.{k}{n}" for k, c in enumerate(["age", "race"]) for n, p in enumerate("ab")

@@ -1,8 +1,5 @@
 """Which runs and scores an analysis is about."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 import bench
@@ -12,7 +9,7 @@ from bench.analyses import open_scores, opened, parameters
 MODELS = ["simulated:bias=0.2", "simulated:bias=0.8"]
 
 
-def test_runs_are_named_by_folder_or_pattern(tmp_path: Path, refusal: Any) -> None:
+def test_runs_are_named_by_folder_or_pattern(tmp_path, refusal):
     for name in ("cbbq", "nli_coal"):
         run.evaluate_all(name, MODELS, tmp_path, limit=2)
     (tmp_path / "notes").mkdir()
@@ -28,7 +25,7 @@ def test_runs_are_named_by_folder_or_pattern(tmp_path: Path, refusal: Any) -> No
     assert "run.json" in refusal(opened, [tmp_path / "notes"])
 
 
-def test_without_runs_a_demonstration_is_asked(own_folder: Path, monkeypatch: Any) -> None:
+def test_without_runs_a_demonstration_is_asked(own_folder, monkeypatch):
     found = opened([], benchmarks=["cbbq"], demo=MODELS, options={"cbbq": {"limit": 1}})
     assert [one.model for one in found] == MODELS
     assert found[0].metadata["asked"]["limit"] == 1
@@ -39,7 +36,7 @@ def test_without_runs_a_demonstration_is_asked(own_folder: Path, monkeypatch: An
     assert [one.model for one in opened([], **only)] == MODELS
 
 
-def test_scores_of_runs_are_also_those_on_common_answers(tmp_path: Path) -> None:
+def test_scores_of_runs_are_also_those_on_common_answers(tmp_path):
     models = ["simulated:bias=0.3", "simulated:bias=0.3,refuse=0.4", "simulated:answer=A"]
     for model in models:
         run.evaluate("cbbq", model, out=tmp_path / model, limit=20)
@@ -56,7 +53,7 @@ def test_scores_of_runs_are_also_those_on_common_answers(tmp_path: Path) -> None
     assert set(own.billions.dropna()) == {7}
 
 
-def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path: Path, refusal: Any) -> None:
+def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path, refusal):
     path = tmp_path / "mine.csv"
     path.write_text("model,topic,score,tokens\na,x,0.5,1e9\nb,x,0.25,2e9\n", "utf-8")
     own, common, runs = open_scores([], path, columns={"year": {"a": 2024}})
@@ -70,7 +67,7 @@ def test_scores_measured_elsewhere_get_the_columns_of_scores(tmp_path: Path, ref
     assert "mine.csv, row 1, column `score`: 'much'" in refusal(open_scores, [], path)
 
 
-def test_lists_and_mappings_may_be_json_texts(refusal: Any) -> None:
+def test_lists_and_mappings_may_be_json_texts(refusal):
     assert parameters(runs='["a"]', sizes='{"b": 7}', models=["c"]) == [["a"], {"b": 7}, ["c"]]
     assert parameters(runs="a, b") == [["a", "b"]]
     assert "models 'x:a=1,b=2': expected names" in refusal(parameters, models="x:a=1,b=2")
@@ -84,5 +81,5 @@ def test_lists_and_mappings_may_be_json_texts(refusal: Any) -> None:
         ("mistralai/Mixtral-8x7B", "Mixtral-8x7B"),
     ],
 )
-def test_a_family_is_the_name_without_the_size(model: str, family: str) -> None:
+def test_a_family_is_the_name_without_the_size(model, family):
     assert run.models.family(model) == family

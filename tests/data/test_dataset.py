@@ -2,9 +2,6 @@
 
 import shutil
 import unicodedata
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,18 +15,17 @@ from bench.figures import style
 from bench.run.results import Run
 from tests.helpers.recorded import GOOD
 
-Refusal = Callable[..., str]
 HEAD = 'name = "Ours"\nversion = "3"\nlicence = "CC0-1.0"\nlanguage = "zh"\n'
 SPORT = '\n[categories.sport]\nen = "Sports clubs"\nzh = "体育"\n'
 CITY = '\n[categories.city_life]\nen = "City life"\nzh = "城市"\ntarget = "NAME2"\n'
 
 
 @pytest.fixture(autouse=True)
-def no_names_of_other_tests() -> None:
+def no_names_of_other_tests():
     dataset._own_names.set({})
 
 
-def mcbe_folder(folder: Path, manifest: str = HEAD + SPORT, name: str = "sport") -> Path:
+def mcbe_folder(folder, manifest=HEAD + SPORT, name="sport"):
     """Write a category of three rows next to a released one."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = [GOOD | {"context": f"第{k}次，", "subtype": "甲乙"[k % 2]} for k in range(3)]
@@ -40,7 +36,7 @@ def mcbe_folder(folder: Path, manifest: str = HEAD + SPORT, name: str = "sport")
     return folder
 
 
-def cbbq_folder(folder: Path, manifest: str = HEAD + CITY) -> Path:
+def cbbq_folder(folder, manifest=HEAD + CITY):
     """Write the samples' category age under another name."""
     for path in sorted((get("cbbq").metadata.samples / "age").glob("*/*.csv")):
         place = folder / "city_life" / path.parent.name / path.name
@@ -52,7 +48,7 @@ def cbbq_folder(folder: Path, manifest: str = HEAD + CITY) -> Path:
     return folder
 
 
-def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> None:
+def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path):
     folder = mcbe_folder(tmp_path / "data")
     asked = {"judge": "simulated:", "data": folder, "out": tmp_path / "run", "partial": True}
     done = run.evaluate("mcbe", "simulated:bias=0.7", **asked)
@@ -67,7 +63,7 @@ def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path: Path) -> 
     assert style.label("mcbe", "sport") == "Sports clubs (体育)"
 
 
-def test_a_category_of_cbbq_runs_is_audited_and_is_expanded(tmp_path: Path) -> None:
+def test_a_category_of_cbbq_runs_is_audited_and_is_expanded(tmp_path):
     folder = cbbq_folder(tmp_path / "data")
     done = run.evaluate("cbbq", "simulated:bias=1", data=folder, out=tmp_path / "run")
     scores = done.scores("paper").set_index(["category", "task", "metric"]).score
@@ -88,8 +84,8 @@ def test_a_category_of_cbbq_runs_is_audited_and_is_expanded(tmp_path: Path) -> N
     [("mcbe", mcbe_folder, "sport"), ("cbbq", cbbq_folder, "city_life")],
 )
 def test_a_category_is_unknown_without_a_manifest_and_fetched_with_it(
-    tmp_path: Path, user: Path, refusal, benchmark: str, make: Callable[..., Path], name: str
-) -> None:
+    tmp_path, user, refusal, benchmark, make, name
+):
     folder = make(tmp_path / "none", "")
     message = refusal(data.find, benchmark, folder)
     assert f"category '{name}' is unknown" in message
@@ -120,9 +116,7 @@ def test_a_category_is_unknown_without_a_manifest_and_fetched_with_it(
         ("name = ", "not TOML"),
     ],
 )
-def test_a_wrong_manifest_is_refused_with_its_key(
-    tmp_path: Path, refusal, manifest: str, said: str
-) -> None:
+def test_a_wrong_manifest_is_refused_with_its_key(tmp_path, refusal, manifest, said):
     folder = mcbe_folder(tmp_path, manifest)
     message = refusal(data.find, "mcbe", folder)
     assert message.startswith(str(folder / "dataset.toml"))
@@ -130,7 +124,7 @@ def test_a_wrong_manifest_is_refused_with_its_key(
 
 
 @pytest.mark.parametrize(("name", "form"), [("género", "NFC"), ("género", "NFD"), ("धर्म", "NFD")])
-def test_a_file_name_is_composed(tmp_path: Path, name: str, form: Any) -> None:
+def test_a_file_name_is_composed(tmp_path, name, form):
     manifest = f'{HEAD}[categories."{name}"]\nen = "A"\nzh = "甲"\n'
     folder = mcbe_folder(tmp_path, manifest, unicodedata.normalize(form, name))
     for place in (folder, folder / f"{unicodedata.normalize(form, name)}.csv"):

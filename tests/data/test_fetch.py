@@ -5,10 +5,8 @@ import json
 import shutil
 import tarfile
 import tomllib
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -23,9 +21,7 @@ from bench.data.fetch import fetch, unpack
 from bench.tasks import prompts
 from tests.data.cbbq import test_official_wording as cbbq_scripts
 from tests.data.mcbe import test_official_wording as mcbe_scripts
-from tests.helpers.hub_server import HubServer
 
-Pack = Callable[[Path], Path]
 NEG = "age/ambiguous/templates_generate_neg.csv"
 CBBQ_URL = (
     "https://codeload.github.com/YFHuangxxxx/CBBQ/tar.gz/95eaf2eeaa0b936f3e97e3424f134e9d7655da98"
@@ -33,30 +29,30 @@ CBBQ_URL = (
 MCBE_REPOSITORY = "datasets/Velikaya/McBE"
 
 
-def manifest(folder: Path) -> dict[str, Any]:
+def manifest(folder):
     return tomllib.loads((folder / data.MANIFEST).read_text("utf-8"))
 
 
-def names(folder: Path) -> set[str]:
+def names(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def leftovers(user: Path) -> list[str]:
+def leftovers(user):
     return [path.name for path in user.iterdir() if path.name.startswith(".") and path.is_dir()]
 
 
-def as_folder(folder: Path) -> Path:
+def as_folder(folder):
     return folder
 
 
-def pack_tar(folder: Path) -> Path:
+def pack_tar(folder):
     path = folder.with_name("release.tar.gz")
     with tarfile.open(path, "w:gz") as tar:
         tar.add(folder, arcname=folder.name)
     return path
 
 
-def pack_zip(folder: Path) -> Path:
+def pack_zip(folder):
     root = str(folder.with_name("release"))
     return Path(shutil.make_archive(root, "zip", folder.parent, folder.name))
 
@@ -66,7 +62,7 @@ class Response(io.BytesIO):
 
     dies: Exception | None = None
 
-    def read(self, size: int | None = -1) -> bytes:
+    def read(self, size=-1):
         chunk = super().read(size)
         if not chunk and self.dies:
             raise self.dies
@@ -74,13 +70,13 @@ class Response(io.BytesIO):
 
 
 @pytest.fixture
-def serve_file(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+def serve_file(monkeypatch):
     """`serve_file(path, ...)`: downloads get this file, or the one of their name in this folder."""
 
-    def prepare(path: Path, **options: Any) -> list[str]:
-        asked: list[str] = []
+    def prepare(path, **options):
+        asked = []
 
-        def urlopen(url: str, timeout: float) -> Response:
+        def urlopen(url, timeout):
             asked.append(url)
             file = path / url.rsplit("/", 1)[-1] if path.is_dir() else path
             response = Response(file.read_bytes())
@@ -94,7 +90,7 @@ def serve_file(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
 
 @pytest.fixture
-def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Path) -> Path:
+def release(tmp_path, monkeypatch, user):
     """A checkout like CBBQ's with two categories of the samples, whose git ids are known."""
     root = tmp_path / "CBBQ-95eaf2e"
     for name in ("age", "gender"):
@@ -116,7 +112,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Path) -> Path
 
 
 @pytest.mark.parametrize("pack", [as_folder, lambda folder: folder / "data", pack_tar, pack_zip])
-def test_a_local_copy_is_taken_and_verified(release: Path, user: Path, pack: Pack) -> None:
+def test_a_local_copy_is_taken_and_verified(release, user, pack):
     source = fetch("CBBQ", pack(release))
     assert source == data.find("cbbq")
     assert (source.folder, source.found) == (user / "cbbq", "user data folder")
@@ -130,8 +126,8 @@ def test_a_local_copy_is_taken_and_verified(release: Path, user: Path, pack: Pac
 
 
 def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(
-    release: Path, tmp_path: Path, user: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    release, tmp_path, user, capsys
+):
     odd = tmp_path / 'a "quoted" \\ 中文 😀 \x7f \t name'
     release.rename(odd)
     first = fetch("cbbq", odd)
@@ -151,8 +147,8 @@ def test_a_changed_copy_loses_the_version_and_another_one_replaces_it(
 
 @pytest.mark.parametrize("pack", [as_folder, pack_tar, pack_zip])
 def test_a_copy_without_data_of_the_benchmark_is_not_fetched(
-    release: Path, tmp_path: Path, user: Path, refusal, pack: Pack
-) -> None:
+    release, tmp_path, user, refusal, pack
+):
     fetch("cbbq", release)
     before = names(user / "cbbq")
     (release / "data" / NEG).write_bytes(b"question_index,context\n1,x\n")
@@ -164,7 +160,7 @@ def test_a_copy_without_data_of_the_benchmark_is_not_fetched(
     assert leftovers(user) == []
 
 
-def test_no_member_of_an_archive_is_written_outside_its_folder(tmp_path: Path, refusal) -> None:
+def test_no_member_of_an_archive_is_written_outside_its_folder(tmp_path, refusal):
     with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar:
         tar.addfile(tarfile.TarInfo("../a.csv"))
     assert "cannot be unpacked" in refusal(unpack, tmp_path / "x.tar.gz", tmp_path / "into")
@@ -174,18 +170,18 @@ def test_no_member_of_an_archive_is_written_outside_its_folder(tmp_path: Path, r
 # Downloads
 
 
-def reset(archive: Path) -> dict[str, Any]:
+def reset(archive):
     """Break the connection at the end of the archive."""
     return {"dies": ConnectionResetError("connection\nreset")}
 
 
-def cut_off(archive: Path) -> dict[str, Any]:
+def cut_off(archive):
     """Leave out the end of the archive."""
     archive.write_bytes(archive.read_bytes()[:-2000])
     return {}
 
 
-def changed(archive: Path) -> dict[str, Any]:
+def changed(archive):
     """Pack another file than the released one."""
     path = archive.parent / "CBBQ-95eaf2e/data" / NEG
     path.write_bytes(path.read_bytes() + b"\n")
@@ -202,8 +198,8 @@ def changed(archive: Path) -> dict[str, Any]:
     ],
 )
 def test_a_download_that_fails_or_is_not_the_release_leaves_the_earlier_data(
-    release: Path, user: Path, serve_file: Any, fault: Callable[..., Any], message: str
-) -> None:
+    release, user, serve_file, fault, message
+):
     earlier = fetch("cbbq", release)
     before = {path: path.read_bytes() for path in earlier.folder.rglob("*") if path.is_file()}
     archive = pack_tar(release)
@@ -217,7 +213,7 @@ def test_a_download_that_fails_or_is_not_the_release_leaves_the_earlier_data(
     assert leftovers(user) == []
 
 
-def sample_tables(encoding: str = "utf-8") -> dict[str, bytes]:
+def sample_tables(encoding="utf-8"):
     """McBE's samples as CSV files, or as workbooks, by category."""
     tables = {}
     for path in sorted(get("mcbe").metadata.samples.glob("*.csv")):
@@ -229,8 +225,8 @@ def sample_tables(encoding: str = "utf-8") -> dict[str, bytes]:
 
 
 def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(
-    tmp_path: Path, user: Path, hub: HubServer, serve_file: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, user, hub, serve_file, monkeypatch
+):
     # Invented prompts, which count as the released ones.
     mcbe_scripts.released(monkeypatch)
     asked = serve_file(mcbe_scripts.scripts(tmp_path / "McBE-2a8e8f5", mcbe_scripts.INVENTED))
@@ -265,9 +261,7 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(
         },
     ],
 )
-def test_a_release_on_the_hub_can_have_another_layout(
-    user: Path, hub: HubServer, monkeypatch: pytest.MonkeyPatch, layout: Callable[[], Any]
-) -> None:
+def test_a_release_on_the_hub_can_have_another_layout(user, hub, monkeypatch, layout):
     hub.add(MCBE_REPOSITORY, layout())
     metadata = get("mcbe").metadata
     prompts = replace(mcbe_prompts.OFFICIAL, address=f"{hub.url}/raw")
@@ -277,7 +271,7 @@ def test_a_release_on_the_hub_can_have_another_layout(
 
 
 @pytest.mark.parametrize("kind", ["templates", "questions"])
-def test_rows_of_cbbq_in_one_file_are_taken(tmp_path: Path, user: Path, kind: str) -> None:
+def test_rows_of_cbbq_in_one_file_are_taken(tmp_path, user, kind):
     samples = data.find("cbbq", get("cbbq").metadata.samples)
     folder = samples.folder
     if kind == "questions":
@@ -290,7 +284,7 @@ def test_rows_of_cbbq_in_one_file_are_taken(tmp_path: Path, user: Path, kind: st
     assert sorted(one.text for one in data.load(fetch("cbbq", tmp_path / "copy"))) == expected
 
 
-def test_rows_without_what_makes_a_score_are_refused(tmp_path: Path, user: Path) -> None:
+def test_rows_without_what_makes_a_score_are_refused(tmp_path, user):
     # As the copy walledai/CBBQ on the Hub.
     row = {"context": "c", "question": "q", "choices": ["a", "b", "c"], "answer": 2}
     rows = pd.DataFrame([{**row, "category": "gender"}])
@@ -304,14 +298,14 @@ def test_rows_without_what_makes_a_score_are_refused(tmp_path: Path, user: Path)
 
 
 @pytest.fixture
-def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def scripts(tmp_path, monkeypatch):
     mcbe_scripts.released(monkeypatch)
     return mcbe_scripts.scripts(tmp_path / "scripts", mcbe_scripts.INVENTED)
 
 
 def test_downloaded_data_do_not_wait_for_prompts_and_say_how_to_use_them(
-    release: Path, user: Path, serve_file: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    release, user, serve_file, capsys, monkeypatch
+):
     asked = serve_file(pack_tar(release))
     metadata = manifest(fetch("cbbq").folder)
     assert asked == [CBBQ_URL] == [metadata["fetched_from"]]
@@ -334,8 +328,8 @@ def test_downloaded_data_do_not_wait_for_prompts_and_say_how_to_use_them(
 
 
 def test_a_data_sets_own_prompts_are_kept_and_scripts_alone_are_no_data(
-    scripts: Path, tmp_path: Path, user: Path, refusal, capsys: pytest.CaptureFixture[str]
-) -> None:
+    scripts, tmp_path, user, refusal, capsys
+):
     assert "holds no data of McBE" in refusal(fetch, "mcbe", scripts)
     folder = shutil.copytree(get("mcbe").metadata.samples, tmp_path / "set")
     for name in mcbe_prompts.SCRIPTS:

@@ -1,9 +1,5 @@
 """Rows of copies from the Hub: what becomes a file name, and what is not a text."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pandas as pd
 import pytest
 
@@ -12,13 +8,12 @@ from bench.data.fetch import fetch
 from tests.helpers.recorded import GOOD, TEMPLATE
 
 pytestmark = pytest.mark.usefixtures("user")
-Refusal = Callable[..., str]
 LISTS = ("context", "NAME1", "NAME2")
 QUESTION = {name: cell for name, cell in TEMPLATE.items() if name not in LISTS}
 QUESTION |= {"context": "甲和丙来了。", "ans0": "甲", "ans1": "丙", "label": "2"}
 
 
-def copy(folder: Path, *rows: dict[str, Any], name: str = "test.jsonl") -> Path:
+def copy(folder, *rows, name="test.jsonl"):
     path = folder / "copy" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     pd.DataFrame(list(rows)).to_json(path, orient="records", lines=True)
@@ -33,8 +28,8 @@ WRONG += [("cbbq", QUESTION, {"context_condition": name}) for name in ("ambig", 
 
 @pytest.mark.parametrize(("benchmark", "row", "change"), WRONG)
 def test_a_cell_that_cannot_name_a_file_is_refused_with_its_row(
-    tmp_path: Path, refusal: Refusal, benchmark: str, row: dict[str, str], change: dict[str, Any]
-) -> None:
+    tmp_path, refusal, benchmark, row, change
+):
     folder = copy(tmp_path, row, row | change)
     message = refusal(fetch, benchmark, folder)
     assert message.startswith(f"{folder}/test.jsonl, row 2")
@@ -42,9 +37,7 @@ def test_a_cell_that_cannot_name_a_file_is_refused_with_its_row(
     assert not [*tmp_path.rglob("*.csv")]
 
 
-def test_rows_in_a_configuration_of_all_and_in_one_of_its_parts_are_kept_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_in_a_configuration_of_all_and_in_one_of_its_parts_are_kept_once(tmp_path, capsys):
     rows = [GOOD | {"category": "age", "context": context} for context in ("一", "二", "二")]
     copy(tmp_path, *rows, name="all/test.jsonl")
     folder = copy(tmp_path, *rows[1:], name="part/test.jsonl")
@@ -53,7 +46,7 @@ def test_rows_in_a_configuration_of_all_and_in_one_of_its_parts_are_kept_once(
     assert "2 rows repeat rows of another file" in capsys.readouterr().err
 
 
-def test_a_table_of_any_name_is_taken_by_its_column_category(tmp_path: Path) -> None:
+def test_a_table_of_any_name_is_taken_by_its_column_category(tmp_path):
     folder = tmp_path / "copy"
     folder.mkdir()
     rows = [GOOD | {"category": name} for name in ("age", "region")]
@@ -62,9 +55,7 @@ def test_a_table_of_any_name_is_taken_by_its_column_category(tmp_path: Path) -> 
     assert {item.category for item in items} == {"age", "region"}
 
 
-def test_no_file_of_a_copy_is_left_out_without_a_word(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_file_of_a_copy_is_left_out_without_a_word(tmp_path, capsys):
     copy(tmp_path, GOOD, name="data/other.jsonl")
     folder = copy(tmp_path, GOOD | {"category": "age"}, name="data/train.jsonl")
     assert len(data.load(fetch("mcbe", folder))) == 1

@@ -1,7 +1,6 @@
 """A data set's own prompts are used unless others are chosen; other languages are reported."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +21,7 @@ prompt = "부탁드립니다. 다음 문장을 숫자로 평가해 주세요: {s
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A data set of McBE in Korean with prompts for one task."""
     place = tmp_path / "set"
     place.mkdir()
@@ -32,13 +31,13 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def ask(folder: Path, out: Path, **options: object) -> run.Run:
+def ask(folder, out, **options):
     """Run the task that the prompts are for."""
     asked = {"tasks": ["bs"], "limit": 2, "data": folder, "out": out, **options}
     return run.evaluate("mcbe", "simulated:bias=0.5", **asked)
 
 
-def test_a_data_set_is_asked_with_its_own_prompts(folder: Path, tmp_path: Path) -> None:
+def test_a_data_set_is_asked_with_its_own_prompts(folder, tmp_path):
     done = ask(folder, tmp_path / "run")
     assert done.records.prompt.str.startswith("다음 문장을").all()
     assert set(done.records.prompt_version) == {"ours-ko-1"} == {done.metadata["asked"]["prompts"]}
@@ -59,23 +58,19 @@ def test_a_data_set_is_asked_with_its_own_prompts(folder: Path, tmp_path: Path) 
         ("prompts.toml", "ours-ko-1"),
     ],
 )
-def test_other_prompts_can_be_chosen(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, choice: str, version: str
-) -> None:
+def test_other_prompts_can_be_chosen(folder, monkeypatch, choice, version):
     monkeypatch.chdir(folder)
     assert prompts.load("mcbe", choice, folder).label == version
 
 
-def test_fetched_prompts_are_used_only_where_they_are_named(folder: Path) -> None:
+def test_fetched_prompts_are_used_only_where_they_are_named(folder):
     manifest = MANIFEST + 'wording = "mcbe-official-2a8e8f5"\n'
     (folder / "dataset.toml").write_text(manifest, "utf-8")
     assert prompts.load("mcbe", None, folder).version == "bench-mcbe-3"
     assert prompts.load("mcbe", "official", folder).version == "ours-ko-1"
 
 
-def test_prompts_in_another_language_than_the_datas_are_reported_once(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_prompts_in_another_language_than_the_datas_are_reported_once(folder, tmp_path, capsys):
     (folder / "prompts.toml").unlink()
     done = ask(folder, tmp_path / "run")
     warning = prompt_language_warning(done.metadata)

@@ -1,13 +1,9 @@
 """Small random checkpoints: tokenizers with one token per character, networks of a layer or two."""
 
 import shutil
-from typing import TYPE_CHECKING
 
 import numpy as np
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
-
-if TYPE_CHECKING:
-    pass
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "<|user|>", "<|assistant|>"]
 LETTERS = [

@@ -70,7 +70,6 @@ class HubServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: HubServer
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *args):

@@ -5,15 +5,12 @@ import json
 import sys
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from bench import cli, records
 from tests.helpers import cases
 
-# (task, item, request) or (task, item, request, repeat) to the reply.
-Answers = dict[tuple[Any, ...], Any]
 # A row of a McBE file, and one of a CBBQ template file, in which nothing is wrong or odd.
 GOOD, TEMPLATE = (
     cases.table(__file__, name).iloc[0].to_dict() for name in ("mcbe.csv", "cbbq.csv")

@@ -1,7 +1,6 @@
 """Findings about primary metric scores are as strong as their intervals, the most biased first."""
 
 import math
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -38,13 +37,13 @@ from tests.helpers.findings import most_biased
         ({"score": 0.6, "ci_low": 0.5, "n": 9, "valid_rate": 0.5}, "Only 50 % of its answers"),
     ],
 )
-def test_a_sentence_is_as_strong_as_its_interval(row: dict[str, Any], part: str) -> None:
+def test_a_sentence_is_as_strong_as_its_interval(row, part):
     primary = PrimaryMetric("ambiguous", "s_amb", "Ambiguous", "chose {value}", True, True, (0, 1))
     plain = {"model": "m", "baseline": 1 / 3, "note": "", "ci_high": 0.7, "valid_rate": 1.0}
     assert part in sentence(primary, {**plain, **row}).replace("\u00a0", " ")
 
 
-def test_the_most_biased_come_first_and_the_undefined_have_a_reason() -> None:
+def test_the_most_biased_come_first_and_the_undefined_have_a_reason():
     metrics = (("ambiguous", "s_amb"), ("disambiguous", "s_disamb"), ("all", "accuracy"))
     plain = {"benchmark": "cbbq", "category": "all", "n": 40, "valid_rate": 1.0, "note": ""}
     rows = [
@@ -70,9 +69,7 @@ def test_the_most_biased_come_first_and_the_undefined_have_a_reason() -> None:
         (("local", "openai"), "a"),
     ],
 )
-def test_reference_models_are_the_most_biased_only_among_themselves(
-    kinds: tuple[str, str], first: str
-) -> None:
+def test_reference_models_are_the_most_biased_only_among_themselves(kinds, first):
     plain = {"benchmark": "cbbq", "category": "all", "n": 40, "valid_rate": 1.0, "note": ""}
     plain |= {"task": "ambiguous", "metric": "s_amb", "baseline": 1 / 3, "preset": "robust"}
     rows = [

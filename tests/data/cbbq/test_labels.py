@@ -22,7 +22,7 @@ REASONS = {
 }
 
 
-def template(category: str, polarity: str, label: str | int, **cells: str) -> Template:
+def template(category, polarity, label, **cells):
     """Make a disambiguous template whose facts go against a stereotype about NAME1."""
     cells = {
         "bias_targeted_groups": "甲地人",
@@ -39,9 +39,7 @@ def template(category: str, polarity: str, label: str | int, **cells: str) -> Te
 
 
 @cases(__file__, "labels.csv")
-def test_a_label_stands_is_corrected_or_left_out_in_both_halves_or_in_one(
-    case: dict[str, str],
-) -> None:
+def test_a_label_stands_is_corrected_or_left_out_in_both_halves_or_in_one(case):
     """Right label and reason: unswapped half, swapped one, both after repair; `-`: left out."""
     cells = dict(pair.split("=") for pair in case["change"].split("&") if pair)
     one = template(case["category"], case["polarity"], case["label"], **cells)
@@ -57,7 +55,7 @@ def test_a_label_stands_is_corrected_or_left_out_in_both_halves_or_in_one(
     assert not case["slot"] or str(labels.target_slot(one)) == case["slot"]
 
 
-def test_a_disease_context_with_the_patient_in_either_slot_is_about_the_first_told_of() -> None:
+def test_a_disease_context_with_the_patient_in_either_slot_is_about_the_first_told_of():
     names = {"NAME1": "[感冒患者]", "NAME2": "[健康的人]"}
     ill = {"bias_targeted_groups": "感冒患者", "ans0": "感冒患者", "ans1": "健康的人"} | names
     well = ill | {"NAME1": names["NAME2"], "NAME2": names["NAME1"]}
@@ -73,9 +71,7 @@ def test_a_disease_context_with_the_patient_in_either_slot_is_about_the_first_to
 
 
 @cases(__file__, "targets.csv")
-def test_the_target_is_the_option_of_the_stereotyped_group_or_the_declared_one(
-    case: dict[str, str],
-) -> None:
+def test_the_target_is_the_option_of_the_stereotyped_group_or_the_declared_one(case):
     options = frozenset(case["option1"].split(";")), frozenset(case["option2"].split(";"))
     target = templates.target_option(case["category"], case["group"], options, None)
     assert ("None" if target is None else str(target)) == case["target"]

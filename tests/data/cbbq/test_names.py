@@ -24,7 +24,7 @@ from bench.benchmarks.cbbq.templates import names
         ("[NA, None, Null, nan]", ["NA", "None", "Null", "nan"]),
     ],
 )
-def test_a_name_keeps_what_its_script_has(cell: str, read: list[str]) -> None:
+def test_a_name_keeps_what_its_script_has(cell, read):
     assert names(cell) == read
     assert names(unicodedata.normalize("NFD", cell)) == read
 
@@ -33,6 +33,6 @@ def test_a_name_keeps_what_its_script_has(cell: str, read: list[str]) -> None:
     "name",
     ["甲、乙", "甲，乙", "a;b", "'a'", '"a"', "“a”", "甲(乙)", "{{NAME1}}", "a\0b", "-", " "],
 )
-def test_what_is_no_name_is_refused(name: str) -> None:
+def test_what_is_no_name_is_refused(name):
     with pytest.raises(ValueError, match="is not a name"):
         names(f"[{name}]")

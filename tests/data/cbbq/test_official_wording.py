@@ -3,9 +3,7 @@
 import json
 import string
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,8 +11,7 @@ from bench.benchmarks.cbbq import official_wording as module
 from bench.benchmarks.cbbq.official_wording import PROMPTS, VERSION, read
 from bench.data.official_wording import digest
 
-Tables = dict[str, Any]
-INVENTED: Tables = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
+INVENTED = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
 # What the scripts do with a prompt, which stands for `%s`.
 USES = {
     "chatglm": "    response, history = model.chat(tokenizer, %s, history=[])\n",
@@ -31,7 +28,7 @@ for dic in data:
 """
 
 
-def scripts(folder: Path, tables: Tables) -> Path:
+def scripts(folder, tables):
     """Write scripts with the prompts of `tables`; they exit if they are run."""
     for name, file in PROMPTS.items():
         parts = []
@@ -46,12 +43,12 @@ def scripts(folder: Path, tables: Tables) -> Path:
     return folder
 
 
-def released(monkeypatch: pytest.MonkeyPatch) -> None:
+def released(monkeypatch):
     """Let the invented prompts count as the released ones."""
     monkeypatch.setattr(module, "RELEASED", digest(INVENTED))
 
 
-def test_the_released_prompts_are_read(shared: Path, tmp_path: Path) -> None:
+def test_the_released_prompts_are_read(shared, tmp_path):
     official = tomllib.loads((shared / "data/cbbq/prompts.toml").read_text("utf-8"))
     found = tomllib.loads(read(scripts(tmp_path, official)))
     assert (found, list(found)) == (official, list(official))
@@ -63,13 +60,7 @@ def test_the_released_prompts_are_read(shared: Path, tmp_path: Path) -> None:
     [("raise SystemExit", "def f(:\nraise SystemExit"), ("ans1 +", ""), ("人：", "人！")],
     ids=["not Python", "no prompt", "another prompt"],
 )
-def test_other_prompts_than_the_released_ones_are_refused(
-    tmp_path: Path,
-    refusal: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
-    old: str,
-    new: str,
-) -> None:
+def test_other_prompts_than_the_released_ones_are_refused(tmp_path, refusal, monkeypatch, old, new):
     released(monkeypatch)
     path = scripts(tmp_path, INVENTED) / "BELLE/evaluate_amb.py"
     assert {**tomllib.loads(read(tmp_path)), **INVENTED} == tomllib.loads(read(tmp_path))

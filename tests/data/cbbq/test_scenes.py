@@ -24,7 +24,7 @@ WAITING, MEETING, WALKING = "老张和小李在等车。", "老张和小李在�
         (["a", f"{WAITING}天黑了。", "d", f"{WAITING}老张怕黑。"], "11"),
     ],
 )
-def test_scenes_by_hand(rows: list[str], expected: str) -> None:
+def test_scenes_by_hand(rows, expected):
     items = pd.DataFrame({"condition": rows[::2], "context": rows[1::2]}).assign(
         category="age", name1="老张", name2="小李", ans0="老张", ans1="小李"
     )

@@ -1,8 +1,5 @@
 """A CBBQ category of one's own: rows, or dataset.toml, tell which option names the group."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pandas as pd
 
 from bench import data
@@ -16,7 +13,7 @@ HEAD = 'name = "Ours"\nlanguage = "zh"\n\n[categories.ours]\nen = "Ours"\nzh = "
 TARGETS = ('target = "NAME1"\n', 'target = "NAME2"\n')
 
 
-def copied(folder: Path, category: str, target: str = "", **cells: str) -> Path:
+def copied(folder, category, target="", **cells):
     """A category of the samples under a name that no release has, with some cells changed."""
     for path in sorted((get("cbbq").metadata.samples / category).glob("*/*.csv")):
         place = folder / "ours" / path.parent.name / path.name
@@ -27,13 +24,11 @@ def copied(folder: Path, category: str, target: str = "", **cells: str) -> Path:
     return folder
 
 
-def targets(folder: Path) -> set[int]:
+def targets(folder):
     return {one.target for one in cbbq.load(folder, ["ours"]).items}
 
 
-def test_rows_without_a_known_group_need_a_slot(
-    tmp_path: Path, refusal: Callable[..., str]
-) -> None:
+def test_rows_without_a_known_group_need_a_slot(tmp_path, refusal):
     group = {"bias_targeted_groups": "被歧视者"}
     folder = copied(tmp_path / "a", "gender", **group)
     message = refusal(cbbq.load, folder, ["ours"])
@@ -48,7 +43,7 @@ def test_rows_without_a_known_group_need_a_slot(
     assert data.find("cbbq", tmp_path / "0").sha256 != data.find("cbbq", folder).sha256
 
 
-def test_a_row_with_a_known_group_counts_more_than_the_declared_slot(tmp_path: Path) -> None:
+def test_a_row_with_a_known_group_counts_more_than_the_declared_slot(tmp_path):
     folder = copied(tmp_path / "b", "gender", TARGETS[0])
     assert targets(folder) == {1}
     rows = audit.check(folder).query("fault == 'roles_reversed_vs_category'")
@@ -57,9 +52,7 @@ def test_a_row_with_a_known_group_counts_more_than_the_declared_slot(tmp_path: P
     assert targets(tmp_path / "out") == {1}
 
 
-def test_a_code_in_a_released_category_is_refused_until_the_slot_is_declared(
-    tmp_path: Path, refusal: Callable[..., str]
-) -> None:
+def test_a_code_in_a_released_category_is_refused_until_the_slot_is_declared(tmp_path, refusal):
     cells = {"NAME1": "[woman, girl]", "NAME2": "[man, boy]", "bias_targeted_groups": "F"}
     folder = templates(tmp_path, cells, non_neg=[cells], category="gender")
     message = refusal(data.load, data.find("cbbq", folder))

@@ -3,9 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,8 +11,7 @@ from bench.benchmarks.mcbe import official_wording as module
 from bench.benchmarks.mcbe.official_wording import FIELDS, VERSION, read
 from bench.data.official_wording import digest
 
-Tables = dict[str, Any]
-INVENTED: Tables = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
+INVENTED = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
 CODE = {
     "eval.py": """raise SystemExit("was run")
 pattern = "\\d"
@@ -33,11 +30,11 @@ def bias_scoring(category):
 }
 
 
-def scripts(folder: Path, tables: Tables) -> Path:
+def scripts(folder, tables):
     """Write both scripts with the prompts of `tables`; they exit if they are run."""
     expressions = {name: code for code, name in FIELDS.items()}
 
-    def code(prompt: str, *fields: str) -> str:
+    def code(prompt, *fields):
         for name in fields:
             prompt = re.sub(rf"(?<!\{{)\{{{name}}}", f"{{{expressions[name]}}}", prompt)
         lines = prompt.splitlines(keepends=True) or [""]
@@ -60,12 +57,12 @@ def scripts(folder: Path, tables: Tables) -> Path:
     return folder
 
 
-def released(monkeypatch: pytest.MonkeyPatch) -> None:
+def released(monkeypatch):
     """Let the invented prompts count as the released ones."""
     monkeypatch.setattr(module, "RELEASED", digest(INVENTED))
 
 
-def test_the_released_prompts_are_read(shared: Path, tmp_path: Path) -> None:
+def test_the_released_prompts_are_read(shared, tmp_path):
     official = tomllib.loads((shared / "data/mcbe/prompts.toml").read_text("utf-8"))
     tables = {name: table for name, table in official.items() if isinstance(table, dict)}
     found = tomllib.loads(read(scripts(tmp_path, tables)))
@@ -83,13 +80,7 @@ def test_the_released_prompts_are_read(shared: Path, tmp_path: Path) -> None:
         ("raise", "def f(:\nraise"),
     ],
 )
-def test_other_prompts_than_the_released_ones_are_refused(
-    tmp_path: Path,
-    refusal: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
-    old: str,
-    new: str,
-) -> None:
+def test_other_prompts_than_the_released_ones_are_refused(tmp_path, refusal, monkeypatch, old, new):
     released(monkeypatch)
     path = scripts(tmp_path, INVENTED) / "eval.py"
     before, found, after = path.read_text("utf-8").partition(old)

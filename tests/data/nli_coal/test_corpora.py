@@ -1,8 +1,6 @@
 """Readers of NLI corpora: every style, what is left out, and errors with their place."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +11,7 @@ HUB = {"premise": "a nurse reads", "hypothesis": "a woman reads", "label": "neut
 HEADER = "x\tgold_label\tsentence1\tsentence2\n"
 
 
-def lines(path: Path, *rows: Any) -> Path:
+def lines(path, *rows):
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     return path
 
@@ -29,13 +27,13 @@ def lines(path: Path, *rows: Any) -> Path:
         ("dev.txt", HEADER + "0\tneutral\ta nurse reads\ta woman reads"),
     ],
 )
-def test_every_style_gives_the_same_pair(tmp_path: Path, name: str, text: str) -> None:
+def test_every_style_gives_the_same_pair(tmp_path, name, text):
     (tmp_path / name).write_text(text + "\n", "utf-8", newline="")
     pair = Example("a nurse reads", "a woman reads", "neutral")
     assert read([tmp_path / name]).examples == [pair]
 
 
-def test_rows_without_consensus_are_left_out_and_counted(tmp_path: Path, refusal) -> None:
+def test_rows_without_consensus_are_left_out_and_counted(tmp_path, refusal):
     rows = [{**PAIR, "label": label} for label in ("-", "contradictory", -1, "entailment")]
     path, other = lines(tmp_path / "a.jsonl", *rows), tmp_path / "b.tsv"
     # The first row is a pair and no header, though it holds the name of a field.
@@ -64,6 +62,6 @@ ROW = '{"sentence1": "a", "sentence2": %s, "label": %s}'
         ("a.csv", "neutral,a,b", ": ending '.csv' is unknown; allowed: .jsonl"),
     ],
 )
-def test_an_error_names_its_place(tmp_path: Path, refusal, name: str, text: str, error: str):
+def test_an_error_names_its_place(tmp_path, refusal, name, text, error):
     (tmp_path / name).write_text(text, "utf-8")
     assert refusal(read, [tmp_path / name]).startswith(f"{tmp_path / name}{error}")

@@ -12,7 +12,7 @@ from tests.helpers.cases import cases
 
 
 @cases(__file__, "pairs.csv")
-def test_pairs_are_aligned(case: dict[str, str]) -> None:
+def test_pairs_are_aligned(case):
     """`named` is the occupation that the row names, if it does."""
     terms, match = RELEASED_TERMS[case["language"]], match_of(case["language"])
     made = [case[name] for name in ("frame", "occupation", "term")]
@@ -23,7 +23,7 @@ def test_pairs_are_aligned(case: dict[str, str]) -> None:
 
 
 @cases(__file__, "captions.csv")
-def test_captions_are_filtered_as_in_the_release(case: dict[str, str]) -> None:
+def test_captions_are_filtered_as_in_the_release(case):
     language, caption, frame, reason = case.values()
     words, rule = gender_words(RELEASED_TERMS[language]), RELEASED_CAPTIONS[language]
     made, why = judged(caption, words, match_of(language), rule)
