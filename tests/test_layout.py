@@ -17,7 +17,6 @@ from packaging.utils import canonicalize_name
 import bench
 from bench import cli
 from bench.benchmarks import get, names
-from bench.benchmarks.base import Benchmark
 from bench.report.downloads import TITLE
 
 HOME = Path(__file__).parents[1]
@@ -101,17 +100,6 @@ def test_a_notebook_can_be_read_and_run(path):
     checked = any("NBVAL_CHECK_OUTPUT" in "".join(cell["source"]) for cell in code)
     assert checked, "no checked primary number"
     assert str(HOME) not in path.read_text("utf-8"), "holds a path of the machine it was run on"
-
-
-@pytest.mark.parametrize("name", names())
-def test_a_benchmark_has_its_parts(name):
-    benchmark = get(name)
-    assert benchmark.metadata.name == name
-    assert benchmark.metadata.page.is_file()
-    assert (benchmark.metadata.samples / "dataset.toml").is_file()
-    public = {part for part in dir(benchmark) if not part.startswith("_")}
-    assert public == {part for part in dir(Benchmark) if part[0] != "_"} | {"metadata", "tasks"}
-    assert len(public) <= 12
 
 
 def test_the_top_level_holds_what_was_agreed():

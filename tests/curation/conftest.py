@@ -80,18 +80,3 @@ def begun(tmp_path):
 def answered(tmp_path):
     """`answered("mcbe")`: the example with the answers of its people."""
     return lambda benchmark: Work(tmp_path / "project", benchmark, answered=True)
-
-
-@pytest.fixture(scope="session")
-def engine():
-    return rounds
-
-
-@pytest.fixture(scope="session")
-def mcbe():
-    return mcbe_items
-
-
-@pytest.fixture(scope="session")
-def cbbq():
-    return cbbq_templates

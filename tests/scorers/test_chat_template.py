@@ -1,6 +1,5 @@
 """Chat templates that drop the question, do not end, or write the date."""
 
-import time
 from datetime import date
 from pathlib import Path
 
@@ -20,7 +19,6 @@ DATED = (
     "{% for m in messages %}{{ m['role'] }} {{ strftime_now('%d %b %Y, %-d. %A') }}: "
     "{{ m['content'] }} {% endfor %}"
 )
-ENDLESS = "".join("{% for a in range(99999) %}" for _ in range(4)) + "{% endfor %}" * 4
 
 
 def saved(folder, template):
@@ -48,14 +46,6 @@ def test_a_template_of_parts_gets_parts(tmp_path):
     scorer = load(saved(tmp_path, PARTS))
     assert scorer.chat.render("who is it?") == "user: who is it? "
     assert scorer.chat.render(("a", "b", "c")) == "user: a assistant: b user: c "
-
-
-@pytest.mark.parametrize("template", [ENDLESS, ENDLESS.replace("range(99999)", "'a' * 99999")])
-def test_a_template_without_end_is_refused(tmp_path, refusal, monkeypatch, template):
-    monkeypatch.setattr(chat_template, "SECONDS", 0.2)
-    folder, start = saved(tmp_path, template), time.monotonic()
-    assert "longer than 0.2 seconds" in refusal(load, folder)
-    assert time.monotonic() - start < 60
 
 
 def test_a_date_is_that_of_the_day_and_is_recorded(tmp_path):

@@ -15,7 +15,7 @@ import pytest
 from bench import run
 from bench.core.errors import RunFailed
 from bench.scorers import load
-from bench.scorers.endpoint import client, responses
+from bench.scorers.endpoint import client
 from tests.helpers.answering import fault, prompt, request, said
 
 SECRET = "sk-planted-0123456789"
@@ -184,16 +184,6 @@ def test_a_reply_far_longer_than_asked_for_is_cut_and_marked(serve):
     server = serve(lambda asked: said("A" * 10_000))
     (answer,) = load(server.model).answer([request(max_new_tokens=16)])
     assert (answer.response, answer.cut, answer.error) == ("A" * 16 * 128, True, "")
-
-
-def named(name):
-    status, headers, body = said("A")
-    return status, headers, {**body, "model": name}
-
-
-@pytest.mark.parametrize("date", ["Wed, 99 Oct 99999 99:99:99 GMT", "inf", "nan", "-5", ""])
-def test_a_retry_after_without_sense_is_ignored(date):
-    assert responses.retry_after({"retry-after": date}) is None
 
 
 @pytest.mark.parametrize(
@@ -418,17 +408,6 @@ def test_a_server_without_permission_for_log_probabilities_is_read_by_text(serve
     scorer = load(serve(behave, behave).model)
     assert scorer.answer([request()])[0].response == "C"
     assert message in scorer.unsupported["choose"]
-
-
-# Proxies
-
-PROXIES = [f"{kind}_proxy" for kind in ("http", "https", "all", "no")]
-
-
-@pytest.fixture
-def no_proxies(monkeypatch):
-    for name in (*PROXIES, *map(str.upper, PROXIES)):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize(

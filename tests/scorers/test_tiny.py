@@ -3,17 +3,6 @@
 import pytest
 
 from bench import run
-from bench.core import places
-from bench.report import study
-from bench.scorers.tiny import CARRIED, WEIGHTS, full_name
-
-
-def test_the_package_carries_the_models_of_the_demonstration():
-    needed = {full_name(spec) for spec in CARRIED}
-    needed |= {f"classifier,{name.partition(',')[2]}" for name in needed}
-    assert {folder.name for folder in WEIGHTS.iterdir()} == needed
-    models = {model.model for model in study.load(places.DEMO).models}
-    assert {name.removeprefix("tiny:") for name in models if name.startswith("tiny:")} <= {*CARRIED}
 
 
 @pytest.mark.slow
