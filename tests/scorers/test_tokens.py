@@ -29,13 +29,13 @@ def test_scores_are_those_of_transformers_for_one_text_at_a_time(tmp_path, name)
     ],
 )
 def test_run_json_says_which_tokenizer_is_taken(tmp_path, core, declared, expected):
-    name, _ = save_row(Row("LlamaForCausalLM", "", "", core, declared=declared), tmp_path)
+    name, _ = save_row(Row("LlamaForCausalLM", core, declared=declared), tmp_path)
     assert load(name).describe()["tokenizer"] == expected
 
 
 def test_a_class_that_cannot_make_the_tokens_of_its_file_is_refused(tmp_path, refusal):
     """A token that tokenizer_config.json adds is taken out of the text before it is split."""
-    name, _ = save_row(Row("LlamaForCausalLM", "", "", digits), tmp_path)
+    name, _ = save_row(Row("LlamaForCausalLM", digits), tmp_path)
     path = tmp_path / "tokenizer_config.json"
     config = json.loads(path.read_text("utf-8")) | {"eos_token": "people"}
     path.write_text(json.dumps(config), "utf-8")
