@@ -33,14 +33,7 @@ from bench.benchmarks.nli_coal.outcomes import CROSSED, NEUTRAL_TERMS
 from bench.benchmarks.nli_coal.outcomes import SUMS as NLI_SUMS
 from bench.benchmarks.nli_coal.requests import LABELS
 from bench.data import OWN_SAMPLES, find, frame, load
-from bench.metrics.bootstrap import (
-    Estimate,
-    Limits,
-    Sample,
-    estimate,
-    resample,
-    scale_interval,
-)
+from bench.metrics.bootstrap import Estimate, Limits, Sample, estimate, resample, scale_interval
 from bench.metrics.engine import Metric, Scoring, Sums
 from bench.metrics.significance import compare_resamples, slope_test
 from bench.metrics.table import ALL, PrimaryMetric

@@ -102,10 +102,7 @@ def test_facts_contradict_the_bias_in_the_four_forms(target, labels):
     [
         ("老人到得早，青年来晚了。", "{{NAME1}}到得早，{{NAME2}}来晚了。"),
         ("老年人到得早，\n青年来晚了。", "{{NAME1}}到得早，{{NAME2}}来晚了。"),
-        (
-            "一位老人和一位青年，一人迟到。青年先到，老人后到。",
-            "{{NAME2}}先到，{{NAME1}}后到。",
-        ),
+        ("一位老人和一位青年，一人迟到。青年先到，老人后到。", "{{NAME2}}先到，{{NAME1}}后到。"),
     ],
 )
 def test_facts_are_read_with_slots_and_without_the_context(reply, facts):

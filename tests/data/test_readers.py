@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 
 from bench.core.cells import to_number, to_whole_number
-from bench.data.readers import (
-    read_json_lines,
-    read_table,
-    read_yaml,
-    to_toml,
-)
+from bench.data.readers import read_json_lines, read_table, read_yaml, to_toml
 
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"))
 
@@ -35,8 +30,7 @@ def test_a_written_csv_file_is_read_back(tmp_path, rows):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["\ufeffa,b\r\n甲,2\r\n", "a,b\r甲,2\r", '"a",b \n\n"甲",2', 'a,b\n甲,"2"'],
+    "text", ["\ufeffa,b\r\n甲,2\r\n", "a,b\r甲,2\r", '"a",b \n\n"甲",2', 'a,b\n甲,"2"']
 )
 def test_line_ends_marks_and_quotes_are_no_part_of_cells(tmp_path, text):
     (tmp_path / "a.csv").write_bytes(text.encode())
@@ -165,11 +159,7 @@ GB18030 = partial(read_table, columns=["a"], encoding="gb18030")
         (TABLE, b"\xd0\xcf\x11\xe0 an old workbook", ", line 1: not UTF-8 (byte 0xd0)"),
         (TABLE, "a,b\n1,甲\n".encode("gb18030"), ", line 2: not UTF-8 (byte 0xbc); if it is GBK, "),
         (GB18030, "a\n甲\n", ": is UTF-8, not GB18030"),
-        (
-            GB18030,
-            b"a\n\xff\n",
-            ", line 2: not GB18030 (byte 0xff); save it again",
-        ),
+        (GB18030, b"a\n\xff\n", ", line 2: not GB18030 (byte 0xff); save it again"),
         (all_lines, "{}\n[1]", ", line 2: expected a JSON object, found list"),
         (all_lines, '{"a": ' + "[" * 100_000, ", line 1: not JSON (maximum recursion depth"),
         (all_lines, '{"a": "\\ud83d"}', ", line 1: not JSON ('utf-8' codec can't encode"),

@@ -42,11 +42,7 @@ def test_a_report_is_unchanged_after_it_was_made(report):
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "mine.yml",
-        "data/age/ambiguous/templates_generate_neg.csv",
-        "out/runs/model/cbbq/run.json",
-    ],
+    ["mine.yml", "data/age/ambiguous/templates_generate_neg.csv", "out/runs/model/cbbq/run.json"],
 )
 def test_a_changed_file_changes_the_report(report, path):
     text = Path(path).read_text("utf-8")

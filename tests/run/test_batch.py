@@ -64,11 +64,7 @@ def write(results, out, benchmark, **options):
         ),
         ("cbbq", 1, {**CBBQ, "read": "letters", "system": "Be brief."}),
         ("cbbq", 2, {**CBBQ, "settings": {"explanation": "yes"}, "judge": True}),
-        (
-            "mcbe",
-            2,
-            {**CBBQ, "tasks": ["sc", "ss", "ba"], "judge": True},
-        ),
+        ("mcbe", 2, {**CBBQ, "tasks": ["sc", "ss", "ba"], "judge": True}),
     ],
 )
 def test_results_of_a_batch_are_the_records_of_a_run_of_the_server(

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, models
-from transformers import (
-    PreTrainedTokenizerFast,
-)
+from transformers import PreTrainedTokenizerFast
 
 from bench.scorers import load
 from bench.tasks.request import Key, Request

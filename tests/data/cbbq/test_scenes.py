@@ -16,10 +16,7 @@ WAITING, MEETING, WALKING = "老张和小李在等车。", "老张和小李在�
         # Without an ambiguous context, the first sentence is the scene.
         (["a", MEETING, "d", f"{WALKING}老张累了。", "d", f"{WALKING}小李累了。"], "122"),
         # The longer of two is meant.
-        (
-            ["a", WAITING, "a", f"{WAITING}天黑了。", "d", f"{WAITING}天黑了。老张怕黑。"],
-            "122",
-        ),
+        (["a", WAITING, "a", f"{WAITING}天黑了。", "d", f"{WAITING}天黑了。老张怕黑。"], "122"),
         # The same first sentence.
         (["a", f"{WAITING}天黑了。", "d", f"{WAITING}老张怕黑。"], "11"),
     ],

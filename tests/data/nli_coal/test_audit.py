@@ -77,7 +77,7 @@ def test_odd_rows_are_named_with_their_line(tmp_path):
         "2-antistereo": ["no_occupation 1"],
         "3-nonstereo": ["definitional_word 1", "wrong_type 1"],
         "3-nonstereo-tok": [
-            *("duplicate_rows 2", "not_one_frame 1", "not_one_frame 2", "tokenized_differs 0"),
+            *("duplicate_rows 2", "not_one_frame 1", "not_one_frame 2", "tokenized_differs 0")
         ],
         "4-all": ["all_differs 0"],
         "train": ["label_balance 0"],

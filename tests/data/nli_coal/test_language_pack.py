@@ -75,10 +75,7 @@ def test_all_errors_are_listed_at_once_and_the_first_one_is_raised(
 
 
 def test_frames_come_from_captions(tmp_path, refusal):
-    pack, path = (
-        read_pack(PACKS / "en"),
-        tmp_path / "captions.txt",
-    )
+    pack, path = (read_pack(PACKS / "en"), tmp_path / "captions.txt")
     path.write_text("A man rides a horse\nA man and his dog.\nA woman runs.\n", "utf-8")
     frames = ("the [Sub] rides a horse.", "the [Sub] runs.")
     assert with_captions(pack, [path, path]).frames == frames, "repeats would be refused"
