@@ -17,16 +17,11 @@ def kept(run):
 
 
 @pytest.mark.parametrize("preset", ["robust", "official", "paper"])
-def test_a_kept_table_equals_a_computed_one(run, preset):
-    computed, read = run.scores(preset), run.scores(preset)
+def test_a_kept_table_is_read_and_equals_a_computed_one(run, monkeypatch, preset):
+    table = run.scores(preset)
     assert len(kept(run)) == 1
-    pd.testing.assert_frame_equal(computed, read)
-
-
-def test_a_kept_table_is_read(run, monkeypatch):
-    table = run.scores()
     monkeypatch.setattr(results.Run, "_scores", lambda *given: pytest.fail("computed"))
-    pd.testing.assert_frame_equal(Run.open(run.folder).scores(), table)
+    pd.testing.assert_frame_equal(Run.open(run.folder).scores(preset), table)
 
 
 def test_a_damaged_table_is_computed_again(run):
