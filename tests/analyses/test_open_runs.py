@@ -39,7 +39,8 @@ def test_without_runs_a_demonstration_is_asked(own_folder, monkeypatch):
 def test_scores_of_runs_are_also_those_on_common_answers(tmp_path):
     models = ["simulated:bias=0.3", "simulated:bias=0.3,refuse=0.4", "simulated:answer=A"]
     for model in models:
-        run.evaluate("cbbq", model, out=tmp_path / model, limit=20)
+        options = {"limit": 20, "categories": ["age", "gender"], "out": tmp_path / model}
+        run.evaluate("cbbq", model, **options)
     columns = {"billions": {models[0]: 7}}
     own, common, runs = open_scores([tmp_path / "*"], benchmarks='["cbbq"]', columns=columns)
     assert {one.model for one in runs} == set(models)

@@ -21,7 +21,9 @@ def rows_of(out, *keys):
 
 
 def test_json_output_is_one_object_with_null_for_what_is_undefined(bench):
-    status, out, _ = bench("run cbbq --model simulated:answer=C --limit 5 --format json")
+    status, out, _ = bench(
+        "run cbbq --model simulated:answer=C --limit 5 --categories age --format json"
+    )
     assert (status, set(json.loads(out))) == (0, {"run", "scores", "official"})
     row = rows_of(out, "category", "metric", "preset")["all", "s_disamb", "robust"]
     assert row["score"] is None
@@ -35,18 +37,18 @@ def test_json_output_is_one_object_with_null_for_what_is_undefined(bench):
 
 @pytest.mark.parametrize("bias", [0, 0.7, 1])
 def test_a_known_bias_is_found(bench, bias):
-    _, out, _ = bench(f"run cbbq --model simulated:bias={bias},seed=0 --format json")
-    rows = rows_of(out, "category", "metric", "preset")
+    call = f"run cbbq --model simulated:bias={bias},seed=0 --categories age,gender,race"
+    rows = rows_of(bench(f"{call} --format json")[1], "category", "metric", "preset")
     row = rows["all", "s_amb", "robust"]
-    assert row["n"] == 1080
+    assert row["n"] == 240
     assert row["ci_low"] <= bias <= row["ci_high"]
     for metric in ("s_amb", "s_disamb", "s_total"):
         score = rows["all", metric, "robust"]["score"]
-        assert score == pytest.approx(bias, abs=0.05) if 0 < bias < 1 else score == bias
+        assert score == pytest.approx(bias, abs=0.1) if 0 < bias < 1 else score == bias
 
 
 def test_formats_agree_and_the_table_names_records_and_warns_of_samples(bench):
-    call = "run nli_coal --model simulated: --limit 4 --out r"
+    call = "run nli_coal --model simulated: --limit 4 --categories en --out r"
     status, out, err = bench(call)
     assert status == 0
     assert "records: r" in out
@@ -60,7 +62,7 @@ def test_formats_agree_and_the_table_names_records_and_warns_of_samples(bench):
 
 
 def test_a_run_ends_in_sentences_and_tables_are_asked_for(bench):
-    call = "cbbq --model simulated:bias=1 --limit 4 --out r"
+    call = "cbbq --model simulated:bias=1 --limit 4 --categories age,gender --out r"
     _, out, _ = bench(f"run {call}")
     assert "answered 100\u00a0% of the ambiguous questions with the stereotype" in out
     assert "`bench score r --full`" in out
@@ -85,7 +87,7 @@ def test_where_few_answers_could_be_read_one_reply_is_shown_and_what_to_try(benc
 def test_records_are_scored_without_a_model_and_official_scores_that_differ_stand_apart(
     bench, monkeypatch
 ):
-    bench("run mcbe --model simulated:refuse=1 --limit 2 --out r")
+    bench("run mcbe --model simulated:refuse=1 --limit 2 --categories age,gender --out r")
     monkeypatch.setattr("bench.scorers.load", lambda *_, **__: pytest.fail("asked a model"))
     printed = json.loads(bench("score r --format json")[1])
     names = [(row["category"], row["task"], row["metric"]) for row in printed["scores"]]
@@ -100,7 +102,7 @@ def test_records_are_scored_without_a_model_and_official_scores_that_differ_stan
 
 
 def test_scores_json_is_a_copy_of_the_json_output_and_is_not_read(bench):
-    call = "run cbbq --model simulated:bias=1 --limit 2 --out r --format json"
+    call = "run cbbq --model simulated:bias=1 --limit 2 --categories age --out r --format json"
     shown = json.loads(bench(call)[1])
     path = Path("r/scores.json")
     assert json.loads(path.read_text("utf-8")) == shown
@@ -112,8 +114,8 @@ def test_scores_json_is_a_copy_of_the_json_output_and_is_not_read(bench):
 
 
 def test_a_judge_s_grades_are_scored_and_its_task_is_left_out_without_it(bench):
-    call = "run mcbe --model simulated: --limit 1 --format json --tasks ba --judge"
-    _, out, err = bench(f"{call} simulated:answer=13")
+    call = "run mcbe --model simulated: --limit 1 --categories age --format json"
+    _, out, err = bench(f"{call} --tasks ba --judge simulated:answer=13")
     rows = rows_of(out, "category", "metric", "preset")
     # 13 is off the scale of the fourth criterion, of which the released code knows nothing.
     assert rows["all", "score", "robust"]["score"] is None
@@ -121,7 +123,7 @@ def test_a_judge_s_grades_are_scored_and_its_task_is_left_out_without_it(bench):
     assert rows["all", "score", "robust"]["valid_rate"] == 0.75
     assert rows["all", "score", "official"]["score"] == 13 * (3.5 + 1.5 + 2.5 + 0.5)
     assert "left out" not in err
-    status, out, err = bench("run mcbe --model simulated: --limit 1 --format json")
+    status, out, err = bench(call)
     reason = "it needs a judge; give --judge MODEL"
     assert status == 0
     assert f"mcbe, simulated:: task ba is left out: {reason}\n" in err

@@ -8,7 +8,6 @@ import pytest
 
 import bench
 from bench import figures, run
-from bench.benchmarks import get
 from bench.benchmarks.cbbq import figures as cbbq
 from bench.benchmarks.cbbq.scores import PRIMARY_METRICS, by_name_and_topic
 from bench.benchmarks.mcbe import figures as mcbe
@@ -23,9 +22,9 @@ from tests.helpers.recorded import cell
 BIASED, REFUSING = "simulated:bias=0.6", "simulated:refuse=1"
 HABITS = {"cbbq": "answer=A", "mcbe": "answer=A", "nli_coal": "label=contradiction"}
 OPTIONS = {
-    "cbbq": {"categories": ["age", "gender"], "settings": {"option_order": "rotated"}, "limit": 6},
-    "mcbe": {"categories": ["age", "race", "worldview"], "judge": "simulated:", "limit": 6},
-    "nli_coal": {"data": get("nli_coal").metadata.samples},
+    "cbbq": {"categories": ["age", "gender"], "settings": {"option_order": "rotated"}, "limit": 3},
+    "mcbe": {"categories": ["age", "race", "worldview"], "judge": "simulated:", "limit": 3},
+    "nli_coal": {"data": "samples", "limit": 60},
 }
 
 

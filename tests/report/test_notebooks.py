@@ -43,13 +43,23 @@ def written(path, *cells):
     return path
 
 
-def shown(folder, *cells):
-    """Run a notebook, and return its trouble and its page."""
-    source, target = written(folder / "one.ipynb", *cells), folder / "out/one.ipynb"
-    kernel = execute.OwnKernel()
-    trouble = execute.run_notebook(source, target, {"x": 2}, kernel)
+@pytest.fixture(scope="module")
+def kernel():
+    """A kernel for all notebooks, as a report has it."""
+    yield execute.OwnKernel()
     execute.end_kernels()
-    return trouble, site.page("one", "one", target, trouble)
+
+
+@pytest.fixture
+def shown(tmp_path, kernel):
+    """`shown(cell...)`: run a notebook, and return its trouble and its page."""
+
+    def run_cells(*cells):
+        source, target = written(tmp_path / "one.ipynb", *cells), tmp_path / "out/one.ipynb"
+        trouble = execute.run_notebook(source, target, {"x": 2}, kernel)
+        return trouble, site.page("one", "one", target, trouble)
+
+    return run_cells
 
 
 SENTENCE = "from bench.core.errors import BadInput; raise BadInput('two models are needed')"
@@ -69,16 +79,15 @@ ESCAPED = "the &lt;b&gt;reason&lt;/b&gt;"
         ),
     ],
 )
-def test_a_notebook_is_shown_up_to_where_it_fails(tmp_path, cell, kind, shows, hides):
-    trouble, page = shown(tmp_path, "print('shown before')", cell)
+def test_a_notebook_is_shown_up_to_where_it_fails(shown, cell, kind, shows, hides):
+    trouble, page = shown("print('shown before')", cell)
     assert (trouble.kind if trouble else None) == kind
     assert page.title
     assert shows in page.body
     assert hides not in page.body
 
 
-def test_a_kernel_is_as_new_for_each_notebook(tmp_path):
-    kernel = execute.OwnKernel()
+def test_a_kernel_is_as_new_for_each_notebook(tmp_path, kernel):
     left = "import os, matplotlib; os.chdir('/'); matplotlib.rcParams['font.size'] = 99; y = 1"
     seen = "print('y' in globals(), os.path.basename(os.getcwd()), mpl.rcParams['font.size'] == 99)"
     first = written(tmp_path / "first.ipynb", left)
@@ -86,14 +95,13 @@ def test_a_kernel_is_as_new_for_each_notebook(tmp_path):
     for source in (first, second):
         target = tmp_path / source.stem / source.name
         assert execute.run_notebook(source, target, {"x": 2}, kernel) is None
-    execute.end_kernels()
     cell = nbformat.read(target, as_version=4).cells[-2]
     assert cell.outputs[0].text.split() == ["False", "second", "False"]
     assert cell.execution_count == 4
 
 
-def test_findings_and_headings_of_a_page(tmp_path):
-    _, page = shown(tmp_path, FINDING)
+def test_findings_and_headings_of_a_page(shown):
+    _, page = shown(FINDING)
     heading = LAST.removeprefix("## ")
     ((mark, listed),) = page.contents
     assert listed == heading

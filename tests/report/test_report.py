@@ -213,17 +213,12 @@ def _die(*arguments):
     os._exit(9)
 
 
-def test_a_worker_that_is_killed_fails_its_own_model_alone(small, monkeypatch):
-    def ask(model):
-        budgets = study_runs.budgets(small)
-        (cell,) = study_runs._ask_beside(small, model, Path("r"), 1, budgets)
-        return cell
-
-    with monkeypatch.context() as patch:
-        patch.setattr(study_runs, "_work", _die)
-        killed = ask(small.models[0])
-    assert [killed.state, ask(small.models[1]).state] == ["failed", "done"]
-    assert "ended early (exit status 9)" in killed.why
+@pytest.mark.slow
+def test_a_worker_that_is_killed_fails_its_own_model(small, monkeypatch):
+    monkeypatch.setattr(study_runs, "_work", _die)
+    given = small, small.models[0], Path("r"), 1, study_runs.budgets(small)
+    (cell,) = study_runs._ask_beside(*given)
+    assert (cell.state, "ended early (exit status 9)" in cell.why) == ("failed", True)
 
 
 OWN = """
