@@ -66,27 +66,6 @@ SENTENCE = "from bench.core.errors import BadInput; raise BadInput('two models a
 ESCAPED = "the &lt;b&gt;reason&lt;/b&gt;"
 
 
-@pytest.mark.parametrize(
-    ("cell", "kind", "shows", "hides"),
-    [
-        (FINDING, None, "numbers rest on", "Traceback"),
-        ("raise ValueError('the <b>reason</b>')", "ValueError", ESCAPED, "numbers rest on"),
-        ("raise ValueError", "ValueError", "Traceback", "An Exception was encountered"),
-        # A message for the reader needs no traceback.
-        (SENTENCE, "BadInput", "shown before", "Traceback"),
-        pytest.param(
-            "import os; os._exit(1)", "DeadKernelError", "", "Found", marks=pytest.mark.slow
-        ),
-    ],
-)
-def test_a_notebook_is_shown_up_to_where_it_fails(shown, cell, kind, shows, hides):
-    trouble, page = shown("print('shown before')", cell)
-    assert (trouble.kind if trouble else None) == kind
-    assert page.title
-    assert shows in page.body
-    assert hides not in page.body
-
-
 def test_a_kernel_is_as_new_for_each_notebook(tmp_path, kernel):
     left = "import os, matplotlib; os.chdir('/'); matplotlib.rcParams['font.size'] = 99; y = 1"
     seen = "print('y' in globals(), os.path.basename(os.getcwd()), mpl.rcParams['font.size'] == 99)"
@@ -109,6 +88,28 @@ def test_findings_and_headings_of_a_page(shown):
     assert heading in page.body
     assert page.findings == ["A < B.", "C."]
     assert overview.top_sentences([], {"compare": page.findings}) == [("A < B.", "compare")]
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind", "shows", "hides"),
+    [
+        (FINDING, None, "numbers rest on", "Traceback"),
+        ("raise ValueError('the <b>reason</b>')", "ValueError", ESCAPED, "numbers rest on"),
+        ("raise ValueError", "ValueError", "Traceback", "An Exception was encountered"),
+        # A message for the reader needs no traceback.
+        (SENTENCE, "BadInput", "shown before", "Traceback"),
+        # It ends the kernel, so it is the last.
+        pytest.param(
+            "import os; os._exit(1)", "DeadKernelError", "", "Found", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_a_notebook_is_shown_up_to_where_it_fails(shown, cell, kind, shows, hides):
+    trouble, page = shown("print('shown before')", cell)
+    assert (trouble.kind if trouble else None) == kind
+    assert page.title
+    assert shows in page.body
+    assert hides not in page.body
 
 
 @pytest.fixture
