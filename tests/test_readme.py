@@ -125,16 +125,6 @@ def test_every_link_to_the_project_leads_somewhere(page):
         assert not anchor or anchor in anchors(PAGES[target]), f"{name}#{anchor}"
 
 
-def test_the_manual_lists_every_page():
-    order = (HOME / ".ci/mkdocs.yml").read_text("utf-8").partition("\nnav:")[2]
-    listed = [Path(name) for name in re.findall(r"([\w./]+)\.md$", order, re.M)]
-    books = {*HOME.glob("notebooks/*.ipynb"), *HOME.glob("notebooks/curation/*.ipynb")}
-    assert {HOME / f"{path}.ipynb" for path in listed if path.parent.name} == books
-    made = {"index", "contributing", "changelog"}
-    pages = {path.name.removesuffix(".md") for path in HOME.glob("docs/*.md")} | made
-    assert {path.name for path in listed if not path.parent.name} == pages
-
-
 def test_the_demonstration_is_small_and_its_links_lead_somewhere():
     pages = {path.name: path.read_text("utf-8") for path in HOME.glob("docs/demonstration/*")}
     assert len(pages) == 6

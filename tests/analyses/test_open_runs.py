@@ -1,7 +1,5 @@
 """Which runs and scores an analysis is about."""
 
-import pytest
-
 import bench
 from bench import run
 from bench.analyses import open_scores, opened, parameters
@@ -72,15 +70,3 @@ def test_lists_and_mappings_may_be_json_texts(refusal):
     assert parameters(runs='["a"]', sizes='{"b": 7}', models=["c"]) == [["a"], {"b": 7}, ["c"]]
     assert parameters(runs="a, b") == [["a", "b"]]
     assert "models 'x:a=1,b=2': expected names" in refusal(parameters, models="x:a=1,b=2")
-
-
-@pytest.mark.parametrize(
-    ("model", "family"),
-    [
-        ("Qwen/Qwen2.5-0.5B-Instruct", "Qwen2.5-Instruct"),
-        ("tiny:s,bias=0.5", "tiny:bias=0.5"),
-        ("mistralai/Mixtral-8x7B", "Mixtral-8x7B"),
-    ],
-)
-def test_a_family_is_the_name_without_the_size(model, family):
-    assert run.models.family(model) == family

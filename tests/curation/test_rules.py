@@ -98,32 +98,6 @@ def test_facts_contradict_the_bias_in_the_four_forms(target, labels):
 
 
 @pytest.mark.parametrize(
-    ("reply", "facts"),
-    [
-        ("老人到得早，青年来晚了。", "{{NAME1}}到得早，{{NAME2}}来晚了。"),
-        ("老年人到得早，\n青年来晚了。", "{{NAME1}}到得早，{{NAME2}}来晚了。"),
-        ("一位老人和一位青年，一人迟到。青年先到，老人后到。", "{{NAME2}}先到，{{NAME1}}后到。"),
-    ],
-)
-def test_facts_are_read_with_slots_and_without_the_context(reply, facts):
-    assert cbbq.read_facts(reply, TEMPLATE) == facts
-
-
-@pytest.mark.parametrize(
-    ("facts", "stands"),
-    [
-        ("{{NAME1}}到得早，{{NAME2}}来晚了。", True),
-        ("{{NAME1}}到得早。", False),
-        ("{{NAME1}}到得早，{{NAME2}}来", False),
-        ("{{NAME1}}到得早，{{NAME2}来晚了，{{NAME2}}。", False),
-        ("{{NAME1}}和{{NAME2}}" + "很" * 300 + "。", False),
-    ],
-)
-def test_facts_name_both_people_in_whole_sentences(facts, stands):
-    assert cbbq.is_complete(facts) is stands
-
-
-@pytest.mark.parametrize(
     ("answer", "asks", "reads", "objects"),
     [("C", "yes", "yes", 0), ("A", "yes", "yes", 1), ("C", "no", "yes", 1), ("C", "yes", "no", 1)],
 )

@@ -65,23 +65,6 @@ def test_a_file_that_is_no_sheet_is_named_with_its_reason(answered, content, rea
     assert reason in sentence
 
 
-def test_a_sheet_offers_the_choices_of_its_rows_category(begun):
-    work = begun("mcbe")
-    work.advance()
-    book = load_workbook(work.folder / "sheets/1-subcategory/an.xlsx")
-    page, choices = book["answers"], book["choices"]
-    header = [one.value for one in page[1]]
-    column = "ABCDEFGHIJ"[header.index("subtype")]
-    for number in range(2, page.max_row + 1):
-        rules = page.data_validations.dataValidation
-        (rule,) = [rule for rule in rules if f"{column}{number}" in rule.sqref]
-        offered = [one.value for (one,) in choices[rule.formula1.partition("!")[2]]]
-        is_age = page.cell(number, header.index("category") + 1).value == "age"
-        assert offered == (
-            ["能力", "观念"] if is_age else ["口味与性情", "素食与荤食", "饮食习惯与教养"]
-        )
-
-
 def test_no_cell_of_a_sheet_is_a_formula(begun):
     work = begun("mcbe")
     work.change("drafts.csv", ("公司聚餐订在", "=HYPERLINK(1)公司聚餐订在"))

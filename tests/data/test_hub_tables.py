@@ -46,15 +46,6 @@ def test_rows_in_a_configuration_of_all_and_in_one_of_its_parts_are_kept_once(tm
     assert "2 rows repeat rows of another file" in capsys.readouterr().err
 
 
-def test_a_table_of_any_name_is_taken_by_its_column_category(tmp_path):
-    folder = tmp_path / "copy"
-    folder.mkdir()
-    rows = [GOOD | {"category": name} for name in ("age", "region")]
-    pd.DataFrame(rows).to_csv(folder / "train.csv", index=False)
-    items = data.load(fetch("mcbe", folder))
-    assert {item.category for item in items} == {"age", "region"}
-
-
 def test_no_file_of_a_copy_is_left_out_without_a_word(tmp_path, capsys):
     copy(tmp_path, GOOD, name="data/other.jsonl")
     folder = copy(tmp_path, GOOD | {"category": "age"}, name="data/train.jsonl")

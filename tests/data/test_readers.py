@@ -85,13 +85,6 @@ def test_a_quote_that_is_not_closed_swallows_no_row(tmp_path, refusal, rows):
     assert "cannot be read as CSV with commas" in refusal(read_table, path, ["a", "f"])
 
 
-def test_a_cell_of_several_lines_is_read(tmp_path):
-    path = tmp_path / "a.csv"
-    text = "One, two, three,\nfour, five, six, 他说，“七”。"
-    path.write_text(f'a,b,c\n1,"{text}",3\n', "utf-8")
-    assert read_table(path, ["b"])[0]["b"] == text
-
-
 def test_other_tables_are_read_as_texts(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("a\n甲\n".encode("gb18030"))

@@ -143,26 +143,6 @@ def test_a_page_in_a_browser_shows_all_and_shuts_nobody_out(made, name, pictures
     assert seen.value["violations"] == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["index.html", "cbbq.html", "nli_coal.html", "answers-cbbq.html"])
-def test_on_paper_no_table_is_cut(made, name):
-    # A4 with margins of 16 mm is 673 pixels wide. Chromium scales what is a little wider.
-    script = """[...document.querySelectorAll('table')].map(table =>
-        [table.getBoundingClientRect().right, getComputedStyle(table.parentElement).overflow])"""
-    seen = visit(made.page.parent / name, script, 673, media="print")
-    assert seen.value
-    assert {overflow for _right, overflow in seen.value} == {"visible"}
-    assert max(right for right, _overflow in seen.value) <= 1.1 * 673
-
-
-@pytest.mark.slow
-def test_the_keyboard_skips_the_navigation_and_reaches_the_pages(made):
-    script = "({text: document.activeElement.innerText, at: location.hash})"
-    assert visit(made.page, script, keys=["Tab"]).value["text"] == "Skip to the content"
-    assert visit(made.page, script, keys=["Tab", "Enter"]).value["at"] == "#main"
-    assert visit(made.page, script, keys=["Tab"] * 3).value["text"] == "CBBQ"
-
-
 SMALL = """
 title: T
 models: ["simulated:bias=1", "simulated:bias=0"]

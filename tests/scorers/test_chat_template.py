@@ -48,14 +48,6 @@ def test_a_template_of_parts_gets_parts(tmp_path):
     assert scorer.chat.render(("a", "b", "c")) == "user: a assistant: b user: c "
 
 
-def test_a_date_is_that_of_the_day_and_is_recorded(tmp_path):
-    scorer = load(saved(tmp_path, DATED))
-    today = date.today()
-    written = f"{today:%d %b %Y}, {today.day}. {today:%A}"
-    assert scorer.chat.render("who?") == f"user {written}: who? "
-    assert scorer.describe()["prompt_date"] == today.isoformat()
-
-
 def test_a_run_is_continued_and_repeated_with_its_own_date(own_folder, monkeypatch):
     options = {"categories": ["gender"], "limit": 4, "read": "letters"}
     folder = saved(own_folder / "model", DATED)

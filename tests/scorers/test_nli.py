@@ -69,12 +69,6 @@ def test_wrong_label_names_are_refused(refusal):
     assert refusal(load, "m/x", label_names=["yes", "no", "maybe"]).startswith(expected)
 
 
-@pytest.mark.parametrize("model", ["simulated:", "tiny:s", "openai:x@http://localhost:1/v1"])
-def test_a_model_without_labels_takes_no_names(refusal, model):
-    message = f"model {model}: has no labels to name; leave out --label-names"
-    assert refusal(load, model, label_names=LABELS) == message
-
-
 @pytest.mark.parametrize("wrong", [0, 1])
 def test_the_probe_is_recorded_and_a_failed_one_is_reported(own_folder, monkeypatch, capsys, wrong):
     def classify(self, pairs):

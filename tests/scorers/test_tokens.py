@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.scorers import load
-from tests.benchmarks.architectures import ROWS, Row, differences, digits, sentencepiece
+from tests.benchmarks.architectures import ROWS, Row, differences, digits
 from tests.benchmarks.architectures import save as save_row
 from tests.helpers.checkpoints import characters, save, save_gguf
 
@@ -14,23 +14,6 @@ from tests.helpers.checkpoints import characters, save, save_gguf
 @pytest.mark.parametrize("name", ROWS)
 def test_scores_are_those_of_transformers_for_one_text_at_a_time(tmp_path, name):
     np.testing.assert_allclose(differences(name, tmp_path), 0, atol=5e-4)
-
-
-@pytest.mark.parametrize(
-    ("core", "declared", "expected"),
-    [
-        (digits, "PreTrainedTokenizerFast", "tokenizer.json"),
-        (digits, "GPT2Tokenizer", "tokenizer.json, from which the class GPT2Tokenizer differs"),
-        (
-            sentencepiece,
-            "GemmaTokenizer",
-            "tokenizer.json, from which the class GemmaTokenizer differs",
-        ),
-    ],
-)
-def test_run_json_says_which_tokenizer_is_taken(tmp_path, core, declared, expected):
-    name, _ = save_row(Row("LlamaForCausalLM", core, declared=declared), tmp_path)
-    assert load(name).describe()["tokenizer"] == expected
 
 
 def test_a_class_that_cannot_make_the_tokens_of_its_file_is_refused(tmp_path, refusal):

@@ -7,7 +7,6 @@ from bench.benchmarks import get
 from bench.benchmarks.cbbq import audit
 from bench.benchmarks.cbbq import items as cbbq
 from bench.benchmarks.cbbq.expand import expand
-from tests.helpers.recorded import templates
 
 HEAD = 'name = "Ours"\nlanguage = "zh"\n\n[categories.ours]\nen = "Ours"\nzh = "自编"\n'
 TARGETS = ('target = "NAME1"\n', 'target = "NAME2"\n')
@@ -50,19 +49,3 @@ def test_a_row_with_a_known_group_counts_more_than_the_declared_slot(tmp_path):
     assert rows.column.tolist() == ["NAME2"] * 20
     expand(data.find("cbbq", folder), tmp_path / "out", "csv")
     assert targets(tmp_path / "out") == {1}
-
-
-def test_a_code_in_a_released_category_is_refused_until_the_slot_is_declared(tmp_path, refusal):
-    cells = {"NAME1": "[woman, girl]", "NAME2": "[man, boy]", "bias_targeted_groups": "F"}
-    folder = templates(tmp_path, cells, non_neg=[cells], category="gender")
-    message = refusal(data.load, data.find("cbbq", folder))
-    assert "row 1, column `bias_targeted_groups`: 'F' does not tell" in message
-    lines = message.partition("[categories.gender] in dataset.toml, below ")[2].split(", with ")
-    table = "\n".join(["[categories.gender]", *lines[1].split(", "), 'target = "NAME1"'])
-    (folder / "dataset.toml").write_text(f"{lines[0]}\n{table}", "utf-8")
-    items = data.load(data.find("cbbq", folder))
-    assert {(one.ans0, one.target, one.target_name) for one in items} == {
-        ("woman", 0, "woman"),
-        ("girl", 0, "girl"),
-    }
-    assert "refused" not in set(audit.check(folder).kind)

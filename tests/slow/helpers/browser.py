@@ -18,7 +18,6 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
 FLAGS = "--headless=new --disable-gpu --no-first-run --disable-background-networking --disable-sync"
 FLAGS += " --disable-component-update --remote-debugging-port=0 --remote-allow-origins=*"
-KEYS = {"Tab": 9, "Enter": 13}
 
 
 @dataclass
@@ -39,15 +38,11 @@ class Visit:
             self.console.append(json.dumps(parameters))
 
 
-def visit(
-    page, script, width=1200, *, dark=False, media="screen", keys=(), picture=None, height=900
-):
+def visit(page, script, width=1200, *, dark=False, picture=None, height=900):
     """Open a file, evaluate `script` in it, and return what it logged and asked for.
 
     Args:
         dark: as a reader's dark screen shows it.
-        media: `screen`, or `print` for what is printed.
-        keys: pressed one after the other before the script.
         picture: where to keep what is seen, PNG.
     """
     if PROGRAM is None:
@@ -80,14 +75,10 @@ def visit(
             screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
             call("Emulation.setDeviceMetricsOverride", **screen)
             scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-            call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+            call("Emulation.setEmulatedMedia", media="screen", features=[scheme])
             call("Page.navigate", url=page.resolve().as_uri())
             while not seen.is_loaded:
                 seen.note(json.loads(line.recv()))
-            for key in keys:
-                event = {"key": key, "code": key, "windowsVirtualKeyCode": KEYS[key]}
-                for kind in ("rawKeyDown", "keyUp"):
-                    call("Input.dispatchKeyEvent", type=kind, **event)
             how = {"returnByValue": True, "awaitPromise": True}
             answer = call("Runtime.evaluate", expression=script, **how)
             assert "exceptionDetails" not in answer, answer
