@@ -1,16 +1,19 @@
-"""No spreadsheet program runs a cell of an exported table, TeX acts on none, and none is lost."""
+"""Tables for spreadsheets and TeX run and lose nothing; numbers and progress can be read."""
 
 import csv
 import io
+import math
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.core import export
+from bench.core import export, progress
 from bench.core.cells import RISKY, guarded, unguarded
+from bench.core.numbers import decimals
 
 HOSTILE = ["=cmd|' /C calc'!A0", "+1+1", "-2+3+cmd|' /C calc'!A0", "@SUM(1+1)", "\t=1+1", "\r=1"]
 HOSTILE += ["\n=1", "＝1+1", "－1", "'=1", "''@x", "="]
@@ -66,3 +69,34 @@ def test_no_text_is_a_command_to_tex(text):
     assert SAFE.fullmatch(shown), shown
     assert not shown.startswith(("[", "*"))
     assert shown.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0.475, 2, "0.48"),
+        (0.125, 2, "0.13"),
+        (2.5, 0, "3"),
+        (100 * 0.285, 0, "29"),  # 28.499999999999996
+        (0.1 + 0.2 + 0.175, 2, "0.48"),  # 0.47500000000000003
+        (0.4749, 2, "0.47"),
+        (-0.475, 2, "−0.48"),
+        (-0.001, 2, "0.00"),
+        (1234567.5, 0, "1,234,568"),
+        (np.float64(0.005), 2, "0.01"),
+        (math.nan, 2, "—"),
+        (-math.inf, 3, "−∞"),
+    ],
+)
+def test_halves_are_rounded_away_from_zero(value, digits, text):
+    assert decimals(value, digits) == text
+
+
+def test_where_no_bar_can_be_drawn_lines_say_how_far_it_is(monkeypatch, capsys):
+    for name in ("LINE_INTERVAL", "BAR_DELAY"):
+        monkeypatch.setattr(progress, name, 0.0)
+    with progress.progress(7, "asking", "requests", done=2) as bar:
+        bar.update(2)
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("asking: 4 of 7 requests, ") for line in lines)
+    assert all(line.endswith(" left") for line in lines)

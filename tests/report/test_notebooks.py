@@ -5,6 +5,7 @@ from queue import SimpleQueue
 
 import nbformat
 import pytest
+from nbformat import v4, write
 
 from bench import records, run
 from bench.core import places
@@ -172,3 +173,17 @@ def test_runs_that_a_notebook_opened_are_part_of_its_fingerprint(tmp_path, monke
     assert fingerprint.changed(target, now) == ["runs"]
     shutil.rmtree(opened)
     assert fingerprint.changed(target, now) == ["runs"]
+
+
+def test_a_section_whose_code_shows_nothing_is_left_out(tmp_path):
+    shown = v4.new_output("display_data", {"text/html": "<p>a table</p>"})
+    cells = [v4.new_markdown_cell("# A title"), v4.new_code_cell("import bench")]
+    cells += [v4.new_markdown_cell("## Asked"), v4.new_code_cell("show()", outputs=[shown])]
+    cells += [v4.new_markdown_cell("## Not asked"), v4.new_markdown_cell("What it measures.")]
+    cells += [v4.new_code_cell("show()"), v4.new_markdown_cell("## Be careful")]
+    write(v4.new_notebook(cells=cells), tmp_path / "mcbe.ipynb")
+    page = site.page("mcbe", "McBE", tmp_path / "mcbe.ipynb")
+    assert page.title == "A title"
+    assert [heading for _mark, heading in page.contents] == ["Asked", "Be careful"]
+    assert "a table" in page.body
+    assert "What it measures" not in page.body

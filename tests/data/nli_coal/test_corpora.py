@@ -1,10 +1,19 @@
-"""Readers of NLI corpora: every style, what is left out, and errors with their place."""
+"""Corpora are read in every style, and frames found in pairs and captions."""
 
 import json
 
 import pytest
 
 from bench.benchmarks.nli_coal.corpora import Example, read
+from bench.benchmarks.nli_coal.frames import (
+    RELEASED_CAPTIONS,
+    RELEASED_TERMS,
+    align,
+    gender_words,
+    judged,
+    match_of,
+)
+from tests.helpers.cases import cases
 
 PAIR = {"sentence1": "a nurse reads", "sentence2": "a woman reads"}
 HUB = {"premise": "a nurse reads", "hypothesis": "a woman reads", "label": "neutral"}
@@ -65,3 +74,22 @@ ROW = '{"sentence1": "a", "sentence2": %s, "label": %s}'
 def test_an_error_names_its_place(tmp_path, refusal, name, text, error):
     (tmp_path / name).write_text(text, "utf-8")
     assert refusal(read, [tmp_path / name]).startswith(f"{tmp_path / name}{error}")
+
+
+@cases(__file__, "pairs.csv")
+def test_pairs_are_aligned(case):
+    """`named` is the occupation that the row names, if it does."""
+    terms, match = RELEASED_TERMS[case["language"]], match_of(case["language"])
+    made = [case[name] for name in ("frame", "occupation", "term")]
+    for occupation in (case["named"], ""):
+        aligned = align(case["premise"], case["hypothesis"], terms, match, occupation)
+        found = [aligned.frame, aligned.occupation, aligned.term] if aligned else ["", "", ""]
+        assert found == made
+
+
+@cases(__file__, "captions.csv")
+def test_captions_are_filtered_as_in_the_release(case):
+    language, caption, frame, reason = case.values()
+    words, rule = gender_words(RELEASED_TERMS[language]), RELEASED_CAPTIONS[language]
+    made, why = judged(caption, words, match_of(language), rule)
+    assert (made, why[: len(reason)], bool(why)) == (frame, reason, bool(reason))
