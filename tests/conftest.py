@@ -30,11 +30,12 @@ settings.load_profile("bench")
 # A package of its own, with a notebook that needs it installed.
 collect_ignore = ["plugin"]
 
-# Notebooks that train several models or simulate people for minutes.
+# Notebooks that train several models or simulate people for minutes; of the three benchmarks'
+# pages, one is enough for every change.
 SLOW_NOTEBOOKS = re.findall(
     r"\w+",
-    "compare_models curate_cbbq curate_mcbe curate_nli data_quality explore friedman_test "
-    "judge_agreement meta_evaluation model_size_trends prompt_robustness "
+    "compare_models curate_cbbq curate_mcbe curate_nli data_quality explore friedman_test mcbe "
+    "judge_agreement meta_evaluation model_size_trends nli_coal prompt_robustness "
     "self_correction",
 )
 

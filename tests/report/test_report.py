@@ -246,6 +246,7 @@ def test_all_processes_of_a_report_share_its_budget(serve, own_folder):
     assert [part.split(" on ")[1] for part in made.failed] == ["cbbq", "cbbq"]
 
 
+@pytest.mark.slow
 def test_a_notebook_beside_the_study_is_a_page_like_any_other(own_folder):
     text = (Path(__file__).parents[2] / "docs/studies.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

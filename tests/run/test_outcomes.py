@@ -11,6 +11,7 @@ from bench.run import results
 from tests.helpers.recorded import cell
 
 MODELS = ["simulated:bias=0.7,seed=1", "simulated:bias=0.3,seed=2"]
+CATEGORIES = {"mcbe": ["age", "race"], "cbbq": ["age", "race"], "nli_coal": ["en", "zh"]}
 INTERVAL = ["estimate", "ci_low", "ci_high"]
 
 
@@ -19,8 +20,10 @@ def runs(tmp_path_factory):
     """Both models' runs on the samples of each benchmark."""
     folder, judges = tmp_path_factory.mktemp("runs"), {"mcbe": "simulated:"}
     return {
-        name: run.evaluate_all(name, MODELS, folder, limit=15, judge=judges.get(name))
-        for name in ("mcbe", "cbbq", "nli_coal")
+        name: run.evaluate_all(
+            name, MODELS, folder, limit=15, judge=judges.get(name), categories=categories
+        )
+        for name, categories in CATEGORIES.items()
     }
 
 
@@ -94,8 +97,9 @@ MODEL = "simulated:bias=0.6,refuse=0.2,seed=1"
 
 
 def test_models_are_compared_over_the_tasks_that_all_were_asked(tmp_path):
+    options = {"categories": ["age", "gender", "race"], "limit": 4}
     runs = [
-        run.evaluate("mcbe", f"{MODEL}{k}", tasks=names, out=tmp_path / str(k), limit=4)
+        run.evaluate("mcbe", f"{MODEL}{k}", tasks=names, out=tmp_path / str(k), **options)
         for k, names in enumerate((["pc", "sc", "bs"], ["sc", "bs"]))
     ]
     table, first = results.table(runs), runs[0].label
