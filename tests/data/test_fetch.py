@@ -19,8 +19,7 @@ from bench.core.errors import BadInput, RunFailed
 from bench.data import fetch as module
 from bench.data.fetch import fetch, unpack
 from bench.tasks import prompts
-from tests.data.cbbq import test_official_wording as cbbq_scripts
-from tests.data.mcbe import test_official_wording as mcbe_scripts
+from tests.data import test_official_wording as wording
 
 pytestmark = pytest.mark.usefixtures("user")
 NEG = "age/ambiguous/templates_generate_neg.csv"
@@ -209,8 +208,8 @@ def test_mcbe_is_downloaded_from_the_hub_and_its_prompts_from_github(
     tmp_path, hub, serve_file, monkeypatch
 ):
     # Invented prompts, which count as the released ones.
-    mcbe_scripts.released(monkeypatch)
-    asked = serve_file(mcbe_scripts.scripts(tmp_path / "McBE-2a8e8f5", mcbe_scripts.INVENTED))
+    wording.release(monkeypatch, "mcbe")
+    asked = serve_file(wording.write_scripts("mcbe", tmp_path / "McBE-2a8e8f5"))
     files = {f"xlsx_files/{name}.xlsx": raw for name, raw in sample_tables("xlsx").items()}
     others = {f"csv_files/{name}.csv": b"not read" for name in sample_tables()}
     demonstration = {"xlsx_files/test.xlsx": b"not read", "README.md": b"MIT"}
@@ -289,8 +288,8 @@ def test_downloaded_data_do_not_wait_for_prompts_and_say_how_to_use_them(
     assert "wording" not in metadata
     without = f"the data came without the official prompts: {CBBQ_URL}: has not all of ChatGLM"
     assert without in capsys.readouterr().err
-    cbbq_scripts.scripts(release / "evaluation scripts", cbbq_scripts.INVENTED)
-    cbbq_scripts.released(monkeypatch)
+    wording.write_scripts("cbbq", release / "evaluation scripts")
+    wording.release(monkeypatch, "cbbq")
     serve_file(pack_tar(release))
     assert manifest(fetch("cbbq").folder)["wording"] == "cbbq-scripts-95eaf2e"
     choices = capsys.readouterr().err.strip().rpartition("one of ")[2].split(", ")
@@ -303,8 +302,8 @@ def test_downloaded_data_do_not_wait_for_prompts_and_say_how_to_use_them(
 def test_a_data_sets_own_prompts_are_kept_and_scripts_alone_are_no_data(
     tmp_path, monkeypatch, refusal, capsys
 ):
-    mcbe_scripts.released(monkeypatch)
-    scripts = mcbe_scripts.scripts(tmp_path / "scripts", mcbe_scripts.INVENTED)
+    wording.release(monkeypatch, "mcbe")
+    scripts = wording.write_scripts("mcbe", tmp_path / "scripts")
     assert "holds no data of McBE" in refusal(fetch, "mcbe", scripts)
     folder = shutil.copytree(MCBE_SAMPLES, tmp_path / "set")
     for name in mcbe_prompts.SCRIPTS:

@@ -1,6 +1,5 @@
 """A page in headless Chromium over its debugging protocol: what it shows, logs and asks for."""
 
-import base64
 import json
 import os
 import re
@@ -38,12 +37,11 @@ class Visit:
             self.console.append(json.dumps(parameters))
 
 
-def visit(page, script, width=1200, *, dark=False, picture=None, height=900):
+def visit(page, script, width, *, dark):
     """Open a file, evaluate `script` in it, and return what it logged and asked for.
 
     Args:
         dark: as a reader's dark screen shows it.
-        picture: where to keep what is seen, PNG.
     """
     if PROGRAM is None:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
@@ -72,7 +70,7 @@ def visit(page, script, width=1200, *, dark=False, picture=None, height=900):
             for domain in ("Page", "Runtime", "Log", "Network"):
                 call(f"{domain}.enable")
             # A window has a least width; a screen that is made believe has none.
-            screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
             call("Emulation.setDeviceMetricsOverride", **screen)
             scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
             call("Emulation.setEmulatedMedia", media="screen", features=[scheme])
@@ -83,9 +81,6 @@ def visit(page, script, width=1200, *, dark=False, picture=None, height=900):
             answer = call("Runtime.evaluate", expression=script, **how)
             assert "exceptionDetails" not in answer, answer
             seen.value = answer["result"].get("value")
-            if picture:
-                shown = call("Page.captureScreenshot", format="png")
-                picture.write_bytes(base64.b64decode(shown["data"]))
             return seen
         finally:
             browser.kill()
