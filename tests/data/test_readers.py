@@ -139,7 +139,6 @@ GB18030 = partial(read_table, columns=["a"], encoding="gb18030")
     ("read", "content", "said"),
     [
         (TABLE, "", ": is empty; expected a header with the columns a"),
-        (TABLE, "x,y\n1,2\n", ", row 1 (header): column `a` is missing; found: x, y"),
         (TABLE, "a,b,b\n", ", row 1 (header): column `b` occurs more than once"),
         (TABLE, "a,b\n1,2\n1\n", ", row 2: has 1 cells, the header has 2"),
         (
@@ -147,7 +146,6 @@ GB18030 = partial(read_table, columns=["a"], encoding="gb18030")
             'a,b\n1,2\n3,"4\n5,6\n',
             ", line 4: cannot be read as CSV with commas (a quote is not",
         ),
-        (TABLE, '{"b": 1}', ", row 1 (header): column `a` is missing"),
         (TABLE, b"PK\3\4 and no more", ": cannot be read as xlsx (BadZipFile"),
         (TABLE, b"\xd0\xcf\x11\xe0 an old workbook", ", line 1: not UTF-8 (byte 0xd0)"),
         (TABLE, "a,b\n1,甲\n".encode("gb18030"), ", line 2: not UTF-8 (byte 0xbc); if it is GBK, "),
@@ -156,7 +154,6 @@ GB18030 = partial(read_table, columns=["a"], encoding="gb18030")
         (all_lines, "{}\n[1]", ", line 2: expected a JSON object, found list"),
         (all_lines, '{"a": ' + "[" * 100_000, ", line 1: not JSON (maximum recursion depth"),
         (all_lines, '{"a": "\\ud83d"}', ", line 1: not JSON ('utf-8' codec can't encode"),
-        (TABLE, "[\n1 2]", ", line 2: not JSON (Expecting ',' delimiter"),
         (read_yaml, "a: !!python/name:os.system x", ": not YAML (could not determine a constr"),
     ],
 )

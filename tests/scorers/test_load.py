@@ -199,10 +199,7 @@ def test_code_that_comes_with_a_model_does_not_run(
         ("simulated:bias=2", "outside 0 to 1"),
         ("tiny:xl", "allowed: tiny:s, tiny:s,bias=0.25"),
         ("tiny:s,colour=1", "allowed: bias, seed"),
-        ("tiny:s,seed=1.5", "not a number"),
-        ("tiny:s,bias=nan", "outside 0 to 1"),
         ("acme/tiny@a@b", "NAME or ORGANISATION/NAME"),
-        ("pretrained=a/b,revision=c", "NAME or ORGANISATION/NAME"),
     ],
 )
 def test_what_is_no_model_is_refused_before_anything_is_loaded(refusal, model, message):
