@@ -9,13 +9,14 @@ from scipy.stats import chisquare
 
 from bench.scorers import load
 from tests.helpers.answering import request
-from tests.helpers.checkpoints import BERT, CODE, LETTERS, SPECIAL, characters, save
+from tests.helpers.checkpoints import BERT, CODE, LETTERS, LIMITED, SPECIAL, characters, save
 
 # Architecture and shape, and whether common beginnings can be computed once.
 FAMILIES = {
     "llama": ("Llama", {"num_key_value_heads": 2}, True),
     "a narrow window": ("Mistral", {"sliding_window": 8, "num_key_value_heads": 2}, False),
     "bloom": ("Bloom", {"n_layer": 2, "n_head": 4}, False),
+    **{name: (*family, name == "phi 3, long positions") for name, family in LIMITED.items()},
 }
 QUESTIONS = [
     "the doctor is here. who is it?",

@@ -5,13 +5,14 @@ from itertools import permutations
 import numpy as np
 import pytest
 import torch
+import transformers
 
 from bench.benchmarks.nli_coal.requests import LABELS
 from bench.run import evaluate
 from bench.scorers import load
 from bench.scorers.local.classifier import Classifier, label_columns
 from tests.helpers.cases import cases
-from tests.helpers.checkpoints import BERT, CODE, characters, codes, save
+from tests.helpers.checkpoints import BERT, CODE, SHAPE, characters, codes, save
 
 ORDER = ("neutral", "entailment", "contradiction")
 PAIRS = [
@@ -91,3 +92,28 @@ def test_the_probe_is_recorded_and_a_failed_one_is_reported(own_folder, monkeypa
     assert (message in capsys.readouterr().err) is bool(wrong)
     noted = run.scores()[run.scores().note.str.contains(message, regex=False)]
     assert noted.category.tolist() == ["all"] * wrong
+
+
+PADS = [(None, None), ("<pad>", None), (None, 0), ("<pad>", 0), ("[SEP]", 0)]
+NAMED = {"id2label": dict(enumerate(["contradiction", "neutral", "entailment"]))}
+
+
+@pytest.mark.parametrize(("of_tokenizer", "of_model"), PADS)
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_classifier_needs_no_pad_token(tmp_path, of_tokenizer, of_model, side):
+    coder = characters("$A [SEP]")
+    coder.pad_token, coder.padding_side = of_tokenizer, side
+    torch.manual_seed(4)
+    config = transformers.LlamaConfig(
+        vocab_size=len(coder), pad_token_id=of_model, **SHAPE, **NAMED
+    )
+    built = transformers.LlamaForSequenceClassification(config).eval()
+    built.save_pretrained(tmp_path)
+    coder.save_pretrained(tmp_path)
+    scorer = load(str(tmp_path))
+    pairs = [("the nurse was late", "he"), ("he", "she"), ("a doctor spoke to a nurse", "a b")]
+    for pair, values in zip(pairs, scorer.classify(pairs), strict=True):
+        with torch.no_grad():
+            ids = torch.tensor([coder(*pair)["input_ids"]])
+            expected = built(ids).logits[0].softmax(-1).numpy()[[2, 0, 1]]
+        np.testing.assert_allclose(values, expected, atol=1e-4)
