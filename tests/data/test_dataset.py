@@ -7,13 +7,12 @@ import pandas as pd
 import pytest
 
 from bench import data, run
-from bench.benchmarks import get
 from bench.benchmarks.cbbq.expand import expand
 from bench.data import dataset
 from bench.data.fetch import fetch
 from bench.figures import style
 from bench.run.results import Run
-from tests.helpers.recorded import GOOD
+from tests.helpers.recorded import GOOD, own_category
 
 HEAD = 'name = "Ours"\nversion = "3"\nlicence = "CC0-1.0"\nlanguage = "zh"\n'
 SPORT = '\n[categories.sport]\nen = "Sports clubs"\nzh = "体育"\n'
@@ -37,15 +36,7 @@ def mcbe_folder(folder, manifest=HEAD + SPORT, name="sport"):
 
 
 def cbbq_folder(folder, manifest=HEAD + CITY):
-    """Write the samples' category age under another name."""
-    for path in sorted((get("cbbq").metadata.samples / "age").glob("*/*.csv")):
-        place = folder / "city_life" / path.parent.name / path.name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        text = path.read_text("utf-8").replace("ambiguous,age,", "ambiguous,city_life,")
-        place.write_text(text, "utf-8")
-    if manifest:
-        (folder / "dataset.toml").write_text(manifest, "utf-8")
-    return folder
+    return own_category(folder, "city_life", manifest)
 
 
 def test_a_category_of_mcbe_runs_and_its_run_keeps_its_names(tmp_path):

@@ -244,13 +244,16 @@ def test_a_redirection_is_said_and_recorded_and_another_one_ends_the_run(serve, 
     redirects = True
 
     def behave(asked):
-        return (307, {"Location": there}, "") if redirects else said("A")
+        headers = {"Location": there, "Set-Cookie": "a=planted"}
+        return (307, headers, "") if redirects else said("A")
 
     server = serve(behave, behave)
     scorer = load(server.model)
     assert scorer.answer([request()])[0].response == "A"
     host = f"127.0.0.1:{target.server_port}"
     assert scorer.describe()["answered_by"] == [host]
+    assert (server.keys, target.keys) == ({f"Bearer {SECRET}"}, {None}), "a key has its own host"
+    assert not any("cookie" in headers for headers in target.headers)
     assert capsys.readouterr().err.count(f"requests are redirected to {host}") == 1
     redirects = False
     with pytest.raises(RunFailed, match=f"the host that answers is .*, and was {host} before"):
