@@ -14,7 +14,6 @@ from bench.benchmarks import get
 from bench.core.text import sentences
 from bench.figures import overview as figures
 from bench.metrics.primary import (
-    asked_primary_metrics,
     contenders,
     doubt,
     findings,
@@ -24,6 +23,7 @@ from bench.metrics.primary import (
     left_out,
     listing,
     number,
+    primary_metrics,
     primary_rows,
     short_title,
     too_few_tasks,
@@ -99,20 +99,20 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> VariantScores:
     own = {model: run for (model, key), run in runs.items() if key == variant.key}
     every, names = list(own.values()), dict(zip(own, labels(list(own.values())), strict=True))
     scores = table(every) if own else pd.DataFrame()
-    primary_metrics = list(get(variant.benchmark).metrics.primary_metrics)
+    metrics = list(get(variant.benchmark).metrics.primary_metrics)
     if len(scores):
-        scored = asked_primary_metrics(scores, variant.benchmark)
-        primary_metrics, scores = scored or primary_metrics, scores if scored else scores.iloc[:0]
+        scored = primary_metrics(scores, variant.benchmark)
+        metrics, scores = scored or metrics, scores if scored else scores.iloc[:0]
     lines = []
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
         name, is_done = names.get(cell.model.folder, cell.model.label), cell.state == DONE
-        numbers = [_number(scores, primary, name) for primary in primary_metrics if is_done]
+        numbers = [_number(scores, primary, name) for primary in metrics if is_done]
         why = f"{'failed' if cell.state == FAILED else 'not applicable'}: {cell.why}"
         lines.append(Line(cell.model.folder, name, is_done, why, numbers))
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
     data = conditions(every[0])["data"] if every else ""
-    return VariantScores(variant, scores, primary_metrics, lines, bias, data_conflict(every), data)
+    return VariantScores(variant, scores, metrics, lines, bias, data_conflict(every), data)
 
 
 def _bias(run: Run) -> float | None:

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import sys
 from collections.abc import Mapping
 from concurrent.futures import as_completed
 from contextlib import suppress
@@ -117,6 +118,8 @@ def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
     threads = max(1, (os.cpu_count() or 1) // jobs)
     shared = budgets(plan)
     by_place: dict[tuple[str, str], Cell] = {}
+    is_local = any("batch_tokens" in backend_of(model.model).takes for model in plan.models)
+    processes.preload([__name__, *(["bench.scorers.local.load"] if is_local else [])])
     with (
         processes.waiting(jobs, processes.end) as pool,
         progress(len(plan.models), "asking", "models") as bar,
@@ -167,6 +170,8 @@ def _work(
 ) -> None:
     """Ask one model all variants, and send the state of each."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
+    if torch := sys.modules.get("torch"):  # which read the variable when it was preloaded
+        torch.set_num_threads(threads)
     loaded = Loaded()
     for variant in plan.variants_of(model):
         sending.send(ask(plan, model, variant, folder, shared, loaded))

@@ -3,7 +3,7 @@
 import pytest
 
 import bench
-from bench.analyses.conditions import open_conditions
+from bench.analyses.conditions import open_conditions, prompting
 
 MODELS = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2"]
 
@@ -11,10 +11,6 @@ MODELS = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2"]
 def ask(folder, model=MODELS[0], **options):
     out = folder / str(len(list(folder.iterdir())))
     return bench.evaluate("cbbq", model, out=out, data="samples", limit=2, **options)
-
-
-def prompting(run):
-    return str(run.metadata["asked"]["settings"]["prompting"])
 
 
 @pytest.fixture(scope="module")

@@ -4,21 +4,18 @@ import json
 import re
 import string
 import tomllib
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from bench.benchmarks.cbbq.official_wording import PROMPTS
-from bench.benchmarks.mcbe.official_wording import FIELDS
+from bench.benchmarks.cbbq import official_wording as cbbq
+from bench.benchmarks.mcbe import official_wording as mcbe
 from bench.data.official_wording import digest
 
-MODULES = {
-    name: import_module(f"bench.benchmarks.{name}.official_wording") for name in ("cbbq", "mcbe")
-}
+OFFICIAL = {"cbbq": cbbq.OFFICIAL, "mcbe": mcbe.OFFICIAL}
 INVENTED = {
     name: tomllib.loads((Path(__file__).parent / name / "prompts.toml").read_text("utf-8"))
-    for name in MODULES
+    for name in OFFICIAL
 }
 # What the scripts of CBBQ do with a prompt, which stands for `%s`.
 USES = {
@@ -64,7 +61,7 @@ def write_scripts(benchmark, folder, tables=None):
 
 def cbbq_scripts(tables):
     files = {}
-    for name, file in PROMPTS.items():
+    for name, file in cbbq.PROMPTS.items():
         parts = []
         for text, field, _, _ in string.Formatter().parse(tables[name]["prompt"]):
             parts += [json.dumps(text, ensure_ascii=False)] * bool(text)
@@ -76,7 +73,7 @@ def cbbq_scripts(tables):
 
 
 def mcbe_scripts(tables):
-    expressions = {name: code for code, name in FIELDS.items()}
+    expressions = {name: code for code, name in mcbe.FIELDS.items()}
 
     def code(prompt, *fields):
         for name in fields:
@@ -101,16 +98,16 @@ def mcbe_scripts(tables):
 
 def release(monkeypatch, benchmark):
     """Let the invented prompts count as the released ones."""
-    monkeypatch.setattr(MODULES[benchmark], "RELEASED", digest(INVENTED[benchmark]))
+    monkeypatch.setattr(OFFICIAL[benchmark], "sha256", digest(INVENTED[benchmark]))
 
 
-@pytest.mark.parametrize("benchmark", MODULES)
+@pytest.mark.parametrize("benchmark", OFFICIAL)
 def test_the_released_prompts_are_read(shared, tmp_path, benchmark):
     text = (shared / f"data/{benchmark}/prompts.toml").read_text("utf-8")
-    official, module = tomllib.loads(text), MODULES[benchmark]
-    found = tomllib.loads(module.read(write_scripts(benchmark, tmp_path, official)))
-    assert (found, found["version"]) == (official, module.VERSION)
-    assert benchmark == "mcbe" or list(found) == list(official)
+    released, official = tomllib.loads(text), OFFICIAL[benchmark]
+    found = tomllib.loads(official.read(write_scripts(benchmark, tmp_path, released)))
+    assert (found, found["version"]) == (released, official.version)
+    assert benchmark == "mcbe" or list(found) == list(released)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +128,7 @@ def test_other_prompts_than_the_released_ones_are_refused(
     tmp_path, refusal, monkeypatch, benchmark, old, new
 ):
     release(monkeypatch, benchmark)
-    read, invented = MODULES[benchmark].read, INVENTED[benchmark]
+    read, invented = OFFICIAL[benchmark].read, INVENTED[benchmark]
     write_scripts(benchmark, tmp_path)
     found = tomllib.loads(read(tmp_path))
     assert {**found, **invented} == found

@@ -10,7 +10,7 @@ import transformers
 from bench.benchmarks.nli_coal.requests import LABELS
 from bench.run import evaluate
 from bench.scorers import load
-from bench.scorers.local.classifier import Classifier, label_columns
+from bench.scorers.local.encoders import Classifier, label_columns
 from tests.helpers.cases import cases
 from tests.helpers.checkpoints import BERT, CODE, SHAPE, characters, codes, save
 
