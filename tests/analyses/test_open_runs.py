@@ -1,8 +1,11 @@
-"""Which runs and scores an analysis is about."""
+"""Which runs and scores an analysis is about, and which conditions it compares."""
+
+import pytest
 
 import bench
 from bench import run
 from bench.analyses import open_scores, opened, parameters
+from bench.analyses.conditions import open_conditions, prompting
 
 MODELS = ["simulated:bias=0.2", "simulated:bias=0.8"]
 
@@ -70,3 +73,67 @@ def test_lists_and_mappings_may_be_json_texts(refusal):
     assert parameters(runs='["a"]', sizes='{"b": 7}', models=["c"]) == [["a"], {"b": 7}, ["c"]]
     assert parameters(runs="a, b") == [["a", "b"]]
     assert "models 'x:a=1,b=2': expected names" in refusal(parameters, models="x:a=1,b=2")
+
+
+BIASED = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2"]
+
+
+def ask(folder, model=BIASED[0], **options):
+    out = folder / str(len(list(folder.iterdir())))
+    return bench.evaluate("cbbq", model, out=out, data="samples", limit=2, **options)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return {
+        "plain": ask(folder),
+        "instructed": ask(folder, settings={"prompting": "Q+IF"}, categories=["age", "race"]),
+        "reworded": ask(folder, prompts="reworded"),
+        "warm": ask(folder, seed=7, prompts="reworded"),
+        "hot": ask(folder, seed=8, prompts="reworded"),
+        "other": ask(folder, BIASED[1]),
+    }
+
+
+def test_the_runs_count_that_were_asked_most_alike(runs):
+    for first in ("plain", "instructed"):
+        order = sorted(runs, key=lambda name: name != first)
+        outcomes, chosen = open_conditions([runs[name].folder for name in order])
+        pair = [runs[name].folder for name in ("plain", "reworded")]
+        assert [run.folder for run in chosen] == pair
+    assert list(outcomes.prompts.unique()) == ["bench-cbbq-3", "bench-cbbq-3#reworded"]
+    # A model without a second prompt set is left out.
+    assert list(outcomes.model.unique()) == BIASED[:1]
+    outcomes, _chosen = open_conditions(list(runs.values()), condition=prompting)
+    assert list(outcomes.prompts.unique()) == ["Q", "Q+IF"]
+    # Only questions that were asked under both count.
+    assert set(outcomes.category) == {"age", "race"}
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["plain", "other"], "no model was asked under two prompt sets; there is simulated:bias=0"),
+        (["plain", "warm", "hot"], "was asked under one condition in both"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(runs, refusal, names, message):
+    assert message in refusal(open_conditions, [runs[name] for name in names])
+
+
+def test_a_csv_is_compared_over_categories(tmp_path, refusal):
+    file = tmp_path / "mine.csv"
+    rows = [
+        f"m,{c},{p},0.{k}{n}" for k, c in enumerate(["age", "race"]) for n, p in enumerate("ab")
+    ]
+    file.write_text("\n".join(["model,category,prompts,score", "m,all,a,0.9", *rows]))
+    scores, chosen = open_conditions([], file)
+    assert chosen == []
+    assert list(scores.category) == ["age", "age", "race", "race"]
+    (row,) = bench.compare(scores, "score", between="prompts", by="model").to_dict("records")
+    assert (row["estimate"], row["n"]) == (pytest.approx(-0.01), 2)
+    file.write_text("model,category,prompts,score\nm,age,a,0.5\nm,race,b,0.5\n")
+    assert "m: no question was asked under all of a, b" in refusal(open_conditions, [], file)
+    file.write_text("model,score\nm,0.5\n")
+    assert "mine.csv: column 'prompts'" in refusal(open_conditions, [], file)

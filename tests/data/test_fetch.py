@@ -20,6 +20,7 @@ from bench.data import fetch as module
 from bench.data.fetch import fetch, unpack
 from bench.tasks import prompts
 from tests.data import test_official_wording as wording
+from tests.helpers.recorded import GOOD, TEMPLATE
 
 pytestmark = pytest.mark.usefixtures("user")
 NEG = "age/ambiguous/templates_generate_neg.csv"
@@ -313,3 +314,48 @@ def test_a_data_sets_own_prompts_are_kept_and_scripts_alone_are_no_data(
     copy = fetch("mcbe", pack_zip(folder)).folder
     assert "is asked with them unless --prompts is given" in capsys.readouterr().err
     assert (copy / "prompts.toml").read_text("utf-8") == 'version = "own-1"\n[x]\n'
+
+
+LISTS = ("context", "NAME1", "NAME2")
+QUESTION = {name: cell for name, cell in TEMPLATE.items() if name not in LISTS}
+QUESTION |= {"context": "甲和丙来了。", "ans0": "甲", "ans1": "丙", "label": "2"}
+
+
+def copy_of_rows(folder, *rows, name="test.jsonl"):
+    path = folder / "copy_of_rows" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame(list(rows)).to_json(path, orient="records", lines=True)
+    return folder / "copy_of_rows"
+
+
+NAMES = ["../../x", "/tmp/x", "a/b", "a\\b", "C:x", "a\0", "..", "NUL", "", None]
+WRONG = [("mcbe", GOOD | {"category": "age"}, {"category": name}) for name in NAMES]
+WRONG += [("cbbq", QUESTION, {"category": name}) for name in NAMES]
+WRONG += [("cbbq", QUESTION, {"context_condition": name}) for name in ("ambig", "../x", "/x", None)]
+
+
+@pytest.mark.parametrize(("benchmark", "row", "change"), WRONG)
+def test_a_cell_that_cannot_name_a_file_is_refused_with_its_row(
+    tmp_path, refusal, benchmark, row, change
+):
+    folder = copy_of_rows(tmp_path, row, row | change)
+    message = refusal(fetch, benchmark, folder)
+    assert message.startswith(f"{folder}/test.jsonl, row 2")
+    assert f"column `{next(iter(change))}`" in message
+    assert not [*tmp_path.rglob("*.csv")]
+
+
+def test_rows_in_a_configuration_of_all_and_in_one_of_its_parts_are_kept_once(tmp_path, capsys):
+    rows = [GOOD | {"category": "age", "context": context} for context in ("一", "二", "二")]
+    copy_of_rows(tmp_path, *rows, name="all/test.jsonl")
+    folder = copy_of_rows(tmp_path, *rows[1:], name="part/test.jsonl")
+    items = data.load(fetch("mcbe", folder))
+    assert [item.context for item in items] == ["一", "二", "二"]
+    assert "2 rows repeat rows of another file" in capsys.readouterr().err
+
+
+def test_no_file_of_a_copy_is_left_out_without_a_word(tmp_path, capsys):
+    copy_of_rows(tmp_path, GOOD, name="data/other.jsonl")
+    folder = copy_of_rows(tmp_path, GOOD | {"category": "age"}, name="data/train.jsonl")
+    assert len(data.load(fetch("mcbe", folder))) == 1
+    assert "left out: other.jsonl has no column `category`" in capsys.readouterr().err

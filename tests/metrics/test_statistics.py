@@ -4,9 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.power import TTestPower
 
 import bench
+from bench import Metric
 from bench.analyses.published import published
+from bench.core.errors import BadInput
 from bench.metrics.significance import holm
 
 RNG = np.random.default_rng(0)
@@ -230,3 +233,91 @@ def test_a_mistake_in_a_file_names_its_row(tmp_path, refusal):
     path = tmp_path / "scores.csv"
     changed("score", "many").to_csv(path, index=False)
     assert refusal(bench.friedman, path).startswith(f"{path}, row 2, column `score`: 'many'")
+
+
+NUMBERS = ["score", "ci_low", "ci_high", "n", "valid_rate", "baseline", "bound_low", "bound_high"]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    options = {"categories": ["age", "gender"], "limit": 30, "out": tmp_path_factory.mktemp("run")}
+    return bench.evaluate("cbbq", "simulated:bias=0.5,refuse=0.3", data="samples", **options)
+
+
+@pytest.mark.parametrize(
+    ("metric", "own"),
+    [
+        ("s_amb", Metric("own", "ambiguous", "stereotyped", "answered", baseline=1 / 3)),
+        ("s_disamb", Metric("own", "disambiguous", "stereotyped", "names_person", baseline=1 / 2)),
+        ("unknown", Metric("own", "ambiguous", "says_unknown", "parsed", baseline=1 / 3)),
+    ],
+)
+def test_a_ratio_of_outcomes_has_the_row_of_the_benchmark_s_metric(asked, metric, own):
+    table = bench.score(asked, metrics=[own])
+    table = table[table.task == own.task]
+    rows = [table[table.metric == name].set_index("category")[NUMBERS] for name in (metric, "own")]
+    assert len(rows[1]) == 3
+    pd.testing.assert_frame_equal(*rows)
+
+
+def test_a_function_of_sums_is_a_metric(asked):
+    def follows(sums):
+        return sums["stereotyped"] / (sums["stereotyped"] + sums["anti_stereotyped"])
+
+    row = bench.score(asked, metrics=[Metric("follows", of=follows)]).iloc[-1]
+    shares = bench.outcomes(asked).groupby("category")[["stereotyped", "anti_stereotyped"]].sum()
+    assert row.score == pytest.approx((shares.stereotyped / shares.sum(axis=1)).mean())
+    assert row.ci_low < row.score < row.ci_high
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        (Metric("own", "ambiguous", "says_unkown", "parsed"), "column 'says_unkown' is unknown"),
+        (Metric("own", of=lambda sums: sums["length"]), "column 'length' is unknown; allowed: "),
+        (Metric("own", "ambigous", "says_unknown", "parsed"), "task 'ambigous' is unknown; allow"),
+    ],
+)
+def test_an_unknown_column_or_task_is_named_with_those_that_there_are(asked, metric, message):
+    with pytest.raises(BadInput, match=message):
+        bench.score(asked, metrics=[metric])
+
+
+def difference(first, second):
+    """Compare two models' scores of the same items, in the same order."""
+    items = pd.DataFrame({"item_id": range(len(first))})
+    sides = [items.assign(model=name, score=s) for name, s in (("a", first), ("b", second))]
+    (row,) = bench.compare(pd.concat(sides), "score", cluster=None, stratum=None).itertuples()
+    return row
+
+
+@pytest.mark.parametrize(("n", "near"), [(6, 0.08), (30, 0.08), (200, 0.05)])
+def test_a_difference_of_means_is_the_paired_t_test(n, near):
+    # The bootstrap's standard error is that of the mean but for the chance of a thousand resamples.
+    rng = np.random.default_rng(n)
+    first, second = rng.normal(0.3, 1, n), rng.normal(0, 1, n)
+    result, t = difference(first, second), stats.ttest_rel(first, second)
+    low, high = t.confidence_interval()
+    assert result.estimate == pytest.approx(np.mean(first - second))
+    assert stats.t.isf(result.p / 2, n - 1) == pytest.approx(abs(t.statistic), rel=near)
+    assert result.ci_high - result.ci_low == pytest.approx(high - low, rel=near)
+    assert result.clusters == n
+    assert (result.p < 0.05) == (result.ci_low > 0 or result.ci_high < 0)
+    # The shifted t makes it a little more than statsmodels' power, by the noncentral one.
+    wanted = TTestPower().solve_power(nobs=n, power=0.8, alpha=0.05) * np.std(
+        first - second, ddof=1
+    )
+    assert result.detectable == pytest.approx(wanted, rel=near + 0.03)
+
+
+def test_few_units_that_all_agree_may_be_chance():
+    # As in a sign test, which has 2 ** -4 for five that agree, whatever their spread.
+    assert difference(np.ones(5), np.zeros(5)).p == 1 / 16
+    assert difference(np.ones(500), np.zeros(500)).p < 1e-6
+    assert difference([0.5, 0.25], [0.5, 0.25]).p == 1
+
+
+def test_a_single_unit_has_no_test():
+    result = difference([1.0], [0.0])
+    assert np.isnan([result.p, result.ci_low]).all()
+    assert result.note == "no interval: too few units in a stratum"

@@ -248,6 +248,12 @@ def test_a_template_that_drops_the_question_is_refused(tmp_path, refusal, templa
     assert "leaves out the question" in refusal(load, templated(tmp_path, template))
 
 
+def test_a_template_without_end_is_refused(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(chat_template, "SECONDS", 0.2)
+    endless = "{% for a in range(99999) %}" * 4 + "{% endfor %}" * 4
+    assert "longer than 0.2 seconds" in refusal(load, templated(tmp_path, endless))
+
+
 def test_a_template_of_parts_gets_parts(tmp_path):
     scorer = load(templated(tmp_path, PARTS))
     assert scorer.chat.render("who is it?") == "user: who is it? "
