@@ -72,7 +72,7 @@ def test_benchmarks_find_the_bias_of_the_training(own_folder):
             found.append(float(table.score.item()))
         return found
 
-    assert scores("cbbq", "metric == 's_amb'") == pytest.approx(biases, abs=0.12)
+    assert scores("cbbq", "metric == 's_amb'") == pytest.approx(biases, abs=0.15)
     expected = [2 / 3 * bias for bias in biases]
     assert scores("nli_coal", "metric == 'coal'") == pytest.approx(expected, abs=0.08)
     fair, half, biased = scores("mcbe", "task == 'pc' and metric == 'score'", tasks=["pc"])
