@@ -51,7 +51,7 @@ def test_what_is_built_runs_and_is_fetched_with_its_pack(bench, user):
         ("--from nowhere", "nowhere: holds no data of NLI-CoAL"),
         (f"{EN} --rate 0.5;1", "--rate: '0.5;1' is not a number"),
         (f"{EN} --rate 1 --split valid", "split 'valid' is unknown; allowed: train, dev, test"),
-        (f"{EN} --rate 1 --rows 0", "--rows 0: has to be at least 1"),
+        (f"{EN} --rate 1 --rows 0", "--rows: 0 is not allowed; it has to be at least 1"),
         (f"{EN} --split dev", "--split: is about bias-controlled sets; say at which rates"),
         (f"{EN} --captions no.txt", "no.txt: cannot be read"),
         (f"{EN} --pack {PACKS / 'zh'} --captions c", "--captions: are of one language, and there"),

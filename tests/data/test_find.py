@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bench import data
 from bench.benchmarks import get
-from bench.data.start import copy_start
+from bench.core.places import copy_files
 from tests.helpers.recorded import table
 
 
@@ -102,7 +102,7 @@ def test_a_limit_takes_items_in_order_and_evenly_from_the_first_on(
 def test_a_start_is_data_without_a_fault_whose_single_file_gives_the_same_items(
     tmp_path: Path, benchmark: str, name: str, items: int
 ) -> None:
-    copy_start(benchmark, tmp_path / "start")
+    copy_files(tmp_path / "start", get(benchmark).metadata.folder / "start")
     folder, file = (data.find(benchmark, tmp_path / "start" / part) for part in ("", name))
     assert len(data.load(folder)) == items
     assert data.load(file) == data.load(folder)
@@ -122,7 +122,7 @@ def test_a_start_is_data_without_a_fault_whose_single_file_gives_the_same_items(
 def test_a_table_of_templates_says_what_it_lacks(
     tmp_path: Path, refusal, change: Callable[[list[str]], list[str]], message: str
 ) -> None:
-    copy_start("cbbq", tmp_path / "cbbq")
+    copy_files(tmp_path / "cbbq", get("cbbq").metadata.folder / "start")
     lines = (tmp_path / "cbbq" / "rows.csv").read_text("utf-8").splitlines(keepends=True)
     table = tmp_path / "mine.csv"
     table.write_text("".join(lines), "utf-8")
