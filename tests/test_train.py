@@ -1,7 +1,6 @@
 """Fine-tune NLI classifiers: labels, the same end after a kill, nothing half-written, errors."""
 
 import json
-from collections.abc import Callable
 from unittest.mock import Mock
 
 import numpy as np
@@ -11,7 +10,6 @@ from safetensors.numpy import load_file
 
 from bench import scorers, train
 from bench.core.errors import RunFailed
-from bench.train import Trained
 from tests.helpers.checkpoints import BERT, characters, save
 
 # Trains.
@@ -19,7 +17,6 @@ pytestmark = pytest.mark.slow
 
 NAMES = {0: "NEUTRAL", 1: "entailment", 2: "Contradiction"}
 QUICK = {"learning_rate": 3e-3, "batch_size": 8, "device": "cpu", "max_length": 64}
-Train = Callable[..., Trained]
 
 
 @pytest.fixture(scope="module")
