@@ -80,7 +80,7 @@ def item(answers: pd.DataFrame, item_id: str, items: pd.DataFrame | None = None)
     requests = rows.groupby(["benchmark", "task", "request"], sort=False, observed=True)
     for (benchmark, task, request), own in requests:
         readings = [_reading(row) for row in own.itertuples()]
-        names = ["model", *(name for name in ("prompts", "repeat") if own[name].nunique() > 1)]
+        names = ["model", *(name for name in ("prompts", "repeat") if len(own[name].unique()) > 1)]
         table = own[names].assign(answered=own.response.map(str).map(rounded), read_as=readings)
         table["verdict"] = own.verdict
         choices = get(str(benchmark)).tasks[str(task)].choices
@@ -117,7 +117,7 @@ def _fold(heading: str, body: str, is_open: bool = False) -> str:
 
 def _table(rows: pd.DataFrame) -> str:
     """Write a table of texts in a box that scrolls, so the keyboard has to reach it."""
-    formatters = dict.fromkeys(map(column, rows), _text)
+    formatters = {column(str(name)): _text for name in rows}
     with pd.option_context("display.max_colwidth", None):
         table = rows.rename(columns=column).to_html(
             index=False, escape=False, border=0, justify="left", formatters=formatters
