@@ -127,8 +127,11 @@ def test_a_killed_training_ends_as_one_that_was_not(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epochs": 0}, "epochs 0: has to be above 0"),
-        ({"learning_rate": float("nan")}, "learning_rate nan: has to be finite"),
+        ({"epochs": 0}, "epochs: 0 is not allowed; it has to be above 0"),
+        (
+            {"learning_rate": float("nan")},
+            "learning_rate: nan is not allowed; it has to be a finite number",
+        ),
         ({"dtype": "float16"}, "float16"),
         ({"out": "full"}, "is not empty; give another --out"),
         ({"model": "plain"}, "or train a fresh head on it with --new-head"),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from bench import __version__
 from bench.benchmarks import get
 from bench.core.cells import to_number
-from bench.core.files import atomic_write, explain_write_errors
+from bench.core.files import atomic_write
 from bench.data import by_id
 from bench.export import model_id, primary_scores, release
 from bench.metrics.table import ALL, PrimaryMetric
@@ -77,8 +77,7 @@ def write(run: Run, out: Path) -> list[Path]:
         },
     }
     for path, written in ((samples, text), (aggregate, _json(content, indent=2) + "\n")):
-        with explain_write_errors(out / path):
-            atomic_write(out / path, written)
+        atomic_write(out / path, written)
     return [out / aggregate, out / samples]
 
 

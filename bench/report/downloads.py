@@ -12,6 +12,7 @@ from bench.benchmarks import get
 from bench.benchmarks.base import Paper
 from bench.core import export
 from bench.core.errors import plain
+from bench.core.files import atomic_write
 
 TITLE = "bias-workbench: a Jupyter workbench for measuring social bias in language models"
 
@@ -78,7 +79,7 @@ def write(
     tables = folder / "tables" / "index"
     export.write_table(primary_metrics, tables, "headlines")
     latex = "% needs \\usepackage{booktabs}\n" + export.to_latex(glance, caption=caption)
-    export.write_text(tables / "at_a_glance.tex", latex)
+    atomic_write(tables / "at_a_glance.tex", latex)
     lines: list[list[str]] = [
         list(map(str, glance)),
         ["---"] * len(glance.columns),
@@ -86,5 +87,5 @@ def write(
     ]
     cells = (" | ".join(plain(cell).replace("|", "\\|") for cell in line) for line in lines)
     markdown = "".join(f"| {line} |\n" for line in cells)
-    export.write_text(tables / "at_a_glance.md", f"{markdown}\n{caption}\n")
-    export.write_text(folder / "references.bib", bibtex(benchmarks))
+    atomic_write(tables / "at_a_glance.md", f"{markdown}\n{caption}\n")
+    atomic_write(folder / "references.bib", bibtex(benchmarks))

@@ -16,6 +16,7 @@ from bench import __version__
 from bench.benchmarks import get
 from bench.core import export
 from bench.core.errors import NoRuns
+from bench.core.files import atomic_write
 from bench.core.text import column
 from bench.metrics.primary import short_title, warnings
 from bench.report import downloads, items, overview
@@ -176,7 +177,7 @@ class Site:
     def _write(self, file: str, template: str, pages: Sequence[Page], **values: Any) -> Path:
         values |= {"plan": self._plan, "pages": pages, "version": __version__}
         path = self._folder / file
-        export.write_text(path, self._environment.get_template(template).render(**values))
+        atomic_write(path, self._environment.get_template(template).render(**values))
         return path
 
     def write_page(self, page: Page, pages: Sequence[Page]) -> None:

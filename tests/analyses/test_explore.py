@@ -1,8 +1,7 @@
-"""Look at answers: one item by all models, and widgets."""
+"""Look at answers: one item by all models, and filters."""
 
 import re
 
-import pandas as pd
 import pytest
 
 import bench
@@ -48,23 +47,13 @@ def test_an_item_has_all_requests_of_all_models(answers, items, refusal):
     assert "age:999" in refusal(explore.item, answers, "age:999")
 
 
-def test_widgets_change_what_is_shown(answers, items):
-    many = pd.concat([answers] * 20, ignore_index=True)
-    browser = explore.Browser(many.assign(long=many.prompt.str.len() > 10), items)
-    assert len(browser.rows) > 10_000
-    assert "25 of 10,880 answers" in browser._repr_mimebundle_()["text/html"], "on a saved page"
-    browser.list.index = 7  # a click on the eighth row
-    chosen = browser.rows.iloc[7]
-    assert chosen.item_id in browser.shown.value
-    assert chosen.question[:10] in browser.list.options[7][0]
-    assert browser.filters["long"].options == (("all", None), ("True", True)), "a column of ours"
-    browser.filters["valid"].value = False
-    assert set(browser.rows.model) == {"simulated:refuse=1"}
-    browser.contains.value = "<script>"
-    assert "No answer fits." in browser.head.value
-    assert (browser.list.options, browser.shown.value) == ((), "")
-    browser.contains.value, browser.filters["valid"].value = "", None
-    browser.filters["verdict"].value = "stereotyped"
-    assert set(browser.rows.model) == {"simulated:bias=1"}
-    browser.contains.value = "GENDER:AMBIGUOUS"
-    assert set(browser.rows.category) == {"gender"}
+@pytest.mark.parametrize(
+    ("contains", "values", "column", "found"),
+    [
+        ("", {"valid": False, "task": "all"}, "model", {"simulated:refuse=1"}),
+        ("GENDER:AMBIGUOUS", {"verdict": "stereotyped"}, "category", {"gender"}),
+        ("<script>", {}, "model", set()),
+    ],
+)
+def test_answers_match_by_text_and_by_columns(answers, contains, values, column, found):
+    assert set(explore.matching(answers, contains, **values)[column]) == found

@@ -148,7 +148,7 @@ def test_points_meet_the_judge_s_marks_and_tell_how_far_a_person_agrees_with_him
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("human", "101", "'101' is not allowed; allowed: a number from 0 to 100"),
+        ("human", "101", "'101' is not allowed; give a number from 0 to 100"),
         ("human", "good", "'good' is not allowed"),
         ("analysis", "else", "'else' is not the model's analysis"),
     ],

@@ -170,7 +170,7 @@ BAD_CALLS = [
     ("run cbbq", "--model"),
     ("score nowhere", "nowhere: holds no run"),
     ("report nowhere.yml", "nowhere.yml: no such study file"),
-    ("data --data x", "--data: name the benchmark"),
+    ("data --data x", "name the benchmark, for example `bench data mcbe`"),
     ("rnu cbbq", "Did you mean 'run'?"),
     ("cbqb", "`bench run cbbq --model MODEL`"),
     *((f"run {name} --model simulated: {words}", message) for name, words, message in BAD_RUNS),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bench import data
 from bench.benchmarks import get
-from bench.data.start import copy_start
+from bench.core.places import copy_files
 from tests.helpers.recorded import table
 
 
@@ -93,7 +93,7 @@ def test_a_limit_takes_items_in_order_and_evenly_from_the_first_on(n, limit):
 def test_a_start_is_data_without_a_fault_whose_single_file_gives_the_same_items(
     tmp_path, benchmark, name, items
 ):
-    copy_start(benchmark, tmp_path / "start")
+    copy_files(tmp_path / "start", get(benchmark).metadata.folder / "start")
     folder, file = (data.find(benchmark, tmp_path / "start" / part) for part in ("", name))
     assert len(data.load(folder)) == items
     assert data.load(file) == data.load(folder)
@@ -111,7 +111,7 @@ def test_a_start_is_data_without_a_fault_whose_single_file_gives_the_same_items(
     ],
 )
 def test_a_table_of_templates_says_what_it_lacks(tmp_path, refusal, change, message):
-    copy_start("cbbq", tmp_path / "cbbq")
+    copy_files(tmp_path / "cbbq", get("cbbq").metadata.folder / "start")
     lines = (tmp_path / "cbbq" / "rows.csv").read_text("utf-8").splitlines(keepends=True)
     table = tmp_path / "mine.csv"
     table.write_text("".join(lines), "utf-8")

@@ -140,9 +140,13 @@ def test_an_expanded_folder_gives_the_questions_that_its_templates_do(tmp_path, 
     ("words", "status", "said"),
     [
         ("cbbq --as xml", 2, "format 'xml' is unknown; allowed: csv, json, both"),
-        ("cbbq --strict --repair", 2, "--strict and --repair: are two ways of expanding; give one"),
+        (
+            "cbbq --strict --repair",
+            2,
+            "--strict, --repair, --compat: are ways of expanding; give one",
+        ),
         ("cbbq --data compat", 2, "compat: holds no templates of CBBQ, so there is nothing to exp"),
-        ("cbbq --data d --out taken", 1, "taken: the questions could not be written there ("),
+        ("cbbq --data d --out taken", 1, "cannot be written ("),
     ],
 )
 def test_what_cannot_be_expanded_is_one_line(bench, tmp_path, words, status, said):

@@ -28,9 +28,8 @@ def found(folder, kind="odd", metadata="", **settings):
 
 def test_the_samples_are_told_from_the_release_and_have_no_refused_row():
     assert found(get("mcbe").metadata.samples, "count") == [
-        " 0 : 96 rows found, the release has 4,077",
-        " 0 : 12 categories found, the release has 12",
-        " 0 : 57 subcategories found, the release has 82",
+        " 0 : all files: 96 rows, 12 categories, 57 subcategories; the release has 4,077 rows, 12 "
+        "categories, 82 subcategories"
     ]
     assert "refused" not in set(check(get("mcbe").metadata.samples).kind)
 
@@ -52,7 +51,7 @@ def test_every_refused_row_and_file_is_listed(tmp_path):
             stream.write(content)
     refused = found(tmp_path, "refused")
     assert [text[: len(start)] for text, start in zip(refused, expected, strict=True)] == expected
-    assert found(tmp_path, "count")[0].startswith(" 0 : 2 rows found and 8 refused, the release")
+    assert found(tmp_path, "count")[0].startswith(" 0 : all files (8 rows are refused): 2 rows, ")
     assert "the folder holds no data of McBE; " in found(tmp_path / "gone", "refused")[0]
     write(tmp_path / "b/age.csv", bad[0], encoding="gb18030")
     assert found(tmp_path / "b", "refused", encoding="gb18030") == expected[1:2]
