@@ -1,7 +1,10 @@
-"""Look at answers: one item by all models, and filters."""
+"""Look at answers: one item by all models, hostile replies, and filters."""
 
 import re
+from html.parser import HTMLParser
+from typing import Any
 
+import pandas as pd
 import pytest
 
 import bench
@@ -9,14 +12,42 @@ from bench import run
 from bench.analyses import explore
 from bench.benchmarks import get
 
+# Replies, and what a page shows of them.
+HOSTILE = {
+    "<script>alert(1)</script>": "<script>alert(1)</script>",
+    "长" * 1_000_000: "(the first 20,000 of 1,000,000 characters)",
+    "\x1b[31mred\x1b[0m \x00\x07 \u202eturned": r"\x1b[31mred\x1b[0m \x00\x07 \u202eturned",
+    '"><img src=x onerror=alert(1)> $\\href{javascript:alert(1)}{x}$ </pre></td>': "</pre></td>",
+}
+TAGS = re.findall(r"\w+", "div p table thead tbody tr th td h4 details summary strong em pre br")
+
+
+class Page(HTMLParser):
+    """Check that a browser would make only our elements of a page, and collect its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.text = ""
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        assert tag in TAGS
+        known = {"style", "class", "scope", "open", "role", "tabindex", "aria-label", "border"}
+        assert {name for name, _ in attrs} <= known
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
 ITEM = "gender:ambiguous:1"
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[run.Run]:
     """Runs of a biased and of a refusing respondent on two benchmarks, each question twice."""
     folder, models = tmp_path_factory.mktemp("runs"), ["simulated:bias=1", "simulated:refuse=1"]
-    options = {"limit": 4, "repeats": 2}
+    options: dict[str, Any] = {"limit": 4, "repeats": 2}
     return [
         one
         for name in ("cbbq", "nli_coal")
@@ -27,17 +58,19 @@ def runs(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def answers(runs):
+def answers(runs: list[run.Run]) -> pd.DataFrame:
     return bench.answers(*runs)
 
 
 @pytest.fixture(scope="module")
-def items(runs):
+def items(runs: list[run.Run]) -> pd.DataFrame:
     return bench.items(*runs)
 
 
-def test_an_item_has_all_requests_of_all_models(answers, items, refusal):
-    text = re.sub("<[^>]*>", "", explore.item(answers, ITEM, items).data)
+def test_an_item_has_all_requests_of_all_models(
+    answers: pd.DataFrame, items: pd.DataFrame, refusal: Any
+) -> None:
+    text = Page(explore.item(answers, ITEM, items).data).text
     for wanted in ("simulated:bias=1", "simulated:refuse=1", "repeat", "not readable"):
         assert wanted in text
     rows, fields = (frame[frame.item_id == ITEM] for frame in (answers, items))
@@ -45,6 +78,17 @@ def test_an_item_has_all_requests_of_all_models(answers, items, refusal):
     assert fields.context.iloc[0] in text
     assert "premise" not in text, "a field of the other benchmark"
     assert "age:999" in refusal(explore.item, answers, "age:999")
+
+
+def test_replies_are_shown_as_text(answers: pd.DataFrame) -> None:
+    rows = answers.head(len(HOSTILE)).assign(item_id="x", response=list(HOSTILE))
+    rows = rows.assign(request=list("abcd"), prompt=list(HOSTILE))
+    rows["logprobs"] = [[-0.5, -1.0, float("-inf")]] * len(rows)
+    page = explore.item(rows, "x").data
+    text = Page(page).text
+    assert all(shown in text for shown in [*HOSTILE.values(), "A: −0.500 (60.7%)"])
+    assert "tex2jax_ignore" in page
+    assert len(page) < 500_000
 
 
 @pytest.mark.parametrize(
@@ -55,5 +99,7 @@ def test_an_item_has_all_requests_of_all_models(answers, items, refusal):
         ("<script>", {}, "model", set()),
     ],
 )
-def test_answers_match_by_text_and_by_columns(answers, contains, values, column, found):
+def test_answers_match_by_text_and_by_columns(
+    answers: pd.DataFrame, contains: str, values: dict[str, Any], column: str, found: set[str]
+) -> None:
     assert set(explore.matching(answers, contains, **values)[column]) == found
