@@ -153,13 +153,13 @@ def test_a_run_of_an_adapter_is_repeated_and_continued_on_its_base(
     hub.repositories["acme/tiny"].push({**files, "README.md": b"of another commit"})
     again = run.repeat("first", out="again")
     assert again.metadata["model"]["base"] == {"id": "acme/tiny", "revision": main}
-    assert run.repeating.difference(done.records, again.records).same
+    assert run.repeating.difference(done.records, again.records).endswith("are the same")
     (done.folder / "records/answers.parquet").unlink()
     message = "first: was begun with another model (base was "
     assert message in refusal(run.evaluate, "cbbq", "acme/lora", out="first", **ASKED)
     given = {"base": f"acme/tiny@{main}", "out": "first", **ASKED}
     complete = run.evaluate("cbbq", f"acme/lora@{commit}", **given)
-    assert run.repeating.difference(again.records, complete.records).same
+    assert run.repeating.difference(again.records, complete.records).endswith("are the same")
 
 
 def test_a_run_is_repeated_and_continues_at_its_commit_alone(hub, main, other, own_folder, refusal):
@@ -172,7 +172,7 @@ def test_a_run_is_repeated_and_continues_at_its_commit_alone(hub, main, other, o
     moved = hub.repositories["acme/tiny"].push(other)
     again = run.repeat("first", out="again")
     assert again.metadata["asked"]["model"] == f"acme/tiny@{main}"
-    assert run.repeating.difference(before, again.records).same
+    assert run.repeating.difference(before, again.records).endswith("are the same")
     assert (done.label, again.label) == ("tiny", f"tiny@{main[:7]}")
     given = {"out": "third", "revision": "main"}
     assert "names another revision" in refusal(run.repeat, "first", **given)
@@ -180,4 +180,4 @@ def test_a_run_is_repeated_and_continues_at_its_commit_alone(hub, main, other, o
     message = refusal(run.evaluate, "cbbq", "acme/tiny", out="first", **ASKED)
     assert f"revision was {main}, now {moved}" in message
     complete = run.evaluate("cbbq", f"acme/tiny@{main}", out="first", **ASKED)
-    assert run.repeating.difference(before, complete.records).same
+    assert run.repeating.difference(before, complete.records).endswith("are the same")
