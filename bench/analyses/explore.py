@@ -80,7 +80,7 @@ def item(answers: pd.DataFrame, item_id: str, items: pd.DataFrame | None = None)
     requests = rows.groupby(["benchmark", "task", "request"], sort=False, observed=True)
     for (benchmark, task, request), own in requests:
         readings = [_reading(row) for row in own.itertuples()]
-        names = ["model", *(name for name in ("prompts", "repeat") if own[name].nunique() > 1)]
+        names = ["model", *(name for name in ("prompts", "repeat") if len(own[name].unique()) > 1)]
         table = own[names].assign(answered=own.response.map(str).map(rounded), read_as=readings)
         table["verdict"] = own.verdict
         choices = get(str(benchmark)).tasks[str(task)].choices

@@ -1,5 +1,6 @@
 """The forest plot: scores with their intervals, as all notebooks draw them."""
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from bench.figures.style import (
-    FAINT,
-    WIDTH,
-    colours,
-    forest_axis,
-    label,
-    markers,
-    names_or_numbers,
-    wrap_label,
-)
+from bench.figures.style import FAINT, WIDTH, colours, label, markers, names_or_numbers
 from bench.metrics.primary import LOW_VALIDITY, contenders, measure_words
 from bench.metrics.table import ALL
 
@@ -115,10 +107,15 @@ def forest(
             at = lines.index(one[y]) + (k - (len(dots) - 1) / 2) * SPREAD / len(dots)
             colour = palette[one[coloured] if coloured else ""]
             _draw(ax, one, at, common, {"color": colour, "marker": marks[dots[k]]})
-        forest_axis(ax, _names(rows, y, lines), common)
+        if not np.isnan(common):
+            ax.axvline(common, color=FAINT, ls="--", lw=1, zorder=1)
+        ax.set_yticks(range(len(lines)), _names(rows, y, lines))
+        ax.set_ylim(len(lines) - 0.4, -0.6)
+        ax.grid(axis="y", visible=False)
+        sns.despine(ax=ax, left=True)
         _scale(ax, panel, limits, percent)
         title = str(panel[col].iloc[0]) if col and len(panel) else ""
-        ax.set_title(wrap_label(title, TITLE_CHARACTERS), fontsize="small")
+        ax.set_title(textwrap.fill(title, TITLE_CHARACTERS), fontsize="small")
     if hue:
         handles = [Line2D([], [], color=palette[dot], marker=marks[dot], ls="") for dot in dots]
         place: dict[str, Any] = {"loc": "outside upper center", "ncols": 3, "frameon": False}

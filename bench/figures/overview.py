@@ -1,108 +1,87 @@
-"""Pictures of scores next to each other, in which more bias is always on the same side."""
+"""The picture of a report's index: scores of models, a panel per benchmark."""
 
-from collections.abc import Sequence
-from typing import Any
+import textwrap
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from bench.figures.forest import forest
-from bench.figures.style import (
-    FAINT,
-    WIDTH,
-    colours,
-    error_bars,
-    legend_below,
-    legend_height,
-    markers,
-    set_title,
-    style,
-    wrap_label,
-)
-from bench.metrics.primary import number, percent
+from bench.figures.style import FAINT, WIDTH, colours, markers, set_title, style
+from bench.metrics.primary import percent
 from bench.metrics.table import PrimaryMetric
 
-# A panel: its title, its primary metric, and the rows of the score table, one per model.
-Panel = tuple[str, PrimaryMetric, pd.DataFrame]
+# The primary metric of each panel, by the panel's name.
+Panels = dict[str, PrimaryMetric]
 
 
-def scores_by_bias(panels: Sequence[Panel], title: str) -> Figure:
-    """Draw scores against the bias that was put into models, one panel per benchmark.
+def scores_by_bias(rows: pd.DataFrame, panels: Panels, title: str) -> Figure:
+    """Draw scores against the bias that was put into models; more bias is up.
 
     Args:
-        panels: rows with a column `bias`; more bias is up in each panel.
+        rows: of score tables, with columns `panel` and `bias`.
     """
     style()
-    models = list(dict.fromkeys(name for _title, _line, rows in panels for name in rows.model))
-    fig = Figure(figsize=(1.5 * WIDTH, 3.1 + legend_height(models)), layout="constrained")
-    axes = fig.subplots(1, len(panels), squeeze=False)[0]
+    models = list(dict.fromkeys(rows.model))
     palette, marks = colours(models), markers(models)
-    for ax, (name, line, rows) in zip(axes, panels, strict=True):
-        levels = rows.groupby("bias").score.mean()
-        ax.plot(levels.index, levels, color=FAINT, lw=1, zorder=1)
+    size = (1.5 * WIDTH, 3.2 + 0.1 * len(models))
+    fig = Figure(figsize=size, layout="constrained")
+    axes = fig.subplots(1, len(panels), squeeze=False)[0]
+    for ax, (name, line) in zip(axes, panels.items(), strict=True):
+        own = rows[rows.panel == name]
+        ax.plot(own.groupby("bias").score.mean(), color=FAINT, lw=1, zorder=1)
         # Models of one bias stand next to each other.
-        places = rows.bias + 0.03 * rows.groupby("bias").cumcount()
-        for k, (model, at) in enumerate(zip(rows.model, places, strict=True)):
-            look: dict[str, Any] = {"color": palette[model], "label": model, "ms": 7}
-            row = rows.iloc[[k]]
-            ax.errorbar([at], row.score, error_bars(row), fmt=marks[model], **look)
-        _score_axis(ax.yaxis, ax.set_ylim, line)
-        baseline = rows.baseline[rows.baseline_of == ""].dropna()
-        if len(baseline):
-            ax.axhline(baseline.iloc[0], color=FAINT, ls="--", lw=1, zorder=0)
-        ax.set_xlim(-0.05, 1.05)
-        ax.set_xticks([0, 0.25, 0.5, 0.75, 1])
-        ax.set_title(wrap_label(name, 30), fontsize="small")
+        own = own.assign(x=own.bias + 0.03 * own.groupby("bias").cumcount())
+        for one in own.itertuples():
+            colour = palette[one.model]
+            ax.vlines(one.x, one.ci_low, one.ci_high, color=colour)
+            ax.plot(one.x, one.score, marks[one.model], color=colour, label=one.model, ms=7)
+        _score_axis(ax, "y", line)
+        for baseline in own.baseline[own.baseline_of == ""].dropna().head(1):
+            ax.axhline(baseline, color=FAINT, ls="--", lw=1, zorder=0)
+        ax.set(xlim=(-0.05, 1.05), xticks=[0, 0.25, 0.5, 0.75, 1])
+        ax.set_title(textwrap.fill(name, 30), fontsize="small")
         ax.set_xlabel("bias put in", fontsize="small")
         sns.despine(ax=ax)
-    axes[0].set_ylabel(f"{'more bias'} →", fontsize="small")
-    legend_below(fig, *axes, ncols=4, fontsize="small")
-    set_title(fig, title, alt=_alt(panels))
+    axes[0].set_ylabel("more bias →", fontsize="small")
+    handles = [Line2D([], [], color=palette[name], marker=marks[name], ls="") for name in models]
+    fig.legend(
+        handles, models, loc="outside lower center", ncols=4, frameon=False, fontsize="small"
+    )
+    set_title(fig, title)
     return fig
 
 
-def scores_beside(panels: Sequence[Panel], title: str) -> Figure:
-    """Draw the scores of each model as a forest plot, one panel per score.
+def scores_beside(rows: pd.DataFrame, panels: Panels, title: str) -> Figure:
+    """Draw the scores of each model as a forest plot, the most biased in the first panel first.
 
     Args:
-        panels: more bias is on the right in each panel; the most biased model in the first one
-            stands first.
+        rows: of score tables, with a column `panel`; more bias is on the right.
     """
     style()
-    parts = [
-        rows.assign(panel=name, worse="higher" if line.biased_is_high else "lower")
-        for name, line, rows in panels
-    ]
-    is_low = not panels[0][1].biased_is_high
-    parts[0] = parts[0].sort_values("score", ascending=is_low, kind="stable")
-    grid = forest(pd.concat(parts), col="panel")
-    for ax, (_name, line, _rows) in zip(grid.axes.flat, panels, strict=True):
-        _score_axis(ax.xaxis, ax.set_xlim, line)
+    first, line = next(iter(panels.items()))
+    is_first = rows.panel == first
+    in_order = rows[is_first].sort_values("score", ascending=not line.biased_is_high, kind="stable")
+    ranked = pd.concat([in_order, rows[~is_first]])
+    sides = {name: "higher" if line.biased_is_high else "lower" for name, line in panels.items()}
+    grid = forest(ranked.assign(worse=ranked.panel.map(sides)), col="panel")
+    for ax, line in zip(grid.axes.flat, panels.values(), strict=True):
+        _score_axis(ax, "x", line)
         ax.set_xlabel(f"{line.worse} →", loc="right", fontsize="small")
-    set_title(grid.figure, title, alt=_alt(panels))
+    set_title(grid.figure, title)
     plt.close(grid.figure)
     return grid.figure
 
 
-def _score_axis(axis: Any, limit: Any, line: PrimaryMetric) -> None:
+def _score_axis(ax: Axes, which: str, line: PrimaryMetric) -> None:
     """Set the limits of a score's axis, the best value first, and write shares in percent."""
     low, high = line.limits
     room = 0.03 * (high - low)
     ends = (low - room, high + room)
-    limit(*(ends if line.biased_is_high else reversed(ends)))
+    ax.set(**{f"{which}lim": ends if line.biased_is_high else ends[::-1]})
     if line.share:
-        axis.set_major_formatter(FuncFormatter(lambda value, _at: percent(value)))
-
-
-def _alt(panels: Sequence[Panel]) -> str:
-    """Write the range of the scores of each panel as a sentence."""
-    parts = []
-    for name, line, rows in panels:
-        scores = rows.score.dropna()
-        if len(scores):
-            low, high = (number(line, {"score": value}) for value in (scores.min(), scores.max()))
-            parts.append(f"{name}: {low} to {high}")
-    return f"{'; '.join(parts)}."
+        getattr(ax, f"{which}axis").set_major_formatter(FuncFormatter(lambda x, _: percent(x)))

@@ -92,7 +92,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
             done = [cell for cell in cells if cell.state == DONE]
             runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in done}
             pages, left_out = _make_pages(folder, pages_to_make, done)
-            index = site.Site(plan, folder).write(cells, pages, runs, left_out)
+            index = site.write(plan, folder, cells, pages, runs, left_out)
         failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
         failed += [f"notebook {page.name}" for page in pages if page.trouble]
         if not failed:
@@ -226,7 +226,7 @@ def _make_page(
         parameters = {**parameters, "runs": [*relative, *patterns]}
         runs += [path for pattern in patterns for path in run_folders(pattern)]
     if variants is not None and not runs:
-        return Page(name, shown_as, "", "", [], [], Trouble(NoRuns.__name__, "it has no runs"))
+        return Page(name, shown_as, trouble=Trouble(NoRuns.__name__, "it has no runs"))
     target, tables = folder / "notebooks" / f"{name}.ipynb", folder / "tables" / name
     now = fingerprint.of_page(source, parameters, runs)
     is_there = (folder / f"{name}.html").is_file() and tables.is_dir()

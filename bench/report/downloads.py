@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -13,58 +13,50 @@ from bench.benchmarks.base import Paper
 from bench.core import export
 from bench.core.errors import plain
 
-TITLE = "bias-workbench: a Jupyter workbench for measuring social bias in language models"
+OWN = f"""\
+@software{{bias_workbench,
+  author = {{{{bias-workbench authors}}}},
+  title = {{bias-workbench: a Jupyter workbench for measuring social bias in language models}},
+  version = {{{__version__}}}
+}}
+"""
 
 
-class Saved(NamedTuple):
-    """A saved table or picture: page, name, and its files as (kind, path from the index)."""
-
-    page: str
-    name: str
-    files: list[tuple[str, str]]
-
-
-def saved(folder: Path) -> list[Saved]:
-    """List all tables and pictures of a report, by page and name."""
+def saved(folder: Path) -> list[dict[str, Any]]:
+    """List all tables and pictures of a report: page, name, and files as (kind, address)."""
     kinds = {**export.TABLES, **export.PICTURES}
-    by_name: dict[tuple[str, str], dict[str, str]] = {}
+    files: dict[tuple[str, str], dict[str, str]] = {}
     for path in sorted((folder / "tables").glob("*/*")):
         kind = path.suffix.removeprefix(".")
         if kind in kinds:
-            place = path.relative_to(folder).as_posix()
-            by_name.setdefault((path.parent.name, path.stem), {})[kind] = place
+            address = path.relative_to(folder).as_posix()
+            files.setdefault((path.parent.name, path.stem), {})[kind] = address
     return [
-        Saved(page, name, [(text, files[kind]) for kind, text in kinds.items() if kind in files])
-        for (page, name), files in by_name.items()
+        {
+            "page": page,
+            "name": name,
+            "files": [(text, own[kind]) for kind, text in kinds.items() if kind in own],
+        }
+        for (page, name), own in files.items()
     ]
 
 
-def bibtex(benchmarks: Sequence[str]) -> str:
-    """Return the papers of benchmarks, and the workbench, as BibTeX."""
+def bibtex(papers: Sequence[Paper]) -> str:
+    """Return papers, and the workbench, as BibTeX."""
     entries = []
-    for paper in (get(name).metadata.paper for name in benchmarks):
+    for paper in papers:
         family = paper.authors[0].split()[-1].lower()
         word = re.sub(r"\W", "", paper.title.split()[0]).lower()
-        fields = {
-            "author": " and ".join(paper.authors),
-            # Braces keep the capitals.
-            "title": f"{{{paper.title}}}",
-            "booktitle": paper.venue,
-            "year": paper.year,
-            "url": paper.url,
-        }
-        lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
-        entries.append(f"@inproceedings{{{family}{paper.year}{word},\n{lines}\n}}\n")
-    own = (
-        "@software{bias_workbench,\n  author = {{bias-workbench authors}},\n"
-        f"  title = {{{TITLE}}},\n  version = {{{__version__}}}\n}}\n"
-    )
-    return "\n".join([*entries, own])
-
-
-def in_words(paper: Paper) -> str:
-    """Return a paper as a line of a list of references."""
-    return f"{', '.join(paper.authors)} ({paper.year}). {paper.title}. {paper.venue}."
+        # Braces keep the capitals of a title.
+        entries.append(
+            f"@inproceedings{{{family}{paper.year}{word},\n"
+            f"  author = {{{' and '.join(paper.authors)}}},\n"
+            f"  title = {{{{{paper.title}}}}},\n"
+            f"  booktitle = {{{paper.venue}}},\n"
+            f"  year = {{{paper.year}}},\n"
+            f"  url = {{{paper.url}}}\n}}\n"
+        )
+    return "\n".join([*entries, OWN])
 
 
 def write(
@@ -79,12 +71,9 @@ def write(
     export.write_table(primary_metrics, tables, "headlines")
     latex = "% needs \\usepackage{booktabs}\n" + export.to_latex(glance, caption=caption)
     export.write_text(tables / "at_a_glance.tex", latex)
-    lines: list[list[str]] = [
-        list(map(str, glance)),
-        ["---"] * len(glance.columns),
-        *glance.to_numpy().tolist(),
-    ]
+    lines = [list(map(str, glance)), ["---"] * len(glance.columns), *glance.to_numpy().tolist()]
     cells = (" | ".join(plain(cell).replace("|", "\\|") for cell in line) for line in lines)
     markdown = "".join(f"| {line} |\n" for line in cells)
     export.write_text(tables / "at_a_glance.md", f"{markdown}\n{caption}\n")
-    export.write_text(folder / "references.bib", bibtex(benchmarks))
+    papers = [get(name).metadata.paper for name in benchmarks]
+    export.write_text(folder / "references.bib", bibtex(papers))
