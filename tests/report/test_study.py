@@ -165,7 +165,6 @@ WRONG = [
     ("explore: {variants: [Q+IF]}", "explore: [{}, {}]", "`analyses: explore`: two analyses have"),
     ("[Q+IF]", "[Q+IV]", "variant 'Q+IV' is unknown; allowed: Q, Q+IF, nli_coal"),
     ("explore: {variants", "explore: {runs: x, variants", "runs`: 'x' is not a list"),
-    ("explore:", "00_start:", "`analyses: 00_start`: is no name of an analysis"),
     ("options:", "keys: [a]\noptions:", "key `keys`: ['a'] is not a mapping"),
     ("top_p: 0.9", "top_p: 9", "key `options: top_p`: has to be at most 1; found 9"),
 ]
