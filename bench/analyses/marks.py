@@ -50,19 +50,9 @@ def judged(
     Args:
         runs, models, demo, options: see `bench.analyses.opened`.
         judges: by benchmark, the judges of the demonstration.
-
-    Raises:
-        NoRuns: no run has marks of a judge, or severities, for which the data have people's marks.
     """
     if runs:
-        given = opened(runs, benchmarks=["mcbe", "cbbq"], models=models)
-        usable = [run for run in given if run.judge or _has(run, "bs")]
-        if not usable:
-            raise NoRuns(
-                f"none of {len(given)} runs has marks of a judge, or severities; ask with --judge, "
-                "or McBE's task bs"
-            )
-        return usable
+        return opened(runs, benchmarks=["mcbe", "cbbq"], models=models)
     found: list[Run] = []
     for benchmark, names in (judges or {}).items():
         own = {"data": OWN_SAMPLES, **(options or {}).get(benchmark, {})}
@@ -94,7 +84,10 @@ def load(runs: Sequence[Run], people: str = "", verdicts_file: str = "") -> pd.D
     }
     tables = [table.assign(kind=kind) for kind, table in kinds.items() if len(table)]
     if not tables:
-        raise NoRuns(f"{len(runs)} runs, and no judge's grade among them that people gave too")
+        raise NoRuns(
+            f"none of {len(runs)} runs has marks of a judge that people gave too, or severities; "
+            "ask with --judge, or McBE's task bs"
+        )
     grades = pd.concat(tables)
     keys = ["kind", "judge", "model", "item_id"]
     return grades.assign(repeat=grades.groupby(keys).cumcount()).reset_index(drop=True)
@@ -248,28 +241,6 @@ def read_verdicts(path: Path) -> pd.DataFrame:
         key = (row["task"], row["item_id"], row["request"].partition(":")[2], repeat)
         rows.append((*key, row["reply"], float(given == BIASED)))
     return pd.DataFrame(rows, columns=[*KEYS, "reply", "human"])
-
-
-def notes(grades: pd.DataFrame, people: str, verdicts_file: str) -> list[str]:
-    """Say which people are simulated; a page has to show this.
-
-    Args:
-        grades, people, verdicts_file: the result of `load`, and its files.
-    """
-    texts, kinds = [], set(grades.kind)
-    if "analyses" in kinds and not people:
-        texts.append(
-            f"The people who mark analyses are simulated: {PEOPLE} of them mark by a known rule "
-            f"(how much of the reference is in the analysis), each off by {SPREAD:g} points or so. "
-            "This says nothing about real people; the parameter people takes a file of yours."
-        )
-    if "verdicts" in kinds and not verdicts_file:
-        texts.append(
-            "The people who judge explanations are simulated: they call one biased where its "
-            f"choice is, and say the opposite in {1 - RELIABILITY:.0%} of cases. The parameter "
-            "verdicts takes a file of yours."
-        )
-    return texts
 
 
 def _rng(seed: int, *names: object) -> np.random.Generator:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from bench import records
 from bench.config import Limits
+from bench.core import places
 from bench.core.errors import CONTINUES, AnotherRun, BadInput, NotApplicable, RunFailed
 from bench.core.progress import progress, say
 from bench.report.study import Study, StudyModel, Variant
@@ -82,41 +83,44 @@ def cells(plan: Study) -> list[Cell]:
     ]
 
 
-def estimates(plan: Study, folder: Path) -> dict[tuple[str, str], Estimate]:
-    """Estimate the runs of a study, by place.
+def estimates(plan: Study, out: str | Path | None = None) -> list[Estimate]:
+    """Estimate the runs of a report, without writing files or asking an endpoint.
 
     The `benchmark` of an estimate is the title of the variant. New runs with equal options and one
     kind of model share an estimate. We skip a run that is not possible, and print the reason. If a
     step of the study still has to make a model, we count it like a model of the Hub.
+
+    Args:
+        plan, out: as for `bench.report.build.make`.
     """
+    folder = places.report_folder(plan.name, out)
     known: dict[str, Estimate] = {}
-    by_place = {}
+    every = []
     for cell in cells(plan):
-        model, variant = cell.model, cell.variant
+        model, variant, own = cell.model, cell.variant, run_folder(folder, cell)
         spec = Path(model.model).name if model.is_missing else model.model
-        options, out = plan.run_options(model, variant), run_folder(folder, cell)
+        options = plan.run_options(model, variant)
         asked = {name: value for name, value in options.items() if name not in ("name", "keys")}
-        same = json.dumps([variant.key, split_kind(spec)[0], asked], default=str)
-        if out.exists() or same not in known:
-            given = {"partial": True, "out": out, **options}
-            try:
+        key = json.dumps([variant.key, split_kind(spec)[0], asked], default=str)
+        key = str(own) if own.exists() else key
+        options |= {"partial": True, "out": own}
+        try:
+            if key not in known:
                 try:
-                    known[same] = estimate(variant.benchmark, spec, **given)
+                    known[key] = estimate(variant.benchmark, spec, **options)
                 except AnotherRun as other:  # `ask` will move the other run away
-                    given["out"] = _kept(out, other.identity)
-                    known[same] = estimate(variant.benchmark, spec, **given)
-            except (BadInput, RunFailed) as error:
-                say(f"not counted: {model.label} on {variant.title}: {error}")
-        if same in known:
-            by_place[cell.place] = known[same]._replace(benchmark=variant.title, model=model.label)
-    return by_place
+                    options["out"] = _kept(own, other.identity)
+                    known[key] = estimate(variant.benchmark, spec, **options)
+            every.append(known[key]._replace(benchmark=variant.title, model=model.label))
+        except (BadInput, RunFailed) as error:
+            say(f"not counted: {model.label} on {variant.title}: {error}")
+    return every
 
 
 def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
     """Ask every model every benchmark, `jobs` models concurrently; return their states."""
     threads = max(1, (os.cpu_count() or 1) // jobs)
-    shared = budgets(plan)
-    by_place: dict[tuple[str, str], Cell] = {}
+    shared, by_place = budgets(plan), dict[tuple[str, str], Cell]()
     with (
         processes.waiting(jobs, processes.end) as pool,
         progress(len(plan.models), "asking", "models") as bar,
