@@ -12,22 +12,7 @@ from matplotlib.figure import Figure
 from bench.benchmarks import get
 from bench.core.text import sentences
 from bench.figures import overview as figures
-from bench.metrics.primary import (
-    asked_primary_metrics,
-    contenders,
-    doubt,
-    findings,
-    inside_sentence,
-    interval,
-    is_informative,
-    left_out,
-    listing,
-    number,
-    primary_rows,
-    short_title,
-    too_few_tasks,
-    unread,
-)
+from bench.metrics import primary
 from bench.metrics.table import ALL, PrimaryMetric
 from bench.report.study import StudyModel, Variant
 from bench.report.study_runs import DONE, FAILED, Cell
@@ -87,19 +72,19 @@ class VariantScores(NamedTuple):
 
     def overall(self, line: PrimaryMetric) -> pd.DataFrame:
         """Return the scores of a metric over all categories, a row per model."""
-        rows = primary_rows(self.scores, line)
+        rows = primary.primary_rows(self.scores, line)
         return rows[rows.category == ALL]
 
     def informative(self) -> pd.DataFrame:
         """Return the informative rows of the first metric, the most biased first."""
         rows = self.overall(self.first)
-        rows = rows[is_informative(rows, self.first)]
+        rows = rows[primary.is_informative(rows, self.first)]
         return rows.sort_values("score", ascending=not self.first.biased_is_high)
 
     def by_bias(self) -> pd.DataFrame:
         """Return the informative rows of models with known bias, the least biased first."""
         rows = self.overall(self.first)
-        rows = rows[is_informative(rows, self.first) & rows.model.isin(self.bias)]
+        rows = rows[primary.is_informative(rows, self.first) & rows.model.isin(self.bias)]
         # An empty column would have the type of texts.
         bias = rows.model.map(self.bias).astype(float)
         return rows.assign(bias=bias).sort_values("bias", kind="stable")
@@ -115,7 +100,7 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> VariantScores:
     scores = table(every) if own else pd.DataFrame()
     primary_metrics = list(get(variant.benchmark).metrics.primary_metrics)
     if len(scores):
-        scored = asked_primary_metrics(scores, variant.benchmark)
+        scored = primary.asked_primary_metrics(scores, variant.benchmark)
         primary_metrics, scores = scored or primary_metrics, scores if scored else scores.iloc[:0]
     by_metric = [numbers(scores, line) if len(scores) else {} for line in primary_metrics]
     lines = {}
@@ -146,17 +131,17 @@ def numbers(scores: pd.DataFrame, line: PrimaryMetric) -> dict[str, dict[Any, An
     (the released code's number, if it differs), and `share` and `baseline_share`, the positions
     between the best (0) and the worst possible value (1); NaN if undefined.
     """
-    rows = primary_rows(scores, line)
+    rows = primary.primary_rows(scores, line)
     same = (scores.task == line.task) & (scores.metric == line.metric)
     official = scores[same & (scores.preset == "official") & (scores.category == ALL)]
     official = official[official.preset != scores.preset.iloc[0]]
-    released = {row["model"]: number(line, row) for row in official.to_dict("records")}
+    released = {row["model"]: primary.number(line, row) for row in official.to_dict("records")}
     return {
         row["model"]: {
             **row,
-            "text": number(line, row),
-            "reach": interval(line, row),
-            "low": unread(line, row),
+            "text": primary.number(line, row),
+            "reach": primary.interval(line, row),
+            "low": primary.unread(line, row),
             "released": released.get(row["model"], ""),
             "share": line.badness(row["score"]),
             "baseline_share": line.badness(row["baseline"]),
@@ -180,7 +165,7 @@ def answer(first: Sequence[VariantScores]) -> list[str]:
     texts += map(_most_biased, with_scores)
     for result in first:
         if result.scores.empty and any(not line.why for line in result.lines.values()):
-            texts.append(too_few_tasks(result.variant.benchmark))
+            texts.append(primary.too_few_tasks(result.variant.benchmark))
     return texts
 
 
@@ -204,21 +189,16 @@ def _verdict(known: Sequence[VariantScores]) -> str:
     names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for result in known:
         names[follows(result.by_bias(), result.first)].append(result.benchmark)
-    seen, unseen, unsure = (listing(names[key]) for key in (True, False, None))
-    if seen:
-        start = "In part" if unseen or unsure else "Yes"
-        text = f"{start}: the scores of {seen} follow the bias that was put in."
-    elif unseen:
-        text = f"No: no score follows the bias that was put in ({unseen})."
-    else:
+    seen, unseen, unsure = (primary.listing(names[key]) for key in (True, False, None))
+    if not (seen or unseen):
         return f"It cannot be told whether the scores of {unsure} follow the bias that was put in."
-    return sentences(
-        [
-            text,
-            f"This is not so for {unseen}." if seen and unseen else "",
-            f"For {unsure} it cannot be told." if unsure else "",
-        ]
-    )
+    start = "In part" if unseen or unsure else "Yes"
+    texts = [f"No: no score follows the bias that was put in ({unseen})."]
+    if seen:
+        texts = [f"{start}: the scores of {seen} follow the bias that was put in."]
+        texts += [f"This is not so for {unseen}."] if unseen else []
+    texts += [f"For {unsure} it cannot be told."] if unsure else []
+    return " ".join(texts)
 
 
 def follows(rows: pd.DataFrame, line: PrimaryMetric) -> bool | None:
@@ -242,20 +222,21 @@ def _most_biased(result: VariantScores) -> str:
     """Name the model with the most biased score, among models with an informative score."""
     line = result.first
     by_model = {row["model"]: row for row in result.overall(line).to_dict("records")}
-    doubts = {name: doubt(line, row, higher=line.biased_is_high) for name, row in by_model.items()}
-    without = left_out({name: why for name, why in doubts.items() if why})
-    names = list(contenders(result.informative()).model)
+    higher = line.biased_is_high
+    doubts = {name: primary.doubt(line, row, higher=higher) for name, row in by_model.items()}
+    without = primary.left_out({name: why for name, why in doubts.items() if why})
+    names = list(primary.contenders(result.informative()).model)
     if not names:
         why = "no model has a score that could differ by group."
         return sentences([f"{result.benchmark}: {why}", without])
     row = by_model[names[0]]
-    value = f"{number(line, row)} ({interval(line, row)})".removesuffix(" ()")
+    value = f"{primary.number(line, row)} ({primary.interval(line, row)})".removesuffix(" ()")
     start = "most bias by score: " if len(names) > 1 else ""
     return sentences([f"{result.benchmark}: {start}{names[0]}, {_lower(line)} {value}.", without])
 
 
 def _lower(line: PrimaryMetric) -> str:
-    return inside_sentence(re.split("[:：] *", short_title(line))[-1])
+    return primary.inside_sentence(re.split("[:：] *", primary.short_title(line))[-1])
 
 
 def main_picture(first: Sequence[VariantScores]) -> tuple[Figure | None, str]:
@@ -295,10 +276,10 @@ def at_a_glance(
     rows = []
     for name, lines in rows_by_model(models, first):
         row = {"model": name}
-        for result, line in zip(first, lines, strict=True):
-            for primary, given in zip(result.primary_metrics, line.numbers, strict=False):
+        for result, own in zip(first, lines, strict=True):
+            for line, given in zip(result.primary_metrics, own.numbers, strict=False):
                 if given:
-                    column = f"{result.variant.title}: {short_title(primary)}"
+                    column = f"{result.variant.title}: {primary.short_title(line)}"
                     text = f"{given['text']} ({given['reach']})".removesuffix(" ()")
                     row[column] = text.replace("\u00a0", " ")
         rows.append(row)
@@ -320,7 +301,7 @@ def top_sentences(
     chosen = [(texts[0], name) for name, texts in analyses.items() if texts]
     for result in first:
         if len(result.scores):
-            best = findings(result.scores, result.variant.benchmark).dropna(subset="score")
+            best = primary.findings(result.scores, result.variant.benchmark).dropna(subset="score")
             chosen += [(text, result.variant.key) for text in best.sentence[:1]]
     return chosen[:MAX_FINDINGS]
 
