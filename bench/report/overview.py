@@ -20,7 +20,6 @@ from bench.run.models import conditions
 from bench.run.results import Run, data_conflict, labels, table
 from bench.scorers import split_kind
 
-MAX_FINDINGS = 5
 Runs = Mapping[tuple[str, str], Run]
 
 
@@ -289,21 +288,6 @@ def at_a_glance(
             n = result.overall(result.first).n.max()
             parts.append(f"{result.variant.title}: {result.data}, n = {n:,.0f}.")
     return pd.DataFrame(rows).fillna("—"), " ".join(parts)
-
-
-def top_sentences(
-    first: Sequence[VariantScores], analyses: Mapping[str, Sequence[str]]
-) -> list[tuple[str, str]]:
-    """Choose up to `MAX_FINDINGS` sentences, one per page, each with the name of its page.
-
-    Analyses come first: the answer and the table already show the scores.
-    """
-    chosen = [(texts[0], name) for name, texts in analyses.items() if texts]
-    for result in first:
-        if len(result.scores):
-            best = primary.findings(result.scores, result.variant.benchmark).dropna(subset="score")
-            chosen += [(text, result.variant.key) for text in best.sentence[:1]]
-    return chosen[:MAX_FINDINGS]
 
 
 def rows_by_model(

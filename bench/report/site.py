@@ -35,6 +35,7 @@ SECTIONS = {
     "cell-id=categories": "by category",
     "cell-id=official": "the released code's numbers",
 }
+MAX_FINDINGS = 5
 TEMPLATES = Path(__file__).parent / "templates"
 # A category in a table; we make it a link to its items.
 CATEGORY = re.compile(r"""(<span data-category=["']([^"']*)["']>)([^<]*)""")
@@ -213,7 +214,6 @@ def write(
     every_run = list(runs.values())
     for run in every_run:
         run.write_scores()
-    of_analyses = {page.name: page.findings for page in pages if page.name in plan.analyses}
     titles = {variant.key: variant.title for variant in plan.variants}
     titles |= {analysis.key: analysis.title for analysis in plan.analyses.values()}
     papers = [get(name).metadata.paper for name in plan.benchmarks]
@@ -227,10 +227,7 @@ def write(
         notes=overview.notes(first),
         answer=overview.answer(first),
         picture=_draw(first, folder / "tables/index"),
-        findings=[
-            (sentence, by_name.get(name))
-            for sentence, name in overview.top_sentences(first, of_analyses)
-        ],
+        findings=_first_findings(plan, notebooks),
         warnings=warnings([run.metadata for run in every_run]),
         left_out=[(titles[name], why) for name, why in left_out.items()],
         runs=[
@@ -265,6 +262,14 @@ def _environment() -> Environment:
         script_hash=f"sha256-{digest}",
     )
     return environment
+
+
+def _first_findings(plan: Study, pages: Sequence[Page]) -> list[tuple[str, Page]]:
+    """Return the first finding of some pages, of analyses first: the index has the scores."""
+    analyses = [page for page in pages if page.name in plan.analyses]
+    benchmarks = [page for page in pages if page.name in plan.first_variants]
+    found = [(page.findings[0], page) for page in (*analyses, *benchmarks) if page.findings]
+    return found[:MAX_FINDINGS]
 
 
 def _to_differences(result: VariantScores, shown: items.Items, file: str) -> list[tuple[str, str]]:

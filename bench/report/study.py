@@ -73,7 +73,7 @@ class StudyOptions(RunConfig):
                 return value
             if name == "data" or (name == "prompts" and value.partition("#")[0].endswith(".toml")):
                 return _absolute(folder, value)
-            if name == "model":  # `_checked` does the rest
+            if name == "model":  # a step may still have to make it
                 return _placed(folder, value)
             if name == "judge":
                 return _model(folder, value)
@@ -142,15 +142,6 @@ class StudyModel(StudyOptions):
             raise ValueError(f"{spec} is not a model; put quotes around it if it holds a colon")
         return given
 
-    @model_validator(mode="after")
-    def _checked(self) -> "StudyModel":
-        if not self.is_missing:
-            try:
-                scorers.check(self.model)
-            except BadInput as error:
-                raise ValueError(str(error)) from None
-        return self
-
 
 class Variant(StudyOptions):
     """A benchmark with the options of a study; without a name if this is its only variant.
@@ -188,7 +179,7 @@ class Analysis(Options):
     model_config = ConfigDict(extra="allow")
     name: str = ""
     source: Path = Path()
-    runs: Sequence[str] | None = None
+    runs: Sequence[str] = ()
     variants: Sequence[str] | None = None
 
     @property
@@ -215,12 +206,9 @@ class Analysis(Options):
         for name, value in given.items():
             if isinstance(value, str) and value.startswith(("./", "../")):
                 given[name] = _absolute(_folder(info), value)
+            elif name == "runs" and isinstance(value, list):
+                given[name] = [_absolute(_folder(info), str(pattern)) for pattern in value]
         return given
-
-    @field_validator("runs")
-    @classmethod
-    def _located(cls, runs: Sequence[str] | None, info: ValidationInfo) -> list[str]:
-        return [_absolute(_folder(info), pattern) for pattern in runs or ()]
 
 
 def _with_folders(models: Sequence[StudyModel]) -> list[StudyModel]:
@@ -373,6 +361,9 @@ def load(path: Path = DEMO) -> Study:
     study._path = path
     _check_names(study)
     for model in study.models:
+        if not model.is_missing:
+            with _at(path, "models", model.label):
+                scorers.check(model.model)
         for variant in study.variants_of(model):
             key = [variant.benchmark, *filter(None, [variant.name])]
             with _at(path, "benchmarks", *key, of=f" (for {model.label})"):

@@ -8,7 +8,7 @@ import pytest
 
 from bench import records, run
 from bench.core import places
-from bench.report import build, execute, fingerprint, overview, site
+from bench.report import build, execute, fingerprint, site
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,6 @@ def test_findings_and_headings_of_a_page(tmp_path):
     assert f'id="{mark}"' in page.body
     assert heading in page.body
     assert page.findings == ["A < B.", "C."]
-    assert overview.top_sentences([], {"compare": page.findings}) == [("A < B.", "compare")]
 
 
 @pytest.fixture

@@ -205,7 +205,7 @@ def test_the_index_says_why_a_model_has_no_scores_and_links_no_page_that_is_not_
     rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', text, re.DOTALL)
     assert ["failed: no memory" in row for _, row in rows[:2]] == [False, True]
     assert len(re.findall(r'<img src="data:image/png[^>]*alt="[^"]+"', text)) == 1
-    for heading in ("At a glance", "What was found", "Downloads", "How to cite"):
+    for heading in ("At a glance", "Downloads", "How to cite"):
         assert f">{heading}</h2>" in text
 
 
