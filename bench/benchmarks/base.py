@@ -157,7 +157,7 @@ class Task:
 
     def applies(self, item: Any) -> bool:
         """Return whether this task is about an item."""
-        return all(getattr(item, name) == value for name, value in self.applies_to.items())
+        return {name: getattr(item, name) for name in self.applies_to} == self.applies_to
 
     def judged(self, settings: Mapping[str, str]) -> str:
         """Return `needed` or `wanted` if a judge is of use under the settings; else ""."""

@@ -17,6 +17,7 @@ from bench.core.numbers import half_up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
 
 TABLES = {"csv": "CSV", "parquet": "Parquet", "tex": "LaTeX"}
 PICTURES = {"png": "PNG", "svg": "SVG", "pdf": "PDF"}
@@ -91,31 +92,63 @@ def _texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
 
 
 def write_picture(fig: "Figure", folder: Path, name: str) -> bytes:
-    """Write NAME.png, .svg and .pdf with the figure's label as description; return the PNG."""
-    png = to_png(fig)
+    """Write NAME.png, .svg and .pdf with the figure's label as description.
+
+    Returns:
+        The picture as PNG without a background, for pages that can be dark.
+    """
+    import PIL.Image
+    import PIL.PngImagePlugin
+
+    box = _lay_out(fig)
+    png = to_png(fig, transparent=True, box=box)
+    picture = PIL.Image.open(io.BytesIO(png))
+    ground = PIL.Image.new("RGBA", picture.size, "white")
+    description = PIL.PngImagePlugin.PngInfo()
+    description.add_text("Description", str(fig.get_label()))
     with _file(folder / f"{name}.png") as draft:
-        draft.write_bytes(png)
-    # We keep the layout of the PNG, because a layout takes as long as a drawing.
-    fig.set_layout_engine("none")
+        PIL.Image.alpha_composite(ground, picture).save(
+            draft, format="png", dpi=picture.info["dpi"], pnginfo=description
+        )
     for kind, date in (("svg", "Date"), ("pdf", "CreationDate")):
         words = {"Title": str(fig.get_label()), date: None}
         with _file(folder / f"{name}.{kind}") as draft:
-            fig.savefig(draft, format=kind, facecolor="white", metadata=words)
+            fig.savefig(draft, format=kind, facecolor="white", metadata=words, bbox_inches=box)
     return png
 
 
-def to_png(fig: "Figure", dpi: int | None = None, *, transparent: bool = False) -> bytes:
+def to_png(
+    fig: "Figure",
+    dpi: int | None = None,
+    *,
+    transparent: bool = False,
+    box: "Bbox | None" = None,
+) -> bytes:
     """Return a figure as PNG.
 
     Args:
         dpi: default: the style's.
         transparent: leave out the white background, for pages that can be dark.
+        box: the part to show, in inches; default: as in the style.
     """
     words = {"Description": str(fig.get_label())}
     ground: dict[str, Any] = {"transparent": True} if transparent else {"facecolor": "white"}
     stream = io.BytesIO()
-    fig.savefig(stream, format="png", dpi=dpi, metadata=words, **ground)
+    fig.savefig(stream, format="png", dpi=dpi, metadata=words, bbox_inches=box, **ground)
     return stream.getvalue()
+
+
+def _lay_out(fig: "Figure") -> "Bbox | None":
+    """Lay out a figure once for all of its files; return the part to show, None for all."""
+    import matplotlib as mpl
+
+    fig.draw_without_rendering()
+    # Any other value keeps an engine, and savefig then draws each file twice.
+    with mpl.rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+        fig.set_layout_engine(None)
+    if mpl.rcParams["savefig.bbox"] != "tight":
+        return None
+    return fig.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
 
 
 @contextmanager

@@ -84,11 +84,11 @@ def write(out: Path, **options: Any) -> list[Path]:
             f"--set prompting={plan.options['settings']['prompting']}: asks in two turns, and "
             "lm-evaluation-harness asks each question once; leave the setting out"
         )
-    items = data.frame(list(plan.by_id.values()))
+    items = data.frame(list(plan.choice.by_id.values()))
     scenes = dict(zip(items.item_id, sampled_scenes(items), strict=True))
     lines = []
     for request in stages[0]:
-        item = plan.by_id[request.item_id]
+        item = plan.choice.by_id[request.item_id]
         question = {
             "task": request.task,
             "category": request.category,

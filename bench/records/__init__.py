@@ -150,6 +150,12 @@ def has_items(folder: Path, items: pd.DataFrame) -> bool:
     return False
 
 
+def are_items_undamaged(folder: Path) -> bool:
+    """Return whether the items are the ones that `run.json` notes; version 0.2 noted none."""
+    path, noted = folder / ITEMS, read_run_json(folder).get("files", {})
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == noted.get(ITEMS)
+
+
 def read_items(folder: Path) -> pd.DataFrame:
     """Read the items of a run, as `bench.data.frame` made them."""
     items: pd.DataFrame = _read_table(folder, ITEMS).to_pandas()

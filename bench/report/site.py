@@ -287,8 +287,7 @@ def _draw(first: Sequence[VariantScores], tables: Path) -> dict[str, Any] | None
     figure, caption = overview.main_picture(first)
     if figure is None:
         return None
-    png = base64.b64encode(export.to_png(figure, transparent=True)).decode()
-    export.write_picture(figure, tables, "answer")
+    png = base64.b64encode(export.write_picture(figure, tables, "answer")).decode()
     width = round(figure.get_size_inches()[0] * 96)
     source, alt = f"data:image/png;base64,{png}", str(figure.get_label())
     return {"source": source, "alt": alt, "caption": caption, "width": width}

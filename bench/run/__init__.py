@@ -120,6 +120,12 @@ def evaluate(
         is_new, new = not metadata, [role for role in scorers if not metadata.get(role)]
         if refusal and new:
             raise BadInput(refusal)
+        # A page does not depend on where it was made.
+        shows_folder = not config.out and not in_notebook()
+        if not new and run_json.is_finished(plan, metadata, partial):
+            if shows_folder:
+                say(f"{plan.title}: {metadata['requests']:,} answers are in {plan.folder}")
+            return Run(plan.folder, metadata)
         for role in new:
             metadata |= _describe(role, scorers[role], like)
         requests = plan.requests(metadata, partial)
@@ -132,7 +138,7 @@ def evaluate(
             notes += repeating.other_conditions(like, metadata) if like else []
         elif not refusal:
             run_json.continue_run(plan, metadata, requests)
-        if not config.out and not in_notebook():  # a page does not depend on where it was made
+        if shows_folder:
             notes.append(f"{requests.total:,} requests; records go to {plan.folder}")
         for note in filter(None, notes):
             say(f"{plan.title}: {note}")

@@ -164,7 +164,7 @@ def _row(
 ) -> dict[str, Any]:
     parsed = ""
     if not answer.error:
-        parse, item = get(plan.benchmark).parse, plan.by_id[request.item_id]
+        parse, item = get(plan.benchmark).parse, plan.choice.by_id[request.item_id]
         parsed = parse(request.task, request.request, answer.response, item)
     return {
         "benchmark": plan.benchmark,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,25 +44,33 @@ class Requests(NamedTuple):
         return sum(map(len, self.stages))
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The items and prompts of a run.
+class Choice(NamedTuple):
+    """The items of a run.
 
     Attributes:
-        config: its options, with every setting of the benchmark.
         items: of each task; `by_id` has all of them.
         excluded: excluded items, counted by category, task and reason.
         modified: items that a setting of the data modified, counted in the same way.
+    """
+
+    items: dict[str, list[Any]]
+    by_id: dict[str, Any]
+    excluded: list[dict[str, Any]]
+    modified: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The options, data and prompts of a run; its items are read when they are first needed.
+
+    Attributes:
+        config: its options, with every setting of the benchmark.
         options: the options that identify this run, as `run.json` keeps them under `asked`.
     """
 
     config: RunConfig
     source: data.Source
     prompt_set: prompts.PromptSet
-    items: dict[str, list[Any]]
-    by_id: dict[str, Any]
-    excluded: list[dict[str, Any]]
-    modified: list[dict[str, Any]]
     options: dict[str, Any]
 
     @classmethod
@@ -84,21 +93,6 @@ class Plan:
         _check(config)
         source = data.find(benchmark, config.data)
         prompt_set = prompts.load(benchmark, config.prompts, source.folder)
-        of_data = tasks.of_data(benchmark, settings)
-        items, effects = data.read(source, config.categories, **of_data)
-        if not config.tasks:
-            names = [task for task in names if any(map(own.tasks[task].applies, items))]
-        taken: dict[str, list[Any]] = {}
-        excluded: list[dict[str, Any]] = []
-        for task in names:
-            taken[task], of_task = _choose(task, own.tasks[task], items, config.limit)
-            excluded += of_task
-        modified: list[dict[str, Any]] = []
-        for effect in effects:
-            entry = {"category": effect.category, "why": effect.what, "items": effect.rows}
-            affected = [task for task in names if effect.task in ("", task)]
-            entries = excluded if effect.left_out else modified
-            entries.extend({**entry, "task": task} for task in affected)
         # Under `official`, replies have the token limit of the released script.
         max_new_tokens = config.max_new_tokens
         released = own.metadata.release.reply_limit(prompt_set.label)
@@ -115,10 +109,40 @@ class Plan:
                 "max_new_tokens": max_new_tokens,
             }
         )
+        plan = cls(config, source, prompt_set, _identify(config, names, prompt_set, source))
+        # If a run has all tasks, its data have them too; then we need not read the items.
+        same = ("tasks", "data_sha256", "categories", "settings")
+        if not config.tasks and any(plan.options[key] != recorded.get(key) for key in same):
+            items = plan.loaded.items
+            applies = {task: any(map(own.tasks[task].applies, items)) for task in names}
+            plan.options["tasks"] = [task for task in names if applies[task]]
+        return plan
+
+    @cached_property
+    def loaded(self) -> data.Loaded:
+        """All items of the categories, and the effects of settings on them."""
+        of_data = tasks.of_data(self.benchmark, self.options["settings"])
+        return data.read(self.source, self.config.categories, **of_data)
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The items of this run."""
+        own = get(self.benchmark)
+        taken: dict[str, list[Any]] = {}
+        excluded: list[dict[str, Any]] = []
+        modified: list[dict[str, Any]] = []
+        for task in self.tasks:
+            limit = self.config.limit
+            taken[task], of_task = _choose(task, own.tasks[task], self.loaded.items, limit)
+            excluded += of_task
+        for effect in self.loaded.effects:
+            entry = {"category": effect.category, "why": effect.what, "items": effect.rows}
+            affected = [task for task in self.tasks if effect.task in ("", task)]
+            entries = excluded if effect.left_out else modified
+            entries.extend({**entry, "task": task} for task in affected)
         used = {id(item) for chosen in taken.values() for item in chosen}
-        by_id = {item.item_id: item for item in items if id(item) in used}
-        options = _identify(config, names, prompt_set, source)
-        return cls(config, source, prompt_set, taken, by_id, excluded, modified, options)
+        by_id = {item.item_id: item for item in self.loaded.items if id(item) in used}
+        return Choice(taken, by_id, excluded, modified)
 
     @property
     def benchmark(self) -> str:
@@ -127,7 +151,8 @@ class Plan:
     @property
     def tasks(self) -> list[str]:
         """The tasks that are asked if the model can do them."""
-        return list(self.items)
+        tasks: list[str] = self.options["tasks"]
+        return tasks
 
     @property
     def identity(self) -> str:
@@ -181,7 +206,7 @@ class Plan:
         ) -> Iterable[Request]:
             return own.requests(items, self.prompt_set, task, mode, options["settings"], seed)
 
-        for task, items in self.items.items():
+        for task, items in self.choice.items.items():
             mode = tasks.answer_mode(
                 self.benchmark, task, options["read"], request_types, can["reads"]
             )
@@ -218,7 +243,7 @@ class Plan:
             replace(r, repeat=repeat, seed=seed, max_new_tokens=limit or r.max_new_tokens)
             for repeat, seed in enumerate(range(first_seed, first_seed + options["repeats"]))
             for task, mode in answer_modes.items()
-            for r in of_items(self.items[task], task, mode, seed)
+            for r in of_items(self.choice.items[task], task, mode, seed)
             if options["judge"] or not r.of_judge
         ]
         if not requests:

@@ -80,6 +80,16 @@ def existing_run(plan: Plan, refusal: str) -> dict[str, Any]:
     return metadata
 
 
+def is_finished(plan: Plan, metadata: Mapping[str, Any], partial: bool) -> bool:
+    """Return whether a run is complete and undamaged, so that we can open it without its items."""
+    is_skipping = metadata["left_out"] and not partial
+    has_new_judge = plan.options["judge"] and not metadata["asked"]["judge"]
+    if is_skipping or has_new_judge or not records.is_complete(plan.folder):
+        return False
+    is_endpoint = any("url" in (metadata[role] or {}) for role in ("model", "judge"))
+    return not is_endpoint and records.are_items_undamaged(plan.folder)
+
+
 def _equivalent(metadata: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     """Return the entries of a plan that differ from a run's `run.json`, but mean the same."""
     was, now = metadata["asked"], plan.options
@@ -129,8 +139,8 @@ def begin_run(
         **scorers,
         "read": {task: mode.read for task, mode in requests.answer_modes.items()},
         "left_out": requests.skipped,
-        "unfit": plan.excluded,
-        "touched": plan.modified,
+        "unfit": plan.choice.excluded,
+        "touched": plan.choice.modified,
         "probe": model.probe(list(languages)) if languages else [],
         "requests": requests.total,
         "folder": str(Path.cwd()),  # the start of relative paths
@@ -150,13 +160,13 @@ def begin_run(
         "git_commit": _commit(),
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    records.write_items(plan.folder, metadata, data.frame(list(plan.by_id.values())))
+    records.write_items(plan.folder, metadata, data.frame(list(plan.choice.by_id.values())))
     return metadata
 
 
 def continue_run(plan: Plan, metadata: dict[str, Any], requests: Requests) -> None:
     """Write missing or damaged items, and the entries of a new judge."""
-    folder, items = plan.folder, data.frame(list(plan.by_id.values()))
+    folder, items = plan.folder, data.frame(list(plan.choice.by_id.values()))
     if not records.has_items(folder, items):
         # A run's identity contains the hash of its data, so these are the same items.
         records.write_items(folder, metadata, items)

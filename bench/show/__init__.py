@@ -152,10 +152,11 @@ def _publish_picture(fig: Figure, name: str, caption: str, folder: Path | None) 
     fig.set_label(fig.get_label() or fig.get_suptitle() or caption)
     # Like Jupyter, we show the complete picture.
     with mpl.rc_context({"savefig.bbox": "tight"}):
-        if folder:
-            export.write_picture(fig, folder, _file_name(name))
         dpi = DPI if folder else PIXELS
-        png = export.to_png(fig, dpi, transparent=bool(folder))
+        if folder:
+            png = export.write_picture(fig, folder, _file_name(name))
+        else:
+            png = export.to_png(fig, dpi)
     plt.close(fig)  # otherwise, Jupyter would show it again below the cell
     width = round(PIL.Image.open(io.BytesIO(png)).width * PIXELS / dpi)
     data = {"image/png": base64.b64encode(png).decode(), "text/plain": caption}

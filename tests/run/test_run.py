@@ -72,6 +72,19 @@ def test_a_run_that_would_be_another_one_is_refused(refusal, change, prompt, tab
     assert refusal(ask, **{**given, **change}).startswith(f"out: holds another run ({message}")
 
 
+def test_a_finished_run_is_opened_without_its_items(monkeypatch):
+    options = {"data": "samples", "limit": 5, "out": "out"}
+    first = run.evaluate("cbbq", MODEL, **options)
+    monkeypatch.setattr("bench.data.read", Mock(side_effect=AssertionError("items were read")))
+    pd.testing.assert_frame_equal(run.evaluate("cbbq", MODEL, **options).records, first.records)
+
+
+def test_a_run_of_some_tasks_is_not_continued_by_one_of_all(refusal):
+    ask()
+    message = refusal(run.evaluate, "mcbe", MODEL, out="out", **{**ASKED, "tasks": None})
+    assert message.startswith("out: holds another run (tasks was ['ss'], now")
+
+
 def test_a_folder_of_something_else_is_refused(refusal):
     Path("mine.txt").touch()
     assert refusal(ask, ".") == ".: is not empty and holds no run; give another --out"

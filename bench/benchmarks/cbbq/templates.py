@@ -17,9 +17,10 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.core.errors import BadInput, expected, quoted
 from bench.data import dataset
@@ -101,7 +102,7 @@ DENIAL = re.compile(
 Options = tuple[frozenset[str], frozenset[str]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Template:
     """A row of a template file.
 
@@ -127,7 +128,7 @@ class Template:
         """The file and the row, as in messages."""
         return f"{self.path}, row {self.cells.number}"
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Polarity and record number, unique within a category and condition."""
         return f"{self.polarity}:{self.record}"
@@ -143,7 +144,7 @@ class Template:
         orders = 1 if self.category == "disease" else 2
         return orders * len(self.names[0]) * len(self.names[1])
 
-    @property
+    @cached_property
     def options(self) -> Options:
         """The texts of the first and the second option, with each name that fills them."""
         first, second = (repaired(self.cells[column]) for column in ("ans0", "ans1"))
@@ -152,7 +153,7 @@ class Template:
             frozenset(fill(second, "", name) for name in self.names[1]),
         )
 
-    @property
+    @cached_property
     def target(self) -> int | None:
         """Index of the option that names the stereotyped group; None if unknown."""
         return target_option(self.category, self.group, self.options, self.declared)
@@ -319,29 +320,49 @@ def _released_fault(template: Template) -> str:
 # Questions
 
 
-def expand(
-    templates: Iterable[Template], expansion: str = "compat"
-) -> Iterator[tuple[Template, Row]]:
-    """Make the questions of templates: pair by pair of names, in both orders of mention.
+class Filled(NamedTuple):
+    """The texts of a question, filled with a pair of names; `swapped` is their order of mention."""
 
-    A question is a row of an expanded file with `example_id`, `name1`, `name2`, `swapped` and
-    `template`. With `repair` we fill misspelt placeholders too, and exclude pairs of equal names;
-    the other questions keep their numbers.
+    example_id: int
+    name1: str
+    name2: str
+    swapped: bool
+    context: str
+    ans0: str
+    ans1: str
+
+
+def filled(
+    templates: Iterable[Template], expansion: str = "compat"
+) -> Iterator[tuple[Template, Filled]]:
+    """Fill templates: pair by pair of names, in both orders of mention.
+
+    With `repair` we fill misspelt placeholders too, and exclude pairs of equal names; the other
+    questions keep their numbers.
     """
     number, repairs = 0, expansion == "repair"
     for template in templates:
-        cells = {column: template.cells[column] for column in INSTANCE_COLUMNS}
-        texts = {column: repaired(cells[column]) if repairs else cells[column] for column in TEXTS}
+        text, first, second = (
+            repaired(template.cells[column]) if repairs else template.cells[column]
+            for column in TEXTS
+        )
         for name1, name2 in product(*template.names):
-            options = {column: fill(texts[column], name1, name2) for column in ("ans0", "ans1")}
-            place = (template.category, template.condition, texts["context"])
-            for swapped, context in enumerate(contexts(*place, name1, name2)):
+            options = fill(first, name1, name2), fill(second, name1, name2)
+            both = contexts(template.category, template.condition, text, name1, name2)
+            for swapped, context in enumerate(both):
                 number += 1
-                row = {"example_id": str(number), **cells, "context": context, **options}
-                row |= {"name1": name1, "name2": name2, "swapped": str(bool(swapped))}
-                row["template"] = template.name
                 if not (repairs and name1 == name2):
-                    yield template, row
+                    yield template, Filled(number, name1, name2, swapped == 1, context, *options)
+
+
+def expand(
+    templates: Iterable[Template], expansion: str = "compat"
+) -> Iterator[tuple[Template, Row]]:
+    """Make the rows of an expanded file: the released columns, and the ones of `Filled`."""
+    for template, question in filled(templates, expansion):
+        cells = {column: template.cells[column] for column in INSTANCE_COLUMNS}
+        texts = {name: str(value) for name, value in question._asdict().items()}
+        yield template, {**cells, **texts, "template": template.name}
 
 
 def fill(text: str, name1: str, name2: str) -> str:
