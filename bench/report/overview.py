@@ -80,6 +80,13 @@ class VariantScores(NamedTuple):
         rows = rows[primary.is_informative(rows, self.first)]
         return rows.sort_values("score", ascending=not self.first.biased_is_high)
 
+    @property
+    def has_known_bias(self) -> bool:
+        """Whether we know the bias of all models with an informative score, and it differs."""
+        if self.scores.empty or len(set(self.bias.values())) < 2:
+            return False
+        return set(self.bias) >= set(self.informative().model)
+
     def by_bias(self) -> pd.DataFrame:
         """Return the informative rows of models with known bias, the least biased first."""
         rows = self.overall(self.first)
@@ -159,28 +166,13 @@ def answer(first: Sequence[VariantScores]) -> list[str]:
     If we know the bias of two or more models, the first sentence says whether the scores follow
     this bias.
     """
-    with_scores, known = _with_scores(first)
+    known = [result for result in first if result.has_known_bias]
     texts = [_verdict(known)] if known else []
-    texts += map(_most_biased, with_scores)
+    texts += [_most_biased(result) for result in first if len(result.scores)]
     for result in first:
         if result.scores.empty and any(not line.why for line in result.lines.values()):
             texts.append(primary.too_few_tasks(result.variant.benchmark))
     return texts
-
-
-def _with_scores(first: Sequence[VariantScores]) -> tuple[list[VariantScores], list[VariantScores]]:
-    """Return the benchmarks with scores, and the benchmarks with models of known, different bias.
-
-    For this, only models with an informative score need a known bias.
-    """
-    with_scores = [result for result in first if len(result.scores)]
-    known = [
-        result
-        for result in with_scores
-        if len(set(result.bias.values())) > 1
-        and set(result.bias) >= set(result.informative().model)
-    ]
-    return with_scores, known
 
 
 def _verdict(known: Sequence[VariantScores]) -> str:
@@ -243,7 +235,8 @@ def main_picture(first: Sequence[VariantScores]) -> tuple[Figure | None, str]:
 
     The picture is None without scores.
     """
-    with_scores, known = _with_scores(first)
+    with_scores = [result for result in first if len(result.scores)]
+    known = [result for result in first if result.has_known_bias]
     bars = "Bars: 95\u00a0% intervals. Dashed: a random answerer."
     panels = {result.panel: result.first for result in known or with_scores}
     if known:

@@ -66,19 +66,17 @@ class StudyOptions(RunConfig):
     @field_validator("model", "judge", "data", "prompts", "label_names")
     @classmethod
     def _located(cls, value: Any, info: ValidationInfo) -> Any:
-        """Check models and labels; paths are relative to the study file."""
+        """Read the names of labels, and make paths absolute: they begin at the study file."""
         folder, name = _folder(info), info.field_name
         try:
             if value is None or value in (data.OWN_SAMPLES, data.RELEASED):
                 return value
             if name == "data" or (name == "prompts" and value.partition("#")[0].endswith(".toml")):
                 return _absolute(folder, value)
-            if name == "model":  # a step may still have to make it
+            if name in ("model", "judge"):
                 return _placed(folder, value)
-            if name == "judge":
-                return _model(folder, value)
             if name == "label_names" and isinstance(value, Mapping):
-                return {_model(folder, spec): [*label_order(own)] for spec, own in value.items()}
+                return {_placed(folder, spec): [*label_order(own)] for spec, own in value.items()}
             return [*label_order(value)] if name == "label_names" else value
         except BadInput as error:
             raise ValueError(str(error)) from None
@@ -93,14 +91,8 @@ def _absolute(folder: Path, path: str | Path) -> str:
     return str((folder / as_path(path)).resolve())
 
 
-def _model(folder: Path, spec: str) -> str:
-    """Check a model, with an absolute path."""
-    spec = _placed(folder, spec)
-    scorers.check(spec)
-    return spec
-
-
 def _placed(folder: Path, spec: str) -> str:
+    """Return a model with an absolute path."""
     key_names.check_no_secret(spec)
     kind, rest = scorers.split_kind(spec)
     if scorers.backend_of(spec).from_file:
@@ -213,17 +205,16 @@ class Analysis(Options):
 
 def _with_folders(models: Sequence[StudyModel]) -> list[StudyModel]:
     """Give each model a folder of its own, and refuse models with equal names."""
-    known: list[StudyModel] = []
+    known: dict[str, StudyModel] = {}
     for model in models:
-        slug = path_slug(model.model)
-        for other in known:
+        for other in known.values():
             if (other.model, other.name) == (model.model, model.name) or other.label == model.name:
                 raise ValueError(f"two models have the name {model.label!r}; give each a `name`")
+        slug = path_slug(model.model)
         # Different models, for example a/b and a_b, can have equal names of folders.
-        if any(other.folder == slug for other in known):
-            slug = f"{slug}-{path_slug(model.name or '')}"
-        known.append(model.model_copy(update={"folder": slug}))
-    return known
+        slug = f"{slug}-{path_slug(model.name or '')}" if slug in known else slug
+        known[slug] = model.model_copy(update={"folder": slug})
+    return list(known.values())
 
 
 # One, or a list.
@@ -435,6 +426,8 @@ def _check_run(benchmark: str, options: Mapping[str, Any]) -> None:
     """Refuse options of a run that its benchmark does not allow."""
     tasks.chosen(benchmark, options.get("tasks"))
     tasks.settings(benchmark, options.get("settings") or {}, options.get("preset", "robust"))
+    if judge := options.get("judge"):
+        scorers.check(judge)
     source = data.find(benchmark, options.get("data"))
     prompts.load(benchmark, options.get("prompts"), source.folder)
     present = list(get(benchmark).files(source.folder))
