@@ -13,7 +13,6 @@ We cache answers, so that an interrupted call continues with the next model. Sou
 et al., LREC-COLING 2024, section 5, after Kaneko et al., EACL 2023.
 """
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 import platformdirs
+import pyarrow
 
 from bench import scorers
 from bench.benchmarks.nli_coal.build import NS_WORDS, Row, build_controlled, build_eval, downsample
@@ -36,7 +36,7 @@ from bench.benchmarks.nli_coal.language_pack import MANIFEST, PACKS, Pack, read_
 from bench.benchmarks.nli_coal.outcomes import SUMS, answers
 from bench.config import RATES
 from bench.core.errors import BadInput, RunFailed, expected
-from bench.core.files import atomic_path, atomic_write
+from bench.core.files import atomic_path
 from bench.core.locks import lock
 from bench.core.numbers import decimals
 from bench.core.progress import progress, say
@@ -55,7 +55,7 @@ SEED_STEP = 100_003
 SETS = ("ps", "as", "ns")
 # Scores of tiny transformers (see tests/benchmarks/carried.py); a row holds the key of its model.
 CARRIED = Path(__file__).parent / "nli_meta.csv"
-ABOUT, ANSWERS = "model.json", "answers.csv"
+ANSWERS = "answers.parquet"
 # The columns about a model and its training.
 ROW = ["language", "rate", "seed", "ns_words", "model", "train_accuracy", "tries", "passed"]
 ROW += ["seconds", "key"]
@@ -194,9 +194,9 @@ def evaluate(
                     if not row:
                         name = f"{pack.language}, rate {rate:g}, seed {seed}"
                         folder = root.expanduser() / key
-                        given, made, source = _model(learner, pack, rows, pairs, seed, folder, name)
+                        given, source = _model(learner, pack, rows, pairs, seed, folder, name)
                         scores = _scores(pairs_of[ns_words], given)
-                        row = {**made, "passed": made["train_accuracy"] >= GATE, "key": key}
+                        row = {**given.attrs, "key": key}
                         row |= {"language": pack.language, "rate": rate, "seed": seed}
                         row |= {"ns_words": ns_words, "model": learner.name}
                     for name, score in scores.items():
@@ -275,14 +275,13 @@ def _model(
     seed: int,
     folder: Path,
     name: str,
-) -> tuple[pd.DataFrame, dict[str, Any], str]:
-    """Return a model's answers, facts about its training, and their source: the cache or now."""
+) -> tuple[pd.DataFrame, str]:
+    """Return a model's answers, with facts about its training as `attrs`, and their source."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with lock(folder / ".lock", "training the same model"):
-            if (folder / ABOUT).is_file():
-                made = json.loads((folder / ABOUT).read_text("utf-8"))
-                return pd.read_csv(folder / ANSWERS, index_col="id"), made, "cache"
+            if (folder / ANSWERS).is_file():
+                return pd.read_parquet(folder / ANSWERS), "cache"
             started = time.perf_counter()
             questions = [(row.premise, row.hypothesis) for row in rows]
             right = np.array([LABELS.index(row.label) for row in rows])
@@ -300,22 +299,18 @@ def _model(
                     say(f"{name}: {share} of its set right, try {k + 1} of {TRIES}")
             values = best([(pair.premise, pair.hypothesis) for pair in pairs.values()])
             given = _probabilities(values, list(pairs))
-            made = {
-                "learner": dict(learner.describe()),
-                "model": name,
+            given.attrs = {
                 "train_accuracy": max(accuracies),
                 "tries": len(accuracies),
+                "passed": max(accuracies) >= GATE,
                 "seconds": round(time.perf_counter() - started, 1),
             }
             with atomic_path(folder / ANSWERS) as draft:
-                given.to_csv(draft)
-            # Written last: a folder that has it is complete.
-            text = json.dumps(made, ensure_ascii=False, indent=2, default=str)
-            atomic_write(folder / ABOUT, text + "\n")
+                given.to_parquet(draft)
             for path in folder.glob("try-*"):
                 shutil.rmtree(path)
-            return given, made, "trained now"
-    except (OSError, KeyError, json.JSONDecodeError, pd.errors.ParserError) as error:
+            return given, "trained now"
+    except (OSError, pyarrow.ArrowInvalid) as error:
         raise RunFailed(f"{folder}: the answers cannot be kept or read there ({error})") from None
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from bench.benchmarks import get
 from bench.core.text import sentences
-from bench.figures import overview as figures
+from bench.figures.forest import scores_beside, scores_by_bias
 from bench.metrics import primary
 from bench.metrics.table import ALL, PrimaryMetric
 from bench.report.study import StudyModel, Variant
@@ -243,12 +243,12 @@ def main_picture(first: Sequence[VariantScores]) -> tuple[Figure | None, str]:
         rows = pd.concat([result.by_bias().assign(panel=result.panel) for result in known])
         caption = f"More bias is up. A measure that sees the bias rises from left to right. {bars}"
         title = "Scores against the bias that was put in"
-        return figures.scores_by_bias(rows, panels, title), caption
+        return scores_by_bias(rows, panels, title), caption
     caption = f"More bias is on the right. {bars}"
     if not panels:
         return None, caption
     parts = [result.overall(result.first).assign(panel=result.panel) for result in with_scores]
-    return figures.scores_beside(pd.concat(parts), panels, "How biased each model is"), caption
+    return scores_beside(pd.concat(parts), panels, "How biased each model is"), caption
 
 
 def primary_table(variants: Sequence[VariantScores]) -> pd.DataFrame:

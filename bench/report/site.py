@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from bench import __version__
 from bench.benchmarks import get
+from bench.benchmarks.base import Paper
 from bench.core import export
-from bench.core.errors import NoRuns
+from bench.core.errors import NoRuns, plain
 from bench.core.text import column
 from bench.metrics.primary import short_title, warnings
-from bench.report import downloads, items, overview
+from bench.report import items, overview
 from bench.report.execute import Trouble, drop_blank_outputs
 from bench.report.overview import Runs, VariantScores
 from bench.report.study import Study
@@ -47,6 +49,15 @@ FOLD = "fold"
 # Tags of cells that we remove: computations of a paper's numbers, and papermill's own cells about
 # a failure, because the page has its own message.
 MARKERS = {"papermill-error-cell-tag", "not-in-reports"}
+
+
+OWN = f"""\
+@software{{bias_workbench,
+  author = {{{{bias-workbench authors}}}},
+  title = {{bias-workbench: a Jupyter workbench for measuring social bias in language models}},
+  version = {{{__version__}}}
+}}
+"""
 
 
 class Page(NamedTuple):
@@ -205,7 +216,7 @@ def write(
             texts = {"page": answers, "shown": shown, "data_language": language or "en"}
             render(answers.file, "items.html.j2", **texts)
             links[key] += _to_differences(result, shown, answers.file)
-    downloads.write(
+    _write_downloads(
         folder,
         plan.benchmarks,
         overview.primary_table(benchmarks),
@@ -234,9 +245,9 @@ def write(
             (name, titles[key], run.folder.relative_to(folder).as_posix(), conditions(run))
             for name, ((_model, key), run) in zip(labels(every_run), runs.items(), strict=True)
         ],
-        saved=downloads.saved(folder),
+        saved=_saved(folder),
         names={page.name: page.shown_as for page in pages},
-        bibtex=downloads.bibtex(papers),
+        bibtex=_bibtex(papers),
         papers=papers,
     )
 
@@ -291,3 +302,60 @@ def _draw(first: Sequence[VariantScores], tables: Path) -> dict[str, Any] | None
     width = round(figure.get_size_inches()[0] * 96)
     source, alt = f"data:image/png;base64,{png}", str(figure.get_label())
     return {"source": source, "alt": alt, "caption": caption, "width": width}
+
+
+def _saved(folder: Path) -> list[dict[str, Any]]:
+    """List all tables and pictures of a report: page, name, and files as (kind, address)."""
+    kinds = {**export.TABLES, **export.PICTURES}
+    files: dict[tuple[str, str], dict[str, str]] = {}
+    for path in sorted((folder / "tables").glob("*/*")):
+        kind = path.suffix.removeprefix(".")
+        if kind in kinds:
+            address = path.relative_to(folder).as_posix()
+            files.setdefault((path.parent.name, path.stem), {})[kind] = address
+    return [
+        {
+            "page": page,
+            "name": name,
+            "files": [(text, own[kind]) for kind, text in kinds.items() if kind in own],
+        }
+        for (page, name), own in files.items()
+    ]
+
+
+def _bibtex(papers: Sequence[Paper]) -> str:
+    """Return papers, and the workbench, as BibTeX."""
+    entries = []
+    for paper in papers:
+        family = paper.authors[0].split()[-1].lower()
+        word = re.sub(r"\W", "", paper.title.split()[0]).lower()
+        # Braces keep the capitals of a title.
+        entries.append(
+            f"@inproceedings{{{family}{paper.year}{word},\n"
+            f"  author = {{{' and '.join(paper.authors)}}},\n"
+            f"  title = {{{{{paper.title}}}}},\n"
+            f"  booktitle = {{{paper.venue}}},\n"
+            f"  year = {{{paper.year}}},\n"
+            f"  url = {{{paper.url}}}\n}}\n"
+        )
+    return "\n".join([*entries, OWN])
+
+
+def _write_downloads(
+    folder: Path,
+    benchmarks: Sequence[str],
+    primary_metrics: pd.DataFrame,
+    glance: pd.DataFrame,
+    caption: str,
+) -> None:
+    """Write the index's tables and the references; `glance` is a small table for a paper."""
+    tables = folder / "tables" / "index"
+    export.write_table(primary_metrics, tables, "headlines")
+    latex = "% needs \\usepackage{booktabs}\n" + export.to_latex(glance, caption=caption)
+    export.write_text(tables / "at_a_glance.tex", latex)
+    lines = [list(map(str, glance)), ["---"] * len(glance.columns), *glance.to_numpy().tolist()]
+    cells = (" | ".join(plain(cell).replace("|", "\\|") for cell in line) for line in lines)
+    markdown = "".join(f"| {line} |\n" for line in cells)
+    export.write_text(tables / "at_a_glance.md", f"{markdown}\n{caption}\n")
+    papers = [get(name).metadata.paper for name in benchmarks]
+    export.write_text(folder / "references.bib", _bibtex(papers))

@@ -18,7 +18,7 @@ from bench.benchmarks.cbbq.scores import PRIMARY_METRICS, by_name_and_topic
 from bench.benchmarks.mcbe import figures as mcbe
 from bench.benchmarks.nli_coal import figures as nli_coal
 from bench.figures import style
-from bench.figures.overview import scores_beside, scores_by_bias
+from bench.figures.forest import scores_beside, scores_by_bias
 from bench.metrics.primary import primary_rows
 from bench.metrics.table import PrimaryMetric
 from tests.helpers.drawing import drawn, ticks, told
