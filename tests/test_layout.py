@@ -208,7 +208,7 @@ def test_conda_names_no_package_that_pyproject_does_not():
 
 def test_the_citation_names_the_papers_of_the_benchmarks(capsys):
     citation = yaml.safe_load((HOME / "CITATION.cff").read_text("utf-8"))
-    assert f"title = {{{citation["title"]}}}" in OWN
+    assert f"title = {{{citation['title']}}}" in OWN
     cited = []
     for paper in citation["references"]:
         authors = tuple(f"{one['given-names']} {one['family-names']}" for one in paper["authors"])

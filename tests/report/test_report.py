@@ -180,8 +180,8 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
     def ask(limit=2):
         Path("mine.yml").write_text(SMALL.replace("limit: 2", f"limit: {limit}"))
         plan = study.load(Path("mine.yml"))
-        given = (plan.models[0], plan.variants[0], Path("r"), study_runs.budgets(plan))
-        return study_runs.ask(plan, *given).state
+        first, _second = study_runs.cells(plan)
+        return study_runs.ask(plan, first, Path("r"), study_runs.budgets(plan)).state
 
     assert ask() == "done"
     answers = Path("r/runs/simulated_bias=1/nli_coal/records/answers.parquet")
@@ -196,7 +196,7 @@ def test_a_second_call_reads_the_records_and_a_changed_study_keeps_the_old_ones(
 def test_the_index_says_why_a_model_has_no_scores_and_links_no_page_that_is_not_there(small):
     folder, budgets = Path("r").resolve(), study_runs.budgets(small)
     first, second = study_runs.cells(small)
-    first = study_runs.ask(small, first.model, first.variant, folder, budgets)
+    first = study_runs.ask(small, first, folder, budgets)
     cells = [first, second._replace(state=study_runs.FAILED, why="no memory")]
     runs = {first.place: Run.open(run_folder(folder, first))}
     text = site.write(small, folder, cells, [], runs, {}).read_text("utf-8")
@@ -214,15 +214,17 @@ def _die(*arguments):
 
 
 def test_a_worker_that_is_killed_fails_its_own_model_alone(small, monkeypatch):
-    def ask(model):
+    def ask(cell):
         budgets = study_runs.budgets(small)
-        (cell,) = study_runs._ask_beside(small, model, Path("r"), 1, budgets)
+        (cell,) = study_runs._ask_beside(small, [cell], Path("r"), 1, budgets)
         return cell
+
+    first, second = study_runs.cells(small)
 
     with monkeypatch.context() as patch:
         patch.setattr(study_runs, "_work", _die)
-        killed = ask(small.models[0])
-    assert [killed.state, ask(small.models[1]).state] == ["failed", "done"]
+        killed = ask(first)
+    assert [killed.state, ask(second).state] == ["failed", "done"]
     assert "ended early (exit status 9)" in killed.why
 
 
