@@ -93,10 +93,12 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
             cells = study_runs.ask_models(plan, folder, at_a_time)
             done = [cell for cell in cells if cell.state == DONE]
             runs = {cell.place: Run.open(run_folder(folder, cell)) for cell in done}
-            pages, left_out = _make_pages(folder, pages_to_make, done)
-            index = site.write(plan, folder, cells, pages, runs, left_out)
+            pages = _make_pages(folder, pages_to_make, done)
+            index = site.write(plan, folder, cells, pages, runs)
         failed = [f"{c.model.label} on {c.variant.key}" for c in cells if c.state == FAILED]
-        failed += [f"notebook {page.name}" for page in pages if page.trouble]
+        failed += [
+            f"notebook {page.name}" for page in pages if page.trouble and not page.is_left_out
+        ]
         if not failed:
             fingerprint.remember_report(plan, folder)
     return Made(index, failed)
@@ -135,14 +137,8 @@ def page_jobs(plan: Study) -> list[Job]:
     return jobs
 
 
-def _make_pages(
-    folder: Path, jobs: Sequence[Job], done: Sequence[Cell]
-) -> tuple[list[Page], dict[str, str]]:
-    """Make pages; return them, and the reason for each skipped page.
-
-    Args:
-        done: the models and variants that have a run.
-    """
+def _make_pages(folder: Path, jobs: Sequence[Job], done: Sequence[Cell]) -> list[Page]:
+    """Make pages of the models and variants that are `done`."""
     # Kernels are processes, so threads are enough.
     at_a_time = os.cpu_count() or 1
     kernels: SimpleQueue[OwnKernel] = SimpleQueue()
@@ -161,16 +157,14 @@ def _make_pages(
             if page.trouble:
                 kind = "left out" if page.is_left_out else f"notebook {page.name}"
                 result = f"{kind}: {page.trouble.kind}: {page.trouble.why}"
+            if page.is_left_out:
+                for name in (page.name, f"{site.ANSWERS}{page.name}"):
+                    (folder / f"{name}.html").unlink(missing_ok=True)
+                shutil.rmtree(folder / "tables" / page.name, ignore_errors=True)
             say(f"page {len(made)} of {len(jobs)}: {page.shown_as}, {result}")
             bar.update()
         execute.end_kernels()
-    pages = [made[job.name] for job in jobs]
-    left_out = {page.name: page.trouble.why for page in pages if page.trouble and page.is_left_out}
-    for name in left_out:
-        for file in (name, f"{site.ANSWERS}{name}"):
-            (folder / f"{file}.html").unlink(missing_ok=True)
-        shutil.rmtree(folder / "tables" / name, ignore_errors=True)
-    return [page for page in pages if not page.is_left_out], left_out
+    return [made[job.name] for job in jobs]
 
 
 def _make_page(

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -163,18 +163,11 @@ def _is_error(output: nbformat.NotebookNode) -> bool:
 
 
 def write(
-    plan: Study,
-    folder: Path,
-    cells: Sequence[Cell],
-    notebooks: Sequence[Page],
-    runs: Runs,
-    left_out: Mapping[str, str],
+    plan: Study, folder: Path, cells: Sequence[Cell], notebooks: Sequence[Page], runs: Runs
 ) -> Path:
-    """Write the pages and downloads of a report, and its index; return the index.
-
-    Args:
-        left_out: reasons of analyses without a page.
-    """
+    """Write the pages and downloads of a report, and its index; return the index."""
+    left_out = [page for page in notebooks if page.is_left_out]
+    notebooks = [page for page in notebooks if not page.is_left_out]
     # A page of answers for each benchmark that has a page.
     with_answers = [
         variant
@@ -226,7 +219,6 @@ def write(
     for run in every_run:
         run.write_scores()
     titles = {variant.key: variant.title for variant in plan.variants}
-    titles |= {analysis.key: analysis.title for analysis in plan.analyses.values()}
     papers = [get(name).metadata.paper for name in plan.benchmarks]
     return render(
         "index.html",
@@ -240,7 +232,7 @@ def write(
         picture=_draw(first, folder / "tables/index"),
         findings=_first_findings(plan, notebooks),
         warnings=warnings([run.metadata for run in every_run]),
-        left_out=[(titles[name], why) for name, why in left_out.items()],
+        left_out=left_out,
         runs=[
             (name, titles[key], run.folder.relative_to(folder).as_posix(), conditions(run))
             for name, ((_model, key), run) in zip(labels(every_run), runs.items(), strict=True)

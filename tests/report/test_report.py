@@ -199,7 +199,7 @@ def test_the_index_says_why_a_model_has_no_scores_and_links_no_page_that_is_not_
     first = study_runs.ask(small, first, folder, budgets)
     cells = [first, second._replace(state=study_runs.FAILED, why="no memory")]
     runs = {first.place: Run.open(run_folder(folder, first))}
-    text = site.write(small, folder, cells, [], runs, {}).read_text("utf-8")
+    text = site.write(small, folder, cells, [], runs).read_text("utf-8")
     for link in re.findall(r'href="([^"#]+)"', text):
         assert link.startswith("data:") or (folder / link).exists()
     rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', text, re.DOTALL)
