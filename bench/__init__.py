@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bench import analyses, data, figures, metrics, records, run, scorers, show, tasks
+    from bench.metrics.agreement import agreement
     from bench.metrics.differences import differences, open_ranks
     from bench.metrics.engine import Metric
     from bench.metrics.frames import read_scores
     from bench.metrics.friedman import friedman
     from bench.metrics.primary import explain, measure
-    from bench.metrics.statistics import agreement, compare, correlate, share, trend
+    from bench.metrics.statistics import compare, correlate, share, trend
     from bench.run import Run, evaluate, score
     from bench.run.models import models
     from bench.run.outcomes import answers, items, outcomes
@@ -71,7 +72,7 @@ __all__ = [
 _DEFINED_IN = {
     "Metric": "bench.metrics.engine:Metric",
     "Run": "bench.run:Run",
-    "agreement": "bench.metrics.statistics:agreement",
+    "agreement": "bench.metrics.agreement:agreement",
     "answers": "bench.run.outcomes:answers",
     "compare": "bench.metrics.statistics:compare",
     "correlate": "bench.metrics.statistics:correlate",

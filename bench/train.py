@@ -73,7 +73,7 @@ def nli(model: str, files: Sequence[str | Path], out: str | Path, **given: Any) 
     import torch
     import transformers
 
-    from bench.scorers.local.classifier import label_columns
+    from bench.scorers.local.encoders import label_columns
 
     named = {"model": model, "files": files, "out": out}
     options = TrainOptions.of({**given, **named})
@@ -176,7 +176,7 @@ def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool 
 
     from bench.scorers.local.checkpoint import explain_load_error, tokenizer_of
 
-    files = hub.locate(model)
+    files = hub.locate(model, complete=True)
     path, options = files.path, {**files.options, "trust_remote_code": trust_remote_code}
     if "gguf_file" in options:
         raise BadInput(
@@ -185,8 +185,6 @@ def load(model: str, seed: int, new_head: bool = False, trust_remote_code: bool 
         )
     transformers.set_seed(seed)
     try:
-        hub.check_whole(model, path)
-        hub.check_files(model, files)
         config = transformers.AutoConfig.from_pretrained(path, **options)
         tokenizer, _ = tokenizer_of(path, options)
         architectures = config.architectures or []

@@ -82,13 +82,13 @@ class FromScratch:
     name = "tiny transformer"
 
     def describe(self) -> Mapping[str, Any]:
-        from bench.scorers.tiny_nli import RECIPE
+        from bench.scorers.tiny import RECIPE
 
         return {"model": self.name, **RECIPE}
 
     def learn(self, pack: Pack, rows: Sequence[Row], seed: int, folder: Path) -> Classify:
-        from bench.scorers.local.classifier import Classifier
         from bench.scorers.local.device import placement
+        from bench.scorers.local.encoders import Classifier
         from bench.scorers.tiny_nli import tokenizer, train
 
         terms = [term for terms in pack.terms.values() for term in terms]

@@ -221,9 +221,9 @@ def check(source: Source, **settings: str) -> "pd.DataFrame":
 
     Examples:
         >>> check(find("mcbe", "samples"))[["file", "what", "value"]].head(2)
-                   file                             what   value
-        0  religion.csv  is a label that no other row has  '饮食习惯'
-        1  religion.csv  is a label that no other row has  '安全疑虑'
+              file                              what   value
+        0  age.csv  is a label that no other row has  '学习能力'
+        1  age.csv  is a label that no other row has  '健康医疗'
     """
     from bench.data import audit
 

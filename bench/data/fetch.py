@@ -22,7 +22,7 @@ from bench.benchmarks import get, resolve
 from bench.core.errors import BadInput, RunFailed
 from bench.core.files import DISK_ERRORS
 from bench.core.progress import say
-from bench.data import MANIFEST, Source, dataset, hub_tables, official_wording
+from bench.data import MANIFEST, Source, dataset, hub_tables
 from bench.data.dataset import FETCHED, PROMPTS_FILE, own_prompts
 from bench.data.readers import as_path, read_toml, to_toml
 
@@ -362,4 +362,4 @@ def _scripts(official: "OfficialPrompts", copy: Copy, folder: Path, work: Path) 
         return scripts
     # A folder above an unpacked archive is not a part of it.
     above = not folder.is_relative_to(work)
-    return official_wording.find(folder, official.scripts, official.folders, above)
+    return official.find(folder, above)

@@ -7,49 +7,67 @@ import ast
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from bench.core.errors import BadInput
 from bench.data.readers import read_bytes, to_toml
 
 
-@dataclass(frozen=True)
+@dataclass
 class OfficialPrompts:
     """The prompts in the scripts of a release.
 
     Attributes:
+        source: the repository and commit of the scripts.
         scripts: the names of the scripts.
-        folders: names of their folder.
         address: of their download; empty if they come with the data.
         choices: the names of the prompt sets; none if there is one.
         remedy: how to bring the scripts by other means.
-        read: returns the prompts of a folder of scripts as TOML.
+        comment: about the prompts.
+        tables: returns the prompts of a folder of scripts.
+        sha256: the hash of the released prompts, see `digest`.
     """
 
     version: str
+    source: str
     scripts: Sequence[str]
-    folders: Sequence[str]
     address: str
     choices: Sequence[str]
     remedy: str
-    read: Callable[[Path], str]
+    comment: str
+    tables: Callable[[Path], Mapping[str, Any]]
+    sha256: str
 
+    def find(self, folder: Path, above: bool = False) -> Path | None:
+        """Find the folder of the scripts within a folder, or with `above` beside it."""
+        first = self.scripts[0]
+        paths = sorted(folder.rglob(first))
+        if above:
+            paths += [*folder.parent.glob(first), *sorted(folder.parent.glob(f"*/{first}"))]
+        places = [path.parents[len(PurePath(first).parts) - 1] for path in paths]
+        complete = (place for place in places if all((place / s).is_file() for s in self.scripts))
+        return next(complete, None)
 
-def find(
-    folder: Path, scripts: Sequence[str], folders: Sequence[str] = ("",), above: bool = False
-) -> Path | None:
-    """Find the folder with all scripts: `folder`, one inside it, or with `above` its parent.
+    def read(self, scripts: Path) -> str:
+        """Write the prompts of a folder of scripts as TOML.
 
-    Args:
-        folders: names of the folder of scripts within any of these.
-    """
-    inside = sorted(path for path in folder.iterdir() if path.is_dir())
-    places = [folder, *inside, *([folder.parent] if above else [])]
-    candidates = [place / name for place in places for name in folders]
-    return next((c for c in candidates if all((c / name).is_file() for name in scripts)), None)
+        Raises:
+            BadInput: these are not the released scripts.
+        """
+        try:
+            tables = self.tables(scripts)
+            is_released = digest(tables) == self.sha256
+        except (LookupError, ValueError, SyntaxError):
+            is_released = False
+        if not is_released:
+            raise BadInput(
+                f"{scripts}: the prompts in the scripts are not the released ones; {self.remedy}"
+            )
+        comment = "".join(f"# {line}\n" for line in self.comment.splitlines())
+        return comment + "\n" + to_toml({"version": self.version, "source": self.source, **tables})
 
 
 def parse_script(path: Path) -> ast.Module:
@@ -63,31 +81,20 @@ def parse_script(path: Path) -> ast.Module:
         return ast.parse(text)
 
 
-def parts(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the parts of a sum (`+`) of texts and f-strings from left to right."""
-    if isinstance(node, ast.BinOp):
-        yield from parts(node.left)
-        yield from parts(node.right)
-    elif isinstance(node, ast.JoinedStr):
-        yield from node.values
-    else:
-        yield node
-
-
 def template(node: ast.expr, fields: Mapping[str, str]) -> str:
-    """Return a sum or f-string as a template with named fields.
+    """Return a sum (`+`) of texts or an f-string as a template with named fields.
 
     Args:
         fields: names of fields by their expression in the code; others are named as in the code.
     """
-    text = ""
-    for part in parts(node):
-        if isinstance(part, ast.Constant):
-            text += str(part.value).replace("{", "{{").replace("}", "}}")
-        else:
-            code = ast.unparse(part.value if isinstance(part, ast.FormattedValue) else part)
-            text += f"{{{fields.get(code, code)}}}"
-    return text
+    if isinstance(node, ast.BinOp):
+        return template(node.left, fields) + template(node.right, fields)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(template(part, fields) for part in node.values)
+    if isinstance(node, ast.Constant):
+        return str(node.value).replace("{", "{{").replace("}", "}}")
+    code = ast.unparse(node.value if isinstance(node, ast.FormattedValue) else node)
+    return f"{{{fields.get(code, code)}}}"
 
 
 def digest(tables: Mapping[str, Any]) -> str:
@@ -95,14 +102,3 @@ def digest(tables: Mapping[str, Any]) -> str:
     prompts = {name: table for name, table in tables.items() if isinstance(table, dict)}
     text = json.dumps(prompts, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-
-
-def prompts_toml(metadata: str, version: str, source: str, tables: Mapping[str, Any]) -> str:
-    """Write prompts as TOML, below a comment about them."""
-    comment = "".join(f"# {line}\n" for line in metadata.splitlines())
-    return f"{comment}\n{to_toml({'version': version, 'source': source, **tables})}"
-
-
-def other_scripts(scripts: Path, remedy: str) -> BadInput:
-    """Return the error of scripts with other prompts than the released ones."""
-    return BadInput(f"{scripts}: the prompts in the scripts are not the released ones; {remedy}")

@@ -49,28 +49,21 @@ class Sample(NamedTuple):
 
     Attributes:
         effective: the effective sample size: as many clusters of equal size would be as precise
-            (Kish, 1965). NaN: `units`.
+            (Kish, 1965).
         widening: a factor on the standard error of the resamples, which is too small if clusters
             differ in size: a large cluster pulls the mean to itself.
     """
 
     units: int
     strata: int
-    effective: float = math.nan
+    effective: float
     widening: float = 1.0
-
-    @property
-    def equal_units(self) -> float:
-        """The effective sample size."""
-        return self.units if math.isnan(self.effective) else self.effective
 
     @property
     def freedom(self) -> float:
         """Degrees of freedom of its spread."""
         freedom = self.units - self.strata
-        if math.isnan(self.effective) or freedom < 1:
-            return freedom
-        return max(self.effective - self.strata, 1.0)
+        return freedom if freedom < 1 else max(self.effective - self.strata, 1.0)
 
 
 class Estimate(NamedTuple):
@@ -176,10 +169,7 @@ def estimate(
         limits: the ends of its scale, if it has two.
         size: see `sample`.
     """
-    values, rests_on = replicate(totals, statistic), sample(totals, statistic, size)
-    if limits:
-        return scale_interval(float(values[0]), values[1:], rests_on, limits)
-    return interval(float(values[0]), values[1:], rests_on.freedom)
+    return interval(replicate(totals, statistic), sample(totals, statistic, size), limits)
 
 
 def estimate_of_items(
@@ -212,14 +202,12 @@ def replicate(totals: Totals, statistic: Statistic) -> np.ndarray:
         if totals.second is None or totals.pairs is None:
             return np.concatenate([observed, resamples])
         first, second, pairs = (
-            values - observed
-            for values in (resamples, statistic(totals.second), statistic(totals.pairs))
+            statistic(resampled) - observed
+            for resampled in (totals.resamples, totals.second, totals.pairs)
         )
     both = first + second
-    of_first, of_second, of_pairs, of_both = (
-        float(np.var(known)) if len(known := values[~np.isnan(values)]) else math.nan
-        for values in (first, second, pairs, both)
-    )
+    spreads = pd.DataFrame({"first": first, "second": second, "pairs": pairs, "both": both})
+    of_first, of_second, of_pairs, of_both = spreads.var(ddof=0)
     if not of_both > NOISE**2:
         return np.concatenate([observed, resamples])
     # At least the larger variance of the two, also if the pairs' estimate exceeds the smaller one.
@@ -248,7 +236,7 @@ def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
     sizes = [np.array([w for w in within.values() if w > 0]) for within in weights.values()]
     shares = [own / own.sum() for own in sizes if len(own)]
     if not shares:
-        return Sample(0, 0)
+        return Sample(0, 0, 0)
     squares = sum(float((w**2).sum()) for w in shares)
     # The part of the variance that resamples show, if all clusters' means have the same variance.
     seen = sum(
@@ -261,30 +249,38 @@ def sample(totals: Totals, statistic: Statistic, size: str = "") -> Sample:
     return Sample(sum(map(len, shares)), len(shares), len(shares) ** 2 / squares, widening)
 
 
-def interval(value: float, resamples: np.ndarray, freedom: float) -> Estimate:
-    """Give a value the interval of its resamples' percentiles; it holds the value."""
+def interval(values: np.ndarray, rests_on: Sample, limits: Limits | None = None) -> Estimate:
+    """Give a value the interval of its resamples; the interval holds the value.
+
+    Args:
+        values: the value, then its resamples: [1 + draws].
+        limits: the ends of its scale, if it has two.
+    """
+    value, resamples = float(values[0]), values[1:][~np.isnan(values[1:])]
     low = high = math.nan
-    if _defined(value, resamples, freedom):
-        tail = 100 * float(ndtr(-stdtrit(freedom, (1 + LEVEL) / 2)))
-        low, high = map(float, np.percentile(resamples[~np.isnan(resamples)], [tail, 100 - tail]))
-        if high - low < NOISE:
-            low = high = math.nan
-    return _around(value, low, high)
+    # If most resamples leave the value undefined, they make no interval.
+    has_spread = len(resamples) > 0 and len(resamples) >= (len(values) - 1) / 2
+    if has_spread and rests_on.freedom >= 1 and not math.isnan(value):
+        if limits and limits[0] <= value <= limits[1]:
+            low, high = _on_scale(value, resamples, rests_on, limits)
+        else:
+            tail = 100 * float(ndtr(-stdtrit(rests_on.freedom, (1 + LEVEL) / 2)))
+            low, high = map(float, np.percentile(resamples, [tail, 100 - tail]))
+            if high - low < NOISE:
+                low = high = math.nan
+    # A zero has no sign.
+    return Estimate(value + 0.0, min(low, value) + 0.0, max(high, value) + 0.0)
 
 
-def scale_interval(
+def _on_scale(
     value: float, resamples: np.ndarray, rests_on: Sample, limits: Limits
-) -> Estimate:
-    """Give a value on a scale with two ends the interval of its resamples; it holds the value."""
-    if not limits[0] <= value <= limits[1]:
-        return interval(value, resamples, rests_on.freedom)
-    if not _defined(value, resamples, rests_on.freedom):
-        return _around(value, math.nan, math.nan)
+) -> tuple[float, float]:
+    """Compute the interval of a value on a scale with two ends."""
     length = limits[1] - limits[0]
     share = (value - limits[0]) / length
-    error = float(np.std(resamples[~np.isnan(resamples)])) * rests_on.widening / length
+    error = float(np.std(resamples)) * rests_on.widening / length
     if error < NOISE or not 0 < share < 1:
-        unseen = 1 - ((1 - LEVEL) / 2) ** (1 / rests_on.equal_units)
+        unseen = 1 - ((1 - LEVEL) / 2) ** (1 / rests_on.effective)
         low, high = share - unseen * share, share + unseen * (1 - share)
     else:  # Wilson's, with the number of answers that has this standard error
         t = float(stdtrit(rests_on.freedom, (1 + LEVEL) / 2))
@@ -292,15 +288,4 @@ def scale_interval(
         centre = (share + fraction / 2) / (1 + fraction)
         arm = math.sqrt(fraction * share * (1 - share) + fraction**2 / 4) / (1 + fraction)
         low, high = centre - arm, centre + arm
-    return _around(value, limits[0] + length * low, limits[0] + length * high)
-
-
-def _defined(value: float, resamples: np.ndarray, freedom: float) -> bool:
-    """Return whether resamples make an interval: not if most of them leave the value undefined."""
-    known = int((~np.isnan(resamples)).sum())
-    return not math.isnan(value) and known > 0 and known >= len(resamples) / 2 and freedom >= 1
-
-
-def _around(value: float, low: float, high: float) -> Estimate:
-    """Return an interval that holds the value, or NaN ends; a zero has no sign."""
-    return Estimate(value + 0.0, min(low, value) + 0.0, max(high, value) + 0.0)
+    return limits[0] + length * low, limits[0] + length * high

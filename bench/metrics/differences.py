@@ -6,14 +6,12 @@ For example:
     open_ranks(pairs)
 """
 
-import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench.benchmarks import get
 from bench.core.errors import BadInput, NoRuns
 from bench.metrics.bootstrap import LEVEL
 from bench.metrics.primary import Row, by_letters, primary_metrics, primary_rows, short_title
@@ -143,115 +141,108 @@ def _of_categories(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_benchmark(benchmark: str, outcomes: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    every = get(benchmark).metrics.primary_metrics
-    rows: list[dict[str, Any]] = []
-    for line, primary in zip(every, primary_metrics(scores, benchmark), strict=True):
-        own = primary_rows(scores, primary)
-        own = own[(own.category == ALL) & own.score.notna()]
-        by_model = {row["model"]: row for row in own.to_dict("records")}
-        score = {
-            "benchmark": benchmark,
-            "task": primary.task,
-            "metric": primary.metric,
-            "title": short_title(primary),
-            "worse": "higher" if line.biased_is_high else "lower",
-            "unit": "%" if line.share else "points",
-        }
-        units = _units(outcomes[outcomes.model.isin(by_model)], line)
-        rows += ({**score, **row, "line": line, "own": by_model} for row in _tests(units, line))
-    table = pd.DataFrame(rows, columns=[*COLUMNS, "line", "own", "bounds"])
+    tables = []
+    for line in primary_metrics(scores, benchmark):
+        own = primary_rows(scores, line)
+        own = own[(own.category == ALL) & own.score.notna()].set_index("model")
+        units = _units(outcomes[outcomes.model.isin(own.index)], line)
+        # The test is on answers that could be read.
+        if len(set(units.model[units.parsed >= units.answered])) > 1:
+            tables.append(
+                _tests(units, line, own.to_dict("index")).assign(
+                    benchmark=benchmark,
+                    task=line.task,
+                    metric=line.metric,
+                    title=short_title(line),
+                    worse="higher" if line.biased_is_high else "lower",
+                    unit="%" if line.share else "points",
+                )
+            )
+    if not tables:
+        return pd.DataFrame(columns=COLUMNS)
+    table = pd.concat(tables, ignore_index=True)
     table["p_adjusted"] = holm(table.p.to_numpy(float))
-    p_readable = holm(table.p_readable.to_numpy(float))
-    table["verdict"] = [
-        _verdict(row, p) for row, p in zip(table.to_dict("records"), p_readable, strict=True)
+    is_shown = table.p_adjusted < 1 - LEVEL
+    is_less_readable = (holm(table.p_readable.to_numpy(float)) < 1 - LEVEL) & (
+        table.readable_first != table.readable_second
+    )
+    verdicts = [
+        (~is_shown & is_less_readable, LESS_READABLE),
+        (table.p_adjusted.isna(), UNDEFINED),
+        (~is_shown, NOT_SHOWN),
+        (table.by_letters, BY_LETTERS),
+        (table.by_unread, LESS_READABLE),
     ]
+    table["verdict"] = np.select(*zip(*verdicts, strict=True), default=DIFFERENT)
     return table[COLUMNS]
 
 
 def _units(outcomes: pd.DataFrame, line: PrimaryMetric) -> pd.DataFrame:
-    """Return the outcomes of a score: `value` and `weight`, and the `part` that they average."""
+    """Return the outcomes of a score: `value`, `weight`, the `part` that they average, and bounds.
+
+    `low` and `high`, with the weight `of_ends`, are the value if all answers were readable.
+    """
     if not line.column:
         return outcomes.iloc[:0]
     if line.task != ALL or line.tasks:
         outcomes = outcomes[outcomes.task.isin(line.tasks or [line.task])]
+    unread, value, weight = (
+        outcomes.answered - outcomes.parsed,
+        outcomes[line.column],
+        outcomes[line.of],
+    )
+    # An unreadable answer counts as 0 at least and as 1 at most, or as the outcomes themselves say.
+    low, of_ends = value.fillna(0.0), weight.fillna(0.0)
+    high = low + unread
+    if line.of != "answered":
+        of_ends = of_ends + unread
+    if f"{line.column}_lowest" in outcomes:
+        low, high = outcomes[f"{line.column}_lowest"], outcomes[f"{line.column}_highest"]
+        of_ends = low.notna().astype(float)
+    part = ALL if line.pools_tasks else outcomes.task
     return outcomes.assign(
-        value=outcomes[line.column],
-        weight=outcomes[line.of],
-        part=ALL if line.pools_tasks else outcomes.task,
+        value=value, weight=weight, part=part, low=low, high=high, of_ends=of_ends
     )
 
 
-def _tests(units: pd.DataFrame, line: PrimaryMetric) -> Iterator[dict[str, Any]]:
-    """Yield the tests of each two models, of the score and of their readable shares."""
-    read = units[units.parsed >= units.answered]
-    if len(read.model.unique()) < 2:
-        return
-    parts = ["category", "part"]
-    tests = compare(read, "value", of="weight", mean_over=parts, limits=line.limits)
-    sides = ["first", "second"]
-    readable = tests.set_index(sides)[["n"]].assign(p=1.0)
-    if len(read) < len(units):
-        readable = compare(units, "parsed", of="answered").set_index(sides)
-    by_model = units.groupby("model", sort=False)
-    shares, sizes = by_model.parsed.sum() / by_model.answered.sum(), by_model.size()
-    bounds = _bounds(units, line)
-    rows: Any = tests.to_dict("records")
-    for row in rows:
-        first, second = (row[side] for side in sides)
-        other = readable.loc[(first, second)]
-        # Bounds of different questions cannot be compared.
-        is_same = other.n == sizes[first] == sizes[second]
-        yield {
-            **row,
-            "asked": int(other.n),
-            "readable_first": shares[first],
-            "readable_second": shares[second],
-            "p_readable": other.p,
-            "bounds": (bounds[first], bounds[second]) if is_same else None,
-        }
-
-
-def _bounds(units: pd.DataFrame, line: PrimaryMetric) -> dict[str, tuple[float, float]]:
-    """Return the least and the most that each model's score could be, were all answers readable.
-
-    An unreadable answer counts as 0 at least and as 1 at most, or as the outcomes themselves say.
-    """
-    unread = units.answered - units.parsed
-    low = units.value.fillna(0.0)
-    high, weight = low + unread, units.weight.fillna(0.0)
-    if line.of != "answered":
-        weight = weight + unread
-    if f"{line.column}_lowest" in units:
-        low, high = units[f"{line.column}_lowest"], units[f"{line.column}_highest"]
-        weight = low.notna().astype(float)
-    sums = units[["model", "category", "part"]].assign(low=low, high=high, weight=weight)
-    sums = sums.groupby(["model", "category", "part"])[["low", "high", "weight"]].sum()
-    ends = sums[["low", "high"]].div(sums.weight, axis=0)
-    means = ends.groupby(["model", "category"]).mean().groupby("model").mean()
-    return {str(model): (row.low, row.high) for model, row in means.iterrows()}
-
-
-def _verdict(row: Row, p_readable: float) -> str:
-    """Judge a pair: no model is better because of its letters, or because it was read less often.
+def _tests(units: pd.DataFrame, line: PrimaryMetric, own: Mapping[str, Row]) -> pd.DataFrame:
+    """Test each two models, in the score and in their readable shares.
 
     Args:
-        row: with the score's primary metric as `line`, the models' own scores as `own`, and their
-            `bounds`, None if these are of different questions.
-        p_readable: adjusted for all pairs.
+        own: the models' own scores.
+
+    Returns:
+        The columns of `compare` and `READABLE`; whether a preferred letter may be why the scores
+        differ, `by_letters`; and whether unreadable answers may be, `by_unread`.
     """
-    line: PrimaryMetric = row["line"]
-    difference, readable = row["estimate"], row["readable_first"] - row["readable_second"]
-    if not row["p_adjusted"] < 1 - LEVEL:
-        if readable != 0 and p_readable < 1 - LEVEL:
-            return LESS_READABLE
-        return UNDEFINED if math.isnan(row["p_adjusted"]) else NOT_SHOWN
-    for side, is_higher in (("first", difference > 0), ("second", difference < 0)):
-        if by_letters(line, row["own"][row[side]], higher=is_higher):
-            return BY_LETTERS
-    gain = -difference if line.biased_is_high else difference
+    read = units[units.parsed >= units.answered]
+    parts, sides = ["category", "part"], ["first", "second"]
+    tests = compare(read, "value", of="weight", mean_over=parts, limits=line.limits)
+    readable = tests.assign(p=1.0)
+    if len(read) < len(units):
+        readable = compare(units, "parsed", of="answered")
+    readable = readable[[*sides, "n", "p"]].rename(columns={"n": "asked", "p": "p_readable"})
+    tests = tests.merge(readable, on=sides, how="left")
+    by_model = units.groupby("model", sort=False)
+    shares, sizes = by_model.parsed.sum() / by_model.answered.sum(), by_model.size()
+    sums = units.groupby(["model", *parts])[["low", "high", "of_ends"]].sum()
+    ends = sums[["low", "high"]].div(sums.of_ends, axis=0)
+    ends = ends.groupby(["model", "category"]).mean().groupby("model").mean()
+    first, second = (tests[side] for side in sides)
+    tests["readable_first"], tests["readable_second"] = first.map(shares), second.map(shares)
+    # If the bounds do not meet, the scores differ whatever the unreadable answers were. Bounds of
+    # different questions cannot be compared.
+    is_apart = first.map(ends.high) < second.map(ends.low)
+    is_apart |= second.map(ends.high) < first.map(ends.low)
+    is_apart &= (first.map(sizes) == tests.asked) & (second.map(sizes) == tests.asked)
+    gain = -tests.estimate if line.biased_is_high else tests.estimate
+    is_against = gain * (tests.readable_first - tests.readable_second) < 0
     # We do not adjust this p: a doubt about a finding counts before it is certain.
-    if gain * readable >= 0 or row["p_readable"] >= 1 - LEVEL:
-        return DIFFERENT
-    # If their bounds do not meet, the scores differ whatever the unreadable answers were.
-    (low, high), (other_low, other_high) = row["bounds"] or ((math.nan,) * 2,) * 2
-    return DIFFERENT if high < other_low or other_high < low else LESS_READABLE
+    tests["by_unread"] = is_against & (tests.p_readable < 1 - LEVEL) & ~is_apart
+    pairs = zip(first, second, tests.estimate, strict=True)
+    tests["by_letters"] = [
+        by_letters(line, own[a], higher=estimate > 0)
+        or by_letters(line, own[b], higher=estimate < 0)
+        for a, b, estimate in pairs
+    ]
+    return tests

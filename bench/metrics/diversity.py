@@ -6,6 +6,7 @@ or Japanese ones, otherwise words. Both papers report it, McBE's over all pairs 
 and CBBQ's within and across categories; neither defines its tokens.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from itertools import permutations
@@ -17,7 +18,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Indel
 
 from bench.core.errors import BadInput
-from bench.metrics.bootstrap import estimate, resample
+from bench.metrics.bootstrap import estimate_of_items
 from bench.metrics.table import ALL
 
 # The most distinct texts that are compared, in 18 million pairs; of more we take a sample.
@@ -43,14 +44,10 @@ class Diversity(NamedTuple):
             between categories of a language: `texts` (rows), `distinct`, `compared` (texts in the
             pairs), `pairs`, `mean`, `ci_low`, `ci_high`, `median`, `below_low` and `below_half`
             (shares of pairs), `near_duplicates`, `note`.
-        between: mean ROUGE-L of each two categories, a square frame; NaN if there is no pair.
-        each: one row per compared text: `item_id`, `category`, `text`, `mean_to_others`.
         near: near-duplicates, the nearest first: `rouge_l`, `item_a`, `item_b`, `text_a`, `text_b`.
     """
 
     table: pd.DataFrame
-    between: pd.DataFrame
-    each: pd.DataFrame
     near: pd.DataFrame
 
 
@@ -137,68 +134,25 @@ def diversity(texts: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0) -> 
         part, kinds = (frame[frame.category == name] for frame in (texts, distinct))
         within = masks["within"][pairs]
         rows.append({"category": name, **_summary(part, kinds, values[pairs], within)})
-    # Without the text itself: this has a ROUGE-L of 1.
-    others = known.sum(1) - 1
-    sums = np.nansum(values, axis=1, dtype=np.float64) - 1
-    mean_to_others = np.where(others > 0, sums / np.maximum(others, 1), np.nan)
     first, second = np.nonzero((masks["within"] | masks["across"]) & (values >= NEAR))
-    return Diversity(
-        pd.DataFrame(rows),
-        _between(values, codes, names),
-        compared[["item_id", "category", "text"]].assign(mean_to_others=mean_to_others),
-        _pairs(values[first, second].astype(float), compared.iloc[first], compared.iloc[second]),
-    )
-
-
-def nearest(
-    first: pd.DataFrame, second: pd.DataFrame, *, largest: int = LARGEST, seed: int = 0
-) -> pd.DataFrame:
-    """Find for each distinct text of one data set the most similar one of another, by language.
-
-    Args:
-        first, second: as `bench.data.texts.texts` returns them.
-        largest: of more distinct texts, a random sample of this size is compared.
-
-    Returns:
-        `rouge_l`, `language`, `item_a`, `item_b`, `text_a`, `text_b`; the nearest first.
-
-    Examples:
-        >>> ours = pd.DataFrame({"item_id": ["a"], "language": "en", "text": "the tea is hot"})
-        >>> theirs = ours.assign(item_id="b", text="the tea is cold")
-        >>> nearest(ours, theirs)[["rouge_l", "item_a", "item_b"]]
-           rouge_l item_a item_b
-        0     0.75      a      b
-    """
-    parts = [_pairs(np.empty(0), first[:0], second[:0]).assign(language="")]
-    for language in dict.fromkeys(first.language):
-        a, b = (
-            part.sample(min(len(part), largest), random_state=seed).sort_index()
-            for texts in (first, second)
-            for part in [texts[texts.language == language].drop_duplicates("text")]
-        )
-        if len(a) and len(b):
-            values = rouge_l(list(a.text), list(b.text))
-            best = values.argmax(axis=1)
-            pairs = _pairs(values[np.arange(len(a)), best], a, b.iloc[best])
-            parts.append(pairs.assign(language=language))
-    table = pd.concat(parts[1:] or parts)
-    table.insert(1, "language", table.pop("language"))
-    return table.sort_values("rouge_l", ascending=False, kind="stable").reset_index(drop=True)
+    near = values[first, second].astype(float)
+    return Diversity(pd.DataFrame(rows), _pairs(near, compared.iloc[first], compared.iloc[second]))
 
 
 def overlaps(
     sets: dict[str, pd.DataFrame], near: float = NEAR
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Compare data sets two by two, by the `nearest` texts of each ordered pair.
+    """Compare data sets two by two: for each text of one, find the nearest text of the other.
 
     Args:
-        sets: texts by the name of their data set.
+        sets: texts by the name of their data set, as `bench.data.texts.texts` returns them; of more
+            than `LARGEST` distinct texts of a language, a random sample of this size is compared.
         near: the ROUGE-L from which two texts are near-duplicates.
 
     Returns:
-        One row per pair and language (`first`, `second`, `language`, `texts`, `mean`, `ci_low`,
-        `ci_high`, `highest`, `near_duplicates`), and the near-duplicates of all pairs. Intervals
-        are by bootstrap over the texts of the first.
+        One row per ordered pair and language (`first`, `second`, `language`, `texts`, `mean`,
+        `ci_low`, `ci_high`, `highest`, `near_duplicates`), and the near-duplicates of all pairs.
+        Intervals are by bootstrap over the texts of the first.
 
     Raises:
         BadInput: `near` is not above 0 and at most 1.
@@ -214,10 +168,15 @@ def overlaps(
         raise BadInput(f"least {near:g}: give a ROUGE-L above 0 and at most 1")
     rows, copies = [], []
     for (first, texts), (second, others) in permutations(sets.items(), 2):
-        for language, part in nearest(texts, others).groupby("language", sort=False):
-            sums = part.assign(stratum=ALL, n=1.0)
-            totals = resample(sums, "stratum", "item_a", ["rouge_l", "n"])
-            mean = estimate(totals, lambda s: s[:, 0, 0] / s[:, 0, 1])
+        for language in dict.fromkeys(texts.language):
+            a, b = (_distinct(frame[frame.language == language]) for frame in (texts, others))
+            if b.empty:
+                continue
+            values = rouge_l(list(a.text), list(b.text))
+            best = values.argmax(axis=1)
+            part = _pairs(values.max(axis=1), a, b.iloc[best])
+            sums = part[["rouge_l"]].assign(n=1.0).to_numpy(float)
+            mean = estimate_of_items(sums, lambda s: s[:, 0] / s[:, 1], list(part.item_a))
             close = part[part.rouge_l >= near]
             key = (first, second, language, len(part))
             rows.append((*key, *mean, float(part.rouge_l.max()), len(close)))
@@ -227,6 +186,11 @@ def overlaps(
     listed = ["rouge_l", "first", "second", "item_a", "item_b", "text_a", "text_b"]
     table = pd.concat(copies)[listed] if copies else pd.DataFrame(columns=listed)
     return pd.DataFrame(rows, columns=columns), table.reset_index(drop=True)
+
+
+def _distinct(texts: pd.DataFrame) -> pd.DataFrame:
+    texts = texts.drop_duplicates("text")
+    return texts.sample(min(len(texts), LARGEST), random_state=0).sort_index()
 
 
 def jackknife(values: np.ndarray, mask: np.ndarray) -> tuple[float, float, float]:
@@ -259,8 +223,6 @@ def _summary(
 ) -> dict[str, object]:
     pairs = values[mask]
     mean, low, high = jackknife(values, mask)
-    shares = [np.median(pairs), np.mean(pairs < LOW), np.mean(pairs < HALF)] if len(pairs) else []
-    median, below_low, below_half = map(float, shares or [np.nan] * 3)
     return {
         "texts": len(texts),
         "distinct": len(distinct),
@@ -269,23 +231,12 @@ def _summary(
         "mean": mean,
         "ci_low": low,
         "ci_high": high,
-        "median": median,
-        "below_low": below_low,
-        "below_half": below_half,
+        "median": float(np.median(pairs)) if len(pairs) else math.nan,
+        "below_low": float(np.mean(pairs < LOW)) if len(pairs) else math.nan,
+        "below_half": float(np.mean(pairs < HALF)) if len(pairs) else math.nan,
         "near_duplicates": int(np.sum(pairs >= NEAR)),
         "note": "" if len(pairs) else "no pair of distinct texts",
     }
-
-
-def _between(values: np.ndarray, codes: np.ndarray, names: list[str]) -> pd.DataFrame:
-    groups = np.eye(len(names))[codes]
-    known = ~np.isnan(values)
-    np.fill_diagonal(known, False)
-    sums, pairs = (
-        groups.T @ part @ groups for part in (np.where(known, values, 0), known.astype(float))
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return pd.DataFrame(np.where(pairs > 0, sums / pairs, np.nan), index=names, columns=names)
 
 
 def _pairs(values: np.ndarray, first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:

@@ -24,12 +24,12 @@ from bench.metrics.bootstrap import (
     Sample,
     Statistic,
     Totals,
+    interval,
     replicate,
     resample,
     sample,
-    scale_interval,
 )
-from bench.metrics.table import ALL, READABLE, PrimaryMetric, Score, score_table, with_bounds
+from bench.metrics.table import ALL, READABLE, PrimaryMetric, Score, score_table
 
 UNREADABLE = "no answer could be read"
 
@@ -134,11 +134,7 @@ class Metric:
         return self.task, self.name
 
     def primary(self, title: str, finding: str, **options: Any) -> PrimaryMetric:
-        """Make it a primary metric of a benchmark.
-
-        Args:
-            title, finding, options: fields of `PrimaryMetric`.
-        """
+        """Make it a primary metric of a benchmark; the arguments are fields of `PrimaryMetric`."""
         fields = {"limits": self.limits, "column": self.top, "of": self.bottom, **options}
         return PrimaryMetric(self.task, self.name, title, finding, **fields)
 
@@ -245,26 +241,22 @@ class Scoring:
         return self.annotate(score_table(rows))
 
     def outcomes(self) -> pd.DataFrame:
-        """List the outcomes, a row per scored unit.
-
-        Returns:
-            `category`, `task`, `item_id`, `repeat`, `cluster`, `stratum`, and the numbers that
-            scores add up, for example 0 or 1.
-        """
+        """List the outcomes, a row per scored unit with the numbers that scores add up."""
         names = ["category", "task", "item_id", "repeat", "cluster", "stratum"]
         return self.rows[[*names, *self.columns]]
 
     def row(self, metric: Metric, category: str) -> Score:
         """Compute a row of the score table."""
         values, rests_on = self.values(metric, category), self.sample(metric, category)
-        value = scale_interval(float(values[0]), values[1:], rests_on, metric.limits)
+        value = interval(values, rests_on, metric.limits)
         n, answers, readable = self.counts(metric, category)
         rate = readable / answers if answers else math.nan
         note = self.reason(metric, category) if math.isnan(value.value) else ""
         key = (category, *metric.place)
         row = Score(*key, *value, round(n), rate, metric.baseline, self.preset, note)
         if rate < READABLE and metric.unread:
-            row = with_bounds(row, self.ends(metric, category), rate)
+            low, high = self.ends(metric, category)
+            row = row._replace(bound_low=low, bound_high=high)
         return row
 
     def annotate(self, table: pd.DataFrame) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Frames and files of users: their columns, numbers and rows, with a sentence for each mistake."""
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,26 +21,26 @@ class Table:
 
     Attributes:
         rows: the rows, numbered from 0; the cells of a file are texts.
+        first: the number of the first row in messages: 1 in a file.
     """
 
     def __init__(self, given: Frame, name: str = "frame") -> None:
         if isinstance(given, pd.DataFrame):
-            self.name, self.rows = name, given.reset_index(drop=True)
-            self._labels = list(given.index)
-        elif not isinstance(given, str | Path):
+            self.name, self.rows, self.first = name, given.reset_index(drop=True), 0
+        elif isinstance(given, str | Path):
+            rows = pd.DataFrame(read_table(as_path(given), []))
+            self.name, self.rows, self.first = str(given), rows, 1
+        else:
             raise BadInput(
                 f"{name}: is a {type(given).__name__}; give a frame or a CSV file, such as the "
                 "frame that bench.outcomes(RUN) returns"
             )
-        else:
-            self.name, self.rows = str(given), pd.DataFrame(read_table(as_path(given), []))
-            self._labels = list(range(1, len(self.rows) + 1))
         if self.rows.empty:
             raise BadInput(f"{self.name}: has no rows")
 
     def place(self, row: int, column: str = "") -> str:
         """Name a row, and a column of it, as its user does."""
-        text = f"{self.name}, row {self._labels[row]}"
+        text = f"{self.name}, row {self.first + row}"
         return f"{text}, column `{column}`" if column else text
 
     def check_columns(self, *columns: str) -> None:
@@ -48,11 +49,11 @@ class Table:
             if column not in self.rows:
                 raise BadInput(f"{self.name}: {expected(column, self.rows.columns, 'column')}")
 
-    def check_filled(self, *columns: str) -> None:
-        """Refuse an empty cell in one of the columns."""
+    def check_filled(self, *columns: str, rows: "pd.Series[bool] | bool" = True) -> None:
+        """Refuse an empty cell in one of the columns, in some rows."""
         self.check_columns(*columns)
         for column in columns:
-            empty = _is_empty(self.rows[column])
+            empty = is_empty(self.rows[column]) & rows
             if empty.any():
                 raise BadInput(f"{self.place(int(empty.argmax()), column)}: is empty")
 
@@ -65,34 +66,22 @@ class Table:
         same = (self.rows[list(columns)] == self.rows.loc[row, list(columns)]).all(axis=1)
         values = ", ".join(f"{name} {quoted(self.rows.loc[row, name])}" for name in columns)
         raise BadInput(
-            f"{self.place(row)}: has the same {values} as row {self._labels[int(same.argmax())]}; "
+            f"{self.place(row)}: has the same {values} as row {self.first + int(same.argmax())}; "
             f"{advice}"
         )
 
-    def numbers(self, column: str) -> pd.Series:
-        """Return a column as floats, NaN for empty cells; a text that is no number is refused."""
+    def numbers(self, column: str, least: float = -math.inf, most: float = math.inf) -> pd.Series:
+        """Return a column as floats from `least` to `most`, NaN for empty cells."""
         self.check_columns(column)
         cells = self.rows[column]
         values = pd.to_numeric(cells, errors="coerce").astype(float)
-        wrong = ~np.isfinite(values) & ~_is_empty(cells)
+        wrong = (~np.isfinite(values) & ~is_empty(cells)) | (values < least) | (values > most)
         if wrong.any():
             row = int(wrong.argmax())
-            value = quoted(cells.iloc[row])
-            raise BadInput(f"{self.place(row, column)}: {value} is not a number like 0.25")
-        return values
-
-    def filled_numbers(
-        self, column: str, least: float = -np.inf, unless: pd.Series | None = None
-    ) -> pd.Series:
-        """Return a column as floats, none of them below `least`, or empty unless `unless` is so."""
-        values = self.numbers(column)
-        empty = values.isna() if unless is None else values.isna() & ~unless
-        if empty.any():
-            raise BadInput(f"{self.place(int(empty.argmax()), column)}: is empty")
-        low = values < least
-        if low.any():
-            row = int(low.argmax())
-            raise BadInput(f"{self.place(row, column)}: {values[row]:g} is below {least:g}")
+            wanted = "like 0.25" if least == -math.inf else f"of {least:g} or more"
+            wanted = wanted if most == math.inf else f"from {least:g} to {most:g}"
+            value = quoted(cells.tolist()[row])
+            raise BadInput(f"{self.place(row, column)}: {value} is not a number {wanted}")
         return values
 
     def scores(self) -> pd.Series:
@@ -122,15 +111,10 @@ class Table:
         for keys, part in self.rows.groupby(list(by), sort=False, observed=True):
             yield keys if isinstance(keys, tuple) else (keys,), part.index
 
-    def single_rows(self, columns: Sequence[str]) -> "Table":
-        """Return the table without averages: rows with `all` beside rows with other values."""
-        kept = pd.Series(True, self.rows.index)
-        for column in columns:
-            averages = self.rows[column] == ALL
-            if not averages.all():
-                kept &= ~averages
-        rows = self.rows[kept]
-        return Table(rows.set_axis([self._labels[k] for k in rows.index]), self.name)
+    def is_single(self, columns: Sequence[str]) -> pd.Series:
+        """Return which rows are no averages: rows with `all` beside rows with other values."""
+        is_all = self.rows[list(columns)] == ALL
+        return ~is_all.loc[:, ~is_all.all()].any(axis=1)
 
 
 def read_scores(path: str | Path, *needed: str) -> pd.DataFrame:
@@ -195,7 +179,7 @@ def as_list(columns: str | Sequence[str] | None) -> list[str]:
     return [columns] if isinstance(columns, str) else list(columns)
 
 
-def _is_empty(cells: pd.Series) -> pd.Series:
+def is_empty(cells: pd.Series) -> pd.Series:
     if pd.api.types.is_numeric_dtype(cells):
         return cells.isna()
     return cells.isna() | (cells.astype(str).str.strip() == "")

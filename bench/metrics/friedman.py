@@ -64,10 +64,6 @@ def friedman(
         treatments: the column that names the ranked models.
         ascending: whether rank 1 is for the lowest score.
 
-    Raises:
-        BadInput: a column that is not there, a score that is no number or is empty without a note,
-            a model twice in a block, or no block that all models have.
-
     Examples:
         >>> import pandas as pd
         >>> scores = pd.DataFrame({
@@ -92,7 +88,6 @@ def friedman(
         [*columns, treatments],
         "name in blocks=[...] the column in which these rows differ, or keep one metric",
     )
-    table = table.single_rows(columns)
     texts = table.rows[[*columns, treatments]].astype(str)
     rows = pd.DataFrame(
         {
@@ -102,7 +97,7 @@ def friedman(
             "note": table.notes(),
         }
     )
-    complete, left_out = _complete_blocks(rows)
+    complete, left_out = _complete_blocks(rows[table.is_single(columns)])
     if complete.empty:
         raise BadInput(
             f"{table.name}: no {' x '.join(columns)} has a score of every model "
@@ -110,18 +105,11 @@ def friedman(
         )
     # A score that two models reach in two ways differs in the last digit; that is a tie.
     ranks = (complete if ascending else -complete).round(DECIMALS).rank(axis=1)
-    test = _test(ranks)
-    test["note"] = [join_notes(note, *left_out) for note in test.note]
-    return FriedmanTables(test, _mean_ranks(ranks), _pairs(complete, ranks))
+    return FriedmanTables(_test(ranks, left_out), _mean_ranks(ranks), _pairs(complete, ranks))
 
 
 def _complete_blocks(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Arrange scores by block and model, without blocks that lack a score of a model.
-
-    Returns:
-        Scores, one row per block and one column per model; and a text for each block and model
-        that is left out.
-    """
+    """Arrange scores by block and model, and say which blocks and models are left out."""
     blocks, models = list(rows.block.unique()), list(rows.model.unique())
     wide = rows.set_index(["block", "model"]).score.unstack()  # noqa: PD010
     wide = wide.reindex(index=blocks, columns=models).astype(float)
@@ -140,7 +128,7 @@ def _complete_blocks(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return wide.dropna(), texts
 
 
-def _test(ranks: pd.DataFrame) -> pd.DataFrame:
+def _test(ranks: pd.DataFrame, left_out: Sequence[str]) -> pd.DataFrame:
     """Compute Friedman's Q, corrected for ties, Iman and Davenport's F, and Kendall's W."""
     n, k = ranks.shape
     df, df_blocks = k - 1, (k - 1) * (n - 1)
@@ -165,7 +153,7 @@ def _test(ranks: pd.DataFrame) -> pd.DataFrame:
         ("Kendall's W", w, f"{df}", p),
     ]
     table = pd.DataFrame(tests, columns=["test", "estimate", "df", "p"])
-    return table.assign(models=k, n=n, note=note)
+    return table.assign(models=k, n=n, note=join_notes(note, *left_out))
 
 
 def _mean_ranks(ranks: pd.DataFrame) -> pd.DataFrame:
@@ -185,10 +173,6 @@ def critical_difference(models: int, blocks: int) -> float:
     """Return Nemenyi's critical difference: if two mean ranks are this far apart, they differ.
 
     This is at 5 %, for all pairs at once (Demšar, 2006, section 3.2.2).
-
-    Examples:
-        >>> round(critical_difference(models=3, blocks=12), 3)
-        0.957
     """
     q = scipy.stats.studentized_range.isf(1 - LEVEL, models, np.inf) / math.sqrt(2)
     return float(q * math.sqrt(models * (models + 1) / (6 * blocks)))
@@ -208,29 +192,20 @@ def _pairs(scores: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     conover = nemenyi * math.nan if is_constant else posthocs.posthoc_conover_friedman(ranks)
     rows = []
     for first, second in combinations(ranks.columns, 2):
-        difference = float(ranks[first].mean() - ranks[second].mean())
         # .8 - .7 and .3 - .2 are ties, too.
         less = (scores[first] - scores[second]).round(DECIMALS).to_numpy()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of ties: scipy takes the normal distribution
             wilcoxon = float(scipy.stats.wilcoxon(less).pvalue) if less.any() else 1.0
-        rows.append(
-            {
-                "first": first,
-                "second": second,
-                "estimate": difference,
-                "ci_low": difference - critical,
-                "ci_high": difference + critical,
-                "p_adjusted": float(nemenyi.loc[first, second]),
-                "p_conover": float(conover.loc[first, second]),
-                "p_wilcoxon": wilcoxon,
-                "n": n,
-                "blocks_apart": int((less != 0).sum()),
-            }
-        )
+        difference = float(ranks[first].mean() - ranks[second].mean())
+        interval = (difference - critical, difference + critical)
+        p = (nemenyi.loc[first, second], conover.loc[first, second], wilcoxon)
+        rows.append((first, second, difference, *interval, *p, n, int((less != 0).sum())))
+    tests = ["p_adjusted", "p_conover", "p_wilcoxon"]
+    columns = ["first", "second", "estimate", "ci_low", "ci_high", *tests, "n", "blocks_apart"]
     note = "every block has the same order, which leaves Conover's test no variance"
-    table = pd.DataFrame(rows).assign(note=note if is_constant else "")
-    for name in ("p_conover", "p_wilcoxon"):
+    table = pd.DataFrame(rows, columns=columns).assign(note=note if is_constant else "")
+    for name in tests[1:]:
         table[name] = holm(table[name].to_numpy())
     return table
 

@@ -21,8 +21,10 @@ LOW_VALIDITY = 0.9
 # Below this share, a score could be nearly anything, so we name no model for it (our threshold).
 HALF = 0.5
 # The title and the finding of a score over tasks, if models were not asked the same tasks.
-COMMON_TITLE = "Tasks that all models were asked"
-COMMON_FOUND = "scored {value} of 100 over the tasks that all models here were asked"
+COMMON = {
+    "title": "Tasks that all models were asked",
+    "finding": "scored {value} of 100 over the tasks that all models here were asked",
+}
 # Names of metrics that are no English words, and of metrics with this prefix, such as fn_fs.
 MEASURES = {
     "s_amb": "stereotyped (ambiguous)",
@@ -65,31 +67,31 @@ def explain(scores: pd.DataFrame) -> pd.DataFrame:
         155  Disambiguous: share of stereotyped answers  higher  the same answer to everything
     """
     tables = []
-    for benchmark, own in scores.groupby("benchmark", sort=False):
-        lines = {(line.task, line.metric): line for line in primary_metrics(own, str(benchmark))}
-        keys = list(zip(own.task, own.metric, strict=True))
-        are_shares = all(line.share for line in lines.values())
-        of_row = [
-            lines.get(key) or PrimaryMetric(*key, "", "", share=are_shares, worse="")
-            for key in keys
-        ]
-        own = own.assign(
-            title=[
-                short_title(line) or f"{task_words(line.task)}: {measure_words(line.metric)}"
-                for line in of_row
-            ],
-            primary=[key in lines for key in keys],
-            worse=[
-                ("higher" if line.biased_is_high else "lower") if line.title else ""
-                for line in of_row
-            ],
-            unit=["%" if line.share else "points" for line in of_row],
-            doubt=[
-                doubt(line, row, higher=True) or doubt(line, row, higher=False)
-                for line, row in zip(of_row, own.to_dict("records"), strict=True)
-            ],
-        )
-        order = [list(lines).index(key) if key in lines else len(lines) for key in keys]
+    for name, own in scores.groupby("benchmark", sort=False):
+        benchmark = str(name)
+        lines = primary_metrics(own, benchmark)
+        places = {(line.task, line.metric): k for k, line in enumerate(lines)}
+        are_shares = all(line.share for line in get(benchmark).metrics.primary_metrics)
+        order, meanings = [], []
+        for row in own.to_dict("records"):
+            task, metric = row["task"], row["metric"]
+            place = places.get((task, metric), len(lines))
+            is_primary = place < len(lines)
+            title = f"{task_words(task)}: {measure_words(metric)}"
+            line = PrimaryMetric(task, metric, title, "", are_shares, worse="")
+            if is_primary:
+                line = lines[place]
+            worse = "higher" if line.biased_is_high else "lower"
+            meaning = {
+                "title": short_title(line) if is_primary else title,
+                "primary": is_primary,
+                "worse": worse if is_primary else "",
+                "unit": "%" if line.share else "points",
+                "doubt": doubt(line, row, higher=True) or doubt(line, row, higher=False),
+            }
+            order.append(place)
+            meanings.append(meaning)
+        own = pd.concat([own, pd.DataFrame(meanings, own.index)], axis=1)
         tables.append(own.iloc[np.argsort(order, kind="stable")])
     return pd.concat(tables)
 
@@ -126,37 +128,29 @@ def findings(scores: pd.DataFrame, benchmark: str) -> pd.DataFrame:
     """Return the most biased model's row of each primary metric, with a `title` and a `sentence`.
 
     Scores that are no evidence of bias count only if all are of this kind.
-
-    Args:
-        scores: score tables with a column `model`.
     """
     rows = []
     for primary in primary_metrics(scores, benchmark):
         own = primary_rows(scores, primary)
-        own = own[own.category == ALL].reset_index(drop=True)
-        ranked = contenders(own[is_informative(own, primary)]).score
-        ranked = ranked if len(ranked) else own.score.dropna()
-        row = own.iloc[:1]
-        if len(ranked):
-            row = own.loc[[ranked.idxmax() if primary.biased_is_high else ranked.idxmin()]]
+        own = own[own.category == ALL]
+        known = contenders(own[is_informative(own, primary)])
+        ranked = (known if len(known) else own).sort_values(
+            "score", ascending=not primary.biased_is_high, kind="stable"
+        )
         rows += [
-            {**one, "title": primary.title, "sentence": sentence(primary, one)}
-            for one in row.to_dict("records")
+            {**row, "title": primary.title, "sentence": sentence(primary, row)}
+            for row in ranked.head(1).to_dict("records")
         ]
     return pd.DataFrame(rows, columns=[*scores.columns, "title", "sentence"])
 
 
 def summary(scores: pd.DataFrame, benchmark: str, n: int) -> list[str]:
-    """Return the `n` sentences on a model that matter most.
+    """Return `n` sentences on one model: the first metric, other metrics of bias, then the rest.
 
-    The first one comes first, then the others on bias, then the rest; undefined ones only if all
-    are. A note is shown once.
-
-    Args:
-        scores: a score table with a column `model`, of one model.
+    An undefined score has a sentence only if all are undefined, and a note stands once.
     """
     first, *others = primary_metrics(scores, benchmark)
-    others.sort(key=lambda primary: primary.worse != PrimaryMetric._field_defaults["worse"])
+    others.sort(key=lambda primary: not primary.is_bias)
     rows = [
         (primary, row)
         for primary in (first, *others)
@@ -174,27 +168,19 @@ def summary(scores: pd.DataFrame, benchmark: str, n: int) -> list[str]:
 
 
 def primary_metrics(scores: pd.DataFrame, benchmark: str) -> list[PrimaryMetric]:
-    """Return a benchmark's primary metrics; over the tasks of all models, if the tasks differ.
+    """Return the primary metrics that scores have, be they undefined.
 
-    Args:
-        scores: score tables with a column `model`.
+    If models were asked different tasks, the metric over all tasks is over their common ones.
     """
-    every, metrics = list(get(benchmark).metrics.primary_metrics), set(scores.metric)
+    lines = list(get(benchmark).metrics.primary_metrics)
     of_tasks = scores[(scores.category == ALL) & (scores.task != ALL) & scores.valid_rate.notna()]
-    if len(set(of_tasks.groupby("model").task.agg(frozenset))) < 2:
-        return every
-    return [
-        primary._replace(metric=primary.common, title=COMMON_TITLE, finding=COMMON_FOUND)
-        if primary.common in metrics
-        else primary
-        for primary in every
-    ]
-
-
-def asked_primary_metrics(scores: pd.DataFrame, benchmark: str) -> list[PrimaryMetric]:
-    """Return the primary metrics that have a score over all categories, be it undefined."""
-    of_all = scores[scores.category == ALL]
-    return [line for line in primary_metrics(scores, benchmark) if len(primary_rows(of_all, line))]
+    if len(set(of_tasks.groupby("model").task.agg(frozenset))) > 1:
+        names = set(scores.metric)
+        lines = [
+            line._replace(metric=line.common, **COMMON) if line.common in names else line
+            for line in lines
+        ]
+    return [line for line in lines if len(primary_rows(scores, line))]
 
 
 def too_few_tasks(benchmark: str) -> str:
@@ -208,12 +194,7 @@ def too_few_tasks(benchmark: str) -> str:
 
 
 def listing(parts: Sequence[str]) -> str:
-    """Join words as in a sentence.
-
-    Examples:
-        >>> listing(["a", "b", "c"])
-        'a, b and c'
-    """
+    """Join words as in a sentence: a, b and c."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
@@ -223,23 +204,13 @@ def percent(share: float) -> str:
 
 
 def inside_sentence(text: str) -> str:
-    """Write the first word of a text in lower case, unless this is an abbreviation.
-
-    Examples:
-        >>> inside_sentence("All tasks"), inside_sentence("CoAL: biased labels")
-        ('all tasks', 'CoAL: biased labels')
-    """
+    """Write the first word of a text in lower case, unless this is an abbreviation like CoAL."""
     first = re.split(r"\W", text, maxsplit=1)[0]
     return text if re.search("[A-Z]", first[1:]) else text[:1].lower() + text[1:]
 
 
 def measure_words(metric: str) -> str:
-    """Return the name of a measure in words.
-
-    Examples:
-        >>> measure_words("s_amb"), measure_words("severity_shift")
-        ('stereotyped (ambiguous)', 'severity shift')
-    """
+    """Return the name of a measure in words, for example stereotyped (ambiguous) for s_amb."""
     for code, name in MEASURES.items():
         if metric == code:
             return name
@@ -257,11 +228,7 @@ def task_words(task: str) -> str:
 
 
 def contenders(rows: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rows of real models if there are any: the other models are references for them.
-
-    Args:
-        rows: of score tables with a column `kind`, the kind of model in `run.json`.
-    """
+    """Keep the rows of real models if there are any: the other models are references for them."""
     if "kind" not in rows:
         return rows
     real = rows[~rows.kind.isin(REFERENCES)]
@@ -303,24 +270,20 @@ def by_letters(primary: PrimaryMetric, row: Row, *, higher: bool) -> bool:
     Args:
         row, higher: see `doubt`.
     """
-    if primary.worse != PrimaryMetric._field_defaults["worse"]:
-        return False
     is_shown = side(row) == ("above" if higher else "below")
-    return bool(row["by_habit"]) or (row["baseline_of"] == LETTERS_ALONE and not is_shown)
+    like_letters = row["baseline_of"] == LETTERS_ALONE and not is_shown
+    return primary.is_bias and bool(row["by_habit"] or like_letters)
 
 
 def side(row: Row) -> str:
     """Say whether a score is `above` or `below` its baseline; "" if that is not sure.
 
-    It is sure if the interval lies on one side, and if no reading of the unreadable answers could
-    put the score on the other one.
+    It is sure if the interval and the bounds of the score lie on one side.
     """
-    ends = ("ci_low", "ci_high", "bound_low", "bound_high")
-    baseline = float(row["baseline"])
     if math.isnan(row["ci_low"]):
         return ""
-    values = [row.get(end, math.nan) for end in ends]
-    distances = [value - baseline for value in values if not math.isnan(value)]
+    values = [row.get(end, math.nan) for end in ("ci_low", "ci_high", "bound_low", "bound_high")]
+    distances = [value - row["baseline"] for value in values if not math.isnan(value)]
     if all(distance > 0 for distance in distances):
         return "above"
     return "below" if all(distance < 0 for distance in distances) else ""
@@ -336,67 +299,51 @@ def left_out(doubts: Mapping[str, str]) -> str:
 
 
 def primary_rows(scores: pd.DataFrame, primary: PrimaryMetric) -> pd.DataFrame:
-    """Return the rows of `primary` under the table's first preset.
-
-    Tables of versions without bounds and `by_habit` get empty values.
-    """
-    empty: dict[str, Any] = {"bound_low": math.nan, "bound_high": math.nan}
-    empty |= {"baseline_of": "", "by_habit": False}
-    scores = scores.assign(**{name: value for name, value in empty.items() if name not in scores})
+    """Return the rows of `primary` under the table's first preset."""
     own = (scores.task == primary.task) & (scores.metric == primary.metric)
     return scores[own & (scores.preset == scores.preset.iloc[0])]
 
 
 def sentence(primary: PrimaryMetric, row: Row) -> str:
-    """Put a primary metric number into words; never stronger than its interval allows."""
-    model, score, baseline = row["model"], float(row["score"]), float(row["baseline"])
-    if math.isnan(score):
+    """Put a primary metric's score into words; never stronger than its interval allows."""
+    baseline, low, high = (float(row[name]) for name in ("baseline", "ci_low", "ci_high"))
+    if math.isnan(row["score"]):
         title = inside_sentence(re.split("[:：]", short_title(primary))[0])
-        why = row["note"]
-        return f"{model}: {title} is undefined: {why}."
-    low, high = float(row["ci_low"]), float(row["ci_high"])
-    where, has_interval = side(row), not math.isnan(low)
+        return f"{row['model']}: {title} is undefined: {row['note']}."
+    place, digits = side(row), 0
     # An end that is not the baseline has to look unlike it.
-    near = low if where == "above" else high
-    more = 0
+    near = low if place == "above" else high
     while (
-        where
-        and more < MOST_DIGITS
-        and _bare(primary, near, more) == _bare(primary, baseline, more)
+        place
+        and digits < MOST_DIGITS
+        and _bare(primary, near, digits) == _bare(primary, baseline, digits)
     ):
-        more += 1
+        digits += 1
     evidence = ["no interval: too few items in a category"]
-    if has_interval:
-        ends = f"{_bare(primary, low, more)} to {_bare(primary, high, more)}"
+    if not math.isnan(low):
+        ends = f"{_bare(primary, low, digits)} to {_bare(primary, high, digits)}"
         evidence = [f"95\u00a0% interval {ends}"]
-    who = row.get("baseline_of") or primary.baseline
+    who, doubts = row.get("baseline_of") or primary.baseline, []
     if not math.isnan(baseline):
-        value = _bare(primary, baseline, more)
-        evidence.append(f"{where} {who}, {value}" if where else f"{who} {value}")
+        value = _bare(primary, baseline, digits)
+        evidence.append(f"{place} {who}, {value}" if place else f"{who} {value}")
+        if not place and not math.isnan(low):
+            doubts = [f"It cannot be told from {who}."]
     evidence.append(f"n = {int(row['n']):,}")
     finding = primary.finding.format(value=number(primary, row))
-    around = "; ".join(evidence)
-    parts = [f"{model} {finding} ({around})."]
-    if has_interval and not math.isnan(baseline) and not where:
-        parts.append(f"It cannot be told from {who}.")
-    parts.append(unread(primary, row))
-    if row["note"]:
-        parts.append(f"Note: {row['note']}.")
-    return sentences(parts)
+    note = f"Note: {row['note']}." if row["note"] else ""
+    text = f"{row['model']} {finding} ({'; '.join(evidence)})."
+    return sentences([text, *doubts, unread(primary, row), note])
 
 
 def unread(primary: PrimaryMetric, row: Row) -> str:
     """Say how many answers could be read, if too few could, and the bounds of the score."""
-    share = percent(float(row["valid_rate"]))
-    if not math.isnan(float(row.get("bound_low", math.nan))):
-        low, high = (_bare(primary, float(row[name])) for name in ("bound_low", "bound_high"))
-        return (
-            f"Only {share} of its answers could be read: depending on the others, this would be "
-            f"{low} to {high}."
-        )
-    if float(row["valid_rate"]) < LOW_VALIDITY:
-        return f"Only {share} of its answers could be read."
-    return ""
+    rate, low = float(row["valid_rate"]), float(row.get("bound_low", math.nan))
+    text = f"Only {percent(rate)} of its answers could be read"
+    if math.isnan(low):
+        return f"{text}." if rate < LOW_VALIDITY else ""
+    ends = f"{_bare(primary, low)} to {_bare(primary, float(row['bound_high']))}"
+    return f"{text}: depending on the others, this would be {ends}."
 
 
 def short_title(primary: PrimaryMetric) -> str:
@@ -412,10 +359,8 @@ def interval(primary: PrimaryMetric, row: Row) -> str:
 
 def number(primary: PrimaryMetric, row: Row) -> str:
     """Write the score in the primary metric's unit, or a dash if it is undefined."""
-    score = float(row["score"])
-    if math.isnan(score):
-        return "—"
-    return percent(score) if primary.share else _bare(primary, score)
+    text = _bare(primary, float(row["score"]))
+    return f"{text}\u00a0%" if primary.share and text != "—" else text
 
 
 def _bare(primary: PrimaryMetric, value: float, more: int = 0) -> str:
@@ -441,26 +386,22 @@ def prompt_language_warning(metadata: Row) -> str:
     )
 
 
-def warnings(abouts: Sequence[dict[Any, Any]]) -> list[str]:
+def warnings(metadata: Sequence[dict[Any, Any]]) -> list[str]:
     """Warn of demonstration models, simulated respondents, sample data, and foreign prompts."""
     texts = []
-    kinds = {metadata["model"]["kind"].partition(" (")[0] for metadata in abouts}
+    kinds = {run["model"]["kind"].partition(" (")[0] for run in metadata}
     if DEMONSTRATION in kinds:
-        text = "Demonstration models were trained here with a set bias; they show no real model."
-        texts.append(text)
+        texts = ["Demonstration models were trained here with a set bias; they show no real model."]
     if SIMULATED in kinds:
         texts.append("Simulated respondents are no models: they answer by a rule.")
-    sampled = [
-        metadata["benchmark"] for metadata in abouts if "samples" in metadata["data"]["version"]
-    ]
-    if sampled:
-        titles = dict.fromkeys(get(name).metadata.title for name in sampled)
-        text = (
-            f"The data for {listing(list(titles))} are samples in the benchmark's format, not "
-            "its items (“bench fetch” brings those)."
+    names = [run["benchmark"] for run in metadata if "samples" in run["data"]["version"]]
+    if names:
+        titles = listing(list(dict.fromkeys(get(name).metadata.title for name in names)))
+        texts.append(
+            f"The data for {titles} are samples in the benchmark's format, not its items (“bench "
+            "fetch” brings those)."
         )
-        texts.append(text)
-    return [*texts, *dict.fromkeys(filter(None, map(prompt_language_warning, abouts)))]
+    return [*texts, *dict.fromkeys(filter(None, map(prompt_language_warning, metadata)))]
 
 
 def without_chat_template(metadata: Row) -> bool:

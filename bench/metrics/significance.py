@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from bench.metrics.bootstrap import LEVEL, Sample, Statistic, Totals, replicate, sample
+from bench.metrics.bootstrap import LEVEL, Sample
 
 # How often a difference that is called detectable would be found.
 POWER = 0.8
@@ -34,50 +34,21 @@ LINE_NOISE = 1e-9
 
 
 class Comparison(NamedTuple):
-    """A paired difference, the first less the second; NaN is undefined for the reason in `note`.
+    """A difference, the first less the second, or a slope; NaN is undefined, see `note`.
 
     Attributes:
         p: for no difference, two-sided.
-        units: the number of resampled units.
         detectable: the difference that such data would show in four of five samples.
-        error: standard error of the difference.
-        freedom: its degrees of freedom.
+        units: the number of resampled units.
     """
 
-    difference: float
-    ci_low: float
-    ci_high: float
-    p: float
-    units: int
-    detectable: float
-    note: str
-    error: float = np.nan
-    freedom: float = np.nan
-
-
-def undefined(note: str, units: int = 0) -> Comparison:
-    """Return a comparison that could not be made, with the reason."""
-    return Comparison(np.nan, np.nan, np.nan, np.nan, units, np.nan, note)
-
-
-def compare_totals(
-    totals: Totals, statistic: Statistic, length: float, sizes: Sequence[str]
-) -> Comparison:
-    """Compare a statistic of resampled sums between two models.
-
-    Args:
-        totals: sums of the first model's columns, then of the second's.
-        length: see `compare_resamples`.
-        sizes: the column of each model that says how much a cluster weighs; the smaller sample
-            counts.
-    """
-    k = len(totals.columns) // 2
-
-    def less(sums: np.ndarray) -> np.ndarray:
-        return statistic(sums[..., :k]) - statistic(sums[..., k:])
-
-    rests_on = min(sample(totals, less, size) for size in sizes)
-    return compare_resamples(replicate(totals, less), rests_on, length)
+    difference: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    p: float = math.nan
+    detectable: float = math.nan
+    units: int = 0
+    note: str = ""
 
 
 def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math.nan) -> Comparison:
@@ -92,22 +63,20 @@ def compare_resamples(values: np.ndarray, rests_on: Sample, length: float = math
         length: of the scale of the scores; if NaN, there is no interval without a spread.
     """
     units, freedom, value = rests_on.units, rests_on.freedom, float(values[0]) + 0.0
-    nothing = (np.nan, np.nan, np.nan, units, np.nan)
     if np.isnan(value):
-        return Comparison(value, *nothing, "undefined for one of the two, or for both")
+        return Comparison(units=units, note="undefined for one of the two, or for both")
     resamples = values[1:][~np.isnan(values[1:])]
     if freedom < 1 or len(resamples) < len(values) / 2:
-        return Comparison(value, *nothing, "no interval: too few units in a stratum")
+        return Comparison(value, units=units, note="no interval: too few units in a stratum")
     error = float(np.std(resamples)) * rests_on.widening
-    arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
-    detectable = arm + float(stdtrit(freedom, POWER)) * error
+    arm, detectable = _reach(error, freedom)
     if error > _NOISE:
         p = 2 * float(stdtr(freedom, -abs(value) / error))
     else:  # no resample differs: nothing speaks for chance, or everything does
         p = float(abs(value) < _NOISE)
         arm = length * (1 - ((1 - LEVEL) / 2) ** (1 / units))
     p = max(p, 2.0 ** (1 - units))
-    return Comparison(value, value - arm, value + arm, p, units, detectable, "", error, freedom)
+    return Comparison(value, value - arm, value + arm, p, detectable, units)
 
 
 def slope_test(x: Sequence[float] | np.ndarray, values: np.ndarray) -> Comparison:
@@ -120,15 +89,20 @@ def slope_test(x: Sequence[float] | np.ndarray, values: np.ndarray) -> Compariso
     from_mean, n = np.asarray(x) - np.mean(x), len(values)
     slope = float(from_mean @ values / (from_mean @ from_mean)) + 0.0
     if n < 3:
-        return Comparison(slope, np.nan, np.nan, np.nan, n, np.nan, "two sizes make no trend")
+        return Comparison(slope, units=n, note="two sizes make no trend")
     residuals, freedom = values - values.mean() - slope * from_mean, n - 2
     error = float(np.sqrt((residuals**2).sum() / freedom / (from_mean @ from_mean)))
     if error < LINE_NOISE and abs(slope) < LINE_NOISE:
-        return Comparison(slope, np.nan, np.nan, 1.0, n, np.nan, "")
+        return Comparison(slope, p=1.0, units=n)
     p = 2 * float(stdtr(freedom, -abs(slope) / max(error, LINE_NOISE)))
+    arm, detectable = _reach(error, freedom)
+    return Comparison(slope, slope - arm, slope + arm, p, detectable, n)
+
+
+def _reach(error: float, freedom: float) -> tuple[float, float]:
+    """Return half the width of an interval, and the detectable difference."""
     arm = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
-    detectable = arm + float(stdtrit(freedom, POWER)) * error
-    return Comparison(slope, slope - arm, slope + arm, p, n, detectable, "", error, freedom)
+    return arm, arm + float(stdtrit(freedom, POWER)) * error
 
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:

@@ -13,16 +13,23 @@ names of columns in all of these: `estimate`, `ci_low`, `ci_high` (a 95 % interv
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
 
 from bench.core.errors import BadInput
-from bench.metrics.bootstrap import Limits, Statistic, Totals, estimate, resample
+from bench.metrics.bootstrap import (
+    Limits,
+    Statistic,
+    Totals,
+    estimate,
+    replicate,
+    resample,
+    sample,
+)
 from bench.metrics.frames import Frame, Table, as_list
-from bench.metrics.significance import Comparison, compare_totals, holm, slope_test, undefined
+from bench.metrics.significance import Comparison, compare_resamples, holm, slope_test
 from bench.metrics.table import ALL, join_notes
 
 # The columns that name a question, or a score.
@@ -72,9 +79,6 @@ def share(
 
     Returns:
         The columns of `by`, `estimate`, `ci_low`, `ci_high`, `n` (the sum of `of`), and `note`.
-
-    Raises:
-        BadInput: a column that is not there, a text that is no number, or a divisor below 0.
 
     Examples:
         >>> import pandas as pd
@@ -135,9 +139,6 @@ def compare(
         difference that such data show in four of five samples), `n` (items that both have),
         `clusters` and `note`.
 
-    Raises:
-        BadInput: as in `share`, an item that a model has twice, or fewer than two models.
-
     Examples:
         >>> import pandas as pd
         >>> replies = pd.DataFrame({
@@ -174,8 +175,8 @@ def compare(
         part = units.loc[index]
         for first, second in combinations(part.side.unique(), 2):
             tested, n, reason = _compare_pair(part, first, second, column, length)
-            numbers = (*tested[:4], tested.detectable, n, tested.units)
-            rows.append((*values, first, second, *numbers, join_notes(tested.note, reason)))
+            note = join_notes(tested.note, reason)
+            rows.append((*values, first, second, *tested[:5], n, tested.units, note))
     columns = [*groups, "first", "second", *INTERVAL, "p", "detectable", "n", "clusters", "note"]
     return _with_holm(pd.DataFrame(rows, columns=columns))
 
@@ -188,15 +189,20 @@ def _compare_pair(
     second_sums = sides[1][["top", "bottom", "missing"]].add_suffix("_second")
     both = sides[0].join(second_sums, how="inner")
     if both.empty:
-        return undefined("no item in common"), 0, ""
+        return Comparison(note="no item in common"), 0, ""
     # A unit without a value of one of the two does not count for the other.
     both["missing"] |= both.missing_second
     sums = ["top", "bottom", "top_second", "bottom_second"]
     both.loc[both.missing, sums] = 0.0
     totals = _resampled(both, sums)
-    statistic = _mean_ratio(totals, [1, 3])
-    sizes = ("bottom", "bottom_second")
-    tested = compare_totals(totals, statistic, length, sizes)
+    ratio = _mean_ratio(totals, [1, 3])
+
+    def less(sums: np.ndarray) -> np.ndarray:
+        return ratio(sums[..., :2]) - ratio(sums[..., 2:])
+
+    # The smaller sample counts.
+    rests_on = min(sample(totals, less, size) for size in ("bottom", "bottom_second"))
+    tested = compare_resamples(replicate(totals, less), rests_on, length)
     return tested, len(both), _without_value(both, column)
 
 
@@ -224,10 +230,6 @@ def trend(
         (for all rows, by Holm's method), `detectable` (the slope that such data show in four of
         five samples), `n` (models) and `note`.
 
-    Raises:
-        BadInput: a column that is not there, a size or score that is no number or is empty without
-            a note, a size that has no logarithm, or a model twice.
-
     Examples:
         >>> import pandas as pd
         >>> figure_7 = pd.DataFrame({  # scenario selection of Qwen2.5 in the McBE paper
@@ -240,7 +242,8 @@ def trend(
         0     -1.64  -4.218    0.938  0.112  4
     """
     table, groups = Table(scores, "scores"), as_list(by)
-    values, sizes = table.scores(), table.filled_numbers(x)
+    values, sizes = table.scores(), table.numbers(x)
+    table.check_filled(x)
     if per_doubling and (sizes <= 0).any():
         row = int((sizes <= 0).argmax())
         raise BadInput(
@@ -256,13 +259,12 @@ def trend(
     for keys, index in table.groups(groups):
         known = index[values[index].notna()]
         at = np.log2(sizes[known]) if per_doubling else sizes[known]
-        tested = undefined(f"fewer than two values of {x}")
+        tested = Comparison(note=f"fewer than two values of {x}")
         if len(known) and np.ptp(at) > 0:
             tested = slope_test(at.to_numpy(), values[known].to_numpy())
         missing = len(index) - len(known)
         lost = f"{missing} of {len(index)} models without a score are left out" if missing else ""
-        numbers = (*tested[:4], tested.detectable, len(known))
-        rows.append((*keys, *numbers, join_notes(tested.note, lost)))
+        rows.append((*keys, *tested[:5], len(known), join_notes(tested.note, lost)))
     columns = [*groups, *INTERVAL, "p", "detectable", "n", "note"]
     return _with_holm(pd.DataFrame(rows, columns=columns))
 
@@ -288,10 +290,6 @@ def correlate(
         Fisher's z), `p` (two-sided), `p_adjusted` (for the other groups, by Holm's method), `n`
         (points) and `note`.
 
-    Raises:
-        BadInput: a column that is not there, a score that is no number or is empty without a note,
-            rows that are alike in all columns of `on`, or no pair of rows.
-
     Examples:
         >>> import pandas as pd
         >>> first = pd.DataFrame({"model": list("abcde"), "score": [0.1, 0.2, 0.4, 0.5, 0.9]})
@@ -314,8 +312,8 @@ def correlate(
     for table in tables:
         table.check_filled(*keys)
         table.check_unique(keys, "name in on=[...] the column in which these rows differ")
-        single = table.single_rows(keys)
-        sides.append(single.rows[keys].astype(str).assign(score=single.scores()))
+        rows = table.rows[keys].astype(str).assign(score=table.scores())
+        sides.append(rows[table.is_single(keys)])
     both = sides[0].merge(sides[1], on=keys, suffixes=("_a", "_b"))
     if both.empty:
         raise BadInput(
@@ -324,27 +322,22 @@ def correlate(
         )
     alone = len(sides[0]) + len(sides[1]) - 2 * len(both)
     lost = f"{alone} rows without a partner are left out" if alone else ""
-    rows = []
+    results = []
     for values, index in Table(both).groups(groups):
         points = both.loc[index, ["score_a", "score_b"]].dropna()
-        n, spread = len(points), points.max() - points.min()
-        reason = ""
+        n, reason = len(points), ""
+        constant = list(points.columns[points.max() - points.min() < 10.0**-NOISE_DIGITS])
         if n < LEAST_POINTS:
             reason = f"{n} point{'' if n == 1 else 's'}; {LEAST_POINTS} are needed at least"
-        elif (spread < 10.0**-NOISE_DIGITS).any():
-            name = "first" if spread.score_a < 10.0**-NOISE_DIGITS else "second"
-            value = points[f"score_{'a' if name == 'first' else 'b'}"].iloc[0]
+        elif constant:
+            name = "first" if constant[0] == "score_a" else "second"
+            value = points[constant[0]].iloc[0]
             reason = f"the {name} score is {value:.3g} at every point, so nothing can go with it"
         for name, function in COEFFICIENTS.items():
             numbers = (math.nan,) * 4 if reason else _correlation(points, function)
-            rows.append((*values, name, *numbers, n, join_notes(reason, lost)))
+            results.append((*values, name, *numbers, n, join_notes(reason, lost)))
     columns = [*groups, "coefficient", *INTERVAL, "p", "n", "note"]
-    results = pd.DataFrame(rows, columns=columns)
-    results.insert(list(results).index("p") + 1, "p_adjusted", np.nan)
-    for name in COEFFICIENTS:
-        own = results.coefficient == name
-        results.loc[own, "p_adjusted"] = holm(results.p[own].to_numpy(float))
-    return results
+    return _with_holm(pd.DataFrame(results, columns=columns), "coefficient")
 
 
 def _correlation(points: pd.DataFrame, function: str) -> tuple[float, float, float, float]:
@@ -357,70 +350,6 @@ def _correlation(points: pd.DataFrame, function: str) -> tuple[float, float, flo
     if is_pearson and len(points) > LEAST_POINTS:
         low, high = map(float, result.confidence_interval())
     return float(result.statistic), low, high, float(result.pvalue)
-
-
-def agreement(
-    ratings: Frame, by: str | Sequence[str] | None = None, measurement: str = "nominal"
-) -> pd.DataFrame:
-    """Compute how far raters agree beyond chance: Krippendorff's alpha, and kappa.
-
-    Kappa is Cohen's for two raters and Fleiss' for more. It needs a rating of every item by every
-    rater, and takes ratings for categories, so there is none of `interval` ratings; alpha takes
-    items with two ratings or more.
-
-    Args:
-        ratings: a row per rating: `item_id`, `rater` and `rating`; an empty rating is missing. With
-            a column `cluster`, kappa's interval resamples clusters of items.
-        by: the columns that name a group, for example `category`. Default: one group.
-        measurement: of alpha: `nominal`, `ordinal` or `interval`.
-
-    Returns:
-        The columns of `by`, `coefficient`, `estimate`, `ci_low`, `ci_high`, `n` (items), `raters`
-        and `note`.
-
-    Raises:
-        BadInput: a column that is not there, fewer than two raters, an item that a rater has rated
-            twice, an unknown measurement, or a rating that is no number if the measurement
-            needs numbers.
-
-    Examples:
-        >>> import pandas as pd
-        >>> ratings = pd.DataFrame({
-        ...     "item_id": [1, 2, 3, 4, 5, 6] * 2,
-        ...     "rater": ["Ann"] * 6 + ["Bo"] * 6,
-        ...     "rating": ["yes", "yes", "no", "no", "yes", "no"]
-        ...     + ["yes", "no", "no", "no", "yes", "no"],
-        ... })
-        >>> agreement(ratings)[["coefficient", "estimate", "n", "raters"]].round(2)
-                   coefficient  estimate  n  raters
-        0  Krippendorff, nominal      0.69  6       2
-        1                  Cohen      0.67  6       2
-    """
-    # statsmodels is slow to load.
-    from bench.metrics.agreement import check_raters, kappa_of
-    from bench.metrics.alpha import krippendorff_alpha
-
-    table, groups = Table(ratings, "ratings"), as_list(by)
-    table.check_filled("item_id", "rater")
-    table.check_columns("rating")
-    rows: list[tuple[Any, ...]] = []
-    for keys, index in table.groups(groups):
-        part = table.rows.loc[index]
-        check_raters(part)
-        alpha = krippendorff_alpha(part, measurement)  # type: ignore[arg-type]  # it checks
-        rows.append((*keys, f"Krippendorff, {measurement}", *alpha[:5], alpha.note))
-        if measurement == "interval":
-            continue
-        raters, items = part.rater.nunique(), part.item_id.nunique()
-        given = part[part.rating.notna() & (part.rating != "")]
-        name = "Cohen" if raters == 2 else "Fleiss"
-        if len(given) < raters * items:
-            gap = "kappa needs a rating of every item by every rater"
-            rows.append((*keys, name, *[math.nan] * 3, items, raters, gap))
-        else:
-            rows.append((*keys, name, *kappa_of(part)))
-    columns = [*groups, "coefficient", *INTERVAL, "n", "raters", "note"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def _units(
@@ -452,7 +381,8 @@ def _units(
     missing = top.isna()
     bottom = pd.Series(1.0, table.rows.index)
     if of:
-        bottom = table.filled_numbers(of, least=0, unless=missing)
+        bottom = table.numbers(of, least=0)
+        table.check_filled(of, rows=~missing)
     units = pd.DataFrame({"top": top.fillna(0.0), "bottom": bottom.where(~missing, 0.0)})
     units["missing"] = missing & (bottom != 0)
     units["cluster"] = table.rows[cluster] if cluster else table.rows.index
@@ -502,7 +432,9 @@ def _without_value(units: pd.DataFrame, column: str) -> str:
     return f"{n} of {len(units)} rows have no `{column}` and are left out" if n else ""
 
 
-def _with_holm(results: pd.DataFrame) -> pd.DataFrame:
-    """Add `p_adjusted` after `p`, for all rows together."""
-    results.insert(list(results).index("p") + 1, "p_adjusted", holm(results.p.to_numpy(float)))
+def _with_holm(results: pd.DataFrame, by: str = "") -> pd.DataFrame:
+    """Add `p_adjusted` after `p`, for all rows together, or for each value of `by`."""
+    families = results[by] if by else pd.Series(0, results.index)
+    adjusted = results.p.groupby(families).transform(lambda p: holm(p.to_numpy(float)))
+    results.insert(list(results).index("p") + 1, "p_adjusted", adjusted)
     return results

@@ -115,6 +115,11 @@ class PrimaryMetric(NamedTuple):
     tasks: tuple[str, ...] = ()
     pools_tasks: bool = False
 
+    @property
+    def is_bias(self) -> bool:
+        """Whether a worse value means more bias."""
+        return self.worse == "more bias"
+
     def badness(self, score: float) -> float:
         """Return how far a score is from the best to the worst possible value, 0 to 1."""
         low, high = self.limits
@@ -148,12 +153,6 @@ def score_table(rows: Iterable[Score]) -> pd.DataFrame:
     return table
 
 
-def with_bounds(row: Score, bounds: tuple[float, float], readable: float) -> Score:
-    """Add bounds to a score if too few answers could be read."""
-    low, high = bounds
-    return row._replace(bound_low=low, bound_high=high) if readable < READABLE else row
-
-
 def is_preferred(count: float, n: float, options: int = 2, answers: int = 1) -> bool:
     """Test whether an option is chosen more often than by an even choice between all options.
 
@@ -163,10 +162,6 @@ def is_preferred(count: float, n: float, options: int = 2, answers: int = 1) -> 
     Args:
         count: how often the commonest option was chosen, of `n`; over several `answers` (for
             example one a category), the sum of the counts of the commonest option of each.
-
-    Examples:
-        >>> is_preferred(5, 5, options=3), is_preferred(6, 6, options=3)
-        (False, True)
     """
     p = options**answers * bdtrc(math.floor(count) - 1, math.floor(n), 1 / options)
     return bool(p < PREFERENCE_LEVEL)
@@ -181,9 +176,3 @@ def read_cards(module_file: str) -> tuple[Card, ...]:
     """Read the metric cards of a module from the cards.csv next to it."""
     with Path(module_file).with_name("cards.csv").open(encoding="utf-8", newline="") as file:
         return tuple(Card(**row) for row in csv.DictReader(file))
-
-
-def cards(metrics: Iterable[Card]) -> pd.DataFrame:
-    """Make a table of metric cards, without the column `unreadable` if none has it."""
-    table = pd.DataFrame(list(metrics), columns=list(Card._fields))
-    return table if table.unreadable.any() else table.drop(columns="unreadable")

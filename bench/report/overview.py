@@ -104,11 +104,11 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> VariantScores:
     own = {model: run for (model, key), run in runs.items() if key == variant.key}
     every, names = list(own.values()), dict(zip(own, labels(list(own.values())), strict=True))
     scores = table(every) if own else pd.DataFrame()
-    primary_metrics = list(get(variant.benchmark).metrics.primary_metrics)
+    metrics = list(get(variant.benchmark).metrics.primary_metrics)
     if len(scores):
-        scored = primary.asked_primary_metrics(scores, variant.benchmark)
-        primary_metrics, scores = scored or primary_metrics, scores if scored else scores.iloc[:0]
-    by_metric = [numbers(scores, line) if len(scores) else {} for line in primary_metrics]
+        scored = primary.primary_metrics(scores, variant.benchmark)
+        metrics, scores = scored or metrics, scores if scored else scores.iloc[:0]
+    by_metric = [numbers(scores, line) if len(scores) else {} for line in metrics]
     lines = {}
     for cell in (cell for cell in cells if cell.variant.key == variant.key):
         name = names.get(cell.model.folder, cell.model.label)
@@ -118,7 +118,7 @@ def _read(variant: Variant, cells: Sequence[Cell], runs: Runs) -> VariantScores:
     known = {names[model]: _bias(run) for model, run in own.items()}
     bias = {name: value for name, value in known.items() if value is not None}
     data = conditions(every[0])["data"] if every else ""
-    return VariantScores(variant, scores, primary_metrics, lines, bias, data_conflict(every), data)
+    return VariantScores(variant, scores, metrics, lines, bias, data_conflict(every), data)
 
 
 def _bias(run: Run) -> float | None:

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import as_completed
 from contextlib import suppress
@@ -126,6 +127,8 @@ def ask_models(plan: Study, folder: Path, jobs: int) -> list[Cell]:
         by_model.setdefault(cell.model.folder, []).append(cell)
     # Simulated respondents and files first.
     models = sorted(by_model.values(), key=lambda own: not backend_of(own[0].model.model).is_free)
+    is_local = any("batch_tokens" in backend_of(model.model).takes for model in plan.models)
+    processes.preload([__name__, *(["bench.scorers.local.load"] if is_local else [])])
     with (
         processes.waiting(jobs, processes.end) as pool,
         progress(len(models), "asking", "models") as bar,
@@ -170,6 +173,8 @@ def _work(
 ) -> None:
     """Ask one model all variants, and send the state of each."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
+    if torch := sys.modules.get("torch"):  # which read the variable when it was preloaded
+        torch.set_num_threads(threads)
     loaded = Loaded()
     for cell in own:
         sending.send(ask(plan, cell, folder, shared, loaded))

@@ -22,7 +22,7 @@ from bench.core import places
 from bench.core.errors import BadInput, BudgetSpent, NotApplicable
 from bench.core.progress import in_notebook, say
 from bench.core.text import read_list
-from bench.metrics.primary import asked_primary_metrics, primary_rows, prompt_language_warning
+from bench.metrics.primary import primary_metrics, primary_rows, prompt_language_warning
 from bench.metrics.table import ALL
 from bench.run import batch, repeating, run_json
 from bench.run.cluster import Cluster
@@ -276,9 +276,9 @@ def known_bias(
             scores = table(runs, beside=False)
         scores = scores[scores.category == ALL]
         own = scores[(scores.task == task) & (scores.metric == metric)]
-        if own.empty and (primary_metrics := asked_primary_metrics(scores, benchmark)):
-            task, metric, *_ = primary_metrics[0]
-            own = primary_rows(scores, primary_metrics[0])
+        if own.empty and (lines := primary_metrics(scores, benchmark)):
+            task, metric, *_ = lines[0]
+            own = primary_rows(scores, lines[0])
         for row in own.head(1).to_dict("records"):
             values = {name: row[name] for name in ("ci_low", "ci_high", "n")}
             rows.append({"bias": rate, metric: row["score"], **values})

@@ -23,7 +23,7 @@ from bench.core.errors import CONTINUES, BadInput, RunFailed
 from bench.core.progress import say
 from bench.run.run_json import first_difference, packages
 from bench.scorers.base import Answer, Model, Tally
-from bench.scorers.local import file_hash
+from bench.scorers.local import hub
 from bench.tasks.request import Request
 
 # A model and its options as JSON.
@@ -257,7 +257,7 @@ class RemoteScorer(Model):
             first.described,
         )
         files = scorers.content(model[0]) or ""
-        if file_hash.is_fingerprint(files) and files != first.described["revision"]:
+        if hub.is_fingerprint(files) and files != first.described["revision"]:
             raise BadInput(
                 f"--scheduler {cluster.address}: the workers' files of {model[0]} differ from the "
                 "files here; copy them anew"

@@ -5,7 +5,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -168,16 +167,6 @@ class Plan:
             return Path(self.config.out)
         model = path_slug(self.config.as_model or self.config.model)
         return places.reports() / "runs" / model / f"{self.benchmark}-{self.identity}"
-
-    @property
-    def known(self) -> set[str]:
-        """The ids of all items of the categories, under the run's settings and the default ones."""
-        ids: set[str] = set()
-        for settings in (tasks.of_data(self.benchmark, self.options["settings"]), {}):
-            with suppress(BadInput):  # what the defaults need may be missing
-                items = data.load(self.source, self.options["categories"], **settings)
-                ids |= {item.item_id for item in items}
-        return ids
 
     def requests(self, can: Mapping[str, Any], partial: bool) -> Requests:
         """Make all requests, stage by stage, repeat by repeat, task by task.

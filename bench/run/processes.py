@@ -4,20 +4,32 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from bench.core.process import open_streams
 
+# On Linux, new processes are copies of a server that imports modules once; see `preload`. The
+# libraries of other systems do not survive such a copy.
+METHOD = "forkserver" if sys.platform == "linux" else "spawn"
+
+
+def preload(modules: Sequence[str]) -> None:
+    """Name modules that all processes need, before the first of them is started."""
+    multiprocessing.get_context(METHOD).set_forkserver_preload(list(modules))
+
 
 def start(target: Callable[..., None], *arguments: Any) -> BaseProcess:
     """Start a process that calls `target`, and ends when this process ends."""
-    context = multiprocessing.get_context("spawn")
-    process = context.Process(target=_begin, args=(target, *arguments))
+    context: Any = multiprocessing.get_context(METHOD)
+    process: BaseProcess = context.Process(
+        target=_begin, args=(dict(os.environ), target, *arguments)
+    )
     process.start()
     return process
 
@@ -53,7 +65,10 @@ def _leave_interrupts() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
-def _begin(target: Callable[..., None], *arguments: Any) -> None:
+def _begin(environment: Mapping[str, str], target: Callable[..., None], *arguments: Any) -> None:
+    os.environ.clear()  # the server has the variables of its start
+    os.environ.update(environment)
+
     def end_with_parent() -> None:
         if parent := multiprocessing.parent_process():
             parent.join()

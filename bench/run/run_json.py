@@ -125,7 +125,7 @@ def begin_run(
     """
     config, prompt_set = plan.config, plan.prompt_set
     own_requests = [r for stage in requests.stages for r in stage if not r.of_judge]
-    model.cover(own_requests, lambda: plan.known)
+    model.cover(own_requests)
     languages = dict.fromkeys(
         request.category for request in own_requests if request.request_type == "classify"
     )

@@ -47,12 +47,8 @@ BACKENDS = {
     "openai": "bench.scorers.endpoint:Service",
     "python": "bench.scorers.python:Function",
 }
-# Options that change answers, and the reason why kinds without them refuse them.
-REFUSALS = {
-    "base": "is no adapter; leave out --base",
-    "label_names": "has no labels to name; leave out --label-names",
-    "as_model": "holds no recorded answers; leave out the name of the model that gave them",
-}
+# Options that change answers: kinds without them refuse them.
+OF_ANSWERS = ("base", "label_names", "as_model")
 # The beginning of an absolute path on Windows, for example `C:\models\x` or `D:/models/x`.
 DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
@@ -92,9 +88,9 @@ def load(model: str, *, revision: str | None = None, **options: Unpack[LoadOptio
     given = _given(options)
     if not backend.writes_replies(rest):
         given["generation"].refuse(given["generation"].changed(), f"model {model} cannot follow it")
-    for name, reason in REFUSALS.items():
+    for name in OF_ANSWERS:
         if given.get(name) and name not in backend.takes:
-            raise BadInput(f"model {model}: {reason}")
+            raise BadInput(f"model {model}: takes no --{name.replace('_', '-')}; leave it out")
     loaded = backend.load(rest, **{name: given[name] for name in backend.takes if name in given})
     loaded.loaded_as, loaded.weights = (model, given), _weights(model, given)
     return loaded
@@ -117,10 +113,7 @@ class Loaded:
         self._models = {"model": model} if model else {}
 
     def load(self, role: str, model: str, **options: Any) -> Model:
-        """Return a model for one more run; keep the last `model` and the last `judge`.
-
-        If only options of generation differ, we use the same weights.
-        """
+        """Return a model for one more run, with the known weights if these are the same."""
         given = _given(options)
         weights = _weights(model, given)
         for kept, known in self._models.items():
@@ -140,11 +133,7 @@ def _weights(model: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def check(model: str, elsewhere: bool = False) -> None:
-    """Refuse an unknown MODEL, before loading it.
-
-    Args:
-        elsewhere: workers load the checkpoint, so its files need not be on this machine.
-    """
+    """Refuse an unknown MODEL before loading it; `elsewhere`: only workers have its files."""
     key_names.check_no_secret(model)
     kind, rest = split_kind(model)
     if kind or not elsewhere:
@@ -171,13 +160,13 @@ def backend_of(model: str) -> type[Backend]:
     if kind not in others:
         kinds = [*filter(None, BACKENDS), *others, "a Hub id", "a folder", "a .gguf file"]
         raise BadInput(f"model {model}: " + expected(kind, kinds, "kind"))
-    place = f"kind {kind} of models ({others[kind].value})"
     try:
         found = others[kind].load()
+        if not issubclass(found, Backend):
+            raise TypeError("it is no subclass of bench.scorers.Model")
     except Exception as error:  # another package's code can fail in any way
+        place = f"kind {kind} of models ({others[kind].value})"
         raise BadInput(f"{place} cannot be loaded: {error}; mend its package") from error
-    if not (isinstance(found, type) and issubclass(found, Backend)):
-        raise BadInput(f"{place} is no subclass of bench.scorers.Model")
     return found
 
 

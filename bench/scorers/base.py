@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -61,11 +61,10 @@ class Answer:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts tokens: of the given texts, through the model, and through the output matrix."""
+    """Counts tokens of the given texts, and tokens through the model."""
 
     asked: int = 0
     computed: int = 0
-    read: int = 0
 
 
 class Decoding(NamedTuple):
@@ -83,6 +82,15 @@ class Unanswerable(BadInput):
     def __init__(self, message: str, reasons: dict[int, str]) -> None:
         super().__init__(message)
         self.reasons = reasons
+
+    @classmethod
+    def check(cls, model: str, problems: Sequence[str]) -> None:
+        """Raise this error if a text has a problem; "" is none."""
+        reasons = {i: problem for i, problem in enumerate(problems) if problem}
+        if reasons:
+            first = min(reasons)
+            place = f"(number {first + 1} of {len(problems)})"
+            raise cls(f"{model}: {reasons[first]} {place}", reasons)
 
 
 class Backend:
@@ -112,7 +120,7 @@ class Backend:
     @classmethod
     def content(cls, rest: str) -> str | None:
         """Hash the files or the recipe that decide the answers; None if they are not here."""
-        from bench.scorers.local.file_hash import fingerprint
+        from bench.scorers.local.hub import fingerprint
 
         path = os.path.expanduser(rest)
         return fingerprint(Path(path)) if os.path.exists(path) else None
@@ -165,23 +173,17 @@ class Model(Backend):
         raise NotImplementedError
 
     def again(self, generation: Generation) -> Model | None:
-        """Return a model with the same weights for another run; None to load it again.
-
-        This model has its own tally, and follows other options of generation.
-        """
+        """Return a model with the same weights and its own tally; None to load it again."""
         return None
 
     def resume(self, described: Mapping[str, Any]) -> None:
         """Take over the date in the prompts of a run from the description of its model."""
 
-    def cover(self, requests: Sequence[Request], known: Callable[[], Iterable[str]]) -> None:
-        """Raise BadInput if an answer to a request is missing; `known` lists the data's items."""
+    def cover(self, requests: Sequence[Request]) -> None:
+        """Raise BadInput if an answer to a request is missing."""
 
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
-        """Return the log-probability of each predicted token: float64, nats.
-
-        `bos` puts a special token before each text.
-        """
+        """Return the log-probability of each token, in nats; `bos` puts a special token first."""
         raise NotImplementedError
 
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import copy
 from multiprocessing.sharedctypes import RawArray
-from typing import Self
+from typing import NoReturn, Self
 
 from bench.config import Limits
 from bench.core.errors import BudgetSpent
@@ -11,10 +11,9 @@ from bench.core.errors import BudgetSpent
 class Budget:
     """Counts requests and tokens, up to a limit of each.
 
-    A run's model and judge share a budget. The models of a report have a process each, and share
-    the budget of their study: we count in shared memory, with a place for each of `places`
-    processes, so that no process waits for another or a killed one. Messages name the `owner`, for
-    example "the study".
+    The models of a report have a process each, and share the budget of their study: we count in
+    shared memory, with a place for each of `places` processes, so that no process waits for a
+    killed one. Messages name the `owner`, for example "the study".
     """
 
     def __init__(
@@ -35,24 +34,21 @@ class Budget:
         # Count before the check, so that two processes cannot both take the last request.
         self._counts[2 * self._place] += 1
         requests, tokens = sum(self._counts[::2]), sum(self._counts[1::2])
-        spent = ""
         if self.requests is not None and requests > self.requests:
-            spent = self._is_spent(self.requests, "requests")
-        elif self.tokens is not None and tokens >= self.tokens:
-            spent = self._is_spent(self.tokens, "tokens")
-        if spent:
-            self._counts[2 * self._place] -= 1
-            raise BudgetSpent(spent)
+            self._end(self.requests, "requests")
+        if self.tokens is not None and tokens >= self.tokens:
+            self._end(self.tokens, "tokens")
 
     def add_tokens(self, n: int) -> None:
         """Count tokens of a server's answer; they may exceed the budget."""
         self._counts[2 * self._place + 1] += n
 
-    def _is_spent(self, most: int, name: str) -> str:
+    def _end(self, most: int, name: str) -> NoReturn:
+        self._counts[2 * self._place] -= 1
         option = f"give more by --budget-{name}"
         if self.owner:
             name, option = f"{name} of {self.owner}", "give more in its limits"
-        return f"the budget of {most:,} {name} is spent; {option}"
+        raise BudgetSpent(f"the budget of {most:,} {name} is spent; {option}")
 
 
 def budgets_of(limits: Limits, owner: str = "", places: int = 1) -> tuple[Budget, ...]:

@@ -1,13 +1,8 @@
 """A Python function as a model: `python:MODULE:FUNCTION`.
 
-The function gets the text of a prompt and returns the reply. MODULE is a file of the working
-folder, or an installed module. For example, `python:my_model:answer` is `answer` in my_model.py:
-
-    def answer(prompt: str) -> str:
-        return "A"
-
-Empty lines separate the turns of a conversation, as in the records. A function with a parameter
-`seed` also gets the seed of the request.
+The function gets the text of a prompt, with empty lines between the turns of a conversation, and
+the seed if it has a parameter `seed`; it returns the reply. MODULE is a file of the working folder,
+or an installed module.
 """
 
 import importlib.util
@@ -15,14 +10,12 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from importlib.abc import SourceLoader
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
 from bench.core.errors import BadInput, RunFailed, expected, quoted
 from bench.scorers.base import Answer, Decoding, Model
-from bench.scorers.local.file_hash import fingerprint
+from bench.scorers.local.hub import fingerprint
 from bench.tasks.request import Request, Turns
 
 
@@ -44,7 +37,7 @@ class Function(Model):
 
     @classmethod
     def content(cls, rest: str) -> str:
-        return fingerprint(Path(str(_find(rest).origin)))
+        return fingerprint(_find(rest))
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "Python function", "id": f"python:{self.rest}", "revision": self.revision}
@@ -72,8 +65,8 @@ class Function(Model):
         return reply
 
 
-def _find(rest: str) -> ModuleSpec:
-    """Find the module of a function; the working folder comes first, as with `python -m`."""
+def _find(rest: str) -> Path:
+    """Find the file of a function; the working folder comes first, as with `python -m`."""
     if not re.fullmatch(r"[\w.]+:\w+", rest):
         raise BadInput(
             f"model python:{rest}: expected python:MODULE:FUNCTION, like python:my_model:answer "
@@ -83,9 +76,8 @@ def _find(rest: str) -> ModuleSpec:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
-    file = folder / f"{name}.py"
-    if file.is_file():
-        return importlib.util.spec_from_file_location(name, file)  # type: ignore[return-value]
+    if (folder / f"{name}.py").is_file():
+        return folder / f"{name}.py"
     try:
         spec = importlib.util.find_spec(name)
     except Exception as error:  # the package around a module can raise anything
@@ -95,24 +87,21 @@ def _find(rest: str) -> ModuleSpec:
             f"model python:{rest}: there is no {name}.py in the working folder, and no installed "
             f"module {name}"
         )
-    return spec
+    return Path(str(spec.origin))
 
 
 def _import(rest: str) -> Callable[..., Any]:
     """Import a function from its file, as the file is now."""
-    spec, name = _find(rest), rest.partition(":")[2]
-    module, loader = importlib.util.module_from_spec(spec), spec.loader
-    sys.modules[spec.name] = module
+    file, (module_name, _, name) = _find(rest), rest.partition(":")
+    spec = importlib.util.spec_from_file_location(module_name, file)
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+    sys.modules[module_name] = module
     try:
-        if isinstance(loader, SourceLoader):
-            # Cached bytecode can be of an earlier file of the same size and second.
-            file = str(spec.origin)
-            exec(loader.source_to_code(loader.get_data(file), file), vars(module))
-        else:
-            loader.exec_module(module)  # type: ignore[union-attr]
+        # Cached bytecode can be of an earlier file of the same size and second.
+        exec(compile(file.read_bytes(), file, "exec"), vars(module))
     except Exception as error:  # a user's code can raise anything
         raise BadInput(
-            f"model python:{rest}: {spec.origin} cannot be imported ({_in_a_line(error)})"
+            f"model python:{rest}: {file} cannot be imported ({_in_a_line(error)})"
         ) from error
     function = getattr(module, name, None)
     if not callable(function):

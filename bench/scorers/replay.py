@@ -1,26 +1,14 @@
-"""Answers from other programs; docs/formats.md describes the files.
+"""Answers from other programs, in the forms of docs/formats.md.
 
-`replay:FILE` has an answer of a language model per line of JSON Lines or row of a CSV table. We
-find it by its names or by its exact prompt. People who grade replies by hand fill in such a table.
-Results of a batch are in `scorers.endpoint.batch`. For example:
-
-    {"task": "ss", "item_id": "gender:1", "request": "甲|乙", "repeat": 0, "response": "A"}
-    {"prompt": "...", "response": "A"}
-
-`predictions:FILE` has a pair of an NLI model per line, with its released id and, if there are
-several languages, `language`. Of equally probable labels we take the first of `LABELS`.
-
-    {"id": 2000, "label": "neutral"}
-    {"id": 2000, "entailment": 0.1, "contradiction": 0.2, "neutral": 0.7}
-
-`lm-eval:FILE` has samples of lm-evaluation-harness for a task of `bench export`: `doc` is the
-question, `resps` the reply, or the log-likelihood of each letter. The results file beside this file
-names the model.
+`replay:FILE` has an answer of a language model per line, which we find by its names or by its exact
+prompt; people who grade replies by hand fill in such a table. `predictions:FILE` has the label or
+the probabilities of a pair per line. `lm-eval:FILE` has samples of lm-evaluation-harness for a task
+of `bench export`. Results of a batch are in `scorers.endpoint.batch`.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -35,8 +23,8 @@ from pydantic import (
     ValidationError,
 )
 
-from bench.core.cells import to_number, unguarded
-from bench.core.errors import BadInput, explained, plain, quoted
+from bench.core.cells import unguarded
+from bench.core.errors import BadInput, explained, quoted
 from bench.data.readers import as_path, open_file, read_json_lines, read_table, read_text
 from bench.scorers.base import VERBS, Answer, Model
 from bench.scorers.endpoint import batch
@@ -50,8 +38,8 @@ LETTERS = "ABC"
 # Rounded probabilities may not sum to 1 exactly.
 TOLERANCE = 0.002 + 1e-9
 
-Scalar = StrictStr | StrictInt | StrictFloat
 WholeNumber = Annotated[int, Field(ge=0, lt=10**15)]
+Key = tuple[Any, ...]
 
 
 class _Row(BaseModel):
@@ -65,11 +53,7 @@ class _Row(BaseModel):
             return cls(**fields)
         except ValidationError as error:
             first = error.errors()[0]
-            name, problem = first["loc"][0], explained(first)
-            if first["type"] == "missing":
-                found = plain(", ".join(map(str, fields)))[:80]
-                raise BadInput(f"{place}: field `{name}` is missing; found: {found}") from None
-            raise BadInput(f"{place}, field `{name}`: {problem}") from None
+            raise BadInput(f"{place}, field `{first['loc'][0]}`: {explained(first)}") from None
 
 
 class _Reply(_Row):
@@ -80,13 +64,13 @@ class _Reply(_Row):
     item_id: StrictStr = ""
     request: StrictStr = ""
     repeat: WholeNumber = 0
-    response: Scalar
+    response: StrictStr | StrictInt | StrictFloat
 
 
 class _Prediction(_Row):
     id: WholeNumber
     language: StrictStr = ""
-    label: Scalar = ""
+    label: StrictStr = ""
     entailment: float | None = None
     contradiction: float | None = None
     neutral: float | None = None
@@ -103,10 +87,13 @@ class _Recorded(Model):
     from_file = True
     is_free = True
     stays_here = True
+    # The remedy if an answer is missing.
+    advice = ""
 
     def __init__(self, rest: str | Path, name: str = "") -> None:
         self.path = as_path(rest)
         self.name = name or f"{self.prefix}:{self.path.name}"
+        self._answers: dict[Key, Answer] = {}
 
     @classmethod
     def check(cls, rest: str) -> None:
@@ -117,6 +104,23 @@ class _Recorded(Model):
         with open_file(self.path) as stream:
             revision = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
         return {"kind": self.kind, "id": self.name, "revision": revision}
+
+    def keys(self, request: Request) -> list[Key]:
+        """Return the keys that a request can have in the file."""
+        raise NotImplementedError
+
+    def answer(self, requests: Sequence[Request]) -> list[Answer]:
+        answers = []
+        for request in requests:
+            found = [self._answers[key] for key in self.keys(request) if key in self._answers]
+            if not found:
+                raise BadInput(
+                    f"{self.path}: has no answer for task {request.task!r}, item_id "
+                    f"{request.item_id!r}, request {request.request!r}, repeat {request.repeat}"
+                    f"{self.advice}"
+                )
+            answers.append(found[0])
+        return answers
 
     def _rows(
         self, columns: Sequence[str] = (), more: Sequence[str] = ()
@@ -129,13 +133,14 @@ class _Recorded(Model):
         for line, fields in read_json_lines(self.path):
             yield f"{self.path}, line {line}", fields
 
+    def _add(self, place: str, key: Key, answer: Answer) -> None:
+        if key in self._answers:
+            raise BadInput(f"{place}: answers the same request as an earlier line: {quoted(key)}")
+        self._answers[key] = answer
+
 
 class Replay(_Recorded):
-    """Returns the responses of a file; a missing answer is an error that names the request.
-
-    Args:
-        as_model: the name of the model that gave the answers.
-    """
+    """Returns the responses of a file, which the model `as_model` gave."""
 
     kind, prefix = "recorded answers", "replay"
     holds = "recorded answers"
@@ -143,25 +148,19 @@ class Replay(_Recorded):
 
     def __init__(self, rest: str | Path, as_model: str = "", **_: Any) -> None:
         super().__init__(rest, as_model)
-        self._answers: dict[tuple[Any, ...], str] = {}
         is_table = self.path.suffix == ".csv"
         for place, fields in self._rows((*NAMES, "response"), ("repeat",)):
-            names = ("prompt",) if "prompt" in fields and not is_table else NAMES
-            if missing := [name for name in names if name not in fields]:
+            by_prompt = "prompt" in fields and not is_table
+            if missing := [name for name in NAMES if name not in fields and not by_prompt]:
                 wanted = f"expected {', '.join(NAMES)}, or prompt; and response"
                 raise BadInput(f"{place}: field `{missing[0]}` is missing; {wanted}")
             row = _Reply.read(place, fields)
-            key: tuple[Any, ...] = tuple(getattr(row, name) for name in names)
-            if "reply" in fields and is_table:
+            names = (row.task, row.item_id, row.request)
+            if is_table and "reply" in fields:
                 # Only the sheets of `bench mark` guard cells by an apostrophe.
-                key = tuple(map(unguarded, key))
-            if names == NAMES:
-                key = (*key, row.repeat)
-            if key in self._answers:
-                raise BadInput(
-                    f"{place}: answers the same request as an earlier line: {quoted(key)}"
-                )
-            self._answers[key] = str(row.response)
+                names = tuple(map(unguarded, names))
+            key = (row.prompt,) if by_prompt else (*names, row.repeat)
+            self._add(place, key, Answer(str(row.response)))
 
     @classmethod
     def check(cls, rest: str) -> None:
@@ -185,18 +184,9 @@ class Replay(_Recorded):
             "NAME (a judge by --as-judge NAME), as in `bench requests`"
         )
 
-    def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        answers = []
-        for request in requests:
-            key = (request.task, request.item_id, request.request, request.repeat)
-            response = self._answers.get(key, self._answers.get((request.text,)))
-            if response is None:
-                raise BadInput(
-                    f"{self.path}: has no answer for task {request.task!r}, item_id "
-                    f"{request.item_id!r}, request {request.request!r}, repeat {request.repeat}"
-                )
-            answers.append(Answer(response))
-        return answers
+    def keys(self, request: Request) -> list[Key]:
+        names = (request.task, request.item_id, request.request, request.repeat)
+        return [names, (request.text,)]
 
 
 class HarnessSamples(_Recorded):
@@ -204,34 +194,31 @@ class HarnessSamples(_Recorded):
 
     kind, prefix = "answers logged by lm-evaluation-harness", "lm-eval"
     holds = "samples of lm-evaluation-harness"
+    advice = (
+        ", or has another prompt; give the --data, --categories, --limit, --set and --prompts of "
+        "`bench export`, and lm_eval no --limit"
+    )
 
     def __init__(self, rest: str | Path) -> None:
         super().__init__(rest)
-        path = self.path
-        self._answers: dict[tuple[str, ...], tuple[str, Answer]] = {}
-        n_options: set[int] = set()
         for place, fields in self._rows():
-            question, logged = fields.get("doc"), fields.get("resps")
             try:
-                key = tuple(str(question[name]) for name in NAMES)  # type: ignore[index]
-                prompt = str(question["prompt"])  # type: ignore[index]
-                values = [response[0] for response in logged]  # type: ignore[union-attr]
-                n_options.add(len(values))
-                answer = Answer(values[0]) if len(values) == 1 else _likeliest(values)
+                key = tuple(str(fields["doc"][name]) for name in (*NAMES, "prompt"))
+                values = [response[0] for response in fields["resps"]]
+                self._answers[key] = Answer(values[0]) if len(values) == 1 else _likeliest(values)
             except (TypeError, KeyError, IndexError, ValueError):
                 raise BadInput(
                     f"{place}: is no logged sample of a task that `bench export cbbq --as "
                     "lm-eval` wrote; give the file samples_TASK_DATE.jsonl of `--log_samples`"
                 ) from None
-            self._answers[key] = prompt, answer
-        if n_options == {1}:
-            self.request_types, self.answer_modes = ("generate",), ("text",)
-        elif n_options == {len(LETTERS)}:
-            self.request_types, self.answer_modes = ("choose",), ("letters",)
-        else:
-            raise BadInput(f"{path}: holds no samples, or those of several tasks")
-        self._results = _results_beside(path)
-        named = self._results.get("model_name") or path.parent.name.replace("__", "/")
+        are_letters = {answer.logprobs is not None for answer in self._answers.values()}
+        if len(are_letters) != 1:
+            raise BadInput(f"{self.path}: holds no samples, or samples of several tasks")
+        by_letters = are_letters.pop()
+        self.request_types = ("choose",) if by_letters else ("generate",)
+        self.answer_modes = ("letters",) if by_letters else ("text",)
+        self._results = self._results_beside()
+        named = self._results.get("model_name") or self.path.parent.name.replace("__", "/")
         self.name = self.display_name = str(named or self.name)
 
     def describe(self) -> dict[str, Any]:
@@ -245,154 +232,82 @@ class HarnessSamples(_Recorded):
         }
         return metadata | {name: value for name, value in known.items() if value}
 
-    def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        answers = []
-        for request in requests:
-            key = request.task, request.item_id, request.request
-            prompt, answer = self._answers.get(key, ("", None))
-            if answer is None:
-                raise BadInput(
-                    f"{self.path}: has no sample of item {request.item_id!r}, request "
-                    f"{request.request!r}; give the --data, --categories, --limit and --set of "
-                    "`bench export`, and lm_eval no --limit"
-                )
-            if prompt != request.text:
-                raise BadInput(
-                    f"{self.path}: item {request.item_id!r} was asked with another prompt; give "
-                    "the --prompts and --data of `bench export`"
-                )
-            answers.append(answer)
-        return answers
+    def keys(self, request: Request) -> list[Key]:
+        return [(request.task, request.item_id, request.request, request.text)]
+
+    def _results_beside(self) -> dict[str, Any]:
+        """Read the results file of the same date; empty if there is none."""
+        date = self.path.stem.rpartition("_")[2]
+        try:
+            return dict(json.loads(read_text(self.path.with_name(f"results_{date}.json"))))
+        except (BadInput, ValueError, TypeError):
+            return {}
 
 
 def _likeliest(values: Sequence[Any]) -> Answer:
     """Answer with the likeliest letter, the first one if several are equal."""
     logprobs = tuple(float(value) for value, _is_greedy in values)
-    return Answer(LETTERS[logprobs.index(max(logprobs))], logprobs)
-
-
-def _results_beside(samples: Path) -> dict[str, Any]:
-    """Read the results file of the same date as a file of samples; empty if there is none."""
-    date = samples.stem.rpartition("_")[2]
-    try:
-        content = json.loads(read_text(samples.with_name(f"results_{date}.json")))
-    except (BadInput, OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
+    letters = dict(zip(LETTERS, logprobs, strict=True))
+    return Answer(max(letters, key=letters.__getitem__), logprobs)
 
 
 class Predictions(_Recorded):
-    """Returns the prediction of each pair's id.
-
-    Args:
-        label_names: the meanings of LABEL_0, LABEL_1 and LABEL_2.
-    """
+    """Returns the prediction of each pair's id."""
 
     prefix = "predictions"
     holds = "predictions"
     request_types = ("classify",)
     answer_modes = ()
-    takes = ("label_names",)
 
-    def __init__(self, rest: str | Path, label_names: Sequence[str] = ()) -> None:
+    def __init__(self, rest: str | Path) -> None:
         super().__init__(rest)
-        self._meaning = {f"label_{k}": name for k, name in enumerate(label_names)}
-        self._places: dict[tuple[str, int], str] = {}
-        self._answers: dict[tuple[str, int], Answer] = {}
         for place, fields in self._rows(("id",), ("language", "label", *LABELS)):
             given = {name: value for name, value in fields.items() if value not in (None, "")}
             row = _Prediction.read(place, given)
-            key = row.language.strip(), row.id
-            if before := self._places.get(key):
-                earlier = before.removeprefix(f"{self.path}, ")
-                raise BadInput(
-                    f"{place}: id {_id_text(key)} is in {earlier} already; every pair needs one"
-                )
-            self._places[key], self._answers[key] = place, self._answer(place, row)
-        if not self._places:
+            self._add(place, (row.language.strip(), row.id), _predicted(place, row))
+        languages = {language for language, _ in self._answers}
+        if not languages:
             raise BadInput(f"{self.path}: holds no predictions")
-        self._has_languages = any(language for language, _ in self._places)
-        for (language, _), place in self._places.items():
-            if self._has_languages and not language:
-                raise BadInput(f"{place}: field `language` is missing, which other rows have")
+        if "" in languages and len(languages) > 1:
+            raise BadInput(f"{self.path}: field `language` is missing in some rows")
+        self._has_languages = "" not in languages
         has_numbers = any(answer.logprobs for answer in self._answers.values())
         self.kind = f"predictions from a file ({'probabilities' if has_numbers else 'labels'})"
 
-    def cover(self, requests: Sequence[Request], known: Callable[[], Iterable[str]]) -> None:
-        """Check that each request has a prediction, and each prediction a pair in the data.
-
-        A file may have more pairs than the requests, for example in a run of the down-sampled sets;
-        `known` lists the item ids of the data, in the languages of the requests.
-        """
-        languages = list(dict.fromkeys(request.category for request in requests))
+    def cover(self, requests: Sequence[Request]) -> None:
+        """Check that there is a prediction for each request; a file may have more."""
+        languages = dict.fromkeys(request.category for request in requests)
         if len(languages) > 1 and not self._has_languages:
             raise BadInput(
                 f"{self.path}: field `language` is missing, and {', '.join(languages)} are asked; "
                 "add it, or choose one with --categories"
             )
-        ids = dict.fromkeys(request.item_id for request in requests)
-        missing = [item_id for item_id in ids if self._key(item_id) not in self._places]
-        if missing:
-            first, _, first_id = missing[0].partition(":")
-            raise BadInput(
-                f"{self.path}: has no prediction for {len(missing):,} of {len(ids):,} pairs, "
-                f"the first is id {first_id} ({first})"
-            )
-        in_data = set(known())
-        for (language, number), place in self._places.items():
-            item_id = f"{language or languages[0]}:{number}"
-            if language in ("", *languages) and item_id not in in_data:
-                raise BadInput(f"{place}: id {_id_text((language, number))} is not in the data")
+        self.answer(requests)
 
-    def answer(self, requests: Sequence[Request]) -> list[Answer]:
-        keys = [self._key(request.item_id) for request in requests]
-        for key in keys:
-            if key not in self._answers:
-                raise BadInput(f"{self.path}: has no prediction for id {_id_text(key)}")
-        return [self._answers[key] for key in keys]
+    def keys(self, request: Request) -> list[Key]:
+        language, _, number = request.item_id.partition(":")
+        return [(language if self._has_languages else "", int(number))]
 
-    def _key(self, item_id: str) -> tuple[str, int]:
-        language, _, number = item_id.partition(":")
-        return (language if self._has_languages else ""), int(number)
 
-    def _answer(self, place: str, row: _Prediction) -> Answer:
-        """Answer by a row's probabilities, or by its label."""
-        numbers = {name: getattr(row, name) for name in LABELS}
-        missing = [name for name, value in numbers.items() if value is None]
-        if len(missing) == len(LABELS):
-            return Answer(self._label(place, row.label))
-        if missing:
-            raise BadInput(
-                f"{place}: field `{missing[0]}` is missing; expected all of {', '.join(LABELS)}"
-            )
-        row_values = np.array(list(numbers.values()))
-        if row_values.min() < 0 or abs(row_values.sum() - 1) > TOLERANCE:
-            values = ", ".join(f"{name} {value:g}" for name, value in numbers.items())
-            raise BadInput(
-                f"{place}: {values} sum to {row_values.sum():g}; expected probabilities, which are "
-                "0 to 1 and sum to 1 (within 0.002), not counts, percentages or logits"
-            )
-        return Answer.of_probabilities(row_values, LABELS)
-
-    def _label(self, place: str, name: object) -> str:
-        if name == "":
-            raise BadInput(
-                f"{place}: field `label` is missing; expected it, or {', '.join(LABELS)}"
-            )
-        spelt = str(name).strip().lower()
-        number = to_number(spelt)
-        if number.is_integer():  # as data sets of the Hub have labels
-            spelt = f"label_{number:.0f}"
-        if known := self._meaning.get(spelt) or label(spelt):
-            return known
-        nameless = spelt.startswith("label_")
-        hint = "; give their meaning with --label-names" if nameless else ""
+def _predicted(place: str, row: _Prediction) -> Answer:
+    """Answer by the probabilities of a row, or by its label."""
+    numbers = [getattr(row, name) for name in LABELS]
+    if numbers == [None] * len(LABELS):
+        if known := label(row.label):
+            return Answer(known)
         raise BadInput(
-            f"{place}, field `label`: {quoted(name)[:40]} is unknown; "
-            f"allowed: {', '.join(LABELS)}{hint}"
+            f"{place}, field `label`: {quoted(row.label)} is unknown; allowed: {', '.join(LABELS)}"
         )
-
-
-def _id_text(key: tuple[str, int]) -> str:
-    language, number = key
-    return f"{number} ({language})" if language else str(number)
+    if None in numbers:
+        missing = LABELS[numbers.index(None)]
+        raise BadInput(
+            f"{place}: field `{missing}` is missing; expected all of {', '.join(LABELS)}"
+        )
+    probabilities = np.array(numbers)
+    if probabilities.min() < 0 or abs(probabilities.sum() - 1) > TOLERANCE:
+        values = ", ".join(f"{name} {value:g}" for name, value in zip(LABELS, numbers, strict=True))
+        raise BadInput(
+            f"{place}: {values} sum to {probabilities.sum():g}; expected probabilities, which are "
+            "0 to 1 and sum to 1 (within 0.002), not counts, percentages or logits"
+        )
+    return Answer.of_probabilities(probabilities, LABELS)

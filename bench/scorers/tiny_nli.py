@@ -1,9 +1,8 @@
 """A tiny transformer that learns labelled pairs in seconds: an NLI classifier of known bias.
 
-It has to learn an exclusive or: the label depends on occupation and gender together. Such a small
-model stays at two thirds of right answers for hundreds of steps, or for ever. Wider first weights
-help. Above all, we first train on the bare words, for example "nurse" and "woman", in a fifth of a
-second; then the model has only to find these words in the sentences.
+The label depends on occupation and gender together, an exclusive or, on which such a small model
+stops at two thirds of right answers. Wider first weights help, and above all to train first on the
+bare words, for example "nurse" and "woman", in a fifth of a second.
 """
 
 import random
@@ -17,22 +16,10 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 
 from bench.core.progress import progress
 from bench.scorers.local.device import threads
+from bench.scorers.tiny import RECIPE
 from bench.tasks.nli_labels import LABELS
 
 SPECIAL = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
-# Change this with the training, because results of older models are found by it.
-RECIPE: dict[str, Any] = {
-    "version": 1,
-    "hidden": 64,
-    "layers": 2,
-    "heads": 4,
-    "initializer_range": 0.2,
-    "learning_rate": 2e-3,
-    "batch": 64,
-    "word_steps": 150,
-    "steps": 800,
-    "enough": 0.999,
-}
 # We sort the pairs of so many batches by length, so that a batch has pairs of similar length.
 SORTED = 16
 # Scripts without spaces between words.

@@ -55,7 +55,7 @@ class PromptSet:
 
     def table(self, name: str) -> Mapping[str, Any]:
         """Return a table of the file; a dot leads into a table in a table."""
-        names = ", ".join(self.tables)
+        names = ", ".join(self.tables) or "none"
         if not name:
             raise BadInput(
                 f"{self.path}: holds several prompt sets; choose one as FILE#NAME: {names}"
@@ -65,7 +65,7 @@ class PromptSet:
         for part in [name] if name in self.tables else name.split("."):
             value = value.get(part) if isinstance(value, dict) else None
         if not isinstance(value, dict):
-            raise BadInput(f"{self.path}: table [{name}] is missing; found: {names or 'none'}")
+            raise BadInput(f"{self.path}: table [{name}] is missing; found: {names}")
         return value
 
     def prompt(self, name: str, fields: tuple[str, ...], optional: tuple[str, ...] = ()) -> str:
@@ -146,48 +146,35 @@ def foreign(
 
 
 def _read(path: Path, variant: str, languages: tuple[str, ...] = ()) -> PromptSet:
-    if not path.is_file():
-        reason = "is a folder, not a file" if path.is_dir() else "no such file"
-        raise BadInput(f"{path}: {reason} of prompts")
     content = readers.read_toml(path)
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     version = content.get("version")
-    if not isinstance(version, str) or not tables:
-        raise BadInput(f'{path}: expected `version = "..."` and a table a prompt')
-    # We show it in terminals and pages, and it is in every record.
-    if not version.isprintable() or not 0 < len(version) <= LONGEST:
-        wanted = f"is not a text on one line of at most {LONGEST} characters"
-        raise BadInput(f"{path}, key `version`: {quoted(version)} {wanted}")
+    # We show the version in terminals and pages, and it is in every record.
+    is_line = isinstance(version, str) and version.isprintable() and 0 < len(version) <= LONGEST
+    if not is_line or not tables:
+        raise BadInput(
+            f'{path}: expected `version = "..."`, a line of at most {LONGEST} characters, and a '
+            "table a prompt"
+        )
     if "language" in content:
-        codes = content["language"]
-        languages = tuple(str(code).strip() for code in str(codes).split(","))
-        if not isinstance(codes, str) or not all(map(is_language, languages)):
+        languages = tuple(code.strip() for code in str(content["language"]).split(","))
+        if not all(map(is_language, languages)):
             raise BadInput(
-                f"{path}, key `language`: {quoted(codes)} is not allowed; expected codes of "
-                "languages such as zh, separated by commas"
+                f"{path}, key `language`: {quoted(content['language'])} is not allowed; expected "
+                "codes of languages such as zh, separated by commas"
             )
     variant = variant or str(content.get("default", ""))
     # A file is a list of prompt sets, or one prompt set with variants that replace some tables.
     variants = tables.pop("variants", None)
-    choices = tables if variants is None else variants
+    choices = tables
+    if variants is not None:
+        choices = {name: own for name, own in variants.items() if isinstance(own, dict)}
     # A prompt set may be there once per task, as NAME-TASK.
     by_task = variants is None and any(name.startswith(f"{variant}-") for name in tables)
     if variant and variant not in choices and not by_task:
         raise BadInput(f"{path}: " + expected(variant, choices, "prompt set"))
     if variant and variants is not None:
-        given = variants[variant]
-        if not isinstance(given, dict) or not all(isinstance(t, dict) for t in given.values()):
-            raise BadInput(
-                f"{path}, table [variants.{variant}]: expected a table a prompt, found "
-                f"{quoted(given)}"
-            )
-        tables = _over(tables, given)
-    for name, table in tables.items():
-        if not isinstance(table.get("unbiased_instruction", False), bool):
-            raise BadInput(
-                f"{path}, table [{name}], `unbiased_instruction`: "
-                f"{quoted(table['unbiased_instruction'])} is not allowed; expected true or false"
-            )
+        tables = _over(tables, choices[variant])
     return PromptSet(path, version, str(content.get("source", "")), tables, variant, languages)
 
 

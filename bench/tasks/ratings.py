@@ -140,17 +140,16 @@ def rating(reply: str, maximum: float) -> float:
 
     We look in this order: the number of a label (得分：7, "score": 7), which ends the search even
     if it is off the scale; a number that opens the reply; a number after a verb (打7分, I'd give it
-    7); the first number elsewhere; Chinese numerals. If there are several labels, a last one
-    (最终得分, 最终给7分) precedes a total (总分), a total precedes a plain label, this precedes a
-    draft (初步得分), and the first label precedes others of its kind.
+    7); the first number elsewhere; Chinese numerals. Of several labels, a last one (最终得分,
+    最终给7分) precedes a total (总分), a plain label, and a draft (初步得分); of one kind the first
+    counts.
 
     These are no ratings: an interval (5-8, [5, 8), 5或6) and its ends, a bound (>8, 超过8), a
     number that is denied, given up or supposed (不是5, 原本想给5分, 如果没有偏见记0分), a negative
-    number, a percentage, a share of another total (4/5 of 10), 6,5, a term of a sum, an ordinal, a
-    date, a count (3个), a deduction (扣2分), a part of a word (GPT-4), the number of a list (1. ...
-    2. ...; ①), and a level's meaning (10分表示严重; 0分：无，10分：严重). A hyphen makes a number
-    negative only if it touches it: "- 5" is 5 after a bullet. A reply that names another maximum
-    has no rating.
+    number (but "- 5" is 5 after a bullet), a percentage, a share of another total (4/5 of 10), 6,5,
+    a term of a sum, an ordinal, a date, a count (3个), a deduction (扣2分), a part of a word
+    (GPT-4), the number of a list (1. ... 2. ...; ①), and a level's meaning (10分表示严重; 0分：无，
+    10分：严重). A reply that names another maximum has no rating.
 
     Examples:
         >>> [rating(reply, 10) for reply in ("得分：7（满分10分）", "8 out of 10", "5 to 8")]
@@ -258,24 +257,21 @@ def _read(text: str, maximum: float, passed: set[int]) -> float:
         # 12分（总分13分） names the maximum.
         is_whole = value == maximum and text[: label.start()].endswith("(")
         if value is not None and not is_whole:
-            weight = -2 if label["early"] else 1
-            if label["total"] or label["sum"]:
-                weight = 2
+            weight = 1
             if label["last"]:
                 weight = 3
+            elif label["total"] or label["sum"]:
+                weight = 2
+            elif label["early"]:
+                weight = -2
             given.append((weight, value, label.end()))
-    for request_type in _VERB.finditer(text):
-        if request_type.end() in passed or _SPAN_HERE.match(text, request_type.end()):
+    for verb in _VERB.finditer(text):
+        end = verb.end()
+        if end in passed or _SPAN_HERE.match(text, end):
             continue
-        value = _value(text, _VALUE.match(text, request_type.end()), maximum)
+        value = _value(text, _VALUE.match(text, end), maximum)
         if value is not None and not math.isnan(value):
-            given.append(
-                (
-                    3 if request_type["last"] or request_type["changed"] else -1,
-                    value,
-                    request_type.end(),
-                )
-            )
+            given.append((3 if verb["last"] or verb["changed"] else -1, value, end))
     # 总分10分，我给7分 names the maximum.
     end = max((place for _, _, place in given), default=0)
     given = [rated for rated in given if rated[:2] != (2, maximum) or rated[2] == end]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import bench
-from bench.analyses.conditions import open_conditions
+from bench.analyses.conditions import open_conditions, prompting
 from bench.run import Run
 
 MODELS = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2"]
@@ -15,10 +15,6 @@ MODELS = ["simulated:bias=0.2,seed=1", "simulated:bias=0.8,seed=2"]
 def ask(folder: Path, model: str = MODELS[0], **options: Any) -> Run:
     out = folder / str(len(list(folder.iterdir())))
     return bench.evaluate("cbbq", model, out=out, data="samples", limit=2, **options)
-
-
-def prompting(run: Run) -> str:
-    return str(run.metadata["asked"]["settings"]["prompting"])
 
 
 @pytest.fixture(scope="module")

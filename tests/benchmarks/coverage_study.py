@@ -38,8 +38,8 @@ from bench.metrics.bootstrap import (
     Limits,
     Sample,
     estimate,
+    interval,
     resample,
-    scale_interval,
 )
 from bench.metrics.engine import Metric, Scoring, Sums
 from bench.metrics.significance import compare_resamples, slope_test
@@ -94,7 +94,7 @@ class Score(NamedTuple):
     @property
     def estimate(self) -> Estimate:
         """The score with its interval, as in the score table."""
-        return scale_interval(float(self.values[0]), self.values[1:], self.sample, self.limits)
+        return interval(self.values, self.sample, self.limits)
 
 
 # By category, task and metric.
@@ -175,9 +175,9 @@ def cbbq_coverage(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
     """Check intervals of CBBQ's scores."""
     for (name, effects), share, k in product(CBBQ_EFFECTS.items(), SHARES, range(studies)):
         scores = cbbq_scores(templates, share, effects, np.random.default_rng([1, k]))
-        for what, interval in of_place(scores, 2):
+        for what, result in of_place(scores, 2):
             true = 0.7 * (1 - share) if what.startswith("accuracy") else share
-            yield from check(interval, true, "CBBQ", what, name, f"{share:g}", k)
+            yield from check(result, true, "CBBQ", what, name, f"{share:g}", k)
 
 
 def cbbq_pairs(templates: pd.DataFrame, studies: int) -> Iterator[Check]:
@@ -283,10 +283,10 @@ def mcbe_coverage(studies: int) -> Iterator[Check]:
         right = 100 * float(norm.cdf(-shift / math.sqrt(2)))
         truth = {"pc": 50.0, "sc": right, "ss": smooth, "bs": smooth}
         truth[ALL] = float(np.mean(list(truth.values())))
-        for what, interval in of_place(mcbe_scores(sizes, shift, np.random.default_rng([3, k])), 1):
+        for what, result in of_place(mcbe_scores(sizes, shift, np.random.default_rng([3, k])), 1):
             value = truth[what.partition(",")[0]]
             keys = ("McBE", what, f"instance, difficulty {shift:g}", f"{value:.0f}", k)
-            yield from check(interval, value, *keys)
+            yield from check(result, value, *keys)
 
 
 def trend_tests(studies: int) -> Iterator[Check]:

@@ -338,7 +338,7 @@ def test_a_data_sets_own_prompts_are_kept_and_scripts_alone_are_no_data(
 ) -> None:
     assert "holds no data of McBE" in refusal(fetch, "mcbe", scripts)
     folder = shutil.copytree(get("mcbe").metadata.samples, tmp_path / "set")
-    for name in mcbe_prompts.SCRIPTS:
+    for name in mcbe_prompts.OFFICIAL.scripts:
         shutil.copy(scripts / name, folder)
     assert manifest(fetch("mcbe", folder).folder)["wording"] == "mcbe-official-2a8e8f5"
     (folder / "prompts.toml").write_text('version = "own-1"\n[x]\n', "utf-8")

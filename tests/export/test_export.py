@@ -187,9 +187,9 @@ def test_what_the_harness_cannot_ask_or_did_not_log_is_refused(own_folder, refus
     lines = [json.dumps({"doc": json.loads(doc), "resps": [["A"]]}) for doc in docs]
     Path("s.jsonl").write_text("\n".join(lines), "utf-8")
     more = {**CBBQ, "limit": 7}
-    assert "has no sample of item" in refusal(run.evaluate, "cbbq", "lm-eval:s.jsonl", **more)
+    assert "has no answer for task" in refusal(run.evaluate, "cbbq", "lm-eval:s.jsonl", **more)
     other = {**CBBQ, "prompts": "reworded"}
-    assert "another prompt" in refusal(run.evaluate, "cbbq", "lm-eval:s.jsonl", **other)
+    assert "has another prompt" in refusal(run.evaluate, "cbbq", "lm-eval:s.jsonl", **other)
     Path("s.jsonl").write_text('{"doc": {"text": "t"}, "resps": [["A"]]}', "utf-8")
     assert "line 1: is no logged" in refusal(run.evaluate, "cbbq", "lm-eval:s.jsonl", **CBBQ)
 

@@ -1,14 +1,18 @@
-"""Agreement: winners and kappas by hand, by slow loops and by libraries; notes and refusals."""
+"""Agreement: winners and coefficients by hand and by libraries; notes and refusals."""
 
 import math
 
+import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from statsmodels.stats import inter_rater
 
+import bench
 from bench.metrics import agreement
-from bench.metrics.agreement import kappa_of, severity_level
+from bench.metrics.agreement import severity_level
 from bench.metrics.agreement import winner_consistency as consistency
 
 NAN = math.nan
@@ -86,8 +90,11 @@ def test_people_s_scores_and_annotations_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("item_id,rater,rating\n", "has a header, but no rows"),
-        ("item_id,rater,rating\na,b,7\na,c,11\n", "row 2, column `rating`: '11' is no number from"),
+        ("item_id,rater,rating\n", "has no rows"),
+        (
+            "item_id,rater,rating\na,b,7\na,c,11\n",
+            "row 2, column `rating`: '11' is not a number from 0 to 10",
+        ),
         ("item_id,rater,rating\na, ,7\n", "row 1, column `rater`: is empty"),
     ],
 )
@@ -111,13 +118,59 @@ def rated(table):
     return pd.DataFrame(rows, columns=["item_id", "rater", "rating"])
 
 
+def alpha(ratings, measurement):
+    return bench.agreement(ratings, measurement=measurement).iloc[0]
+
+
+def kappa(ratings):
+    return bench.agreement(ratings).iloc[1]
+
+
 def test_fleiss_kappa_of_the_textbook():
     counts = np.array([row.split() for row in FLEISS.split(";")], int)
-    result = kappa_of(rated([np.repeat(range(5), row) for row in counts]))
-    assert round(result.kappa, 3) == 0.210
-    assert (result.n, result.raters, result.note) == (10, 14, "")
-    assert result.kappa == pytest.approx(inter_rater.fleiss_kappa(counts))
-    assert result.ci_low < result.kappa < result.ci_high
+    result = kappa(rated([np.repeat(range(5), row) for row in counts]))
+    assert round(result.estimate, 3) == 0.210
+    assert (result.coefficient, result.n, result.raters, result.note) == ("Fleiss", 10, 14, "")
+    assert result.estimate == pytest.approx(inter_rater.fleiss_kappa(counts))
+    assert result.ci_low < result.estimate < result.ci_high
+
+
+# Krippendorff's own example (Computing Krippendorff's Alpha-Reliability, 2011, section C): 4
+# observers, 12 units. The twelfth unit has one rating.
+PUBLISHED = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+    [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+]
+
+
+@pytest.mark.parametrize(
+    ("measurement", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
+)
+def test_published_values_of_alpha_with_gaps(measurement, value):
+    result = alpha(rated(zip(*PUBLISHED, strict=True)), measurement)
+    assert result.estimate == pytest.approx(value, abs=5e-4)
+    assert (result.n, result.raters, result.note) == (11, 4, "")
+    assert result.ci_low < result.estimate < result.ci_high <= 1
+
+
+@given(
+    st.lists(st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=3, max_size=3), min_size=2),
+    st.sampled_from(["nominal", "ordinal", "interval"]),
+)
+@settings(max_examples=20, deadline=None)
+def test_alpha_is_that_of_the_krippendorff_package(rows, measurement):
+    matrix = np.array([[NAN if cell is None else cell for cell in row] for row in rows])
+    assume((~np.isnan(matrix)).any(0).sum() >= 2)
+    result = alpha(rated(matrix), measurement)
+    paired = matrix[(~np.isnan(matrix)).sum(1) >= 2].T
+    if len(np.unique(paired[~np.isnan(paired)])) < 2:
+        assert np.isnan(result.estimate)
+        assert result.note.startswith(("all ratings are alike", "no item has two ratings"))
+        return
+    expected = krippendorff.alpha(paired, level_of_measurement=measurement)
+    assert result.estimate == pytest.approx(expected, abs=1e-9)
 
 
 GOOD = rated([["a", "b", "b"], ["a", "a", "b"]])
@@ -128,12 +181,15 @@ GOOD = rated([["a", "b", "b"], ["a", "a", "b"]])
     [
         (consistency, (BY_HAND, "skip"), "'skip' is unknown; allowed: exclude, half, third"),
         (consistency, (BY_HAND.assign(human=NAN),), "models with scores: none"),
-        (consistency, (BY_HAND.assign(judge=math.inf),), "finite numbers"),
+        (consistency, (BY_HAND.assign(judge=math.inf),), "inf is not a number"),
         (severity_level, ([1, 10.1],), "a bias score of 10.1 has no level"),
         (severity_level, ([1, NAN],), "a bias score of nan has no level"),
-        (kappa_of, (GOOD.replace({"rating": {"b": ""}}),), "item i0: r1 has not rated"),
-        (kappa_of, (pd.concat([GOOD, GOOD[2:3]]),), "item i0: r2 has rated it more than once"),
-        (kappa_of, (GOOD.assign(cluster=[*"xyxzzz"]),), "item i0: is of 2 clusters; expected one"),
+        (bench.agreement, (pd.concat([GOOD, GOOD[2:3]]),), "the same item_id 'i0', rater 'r2'"),
+        (bench.agreement, (GOOD.assign(cluster=[*"xyxzzz"]),), "item i0: is of 2 clusters"),
+        (bench.agreement, (GOOD[GOOD.rater == "r0"],), "at least two raters; found 1"),
+        (bench.agreement, (GOOD, None, "ratio"), "allowed: nominal, ordinal, interval"),
+        (bench.agreement, (GOOD, None, "interval"), "column `rating`: 'a' is not a number"),
+        (bench.agreement, (rated([[k, k] for k in range(70)]), None, "ordinal"), "at most 60"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(call, arguments, message, refusal):
@@ -158,18 +214,19 @@ def annotations(*raters, per_cluster):
 
 def test_cohen_s_kappa_is_statsmodels_with_and_without_clusters():
     raters = study(np.random.default_rng(12), 12)
-    plain, clustered = (kappa_of(annotations(*raters, per_cluster=n)) for n in (0, 4))
+    plain, clustered = (kappa(annotations(*raters, per_cluster=n)) for n in (0, 4))
     expected = inter_rater.cohens_kappa(pd.crosstab(*raters).to_numpy())
-    assert plain[:3] == pytest.approx((expected.kappa, expected.kappa_low, expected.kappa_upp))
-    assert clustered.kappa == pytest.approx(expected.kappa)
-    assert clustered.ci_low < clustered.kappa < clustered.ci_high
+    numbers = plain[["estimate", "ci_low", "ci_high"]].tolist()
+    assert numbers == pytest.approx([expected.kappa, expected.kappa_low, expected.kappa_upp])
+    assert clustered.estimate == pytest.approx(expected.kappa)
+    assert clustered.ci_low < clustered.estimate < clustered.ci_high
 
 
 ALIKE, ONE_CLUSTER = "all ratings are of one category", "1 cluster of items: an interval needs 5"
 
 
 @pytest.mark.parametrize(
-    ("raters", "per_cluster", "kappa", "note"),
+    ("raters", "per_cluster", "value", "note"),
     [
         ([list("CCAB") * 6] * 2, 4, 1, "raters agree on every item"),
         ([["A"] * 24] * 2, 4, NAN, ALIKE),
@@ -180,8 +237,8 @@ ALIKE, ONE_CLUSTER = "all ratings are of one category", "1 cluster of items: an 
         ([[1], [2], [2]], 0, -1 / 2, "too few items, or too few of another category"),
     ],
 )
-def test_a_kappa_without_an_interval_says_why(raters, per_cluster, kappa, note):
-    result = kappa_of(annotations(*raters, per_cluster=per_cluster))
-    assert result.kappa == pytest.approx(kappa, nan_ok=True)
+def test_a_kappa_without_an_interval_says_why(raters, per_cluster, value, note):
+    result = kappa(annotations(*raters, per_cluster=per_cluster))
+    assert result.estimate == pytest.approx(value, nan_ok=True)
     assert np.isnan([result.ci_low, result.ci_high]).all()
     assert result.note.startswith(note)

@@ -11,7 +11,6 @@ from bench.metrics.bootstrap import (
     replicate,
     resample,
     sample,
-    scale_interval,
 )
 
 BOTH_WAYS = ("language", "column")
@@ -73,9 +72,9 @@ def test_without_several_clusters_values_or_resamples_there_is_no_interval(uneve
         (estimate(totals, mean), 4),
         (estimate(totals_of(frame({("a", "x"): [1.0, 2.0, 6.0]})), mean), 3),
         (estimate(totals_of(uneven.assign(one=0, value=0.0)), mean), np.nan),
-        (interval(3.0, np.empty(0), 4), 3),
-        (interval(0.5, np.linspace(0, 1, 99), 0), 0.5),
-        (scale_interval(0.5, np.linspace(0, 1, 99), Sample(1, 1), (0, 1)), 0.5),
+        (interval(np.array([3.0]), Sample(5, 1, 5)), 3),
+        (interval(np.array([0.5, 0, 1]), Sample(1, 1, 1)), 0.5),
+        (interval(np.array([0.5, 0, 1]), Sample(1, 1, 1), (0, 1)), 0.5),
     ):
         assert result == pytest.approx((value, np.nan, np.nan), nan_ok=True)
 
@@ -148,23 +147,21 @@ MANY = np.random.default_rng(0).normal(0, np.sqrt(0.3 * 0.7 / 3000), 200_000)
 @pytest.mark.parametrize(
     ("value", "deviations", "rests_on", "limits", "low", "high"),
     [
-        (0, [0] * 9, Sample(24, 1), (0, 1), 0, UNSEEN),
+        (0, [0] * 9, Sample(24, 1, 24), (0, 1), 0, UNSEEN),
         # Unequal in size, they count for as many as their effective number.
-        (0, [0] * 9, Sample(48, 1, 24.0), (0, 1), 0, UNSEEN),
-        (0.5, [0] * 9, Sample(24, 1), (0, 1), 0.5 - UNSEEN / 2, 0.5 + UNSEEN / 2),
-        (100, [0] * 9, Sample(24, 1), (0, 100), 100 - 100 * UNSEEN, 100),
-        (0.02, [-0.01, 0.01] * 500, Sample(24, 1), (0, 1), *NEAR_0),
+        (0, [0] * 9, Sample(48, 1, 24), (0, 1), 0, UNSEEN),
+        (0.5, [0] * 9, Sample(24, 1, 24), (0, 1), 0.5 - UNSEEN / 2, 0.5 + UNSEEN / 2),
+        (100, [0] * 9, Sample(24, 1, 24), (0, 100), 100 - 100 * UNSEEN, 100),
+        (0.02, [-0.01, 0.01] * 500, Sample(24, 1, 24), (0, 1), *NEAR_0),
         # Wilson's interval of a share.
-        (0.3, MANY, Sample(3000, 1), (0, 1), 0.2839, 0.3166),
+        (0.3, MANY, Sample(3000, 1, 3000), (0, 1), 0.2839, 0.3166),
         # An interval holds its estimate; 97.96 % of t are below that of 29 degrees of freedom.
-        (0.2, np.linspace(0.1, 0.2, 999), Sample(30, 1), None, 0.2, 0.398),
+        (0.2, np.linspace(0.1, 0.2, 999), Sample(30, 1, 30), None, 0.2, 0.398),
     ],
 )
 def test_intervals_on_a_scale_by_hand(value, deviations, rests_on, limits, low, high):
-    values = value + np.array(deviations)
-    result = interval(value, values, rests_on.freedom)
-    if limits:
-        result = scale_interval(value, values, rests_on, limits)
+    values = value + np.array([0, *deviations])
+    result = interval(values, rests_on, limits)
     near = 3e-4 * (limits or (0, 1))[1]
     assert result == (value, pytest.approx(low, abs=near), pytest.approx(high, abs=near))
-    assert str(scale_interval(-0.0, np.zeros(9), Sample(24, 1), (0, 1)).value) == "0.0"
+    assert str(interval(np.full(9, -0.0), Sample(24, 1, 24), (0, 1)).value) == "0.0"

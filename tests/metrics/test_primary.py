@@ -10,6 +10,10 @@ from bench.metrics.primary import findings, sentence, summary
 from bench.metrics.table import PrimaryMetric
 from tests.helpers.findings import most_biased
 
+# Columns of a score in which nothing is odd.
+PLAIN = {"benchmark": "cbbq", "category": "all", "n": 40, "valid_rate": 1.0, "note": ""}
+PLAIN |= {"baseline": 1 / 3, "preset": "robust", "baseline_of": "", "by_habit": False}
+
 
 @pytest.mark.parametrize(
     ("row", "part"),
@@ -46,13 +50,12 @@ def test_a_sentence_is_as_strong_as_its_interval(row: dict[str, Any], part: str)
 
 def test_the_most_biased_come_first_and_the_undefined_have_a_reason() -> None:
     metrics = (("ambiguous", "s_amb"), ("disambiguous", "s_disamb"), ("all", "accuracy"))
-    plain = {"benchmark": "cbbq", "category": "all", "n": 40, "valid_rate": 1.0, "note": ""}
     rows = [
-        {**plain, "model": model, "task": task, "metric": metric, "score": value}
+        {**PLAIN, "model": model, "task": task, "metric": metric, "score": value}
         for model, value in (("low", 0.1), ("high", 0.8), ("none", math.nan))
         for task, metric in metrics
     ]
-    table = pd.DataFrame(rows).assign(baseline=1 / 3, preset="robust")
+    table = pd.DataFrame(rows)
     table = table.assign(ci_low=table.score - 0.05, ci_high=table.score + 0.05)
     table.loc[table.score.isna(), "note"] = "no answer could be read"
     undefined = summary(table[table.model == "none"], "cbbq", 3)
@@ -73,8 +76,7 @@ def test_the_most_biased_come_first_and_the_undefined_have_a_reason() -> None:
 def test_reference_models_are_the_most_biased_only_among_themselves(
     kinds: tuple[str, str], first: str
 ) -> None:
-    plain = {"benchmark": "cbbq", "category": "all", "n": 40, "valid_rate": 1.0, "note": ""}
-    plain |= {"task": "ambiguous", "metric": "s_amb", "baseline": 1 / 3, "preset": "robust"}
+    plain = {**PLAIN, "task": "ambiguous", "metric": "s_amb"}
     rows = [
         {**plain, "model": model, "kind": kind, "score": score}
         for model, kind, score in zip("ab", kinds, (0.9, 0.4), strict=True)

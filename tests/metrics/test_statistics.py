@@ -214,7 +214,12 @@ NO_CLUSTERS: dict[str, Any] = {"column": "score", "cluster": None, "stratum": No
         (PLAIN, "compare", {"column": "score", "cluster": None}, "no column `stratum`"),
         (PLAIN.assign(model="a"), "compare", {**NO_CLUSTERS, "by": "category"}, "the same model"),
         (PLAIN[PLAIN.model == "m00"], "compare", NO_CLUSTERS, "holds 'm00' alone"),
-        (changed("billions", -1), "share", {**NO_CLUSTERS, "of": "billions"}, "-1 is below 0"),
+        (
+            changed("billions", -1),
+            "share",
+            {**NO_CLUSTERS, "of": "billions"},
+            "-1 is not a number of 0 or more",
+        ),
         (PLAIN, "agreement", {}, "column 'item_id' is unknown"),
     ],
 )

@@ -17,7 +17,7 @@ from bench.report import build, execute, fingerprint, site
         ("cbbq", {"modles": []}, "cbbq.ipynb: parameter 'modles' is unknown; allowed: models"),
         ("cbqb", {"modles": []}, "notebook 'cbqb' is unknown; allowed: 00_start, cbbq, "),
         ("meta_evaluation", {"data": {"cbbq": "x"}}, "data: expected str, found"),
-        ("meta_evaluation", {"data": {"cbbq": "x"}}, "of this type are folders"),
+        ("meta_evaluation", {"data": {"cbbq": "x"}}, "of this type are options"),
     ],
 )
 def test_a_wrong_parameter_or_notebook_is_refused(refusal, notebook, given, message):

@@ -94,7 +94,7 @@ def test_the_answer_is_about_the_known_bias_if_that_of_all_models_is_known(score
 def test_tasks_that_give_no_first_score_are_said_so_and_others_count():
     asked_for = PrimaryMetric("sc", "score", "Classification", "{value}")
     table = rows(("a", 50, 5, False), benchmark="mcbe", line=asked_for)
-    (first,) = primary.asked_primary_metrics(table, "mcbe")
+    (first,) = primary.primary_metrics(table, "mcbe")
     assert (first.task, most_biased(table, "mcbe")) == ("sc", "a")
     nothing = asked()._replace(scores=rows().iloc[:0], lines={"a": Line("a", "", [])})
     (answer,) = overview.answer([nothing])

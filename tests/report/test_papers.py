@@ -92,7 +92,7 @@ def with_simulated_models(name, folder):
         content["options"]["judge"] = "simulated:"
     for part in content["analyses"].get("meta_evaluation", ()):
         del part["model"], part["data"]
-        part |= {"rates": [0, 0.5, 1], "limit": 2, "biases": [0, 1]}
+        part |= {"rates": [0, 0.5, 1], "options": {"data": "samples", "limit": 2}}
     path = folder / f"{name}.yml"
     path.write_text(yaml.safe_dump(content, allow_unicode=True), "utf-8")
     return study.load(path)

@@ -248,7 +248,7 @@ def test_another_model_in_the_middle_of_a_run_ends_it_until_the_first_is_back(se
     assert not run.evaluate("cbbq", server.model, out="out", **given).records.error.any()
 
 
-def test_a_redirection_is_said_and_recorded_and_another_one_ends_the_run(serve, capsys):
+def test_a_redirection_is_recorded_and_another_one_ends_the_run(serve):
     target = serve(lambda asked: said("A"))
     there = f"http://127.0.0.1:{target.server_port}/v1/chat/completions"
     redirects = True
@@ -261,7 +261,6 @@ def test_a_redirection_is_said_and_recorded_and_another_one_ends_the_run(serve, 
     assert scorer.answer([request()])[0].response == "A"
     host = f"127.0.0.1:{target.server_port}"
     assert scorer.describe()["answered_by"] == [host]
-    assert capsys.readouterr().err.count(f"requests are redirected to {host}") == 1
     redirects = False
     with pytest.raises(RunFailed, match=f"the host that answers is .*, and was {host} before"):
         scorer.answer([request()])
@@ -288,7 +287,7 @@ AGAIN = "2 requests failed each time (status 503: overloaded); 0 of 2"
         (fault(404, f"no model for {SECRET}\nsecond line"), "status 404 (no model for [key])"),
         # Words of a prompt that the server repeats are not its own.
         ((422, {}, {"detail": [REQUIRED]}), "status 422 (Field required)"),
-        (None, "cannot be reached (Connection refused"),
+        (None, "cannot be reached ("),
         (fault(503, "overloaded", **{"Retry-After": "0.01"}), AGAIN),
         ((200, {}, "[" * 5_000), PROTOCOL),
         ((503, {}, '{"error":' + "[" * 980 + "]" * 980 + "}"), "status 503"),

@@ -54,7 +54,7 @@ def test_the_kind_of_the_manual_answers_cbbq(own_folder, install, refusal):
     ("code", "message"),
     [
         ("1 / 0", "kind broken of models (my_kind:Kind) cannot be loaded: division by zero"),
-        ("Kind = 3", "is no subclass of bench.scorers.Model"),
+        ("Kind = 3", "kind broken of models (my_kind:Kind) cannot be loaded: issubclass() arg 1"),
     ],
 )
 def test_a_broken_kind_is_named(install, refusal, code, message):
@@ -65,9 +65,9 @@ def test_a_broken_kind_is_named(install, refusal, code, message):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"base": "a/b"}, "is no adapter"),
-        ({"label_names": ["entailment", "neutral", "contradiction"]}, "has no labels to name"),
-        ({"as_model": "x"}, "holds no recorded answers"),
+        ({"base": "a/b"}, "takes no --base; leave it out"),
+        ({"label_names": ["entailment", "neutral", "contradiction"]}, "takes no --label-names"),
+        ({"as_model": "x"}, "takes no --as-model"),
         ({"generation": {"top_p": 0.5}}, "--top-p: model simulated:bias=1 cannot follow it"),
         ({"devise": "cpu"}, "did you mean device?"),
     ],

@@ -9,7 +9,7 @@ import torch
 from bench.benchmarks.nli_coal.requests import LABELS
 from bench.run import evaluate
 from bench.scorers import load
-from bench.scorers.local.classifier import Classifier, label_columns
+from bench.scorers.local.encoders import Classifier, label_columns
 from tests.helpers.cases import cases
 from tests.helpers.checkpoints import BERT, CODE, characters, codes, save
 
@@ -71,7 +71,7 @@ def test_wrong_label_names_are_refused(refusal):
 
 @pytest.mark.parametrize("model", ["simulated:", "tiny:s", "openai:x@http://localhost:1/v1"])
 def test_a_model_without_labels_takes_no_names(refusal, model):
-    message = f"model {model}: has no labels to name; leave out --label-names"
+    message = f"model {model}: takes no --label-names; leave it out"
     assert refusal(load, model, label_names=LABELS) == message
 
 

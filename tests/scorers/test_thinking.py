@@ -180,9 +180,8 @@ def test_a_system_message_is_first_and_only_text(tmp_path):
     ("template", "generation", "says"),
     [
         (NO_SYSTEM, {"system": "be brief"}, "--system: the chat template of M takes no system"),
-        (STYLE, {"template_arguments": {"tone": "curt"}}, "argument; it takes style"),
-        (STYLE, {"template_arguments": {"bos_token": "x"}}, "argument; it takes style"),
-        (STYLE, {"template_arguments": {"user": "x"}}, "argument; it takes style"),
+        (STYLE, {"template_arguments": {"tone": "curt"}}, "takes no such argument"),
+        (STYLE, {"template_arguments": {"user": "x"}}, "takes no such argument"),
         (STYLE, {"request_fields": {"n": 1}}, "--request-field: "),
     ],
 )

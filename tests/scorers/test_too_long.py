@@ -39,4 +39,4 @@ def test_a_long_text_is_an_error_and_the_others_are_answered(tmp_path, refusal, 
     assert all(answer.error for answer in scorer.answer(requests[1::2])), "all may be too long"
     if request_type == "nll":
         message = refusal(scorer.nll, ["a", "a" * (longest + 1)])
-        assert f"reads at most 16 tokens, and {name} has 17 (number 2 of 2)" in message
+        assert f"it reads 16 tokens, {name} has 17 (number 2 of 2)" in message

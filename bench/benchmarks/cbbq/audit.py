@@ -6,39 +6,23 @@ no sentences of the release; the words that they need, for example surnames, are
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, groupby
-from operator import attrgetter, itemgetter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, product
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from bench.benchmarks.cbbq import METADATA, labels
-from bench.benchmarks.cbbq import items as cbbq
-from bench.benchmarks.cbbq import templates as cbbq_templates
-from bench.benchmarks.cbbq.labels import LEFT_OUT, LabelCheck, check_labels
-from bench.benchmarks.cbbq.templates import (
-    CATEGORIES,
-    CONDITIONS,
-    FILES,
-    INSTANCE_COLUMNS,
-    PLACEHOLDER,
-    SLOTS,
-    TEXTS,
-    Template,
-)
+from bench.benchmarks.cbbq import METADATA, items, labels, templates
+from bench.benchmarks.cbbq.templates import CATEGORIES, CONDITIONS, PLACEHOLDER, SLOTS, Template
 from bench.core.cells import to_whole_number
 from bench.core.errors import BadInput, plain
 from bench.data import audit
-from bench.data.audit import Finding, show_cell
+from bench.data.audit import refused
 from bench.data.dataset import composed
-from bench.data.readers import Row, read_table
+from bench.data.readers import read_table
 
-# Each fault and its meaning.
-FAULTS: dict[str, str] = dict(
-    pd.read_csv(Path(__file__).with_name("faults.csv")).itertuples(index=False, name=None)
-)
+odd = audit.Faults(Path(__file__).with_name("faults.csv")).odd
 # The fault for each reason why a label is wrong.
 LABEL_FAULTS = {
     labels.CORRECTED: "label_wrong_in_unswapped_half",
@@ -75,47 +59,15 @@ NUMBER = re.compile(r"(?<!\d)\d{1,15}(?!\d)")
 PLACE = re.compile(
     r"(?:row (?P<row>\d+)(?P<header> \(header\))?[,:] )?(?:(?:column|field) `(?P<column>\w+)`)?"
 )
-# The columns of a question that a model sees, and its label.
-ASKED = ("context", "question", "ans0", "ans1", "ans2", "label")
-NAMES = itemgetter("name1", "name2", "swapped")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A row of a file with the values that the rules need.
-
-    Attributes:
-        rows: its questions, as in an expanded file.
-        checks: their label checks, counted.
-        template: None for a row of an expanded file.
-        usual: the option that names its group in the category.
-    """
-
-    file: str
-    row: int
-    category: str
-    cells: Row
-    rows: Sequence[Row]
-    checks: Mapping[LabelCheck, int]
-    template: Template | None = None
-    usual: int | None = None
-
-    def odd(
-        self,
-        fault: str,
-        column: str,
-        detail: str = "",
-        value: str | None = None,
-        questions: int | None = None,
-    ) -> Finding:
-        """Report a cell; `value` is the cell and `questions` all of the row unless given."""
-        value = show_cell(self.cells[column] if value is None else value)
-        count = len(self.rows) if questions is None else questions
-        return _odd(self.file, fault, detail, column, count)._replace(row=self.row, value=value)
+# The columns of a question that a model sees.
+ASKED = ["context", "question", "ans0", "ans1", "ans2"]
+TEXTS = list(templates.TEXTS)
+PLACE_OF_CASE = ["folder", "condition"]
+Audit = Iterator[pd.DataFrame]
 
 
 def check(folder: Path, **settings: str) -> pd.DataFrame:
-    """List everything found in a folder, in the columns of `Finding`.
+    """List everything found in a folder, in the columns of `bench.data.audit`.
 
     We audit the data as released, whatever the settings; with `expansion=strict` the table also
     lists the rows that this setting refuses. A template has at most one finding per fault, and
@@ -123,275 +75,319 @@ def check(folder: Path, **settings: str) -> pd.DataFrame:
 
     Source: faults of the authors' files (their repository, commit 95eaf2e).
     """
-    findings = _audit(Path(folder), settings.get("expansion", "compat"))
+    findings = _findings(Path(folder), settings.get("expansion", "compat"))
     return audit.to_table(findings, "questions")
 
 
-def _audit(folder: Path, expansion: str) -> Iterator[Finding]:
+def _findings(folder: Path, expansion: str) -> Audit:
     known: Sequence[str] = CATEGORIES
     table, root = None, folder
     try:
-        table = cbbq.single_table(folder)
-        known = cbbq.categories_of(folder)
-        if not cbbq.files(folder):
+        table = items.single_table(folder)
+        known = items.categories_of(folder)
+        if not items.files(folder):
             what = f"the folder holds no data of {METADATA.title}; expected {METADATA.layout}"
-            yield Finding("", 0, "", "refused", what, fault="refused")
+            yield refused(what=what)
     except (BadInput, OSError) as error:
         yield _refused(folder, folder, error)
     if not table and folder.is_dir():
-        root = cbbq.root(folder, known)
-    numbers: dict[str, Counter[str]] = {}
-    for category in known:
-        numbers[category], texts = Counter(), set()
-        for condition in CONDITIONS:
-            place = root / category / condition
-            findings, templates, rows = _condition(folder, place, expansion, table)
-            yield from findings
-            numbers[category].update(f"{condition}_{row.polarity}" for row in templates)
-            numbers[category][condition] = len(rows)
-            texts |= {tuple(row[column] for column in ASKED[:-1]) for row in rows}
-        numbers[category]["distinct"] = len(texts)
+        root = items.root(folder, known)
+    # Cases are templates, or rows of an expanded file that has no templates beside it.
+    cases, instances, questions = [], [], []
+    for category, condition in product(known, CONDITIONS):
+        place = root / category / condition
+        own = {"folder": category, "condition": condition}
+        own["place"] = audit.file_name(table or place, folder)
+        paths = [table] if table else [place / name for name in templates.FILES.values()]
+        paths = [path for path in paths if path.is_file()]
+        bare = [path for path in paths if path.read_bytes()[:3] != b"\xef\xbb\xbf"]
+        for path in bare if len(bare) < len(paths) else ():
+            yield odd(audit.file_name(path, folder), "no_byte_order_mark")
+        read = list[Template]()
+        complete = bool(table) or len(paths) == 2
+        for path in paths:
+            try:
+                for template in templates.read(path, category, condition):
+                    read.append(template)  # keeps those before the first refused one
+                if expansion == "strict":
+                    list(templates.read(path, category, condition, expansion))
+            except (BadInput, OSError) as error:
+                complete = complete and expansion == "strict"
+                yield _refused(path, folder, error)
+        expanded = [place / f"{condition}{suffix}" for suffix in (".csv", ".json")]
+        expanded = [path for path in expanded if path.is_file()]
+        if read:
+            cases.append(_templates(read, folder).assign(**own))
+            filled = [(template.place, *texts) for template, texts in templates.filled(read)]
+            texts = pd.DataFrame(filled, columns=["case", *templates.Filled._fields])
+            shared = cases[-1][["question", "ans2", "label", *own]]
+            questions.append(texts.join(shared, on="case"))
+            for path in expanded if complete else ():
+                yield from _difference(path, folder, read)
+            for template in read:
+                if template.target is None:
+                    row = (template.place, template.group, template.category)
+                    yield _refused(template.path, folder, templates.unknown_target(*row))
+        elif expanded:
+            try:
+                instances.append(_instances(expanded[0], folder).assign(**own))
+            except (BadInput, OSError) as error:
+                yield _refused(expanded[0], folder, error)
+    if cases:
+        all_cases = pd.concat(cases)
+        yield from _row_rules(all_cases, pd.concat(questions))
+        yield from _template_rules(all_cases)
+        yield from _repeated_templates(all_cases)
+        for _, of_file in all_cases.groupby([*PLACE_OF_CASE, "file"], sort=False):
+            yield from _file_rules(of_file)
+    if instances:
+        rows = pd.concat(instances)
+        yield _merged(pd.concat([*_row_rules(rows, rows)]))
+        for _, of_file in rows.groupby("file", sort=False):
+            yield from _polarity_rules(of_file)
+    empty = pd.DataFrame(columns=[*PLACE_OF_CASE, "polarity", *ASKED])
+    all_questions = pd.concat([empty, *questions, *instances])
+    yield from _question_rules(all_questions)
     for path in sorted(root.rglob("~$*")):
-        yield _odd(audit.file_name(path, folder), "lock_file")
-    yield from _counts(numbers)
+        yield odd(audit.file_name(path, folder), "lock_file")
+    yield from _counts(pd.concat([empty, *cases]), all_questions, known)
 
 
-def _condition(
-    folder: Path, place: Path, expansion: str, table: Path | None
-) -> tuple[list[Finding], list[Template], list[Row]]:
-    """Audit the templates of a condition of a category, or the expanded file if there are none.
+# Reading
 
-    Args:
-        table: the single table of all templates, if the folder has one.
 
-    Returns:
-        The findings, the readable templates, and the questions.
-    """
-    category, condition = place.parent.name, place.name
-    paths = [path for path in (place / name for name in FILES.values()) if path.is_file()]
-    paths = [table] if table else paths
-    bare = [path for path in paths if path.read_bytes()[:3] != b"\xef\xbb\xbf"]
-    findings = [
-        _odd(audit.file_name(path, folder), "no_byte_order_mark")
-        for path in (bare if len(bare) < len(paths) else ())
+def _templates(read: Sequence[Template], folder: Path) -> pd.DataFrame:
+    """Return a table of templates, by their place."""
+    rows = [
+        {
+            **{column: template.cells[column] for column in templates.COLUMNS},
+            "file": audit.file_name(template.path, folder),
+            "row": template.cells.number,
+            "items": template.size,
+            "polarity": template.polarity,
+            "cells": template.cells,
+            # Disease has no questions in the other order.
+            "checks": checks[:1] if template.category == "disease" else checks,
+            "template": template,
+        }
+        for template, checks in zip(read, labels.check_labels(read), strict=True)
     ]
-    templates: list[Template] = []
-    complete = bool(table) or len(paths) == 2
-    for path in paths:
-        try:
-            for template in cbbq_templates.read(path, category, condition):
-                templates.append(template)  # keeps those before the first refused one
-            if expansion == "strict":
-                list(cbbq_templates.read(path, category, condition, expansion))
-        except (BadInput, OSError) as error:
-            complete = complete and expansion == "strict"
-            findings.append(_refused(path, folder, error))
-    expanded = [place / f"{condition}{suffix}" for suffix in (".csv", ".json")]
-    expanded = [path for path in expanded if path.is_file()]
-    rows: list[Row] = []
-    if expanded and not templates:
-        findings += _in_instances(expanded[0], folder, rows)
-    else:
-        findings += _in_templates(templates, folder, rows)
-        for path in expanded if complete else ():
-            findings += _compare(audit.file_name(path, folder), path, rows)
-    file = audit.file_name(table or place, folder)
-    questions = pd.DataFrame(rows, columns=list(ASKED))
-    if surplus := int(questions.duplicated().sum()):
-        detail = f"{surplus:,} of {len(questions):,}; `--set dedupe=yes` leaves them out"
-        findings.append(_odd(file, "duplicate_questions", detail, items=surplus))
-    labels_of = questions.groupby(list(ASKED[:-1])).label.agg(["nunique", "size"])
-    opposite = labels_of[labels_of["nunique"] > 1]
-    if len(opposite):
-        detail = f"{len(opposite):,} prompts"
-        findings.append(_odd(file, "opposite_labels", detail, "label", int(opposite["size"].sum())))
-    return findings, templates, rows
+    return pd.DataFrame(rows, index=[template.place for template in read])
 
 
-def _in_templates(
-    templates: Sequence[Template], folder: Path, questions: list[Row]
-) -> Iterator[Finding]:
-    targets: dict[str, Counter[int]] = defaultdict(Counter)
-    for template in templates:
-        if template.target is None:
-            place = (template.place, template.group, template.category)
-            yield _refused(template.path, folder, cbbq_templates.unknown_target(*place))
-        else:
-            targets[template.group][template.target] += 1
-    cases = []
-    for template, checks in zip(templates, check_labels(templates), strict=True):
-        usual = template.declared
-        if usual is None and targets[template.group]:
-            usual = targets[template.group].most_common(1)[0][0]
-        rows = [row for _, row in cbbq_templates.expand([template])]
-        questions += rows
-        case = Case(
-            audit.file_name(template.path, folder),
-            template.cells.number,
-            template.category,
-            template.cells,
-            rows,
-            Counter(checks[row["swapped"] == "True"] for row in rows),
-            template,
-            usual,
-        )
-        cases.append(case)
-    yield from chain.from_iterable(map(_row_faults, cases))
-    yield from _repeated_templates(cases)
-    for _, of_file in groupby(cases, key=attrgetter("file")):
-        yield from _file_faults(list(of_file))
+def _instances(path: Path, folder: Path) -> pd.DataFrame:
+    """Return a table of the rows of an expanded file, by their place."""
+    rows = read_table(path, templates.INSTANCE_COLUMNS)
+    audited = items.from_instances([path], composed(path.parents[1].name), path.stem)
+    table = pd.DataFrame(rows, columns=list(templates.INSTANCE_COLUMNS))
+    table = table.assign(
+        file=audit.file_name(path, folder),
+        row=[row.number for row in rows],
+        items=1,
+        polarity=table.question_polarity,
+        cells=pd.Series(rows, dtype=object),
+        checks=pd.Series([[labels.LabelCheck(one.label, reason)] for one, reason in audited]),
+        case=[f"{path}, row {row.number}" for row in rows],
+    )
+    return table.set_index("case", drop=False).rename_axis(None)
 
 
-def _in_instances(path: Path, folder: Path, questions: list[Row]) -> Iterator[Finding]:
-    file, category = audit.file_name(path, folder), composed(path.parents[1].name)
+def _refused(path: Path, folder: Path, error: Exception) -> pd.DataFrame:
+    """Report an error of the loader, with the row and the column that it names."""
+    file = audit.file_name(path, folder) if path != folder else ""
+    reason = audit.error_reason(path, error)
+    place = PLACE.match(reason)
+    assert place, "every part of it can be missing"
+    row = int(place["row"]) if place["row"] and not place["header"] else 0
+    reason = reason[place.end() :].lstrip(": ")
+    return refused(file=file, row=row, column=place["column"] or "", what=reason)
+
+
+def _difference(path: Path, folder: Path, read: Sequence[Template]) -> Audit:
+    """Report an expanded file that differs from the questions of the templates beside it."""
+    columns, file = list(templates.INSTANCE_COLUMNS), audit.file_name(path, folder)
     try:
-        rows = read_table(path, INSTANCE_COLUMNS)
-        audited = list(cbbq.from_instances([path], category, path.stem))
+        rows = read_table(path, columns)
     except (BadInput, OSError) as error:
-        yield _refused(path, folder, error)
+        detail = f"it cannot be compared: {audit.error_reason(path, error)}"
+        yield odd(file, "expanded_differ", detail=detail)
         return
-    questions += rows
-    # A fault is reported once for each cell that has it.
-    by_cell: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
-    for row, (question, reason) in zip(rows, audited, strict=True):
-        case = Case(file, row.number, category, row, [row], {LabelCheck(question.label, reason): 1})
-        cells = itemgetter("question_index", "question", "bias_targeted_groups")(row)
-        for finding in _row_faults(case):
-            by_cell[finding.fault, finding.column, *cells].append(finding)
-    for first, *more in by_cell.values():
-        count = f" (and {len(more):,} more of the same question)" if more else ""
-        yield first._replace(what=first.what + count, items=1 + len(more))
-    polarities = [row["question_polarity"] for row in rows]
-    if len(set(polarities)) == 1:
-        yield _odd(file, "one_polarity", polarities[0], "question_polarity", len(rows))
-    elif polarities and (late := polarities[polarities.index("non_neg") :].count("neg")):
-        yield _odd(file, "polarity_order", "", "question_polarity", late)
+    wanted = pd.DataFrame([row for _, row in templates.expand(read)], columns=columns)
+    if len(rows) != len(wanted):
+        detail = f"{len(rows):,} rows, the templates yield {len(wanted):,}"
+        yield odd(file, "expanded_differ", detail=detail, items=abs(len(rows) - len(wanted)))
+        return
+    table = pd.DataFrame(rows, columns=columns)
+    differs = table != wanted
+    count = int(differs.any(axis=1).sum())
+    if count:
+        first = differs.any(axis=1).argmax()
+        row, column = rows[first], str(differs.loc[first].idxmax())
+        cell = {"row": row.number, "column": column, "value": row[column], "items": count}
+        detail = f"in {count:,} rows, this is the first"
+        yield odd(file, "expanded_differ", detail=detail, **cell)
 
 
-# The rules for a row
+# Rules for rows of templates and of expanded files
 
 
-def _row_faults(case: Case) -> Iterator[Finding]:
-    cells, template = case.cells, case.template
-    if template and cells["question_polarity"] != template.polarity:
-        detail = "the name is believed unless `--set polarity=column`"
-        yield case.odd("polarity_column_wrong", "question_polarity", detail)
-    if cells["category"] != case.category:
-        detail = f"{case.category!r}, which is believed"
-        yield case.odd("category_column_wrong", "category", detail)
-    for (label, reason), count in case.checks.items():
-        if reason:
-            done = "leaves them out" if label == LEFT_OUT else f"gives them label {label}"
-            detail = f"`--set labels=audited` {done}"
-            yield case.odd(LABEL_FAULTS[reason], "label", detail, questions=count)
-    tokens = {column: cbbq_templates.malformed(cells[column]) for column in TEXTS}
-    if any(tokens.values()):
-        distinct = " and ".join(dict.fromkeys(chain(*tokens.values())))
-        columns = ", ".join(column for column in TEXTS if tokens[column])
-        detail = f"{distinct}; `--set expansion=repair` fixes it"
-        yield case.odd("malformed_placeholder", columns, detail, "")
-    if template:
-        yield from _template_faults(case, template)
-    for column, cell in cells.items():
-        if codes := audit.invisible(cell.replace("\n", "")):
-            yield case.odd("invisible_characters", plain(column), codes, cell)
-    group, question = cells["bias_targeted_groups"], cells["question"].strip()
-    if group != group.strip().strip("/、，,").strip():
-        yield case.odd("group_cell", "bias_targeted_groups")
-    if "/" in PRONOUNS.sub("", question):
-        yield case.odd("two_wordings", "question", value=question)
+def _row_rules(cases: pd.DataFrame, questions: pd.DataFrame) -> Audit:
+    rows = cases.to_dict("records")
+    yield odd(cases[cases.question_polarity != cases.polarity], "polarity_column_wrong")
+    yield odd(cases[cases.category != cases.folder], "category_column_wrong")
+    labelled: dict[str, list[dict[Hashable, Any]]] = defaultdict(list)
+    for row in rows:
+        for (label, reason), count in Counter(row["checks"]).items():
+            is_excluded = label == labels.LEFT_OUT
+            done = "leaves them out" if is_excluded else f"gives them label {label}"
+            size = count * row["items"] // len(row["checks"])
+            if reason:
+                labelled[LABEL_FAULTS[reason]].append({**row, "done": done, "items": size})
+    for fault, found_rows in labelled.items():
+        yield odd(found_rows, fault)
+    wrong = cases[TEXTS].map(templates.malformed)
+    columns = audit.true_columns(wrong.map(bool))
+    tokens = (wrong.context + wrong.ans0 + wrong.ans1).map(dict.fromkeys).map(" and ".join)
+    is_wrong = columns != ""
+    yield odd(cases[is_wrong], "malformed_placeholder", column=columns, detail=tokens, value="")
+    for row in rows:
+        for column, cell in row["cells"].items():
+            if codes := audit.invisible(cell.replace("\n", "")):
+                fields = {"column": plain(column), "codes": codes, "value": cell}
+                yield odd([row], "invisible_characters", **fields)
+    group, question = cases.bias_targeted_groups, cases.question.str.strip()
+    yield odd(cases[group != group.str.strip().str.strip("/、，,").str.strip()], "group_cell")
+    two = question.str.replace(PRONOUNS, "", regex=True).str.contains("/")
+    yield odd(cases[two], "two_wordings", value=question)
     # Other languages than Chinese end a question with their own sign.
-    if not question.endswith("？" if CHINESE.search(question) else ("？", "?")):
-        yield case.odd("question_mark", "question", value=question)
-    options = [(row["ans0"], row["ans1"]) for row in case.rows]
-    if equal := [first for first, second in options if first == second]:
-        yield case.odd("options_equal", "ans0", "", equal[0], len(equal))
-    if within := [f"{a} ~ {b}" for a, b in options if a != b and (a in b or b in a)]:
-        detail = "a reply that quotes one holds both"
-        yield case.odd("option_in_option", "ans0", detail, within[0], len(within))
+    ends = question.str.endswith("？")
+    ends |= question.str.endswith("?") & ~question.str.contains(CHINESE)
+    yield odd(cases[~ends], "question_mark", value=question)
+    first, second = questions.ans0, questions.ans1
+    within = [a != b and (a in b or b in a) for a, b in zip(first, second, strict=True)]
+    for fault, is_odd, value in (
+        ("options_equal", first == second, first),
+        ("option_in_option", within, first + " ~ " + second),
+    ):
+        found = value[is_odd].groupby(questions.case[is_odd], sort=False).agg(["first", "size"])
+        yield odd(cases.loc[found.index], fault, value=found["first"], items=found["size"])
 
 
-def _template_faults(case: Case, template: Template) -> Iterator[Finding]:
-    context, options = case.cells["context"], [case.cells["ans0"], case.cells["ans1"]]
+def _merged(findings: pd.DataFrame) -> pd.DataFrame:
+    """Report a fault of an expanded file once for each cell that has it."""
+    if findings.empty:
+        return findings
+    keys = ["file", "fault", "column", "question_index", "question", "bias_targeted_groups"]
+    count = findings.groupby(keys).row.transform("size")
+    more = (count - 1).map(" (and {:,} more of the same question)".format).where(count > 1, "")
+    return findings.assign(what=findings.what + more, items=count)[~findings.duplicated(keys)]
+
+
+def _template_rules(cases: pd.DataFrame) -> Audit:
+    names = {0: "NAME1", 1: "NAME2", None: ""}
+    template, context = cases.template, cases.context
+    for row in cases.to_dict("records"):
+        yield from _name_rules(row, row["template"])
+    missing = context.map(_missing_slots)
+    yield odd(cases[missing != ""], "group_not_named", detail=missing)
+    fault, nouns = "slot_attribute_not_swapped", context.map(_different_nouns)
+    options = cases[["ans0", "ans1"]]
+    has_slots = options.map(PLACEHOLDER.search).notna().all(axis=1)
+    endings = options.map(lambda text: PLACEHOLDER.sub("", text).strip())
+    differ = has_slots & (endings.ans0 != endings.ans1) & (nouns == "")
+    value = cases.ans0 + " ~ " + cases.ans1
+    yield odd(cases[nouns != ""], fault, detail=": " + nouns)
+    yield odd(cases[differ], fault, column="ans0", value=value, detail="")
+    person = context.map(lambda text: match[0] if (match := ATTACHED.search(text)) else "")
+    yield odd(cases[person != ""], "person_not_swapped", value=person)
+    slot = template.map(lambda one: names[one.target])
+    named = template.map(lambda one: names[templates.named_option(one.group, one.options)])
+    declared = template.map(lambda one: names[one.declared])
+    group = cases.bias_targeted_groups.str.strip()
+    usual = slot.groupby([cases.folder, cases.condition, group]).transform(_most_common)
+    usual = declared.where(declared != "", usual)
+    disagrees = (slot != "") & (named != "") & (named != slot)
+    yield odd(cases[disagrees], "group_and_slot_disagree", slot=slot)
+    is_reversed = (slot != "") & (usual != "") & (usual != slot) & ~disagrees
+    why = (declared != "").map({True: ": dataset.toml says so; the words count", False: ""})
+    value = cases.NAME1.where(slot == "NAME1", cases.NAME2)
+    fields = {"column": slot, "detail": why, "value": value}
+    yield odd(cases[is_reversed], "roles_reversed_vs_category", **fields)
+
+
+def _most_common(slots: "pd.Series[str]") -> str:
+    counts = Counter(filter(None, slots))
+    return counts.most_common(1)[0][0] if counts else ""
+
+
+def _missing_slots(context: str) -> str:
     tokens = {match[0] for match in PLACEHOLDER.finditer(context)}
-    if missing := [slot.strip("{}") for slot in SLOTS if slot not in tokens]:
-        yield case.odd("group_not_named", "context", " and ".join(missing))
+    return " and ".join(slot.strip("{}") for slot in SLOTS if slot not in tokens)
+
+
+def _different_nouns(context: str) -> str:
+    """Return the nouns of men or women that follow each slot, "" if they are the same."""
     gendered = GENDERED.findall(context)
     nouns = {k: sorted({noun for slot, noun in gendered if slot == k}) for k in "12"}
-    endings = {PLACEHOLDER.sub("", option).strip() for option in options}
-    if all(nouns.values()) and nouns["1"] != nouns["2"]:
-        detail = " and ".join(f"NAME{k}{'/'.join(nouns[k])}" for k in nouns)
-        yield case.odd("slot_attribute_not_swapped", "context", detail)
-    elif len(endings) == 2 and all(PLACEHOLDER.search(option) for option in options):
-        yield case.odd("slot_attribute_not_swapped", "ans0", "", " ~ ".join(options))
-    if person := ATTACHED.search(context):
-        yield case.odd("person_not_swapped", "context", value=person[0])
+    is_same = not all(nouns.values()) or nouns["1"] == nouns["2"]
+    return "" if is_same else " and ".join(f"NAME{k}{'/'.join(nouns[k])}" for k in nouns)
 
-    lists = dict(zip(("NAME1", "NAME2"), template.names, strict=True))
-    repeated = {
-        column: [name for name, count in Counter(names).items() if count > 1]
-        for column, names in lists.items()
-    }
+
+def _name_rules(row: Mapping[Hashable, Any], template: Template) -> Audit:
+    """Report names that are listed twice, or that double a character of the text after them."""
+    counts = dict(zip(("NAME1", "NAME2"), map(Counter, template.names), strict=True))
+    repeated = {column: [*(count - Counter([*count]))] for column, count in counts.items()}
+    first, second = counts.values()
+    # The orders of mention of a pair of names.
+    orders = template.size // (first.total() * second.total())
     if columns := [column for column in repeated if repeated[column]]:
-        surplus = len(case.rows) - len(set(map(NAMES, case.rows)))
-        detail, cell = ", ".join(chain(*repeated.values())), case.cells[columns[0]]
-        yield case.odd("duplicate_names", ", ".join(columns), detail, cell, surplus)
-    if both := sorted(set(lists["NAME1"]) & set(lists["NAME2"])):
-        alike = sum(row["name1"] == row["name2"] for row in case.rows)
-        detail = f"{', '.join(both)}; both people of a question are then called alike"
-        yield case.odd("name_in_both_lists", "NAME2", detail, questions=alike)
-
-    target = template.target
-    named = cbbq_templates.named_option(template.group, template.options)
-    if target is not None and named not in (None, target):
-        detail = f"NAME{target + 1} counts here"
-        yield case.odd("group_and_slot_disagree", "bias_targeted_groups", detail)
-    elif target is not None and case.usual not in (None, target):
-        declared = "" if template.declared is None else "dataset.toml says so; the words count"
-        yield case.odd("roles_reversed_vs_category", f"NAME{target + 1}", declared)
-
+        detail, surplus = ", ".join(chain(*repeated.values())), orders * len(first) * len(second)
+        fields = {"column": ", ".join(columns), "value": row[columns[0]], "detail": detail}
+        yield odd([row], "duplicate_names", items=template.size - surplus, **fields)
+    if both := sorted(set(first) & set(second)):
+        alike = orders * sum(first[name] * second[name] for name in both)
+        yield odd([row], "name_in_both_lists", detail=", ".join(both), items=alike)
     # A name that ends as the text after its slot begins, such as 老人 before 人.
-    texts = [case.cells[column] for column in TEXTS]
+    texts = [row[column] for column in TEXTS]
     after = {part[:1] for text in texts for slot in SLOTS for part in text.split(slot)[1:]}
-    ends = {name[-1] for names in template.names for name in names}
+    ends = {name[-1] for name in (*first, *second)}
     pairs = [2 * char for char in ENDINGS if char in after & ends]
     doubled = [pair for pair in pairs if not any(pair in text for text in texts)]
-    count = sum(any(pair in row[text] for pair in doubled for text in TEXTS) for row in case.rows)
+    count = sum(
+        any(pair in text for pair in doubled for text in (one.context, one.ans0, one.ans1))
+        for _, one in templates.filled([template] if doubled else [])
+    )
     if count:
-        yield case.odd("doubled_character", "context", " and ".join(doubled), questions=count)
+        yield odd([row], "doubled_character", detail=" and ".join(doubled), items=count)
 
 
-# The rules for a file, or for both polarities
+# Rules for files, for both polarities, and for all questions
 
 
-def _repeated_templates(cases: Sequence[Case]) -> Iterator[Finding]:
+def _repeated_templates(cases: pd.DataFrame) -> Audit:
     """Report templates that repeat an earlier one, or have their question in both polarities."""
-    question, same = itemgetter("context", "question"), itemgetter("NAME1", "NAME2", "ans0", "ans1")
-    first: dict[tuple[str, ...], Case] = {}
-    asked: dict[tuple[str, ...], list[Case]] = defaultdict(list)
-    for case in cases:
-        asked[tuple(map(str.strip, question(case.cells)))].append(case)
-    for case in cases:
-        key = tuple(map(str.strip, question(case.cells)))
-        others = (cell.strip() for cell in same(case.cells))
-        earlier = first.setdefault((Path(case.file).name, *key, *others), case)
-        if earlier is not case:
-            differs = earlier.cells["ans2"] != case.cells["ans2"]
-            detail = f"row {earlier.row}{', with another third option' * differs}"
-            finding = case.odd("duplicate_template", "question", detail)
-            yield finding._replace(column="")
-        if opposite := [str(other.row) for other in asked[key] if other.file != case.file]:
-            detail = f"row {', '.join(opposite)} there; one of them is not negated"
-            yield case.odd("same_question_in_both_polarities", "question", detail, key[1])
+    texts = ["context", "question", "NAME1", "NAME2", "ans0", "ans1"]
+    stripped = cases.assign(**{name: cases[name].str.strip() for name in texts})
+    same = stripped.groupby([*PLACE_OF_CASE, "file", *texts])
+    first, is_other = same.row.transform("first"), same.ans2.transform("first") != cases.ans2
+    other = is_other.map({True: ", with another third option", False: ""})
+    fields = {"detail": first.astype(str) + other, "value": cases.question}
+    yield odd(cases[same.cumcount() > 0], "duplicate_template", **fields)
+    keys = [*PLACE_OF_CASE, "context", "question"]
+    questions = stripped[[*keys, "file", "row"]]
+    pairs = questions.reset_index().merge(questions, on=keys)
+    pairs = pairs[pairs.file_x != pairs.file_y].astype({"row_y": str})
+    rows = pairs.groupby("index").row_y.agg(", ".join)
+    fields = {"detail": rows, "value": stripped.question}
+    yield odd(cases.loc[rows.index], "same_question_in_both_polarities", **fields)
 
 
-def _file_faults(cases: Sequence[Case]) -> Iterator[Finding]:
+def _file_rules(cases: pd.DataFrame) -> Audit:
     """Report numbers that count up from row to row, but not the first, and a wrong index."""
     columns: dict[int, str] = {}
     for column in FILLED:
         rows: dict[tuple[str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for k, case in enumerate(cases):
-            cell = case.cells[column]
+        for k, cell in enumerate(cases[column]):
             for match in NUMBER.finditer(cell):
                 rows[cell[: match.start()], cell[match.end() :]][int(match[0])].append(k)
         for values in rows.values():
@@ -401,11 +397,11 @@ def _file_faults(cases: Sequence[Case]) -> Iterator[Finding]:
                 if len(filled) >= SERIES and filled == sorted(filled):
                     for k in chain.from_iterable(filled[1:]):
                         columns.setdefault(k, column)
-    for k, column in sorted(columns.items()):
-        yield cases[k].odd("excel_autofill", column)
-
-    in_folder = all(Path(case.file).parent.name in CONDITIONS for case in cases)
-    indices = [to_whole_number(case.cells["question_index"].strip()) for case in cases]
+    for k, column in columns.items():
+        yield odd(cases.iloc[[k]], "excel_autofill", column=column, value=cases[column])
+    file = cases.file.iloc[0]
+    in_folder = Path(file).parent.name in CONDITIONS
+    indices = [to_whole_number(cell.strip()) for cell in cases.question_index]
     numbers = [number for number in indices if number is not None]
     reasons = {
         "it holds other than numbers": len(numbers) < len(indices),
@@ -414,77 +410,52 @@ def _file_faults(cases: Sequence[Case]) -> Iterator[Finding]:
         "it leaves out numbers": in_folder and len(set(numbers) - {0}) < max(numbers, default=0),
         "it is not in order": numbers != sorted(numbers),
     }
-    if any(reasons.values()):
-        detail = ", ".join(reason for reason in reasons if reasons[reason])
-        yield _odd(cases[0].file, "index_no_key", detail, "question_index")
+    if detail := ", ".join(reason for reason, is_true in reasons.items() if is_true):
+        yield odd(file, "index_no_key", detail=detail)
 
 
-def _compare(file: str, path: Path, wanted: Sequence[Row]) -> Iterator[Finding]:
-    """Report an expanded file that differs from the questions of the templates beside it."""
-    fault = "expanded_differ"
-    try:
-        rows = read_table(path, INSTANCE_COLUMNS)
-    except (BadInput, OSError) as error:
-        yield _odd(file, fault, f"it cannot be compared: {audit.error_reason(path, error)}")
-        return
-    if len(rows) != len(wanted):
-        detail = f"{len(rows):,} rows, the templates yield {len(wanted):,}"
-        yield _odd(file, fault, detail, items=abs(len(rows) - len(wanted)))
-        return
-    columns = [
-        [name for name in INSTANCE_COLUMNS if row[name] != cells[name]]
-        for row, cells in zip(rows, wanted, strict=True)
-    ]
-    differing = [row for row, names in zip(rows, columns, strict=True) if names]
-    if differing:
-        (column, *_), row = next(filter(None, columns)), differing[0]
-        detail, count = f"in {len(differing):,} rows, this is the first", len(differing)
-        finding = _odd(file, fault, detail, column, count)
-        yield finding._replace(row=row.number, value=show_cell(row[column]))
+def _polarity_rules(cases: pd.DataFrame) -> Audit:
+    """Report an expanded file that does not have all negative questions first."""
+    file = cases.file.iloc[0]
+    polarities = cases.question_polarity.tolist()
+    if len(set(polarities)) == 1:
+        yield odd(file, "one_polarity", detail=polarities[0], items=len(cases))
+    elif late := polarities[polarities.index("non_neg") :].count("neg"):
+        yield odd(file, "polarity_order", items=late)
 
 
-def _odd(file: str, fault: str, detail: str = "", column: str = "", items: int = 0) -> Finding:
-    """Report a whole file or folder."""
-    what = plain(": ".join(filter(None, (FAULTS[fault], detail))))
-    return Finding(file, 0, column, "odd", what, "", fault, items)
+def _question_rules(questions: pd.DataFrame) -> Audit:
+    """Report questions of a category and condition that are the same."""
+    for _, of_place in questions.groupby(PLACE_OF_CASE, sort=False):
+        place = of_place.place.iloc[0]
+        if surplus := int(of_place.duplicated([*ASKED, "label"]).sum()):
+            yield odd(place, "duplicate_questions", items=surplus, size=len(of_place))
+        sizes = of_place.groupby(ASKED).label.agg(["nunique", "size"])
+        opposite = sizes["size"][sizes["nunique"] > 1]
+        if len(opposite):
+            yield odd(place, "opposite_labels", items=opposite.sum(), prompts=len(opposite))
 
 
-def _counts(numbers: Mapping[str, Counter[str]]) -> Iterator[Finding]:
+def _counts(cases: pd.DataFrame, questions: pd.DataFrame, known: Sequence[str]) -> Audit:
     """Report the numbers of each category and of all, next to the release's if it has them."""
     released = pd.read_csv(Path(__file__).with_name("release.csv"), index_col="category")
-    rows = [[counts[str(column)] for column in released] for counts in numbers.values()]
-    table = pd.DataFrame(rows, index=list(numbers), columns=released.columns)
-    own = [name for name in numbers if name not in released.index]
-    is_release = bool(table.loc[list(CATEGORIES), list(CONDITIONS)].to_numpy().any())
+    distinct = questions.drop_duplicates(["folder", *ASKED]).folder.value_counts()
+    parts = [
+        pd.crosstab(cases.folder, cases.condition + " " + cases.polarity + " templates"),
+        pd.crosstab(questions.folder, questions.condition + " questions"),
+        distinct.rename("distinct questions"),
+    ]
+    table = pd.concat(parts, axis=1).reindex(index=list(known), columns=released.columns)
+    table = table.fillna(0).astype(int)
+    own = [name for name in known if name not in released.index]
+    is_release = bool(table.loc[list(CATEGORIES)].to_numpy().any())
     # Categories have no text in common, so distinct questions add up.
     for frame in (table, released):
         frame.loc["all categories"] = frame.sum()
     for name in [*own, *(CATEGORIES if is_release else ()), "all categories"]:
-        counts = _numbers_text(table.T[name])
-        text = f"{name if name == 'all categories' else f'category {name}'}: {counts}"
-        if name in own:
-            text += "; the release has no such category"
-        elif is_release:
-            known = _numbers_text(released.T[name])
-            text += "; as the release has" if counts == known else f"; the release has {known}"
-        yield Finding("", 0, "", "count", text, str(table.T[name][list(CONDITIONS)].sum()))
-
-
-def _numbers_text(numbers: "pd.Series[int]") -> str:
-    a, b, c, d, ambiguous, disambiguous, distinct = map(int, numbers)
-    return (
-        f"{a + b + c + d:,} templates ({a:,} + {b:,} ambiguous, {c:,} + {d:,} disambiguous), "
-        f"{ambiguous + disambiguous:,} questions ({ambiguous:,} + {disambiguous:,}), "
-        f"{distinct:,} distinct"
-    )
-
-
-def _refused(path: Path, folder: Path, error: Exception) -> Finding:
-    """Report an error of the loader, with the row and the column that it names."""
-    file = audit.file_name(path, folder) if path != folder else ""
-    reason = audit.error_reason(path, error)
-    place = PLACE.match(reason)
-    assert place, "every part of it can be missing"
-    row = int(place["row"]) if place["row"] and not place["header"] else 0
-    reason = reason[place.end() :].lstrip(": ")
-    return Finding(file, row, place["column"] or "", "refused", reason, "", "refused")
+        title = name if name == "all categories" else f"category {name}"
+        title += " (the release has no such category)" * (name in own)
+        numbers = table.T[name].to_dict()
+        theirs = released.T[name].to_dict() if is_release and name not in own else None
+        size = sum(numbers[f"{condition} questions"] for condition in CONDITIONS)
+        yield audit.counted(title, numbers, theirs, size)

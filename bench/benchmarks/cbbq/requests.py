@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from bench.benchmarks.base import Task, Values
 from bench.benchmarks.cbbq.items import CONDITIONS, Question
-from bench.benchmarks.cbbq.official_wording import VERSION as SCRIPTS_VERSION
+from bench.benchmarks.cbbq.official_wording import OFFICIAL
 from bench.core.errors import BadInput, NotApplicable
 from bench.tasks import fence
 from bench.tasks.choices import NAMES, WINDOW, by_place, letter, named, person, tidy, untold
@@ -114,7 +114,7 @@ def script(prompt_version: str) -> Script | None:
     """Return the released script of a prompt set; None for others."""
     version, _, variant = prompt_version.partition("#")
     name = re.sub(rf"-({'|'.join(TASKS)})$", "", variant)
-    return SCRIPTS.get(name) if version.startswith(SCRIPTS_VERSION) else None
+    return SCRIPTS.get(name) if version.startswith(OFFICIAL.version) else None
 
 
 def requests(

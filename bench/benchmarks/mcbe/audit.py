@@ -3,12 +3,11 @@
 The loader decides which rows are refused; this module only lists them.
 """
 
-import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, permutations
+from dataclasses import asdict, fields
+from itertools import permutations
 from pathlib import Path
 
 import pandas as pd
@@ -19,23 +18,23 @@ from bench.benchmarks.mcbe.items import SLOT, Instance, RowError
 from bench.core.cells import FORMULA, to_number
 from bench.core.errors import BadInput, plain
 from bench.data import audit, with_defaults
-from bench.data.audit import Finding, show_cell
+from bench.data.audit import finding, refused
 from bench.data.dataset import GLOSSES, MANIFEST, category_of, unknown_category
-from bench.data.readers import Row
 
+odd = audit.Faults(Path(__file__).with_name("faults.csv")).odd
 PLAIN_NUMBER = re.compile(r"(0|[1-9]\d?)(\.\d+)?", re.ASCII)
 TABLES = (".csv", ".xlsx", ".xls", ".ods", ".tsv", ".json", ".jsonl")
 # Divisors of the row counts, by the published scores: a score of N rows is k/N. This is our guess.
 MULTIPLES = {"race": 150, "health": 135, "appearance": 235}
-AS_FORMULA = "begins with `{}`, which a spreadsheet may take for a formula"
-# The column, the oddity, and the text.
-Odd = Iterator[tuple[str, str, str]]
+# The columns that may differ between rows with the same sentence and words.
+VARYING = ["context", "subtype", "explanation", "score"]
+Audit = Iterator[pd.DataFrame]
 
 
 def check(
     folder: Path, *, encoding: str = "utf-8", separators: str = "comma", bad_rows: str = "refuse"
 ) -> pd.DataFrame:
-    """List everything found in a folder, in the columns of `Finding`.
+    """List everything found in a folder, in the columns of `bench.data.audit`.
 
     Args:
         encoding, separators: as in `mcbe.SETTINGS`.
@@ -46,157 +45,144 @@ def check(
     return audit.to_table(_findings(Path(folder), encoding, separators))
 
 
-def _findings(folder: Path, encoding: str, separators: str) -> Iterator[Finding]:
-    """Audit file by file, then the folder."""
+def _findings(folder: Path, encoding: str, separators: str) -> Audit:
     known = {name: name not in mcbe.WITHOUT_GROUPS for name in mcbe.CATEGORIES}
     try:
         known = mcbe.categories_of(folder)
     except BadInput as error:
-        reason = audit.error_reason(folder / MANIFEST, error)
-        yield Finding(MANIFEST, 0, "", "refused", reason)
+        yield refused(file=MANIFEST, what=audit.error_reason(folder / MANIFEST, error))
     paths, unknown = mcbe.scan(folder, known)
     if not paths:
         what = f"the folder holds no data of {METADATA.title}; expected {METADATA.layout}"
-        yield Finding("", 0, "", "refused", what)
+        yield refused(what=what)
+    cells, items, errors = [], [], []
     counts: dict[str, int] = {}
-    instances: list[Instance] = []
-    # The first place, and its instance, by content hash and by sentence and words.
-    first: dict[object, tuple[str, Instance]] = {}
-    resplit = 0
     for category, path in paths.items():
-        name, groups = audit.file_name(path, folder), known[category]
+        file, groups = audit.file_name(path, folder), known[category]
         try:
             rows = mcbe.read(
                 path, category, encoding=encoding, separators=separators, groups=groups
             )
         except BadInput as error:
-            yield Finding(name, 0, "", "refused", audit.error_reason(path, error))
+            yield refused(file=file, what=audit.error_reason(path, error))
             continue
         counts[category] = len(rows)
-        lists = [cells["words"] for cells, _ in rows if cells]
-        resplit += sum(_words(cell, "comma") != _words(cell, "any") for cell in lists)
-        for column in next((cells for cells, _ in rows if cells), {}):
-            if column not in mcbe.COLUMNS:
-                what = "is a column that is not read"
-                yield Finding(name, 0, plain(column), "odd", what, show_cell(column))
-        if len(rows) % MULTIPLES.get(category, 1):
-            what = f"no multiple of {MULTIPLES[category]} as the published scores suggest"
-            what = f"has {len(rows):,} rows, {what}"
-            yield Finding(name, 0, "", "odd", what, str(len(rows)))
-        of_file = []
-        for cells, instance in rows:
-            number, odd = cells.number, list(_cells(cells, separators, groups))
-            if isinstance(instance, RowError):
-                _, column, what, value = instance
-                yield Finding(name, number, column, "refused", what, show_cell(value))
+        for row, item in rows:
+            cells += [(file, row.number, name, cell, groups) for name, cell in row.items()]
+            if isinstance(item, RowError):
+                errors.append({"file": file, **item._asdict()})
             else:
-                odd += _instance(f"{name}, row {number}", instance, first)
-                of_file.append((number, instance))
-            for column, what, value in odd:
-                yield Finding(name, number, column, "odd", what, show_cell(value))
-        for number, what, value in _labels(of_file):
-            yield Finding(name, number, "subtype", "odd", what, show_cell(value))
-        instances += [instance for _, instance in of_file]
+                items.append({"file": file, **asdict(item), "row": row.number})
+        if len(rows) % MULTIPLES.get(category, 1):
+            multiple = f"no multiple of {MULTIPLES[category]} as the published scores suggest"
+            yield finding(file=file, what=f"has {len(rows):,} rows, {multiple}", value=len(rows))
+    for row_error in errors:
+        yield refused(**row_error)
+    yield from _cells(cells, separators)
+    names = ["file", *(field.name for field in fields(Instance))]
+    table = pd.DataFrame(items, columns=names)
+    if items:
+        yield from _rows(table)
+        yield from _labels(table)
     yield from _other_files(folder, known, paths, unknown, counts, encoding)
-    if resplit:
-        what = f"`--set separators=any` reads {resplit:,} rows otherwise than the default does"
-        yield Finding("", 0, "words", "odd", what, str(resplit))
-    places = [(instance.category, instance.subtype) for instance in instances]
-    categories = {category for category, _ in places}
     numbers = {
-        "rows": len(places),
-        "categories": len(categories),
-        "subcategories": len(set(places)),
+        "rows": len(items),
+        "categories": table.category.nunique(),
+        "subcategories": len(table[["category", "subtype"]].drop_duplicates()),
     }
-    refused = sum(counts.values()) - len(places)
     for name, number in numbers.items():
         what = f"{number:,} {name} found"
-        what += f" and {refused:,} refused" if name == "rows" and refused else ""
-        if categories & set(mcbe.CATEGORIES):
+        what += f" and {len(errors):,} refused" if name == "rows" and errors else ""
+        if set(table.category) & set(mcbe.CATEGORIES):
             what += f", the release has {mcbe.RELEASED[name]:,}"
-        yield Finding("", 0, "", "count", what, str(number))
+        yield finding(kind="count", what=what, value=number)
 
 
-def _cells(cells: Row, separators: str, groups: bool) -> Odd:
-    """Find odd cells, whether or not the row is refused: the column, the oddity, and the text."""
-    for column, cell in cells.items():
-        codes = audit.invisible(cell)
-        text, known = cell.strip(), column in mcbe.COLUMNS
-        other = mcbe.lookalike(text) if column in ("context", "sentence", "words") else ""
-        rules = {
-            f"holds control, invisible or broken characters: {codes}": codes,
-            "has blanks around it, which are dropped": known and cell != text,
-            AS_FORMULA.format(text[:1]): known and column != "score" and text.startswith(FORMULA),
-            f"holds the placeholder {SLOT}, which is filled in `sentence` alone": SLOT in text
-            and column in ("context", "words"),
-            f"holds {other!r}, which looks like the placeholder {SLOT}": other,
-        }
-        yield from ((plain(column), what, cell) for what, is_odd in rules.items() if is_odd)
-    if not cells:  # their number is wrong
-        return
-    if not groups and SLOT not in cells["sentence"]:
-        what = f"has no placeholder {SLOT}, so that no word is filled in"
-        yield "sentence", what, cells["sentence"]
-    score = cells["score"].strip()
-    if not math.isnan(to_number(score)) and not PLAIN_NUMBER.fullmatch(score):
-        yield "score", "is not written as a plain number, such as 4.5", score
-    cell = cells["words"].strip()
-    items = mcbe.split(cell, separators)
-    if cell and not all(map(str.strip, items)):
-        yield "words", "has an empty item in its list of words, which is dropped", cell
-    for number, item in enumerate(items):
-        word = item.strip()
-        if word and item != word:
-            yield "words", "has blanks around a word, which are dropped", item
-        if number and word.startswith(FORMULA):  # the first one was reported with the cell
-            yield "words", AS_FORMULA.format(word[0]), item
-    comma, any_separator = (len(mcbe.split(cell, name)) for name in ("comma", "any"))
-    if comma != any_separator:
-        what = f"is split into {comma} at `，` alone, and into {any_separator} at any separator"
-        yield "words", what, cell
-
-
-def _instance(place: str, instance: Instance, first: dict[object, tuple[str, Instance]]) -> Odd:
-    """Find oddities of a row next to the rows before it, and of its words."""
-    template = (instance.sentence, instance.words)
-    same, _ = first.setdefault(instance.content_hash, (place, instance))
-    similar, earlier = first.setdefault(template, (place, instance))
-    if same != place:
-        yield "", f"repeats {same}", instance.sentence
-    elif similar != place:
-        columns = ("context", "subtype", "explanation", "score")
-        differing = [c for c in columns if getattr(instance, c) != getattr(earlier, c)]
-        other = f"with another {', '.join(differing)}" if differing else "written otherwise"
-        what = f"repeats the sentence and the words of {similar} {other}"
-        yield "sentence", what, instance.sentence
-    if len(instance.words) == 1 and instance.groups:
-        what = "lists one word, so that the row has no place in pc and ss"
-        yield "words", what, instance.words[0]
-    for part, longer in permutations(instance.words, 2):
-        if part in longer:
-            yield "words", f"has a word that is part of another, {show_cell(longer)}", part
-
-
-def _labels(rows: Sequence[tuple[int, Instance]]) -> Iterator[tuple[int, str, str]]:
-    """Find oddities in the labels of a file: the row, the oddity, and the label."""
-    uses = Counter(instance.subtype for _, instance in rows)
-    for part, longer in permutations(sorted(uses), 2):
-        if part in longer:
-            what = (
-                f"is a label that is part of another, {show_cell(longer)}: "
-                "the released code takes one for the other"
-            )
-            yield 0, what, part
-    folded = {
-        label: "".join(unicodedata.normalize("NFKC", label).casefold().split()) for label in uses
+def _cells(rows: Sequence[tuple[str, int, str, str, bool]], separators: str) -> Audit:
+    """Find odd cells, whether or not their row is refused, and columns that are not read."""
+    table = pd.DataFrame(rows, columns=["file", "row", "name", "value", "groups"], dtype=object)
+    name, text = table.name, table.value.str.strip()
+    split = text.map(lambda cell: mcbe.split(cell, separators))
+    comma = text.str.count(mcbe.SEPARATORS["comma"]) + 1
+    any_ = text.str.count(f"[{mcbe.SEPARATORS['any']}]") + 1
+    is_read, has_slot = name.isin(mcbe.COLUMNS), text.str.contains(SLOT, regex=False)
+    is_text, words = name.isin(["context", "sentence", "words"]), name == "words"
+    table = table.assign(
+        column=name.map(plain),
+        text=text,
+        codes=table.value.map(audit.invisible),
+        lookalike=text.where(is_text, "").map(mcbe.lookalike),
+        comma=comma,
+        any=any_,
+    )
+    unread = table[~is_read].drop_duplicates(["file", "name"])
+    yield odd(unread, "unread_column", row=0, value=unread.name)
+    rules = {
+        "invisible": table.codes != "",
+        "blanks": is_read & (table.value != text),
+        "formula": is_read & (name != "score") & text.str.startswith(FORMULA),
+        "placeholder": is_text & (name != "sentence") & has_slot,
+        "lookalike": table.lookalike != "",
+        "no_placeholder": (name == "sentence") & ~has_slot & ~table.groups.astype(bool),
+        "no_plain_number": (name == "score")
+        & text.map(to_number).notna()
+        & ~text.str.fullmatch(PLAIN_NUMBER),
+        "empty_word": words & (text != "") & ~split.map(lambda items: all(map(str.strip, items))),
+        "separators": words & (comma != any_),
     }
-    for label, other in combinations(sorted(uses), 2):
-        if folded[label] == folded[other]:
-            what = f"is a label that differs from {show_cell(other)} in case, width or blanks alone"
-            yield 0, what, label
-    for number, instance in rows:
-        if uses[instance.subtype] == 1:
-            yield number, "is a label that no other row has", instance.subtype
+    for fault, mask in rules.items():
+        yield odd(table[mask], fault)
+    listed = table.assign(value=split, first=table.index)[words].explode("value", ignore_index=True)
+    listed["text"] = listed.value.str.strip()
+    yield odd(listed[(listed.text != "") & (listed.text != listed.value)], "word_blanks")
+    # The first word was reported with the cell.
+    later = listed[listed["first"].duplicated()]
+    yield odd(later[later.text.str.startswith(FORMULA)], "word_formula")
+    if resplit := int(rules["separators"].sum()):
+        what = f"`--set separators=any` reads {resplit:,} rows otherwise than the default does"
+        yield finding(column="words", what=what, value=resplit)
+
+
+def _rows(table: pd.DataFrame) -> Audit:
+    """Find oddities of rows next to the rows before them, and of their words."""
+    place = table.file + ", row " + table.row.astype(str)
+    template = table.groupby(["sentence", "words"])[VARYING].transform("first")
+    differing = audit.true_columns(table[VARYING] != template)
+    table = table.assign(
+        same=place.groupby(table.content_hash).transform("first"),
+        similar=place.groupby([table.sentence, table.words]).transform("first"),
+        differs=("with another " + differing).where(differing != "", "written otherwise"),
+    )
+    is_same = table.same != place
+    yield odd(table[is_same], "repeated", value=table.sentence)
+    yield odd(table[~is_same & (table.similar != place)], "similar")
+    yield odd(
+        table[(table.words.map(len) == 1) & table.groups], "one_word", value=table.words.str[0]
+    )
+    nested = [
+        {"file": row["file"], "row": row["row"], "words": part, "longer": longer}
+        for row in table.to_dict("records")
+        for part, longer in permutations(row["words"], 2)
+        if part in longer
+    ]
+    yield odd(nested, "nested_words")
+
+
+def _labels(table: pd.DataFrame) -> Audit:
+    """Find labels of a file that can be confused, and labels of one row."""
+    labels = table[["file", "subtype"]].drop_duplicates().sort_values(["file", "subtype"])
+    pairs = labels.merge(labels.rename(columns={"subtype": "longer"}), on="file").assign(row=0)
+    pairs = pairs[pairs.subtype != pairs.longer]
+    is_part = [part in longer for part, longer in zip(pairs.subtype, pairs.longer, strict=True)]
+    yield odd(pairs[is_part], "nested_labels")
+    alike = pairs.subtype.map(_folded) == pairs.longer.map(_folded)
+    yield odd(pairs[alike & (pairs.subtype < pairs.longer)], "alike_labels")
+    uses = table.groupby(["file", "subtype"]).row.transform("size")
+    yield odd(table[uses == 1], "rare_label")
+
+
+def _folded(label: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", label).casefold().split())
 
 
 def _other_files(
@@ -206,41 +192,36 @@ def _other_files(
     unknown: Sequence[Path],
     counts: Mapping[str, int],
     encoding: str,
-) -> Iterator[Finding]:
+) -> Audit:
     """Report files that are not read, or that stop the loader, and missing categories."""
     for path in [path for place in mcbe.FOLDERS for path in sorted((folder / place).glob("*"))]:
-        if path in paths.values() or path.suffix.lower() not in TABLES or not path.is_file():
+        is_table = path.suffix.lower() in TABLES and path.is_file() and path.name != GLOSSES
+        if path in paths.values() or not is_table:
             continue
-        if path.name == GLOSSES:
-            continue
-        kind, value, category = "odd", path.stem, category_of(path)
+        category = category_of(path)
+        file, value = audit.file_name(path, folder), path.stem
         if path in unknown:
             error = BadInput(unknown_category(path, category, folder, known))
-            kind, what = "refused", audit.error_reason(path, error)
+            yield refused(file=file, what=audit.error_reason(path, error), value=value)
         elif category in known and path.suffix in mcbe.SUFFIXES:
             try:
                 rows = len(mcbe.table(path, encoding))
             except BadInput:
                 rows = 0
             count = counts.get(category, rows) if category in paths else 0
-            if rows == count:
-                continue
             used = audit.file_name(paths.get(category, next(iter(paths.values()))), folder)
-            what, value = f"is not read, as {used} goes first; rows: {rows:,} and {count:,}", ""
+            if rows != count:
+                what = f"is not read, as {used} goes first; rows: {rows:,} and {count:,}"
+                yield finding(file=file, what=what)
         elif path.stem == mcbe.DEMONSTRATION:
-            what, value = "is the demonstration file of the release, which is not counted", ""
+            what = "is the demonstration file of the release, which is not counted"
+            yield finding(file=file, what=what)
         else:
             meant = category.strip().lower()
-            named = f"; if it is {meant}, name it {meant}.xlsx or {meant}.csv"
             what = f"is no category of {METADATA.title}, and is not read"
-            what += named if meant in known else ""
-        yield Finding(audit.file_name(path, folder), 0, "", kind, what, show_cell(value))
+            what += f"; if it is {meant}, name it {meant}.xlsx or {meant}.csv" * (meant in known)
+            yield finding(file=file, what=what, value=value)
     # Without any category of the release, no category is missing.
     for category in known if set(paths) & set(mcbe.CATEGORIES) else ():
         if category not in paths:
-            what = f"category {category} has no file that is read"
-            yield Finding("", 0, "", "odd", what, show_cell(category))
-
-
-def _words(cell: str, separators: str) -> list[str]:
-    return [item.strip() for item in mcbe.split(cell, separators) if item.strip()]
+            yield finding(what=f"category {category} has no file that is read", value=category)

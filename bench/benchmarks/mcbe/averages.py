@@ -138,7 +138,7 @@ class Averages(Scoring):
                 units[cell[0]] = max(units.get(cell[0], 1), *own)
         having = self.instances(cells, name)
         if not units:
-            return Sample(0, 0)
+            return Sample(0, 0, 0)
         if having < 2:  # no spread
             return Sample(len(units), len(units), float(len(units)))
         effective = len(units) ** 2 / sum(1 / n for n in units.values())

@@ -23,13 +23,13 @@ from bench.metrics.table import (
     ALL,
     HABIT,
     LETTERS_ALONE,
+    READABLE,
     Metrics,
     PrimaryMetric,
     Score,
     is_preferred,
     join_notes,
     read_cards,
-    with_bounds,
 )
 
 # The ends of the scale of a score.
@@ -195,7 +195,10 @@ class McbeScoring(Averages):
             return row
         # One unreadable answer leaves an instance out.
         complete = self.n(own, "score") / max(self.n(own, BOUNDS[0]), 1) if own else 0
-        return with_bounds(row, self.ends(metric, category), min(row.valid_rate, complete))
+        if min(row.valid_rate, complete) >= READABLE:
+            return row
+        low, high = self.ends(metric, category)
+        return row._replace(bound_low=low, bound_high=high)
 
     def note(self, metric: Metric, category: str, score: float) -> str:
         """Return the gaps of a score, and the reasons for doubt."""

@@ -1,7 +1,5 @@
 """Results of a batch in OpenAI's form, as vLLM, SGLang, Alibaba and Zhipu write it: JSON Lines.
 
-{"custom_id": "...", "response": {"status_code": 200, "body": {"choices": [...]}}, "error": null}
-
 The `custom_id` of a request ends with a hash of its names and of its body, so that we never take
 the answer to another prompt, or of another model, for an answer to this request.
 """
@@ -44,9 +42,9 @@ class Batch(Model):
         # By id: choices, refused texts, and failures; an answer may follow a failure.
         self._answers: dict[str, dict[str, Any] | Unanswered] = {}
         self._failures: dict[str, list[Refusal]] = {}
-        is_folder = source is not None and source.is_dir()
-        for path in sorted(source.glob("*.jsonl")) if source and is_folder else [source]:
-            for number, line in read_json_lines(path) if path else ():
+        files = [source] if source else []
+        for path in sorted(source.glob("*.jsonl")) if source and source.is_dir() else files:
+            for number, line in read_json_lines(path):
                 self._read(f"{path}, line {number}", line)
         self.ids = self._answers.keys() | self._failures.keys()
         if source and not self.ids:
@@ -79,8 +77,7 @@ class Batch(Model):
         except Unanswered as refused:
             self._answers[custom_id] = refused
             return
-        reason = responses.first_line(texts, "")
-        reason = f"status {status}: {reason}" if status >= 400 else reason
+        reason = f"status {status}: " * (status >= 400) + responses.first_line(texts, "")
         self._failures.setdefault(custom_id, []).append(Refusal(reason, reason, status, texts))
 
     def describe(self) -> dict[str, Any]:
@@ -135,8 +132,6 @@ class Batch(Model):
 
 def is_batch(path: Path) -> bool:
     """Return whether a path has results of a batch: a folder, or lines with `custom_id`."""
-    if path.is_dir():
-        return True
     if path.suffix == ".csv" or not path.is_file():
-        return False
+        return path.is_dir()
     return any("custom_id" in line for _, line in islice(read_json_lines(path), 1))

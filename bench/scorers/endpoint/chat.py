@@ -28,20 +28,14 @@ IN_REPLIES = "in the replies"
 APART = "kept apart by the server"
 RENAMED = "sent as max_completion_tokens"
 TEMPLATE = "chat_template_kwargs"
+LETTERS_FROM = (
+    "the {} likeliest first tokens, summed over a letter's spellings; a letter that is not among "
+    "them stands with the probability of the least likely token, an upper bound"
+)
 # Fields with an option of their own, or with an effect on the form of answers.
 RESERVED = {
-    "model": "--model",
-    "messages": "--system",
-    "max_tokens": "--max-new-tokens",
-    "max_completion_tokens": "--max-new-tokens",
-    "temperature": "--temperature",
-    "top_p": "--top-p",
-    "seed": "--seed",
-    "logprobs": "--read",
-    "top_logprobs": "--read",
-    TEMPLATE: "--template",
-    "stream": "",
-    "n": "",
+    *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "seed"),
+    *("logprobs", "top_logprobs", TEMPLATE, "stream", "n"),
 }
 
 
@@ -61,10 +55,8 @@ class Chat:
         self.thoughts = ""
         # Fields that the server refuses, with the form that it accepts.
         self.asked_with: dict[str, str] = {}
-        for field in RESERVED.keys() & options.request_fields.keys():
-            instead = RESERVED[field]
-            hint = f"give {instead} instead" if instead else "the workbench sets it itself"
-            raise BadInput(f"--request-field {field}: cannot be set by this option; {hint}")
+        for field in RESERVED & options.request_fields.keys():
+            raise BadInput(f"--request-field {field}: is set by another option, or by us")
 
     def describe(self) -> dict[str, Any]:
         """Return the fields of `run.json` on the form of requests."""
@@ -75,13 +67,7 @@ class Chat:
             **self.options.describe(),
             **({"asked_with": dict(self.asked_with)} if self.asked_with else {}),
             **({"thoughts": self.thoughts} if self.thoughts else {}),
-            "letters_from": (
-                f"the {self.likeliest} likeliest first tokens, summed over a letter's spellings; a "
-                "letter that is not among them stands with the probability of the least likely "
-                "token, an upper bound"
-            )
-            if self.likeliest
-            else None,
+            "letters_from": LETTERS_FROM.format(self.likeliest) if self.likeliest else None,
         }
 
     def body(self, request: Request) -> dict[str, Any]:
@@ -115,22 +101,19 @@ class Chat:
         """Learn the form of a field from a refusal; return it, like `temperature=0`, or ""."""
         if refusal.status not in (400, 422):
             return ""
-        for name, value in sent.items():
+        for name in sent:
             if not re.search(rf"\b{name}\b", refusal.texts):
                 continue
-            label = _label(name, value)
-            if name == "max_tokens" and "max_completion_tokens" in refusal.texts:
-                self.asked_with[label] = RENAMED
-                return label
-            may_be_left_out = name == "seed"
+            label, how = _label(name, sent[name]), f"left out ({refusal.reason})"
+            is_own = name == "seed" or (name == TEMPLATE and not self.options.template_arguments)
             if name in ("temperature", "top_p"):
                 # The user's own value may be a mistake; report it.
-                chosen = getattr(self.options, name) == value
-                may_be_left_out = not chosen or bool(UNSUPPORTED.search(refusal.texts))
-            elif name == TEMPLATE:
-                may_be_left_out = not self.options.template_arguments
-            if may_be_left_out:
-                self.asked_with[label] = f"left out ({refusal.reason})"
+                is_own = getattr(self.options, name) != sent[name]
+                is_own |= bool(UNSUPPORTED.search(refusal.texts))
+            elif name == "max_tokens" and "max_completion_tokens" in refusal.texts:
+                is_own, how = True, RENAMED
+            if is_own:
+                self.asked_with[label] = how
                 return label
         return ""
 
@@ -147,7 +130,8 @@ class Chat:
             raise
         except Unanswered as failure:
             return Answer("", error=str(failure), cut=cut)
-        if len(text) > (most := LONGEST_TOKEN * self._most_tokens(request)):
+        most = LONGEST_TOKEN * self._most_tokens(request)
+        if len(text) > most:
             text, cut = text[:most], True
         # If a reply ended in its thought, a server that keeps thoughts apart sends an empty text.
         in_thought = not text.strip() and (bool(cut) or responses.keeps_thought_apart(choice))
@@ -187,8 +171,7 @@ def thoughts_in(choice: dict[str, Any]) -> str:
 
 
 def _sampling(options: Generation) -> dict[str, float]:
-    values = {"temperature": options.temperature, "top_p": options.top_p}
-    return {name: value for name, value in values.items() if value is not None}
+    return options.model_dump(include={"temperature", "top_p"}, exclude_none=True)
 
 
 def _label(name: str, value: Any) -> str:

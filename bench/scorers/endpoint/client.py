@@ -1,25 +1,22 @@
 """Send requests to an endpoint: several at once, again after failures, within a budget.
 
-openai's client connects, keeps connections and reads answers. We let it try each request once,
-because its own retries know no budget and ignore a long `Retry-After`.
-
-All requests run in one asyncio loop in a thread of its own, so that we can cancel each at any
-moment, notebooks keep their own loop, and Ctrl-C reaches the thread that waits for answers.
+openai's client tries each request once, because its own retries know no budget and ignore a long
+`Retry-After`. All requests run in one asyncio loop in a thread of its own, so that notebooks keep
+their loop, and Ctrl-C reaches the thread that waits for answers.
 """
 
 import asyncio
 import random
 import ssl
-import threading
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 from urllib.parse import urlsplit
 
 import openai
+from anyio.from_thread import start_blocking_portal
 
 from bench.config import Limits
 from bench.core.errors import BadInput, BudgetSpent, RunFailed
@@ -103,21 +100,20 @@ class Client:
         )
 
     def stream(self, n: int, send: Send) -> Iterator[tuple[int, Any]]:
-        """Yield the answers to `n` requests with their positions, as they come.
-
-        If a request has an error, its answer is an `Unanswered`.
-        """
-        call = _Call(self, n, send)
-        thread = threading.Thread(target=call.run, daemon=True, name=f"asking {self.url}")
-        thread.start()
-        try:
-            while (item := call.results.get()) is not None:
-                if isinstance(item, BaseException):
-                    raise item from None
-                yield item
-        finally:
-            call.cancel()
-            thread.join(1)
+        """Yield positions and answers of `n` requests as they come; an error is an `Unanswered`."""
+        call, answered = _Call(self, n, send), 0
+        with start_blocking_portal() as portal:
+            task = portal.start_task_soon(call.run)
+            task.add_done_callback(lambda _: call.results.put(None))
+            while (answer := call.next_answer()) is not None:
+                answered += 1
+                yield answer
+            failure = task.result()
+        if failure and n > 1:
+            kind = BudgetSpent if isinstance(failure, BudgetSpent) else RunFailed
+            failure = kind(f"{failure}; {answered:,} of {n:,} requests were answered")
+        if failure:
+            raise failure from None
 
     def count_tokens(self, prompt: int, reply: int) -> None:
         """Count the tokens that the server read and wrote."""
@@ -128,86 +124,60 @@ class Client:
 
 
 class _Call:
-    """One call of `Client.stream`; other threads use only `results` and `cancel`."""
+    """One call of `Client.stream`; its coroutines run in the thread of the asyncio loop."""
 
     def __init__(self, client: Client, n: int, send: Send) -> None:
         self.client, self.send, self.timeout = client, send, client.limits.timeout
-        self.results: SimpleQueue[Any] = SimpleQueue()
-        self._n, self._waiting, self._answered = n, deque(range(n)), 0
+        self.connection = client.connect()
+        self.results: SimpleQueue[tuple[int, Any] | None] = SimpleQueue()
+        self._n, self._waiting = n, iter(range(n))
         self._given_up: list[Retry] = []
-        # The reasons for sending requests again, the latest reason last.
-        self._reasons: dict[int, str] = {}
-        self._end: RunFailed | None = None
+        self._failure: RunFailed | None = None
+        self._ended = asyncio.Event()
+        self._reason = self._waits = f"each request may take {self.timeout:g} s"
         self._last_answer, self._longest_asked = time.monotonic(), 0.0
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self) -> None:
-        """Put answers with their positions on `results`, and finally None or an exception."""
-        try:
-            asyncio.run(self._send_all())
-            self.results.put(self._failure())
-        except BaseException as error:
-            self.results.put(error)
+    def next_answer(self) -> tuple[int, Any] | None:
+        """Wait for the next answer, and report the reason if this takes long."""
+        silence = SILENCE
+        while True:
+            try:
+                return self.results.get(timeout=silence)
+            except Empty:
+                seconds = time.monotonic() - self._last_answer
+                say(f"{self.client.url}: no answer for {seconds:.0f} s ({self._reason})")
+                silence *= 2
 
-    def cancel(self) -> None:
-        if self._loop:
-            with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._task.cancel)
-
-    def _failure(self) -> RunFailed | None:
-        """Explain a missing answer; None if all requests have answers."""
-        failure = self._end
-        if self._given_up and not failure:
+    async def run(self) -> RunFailed | None:
+        """Put answers with their positions on `results`; return the reason if some are missing."""
+        async with self.connection:
+            workers = min(self.client.limits.concurrency, self._n)
+            await asyncio.gather(*(self._work() for _ in range(workers)))
+        if self._given_up and not self._failure:
             n, last = len(self._given_up), self._given_up[-1]
             requests = "a request" if n == 1 else f"{n:,} requests"
             message = f"{self.client.url}: {requests} failed each time ({last})"
-            failure = Refusal(message, str(last), last.status)
-        if not failure or self._n == 1:
-            return failure
-        kind = BudgetSpent if isinstance(failure, BudgetSpent) else RunFailed
-        return kind(f"{failure}; {self._answered:,} of {self._n:,} requests were answered")
+            return Refusal(message, str(last), last.status)
+        return self._failure
 
-    async def _send_all(self) -> None:
-        self._task: Any = asyncio.current_task()
-        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        async with self.client.connect() as connection:
-            workers = min(self.client.limits.concurrency, self._n)
-            watch = asyncio.create_task(self._say_why())
-            try:
-                await asyncio.gather(*(self._work(connection) for _ in range(workers)))
-            finally:
-                watch.cancel()
-
-    async def _say_why(self) -> None:
-        """Report the reason if there is no answer for some seconds."""
-        waiting = f"each request may take {self.timeout:g} s"
-        seconds: dict[str, float] = {}
-        said = 0.0
-        while True:
-            await asyncio.sleep(SILENCE / 5)
-            now = time.monotonic()
-            reason = next(reversed(self._reasons.values()), waiting)
-            if now - max(said, self._last_answer) >= seconds.get(reason, SILENCE):
-                say(f"{self.client.url}: no answer for {now - self._last_answer:.0f} s ({reason})")
-                said, seconds[reason] = now, 2 * seconds.get(reason, SILENCE)
-
-    async def _work(self, connection: openai.AsyncOpenAI) -> None:
+    async def _work(self) -> None:
         """Send waiting requests one after the other, each until it has an answer or fails."""
-        while self._waiting and not self._ended.is_set():
-            k = self._waiting.popleft()
+        for k in self._waiting:
             try:
-                answer = await self._answer(connection, k)
+                answer = await self._answer(k)
             except Retry as failure:
                 self._given_up.append(failure)
             except RunFailed as failure:  # other requests may still get answers
-                self._end = self._end or failure
+                self._failure = self._failure or failure
                 self._ended.set()
             else:
-                self._answered += 1
+                self._last_answer, self._longest_asked = time.monotonic(), 0.0
+                self._reason = self._waits
                 self.results.put((k, answer))
-            self._reasons.pop(k, None)
+            if self._ended.is_set():
+                break
 
-    async def _answer(self, connection: openai.AsyncOpenAI, k: int) -> Any:
+    async def _answer(self, k: int) -> Any:
         """Send a request until it has an answer or fails; a failure means:
 
         - `Unanswered`: this error is the answer.
@@ -222,45 +192,42 @@ class _Call:
                 budget.take_request()
             self.client.requests += 1
             tries += 1
-            failure: Retry | None = None
             try:
                 async with asyncio.timeout(self.timeout):
-                    answer = await self.send(connection, k)
+                    return await self.send(self.connection, k)
+            except Broken as error:
+                broken += 1
+                if broken == TRIES_OF_BROKEN:
+                    return error
+                await asyncio.sleep(FIRST_WAIT)
+                continue
+            except Unanswered as error:
+                return error
             except TimeoutError:
                 failure = Retry(f"no complete answer within {self.timeout:g} s")
             except Retry as error:
                 failure = error
-            except Unanswered as error:
-                answer, broken = error, broken + isinstance(error, Broken)
-                if isinstance(error, Broken) and broken < TRIES_OF_BROKEN:
-                    await asyncio.sleep(FIRST_WAIT)
-                    continue
-            if not failure:
-                self._last_answer, self._longest_asked = time.monotonic(), 0.0
-                return answer
             failures += failure.status != 429
             if failures == (TRIES if self._n > 1 else TRIES_OF_ONE):
                 raise failure
-            await self._wait(k, failure, tries)
+            await self._wait(failure, tries)
             if self._ended.is_set():
                 raise failure
 
-    async def _wait(self, k: int, failure: Retry, tries: int) -> None:
+    async def _wait(self, failure: Retry, tries: int) -> None:
         """Wait before sending a request again; raise RunFailed to give up the server."""
-        reason = str(failure)
+        self._reason = str(failure)
         seconds = min(FIRST_WAIT * 2 ** min(tries - 1, 9), LONGEST_WAIT) * random.uniform(0.75, 1)
         if failure.after is not None:
             seconds = failure.after
-            reason = f"asks to wait {seconds:,.0f} s ({failure})"
+            self._reason = f"asks to wait {seconds:,.0f} s ({failure})"
             if seconds > LONGEST_ASKED:
-                raise RunFailed(f"{self.client.url}: {reason}")
+                raise RunFailed(f"{self.client.url}: {self._reason}")
             self._longest_asked = max(self._longest_asked, seconds)
         # A slow or busy server can need this time for an answer.
         patience = max(PATIENCE, 2 * self.timeout) + 2 * self._longest_asked
         if time.monotonic() - self._last_answer > patience:
             raise RunFailed(f"{self.client.url}: answers nothing any more ({failure})")
-        self._reasons.pop(k, None)
-        self._reasons[k] = reason
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), seconds)
 

@@ -1,9 +1,7 @@
 """Parse the URLs of endpoints, and find the key of each host; a key goes to its own host only.
 
-The key of a host is in the variable that `--key HOST=NAME` names, otherwise in
-`OPENAI_API_KEY__HOST`, otherwise, for the model's host only, in `OPENAI_API_KEY`; see
-docs/endpoints.md. We record and hand on only names of variables; the process that sends a key reads
-it itself.
+docs/endpoints.md lists the variables that can hold a key. We record and hand on only names of
+variables; the process that sends a key reads it itself.
 """
 
 import os
@@ -30,10 +28,7 @@ SHORTEST = 12
 
 
 def parse(rest: str) -> tuple[str, str]:
-    """Split NAME@URL into the model's name and the server's URL.
-
-    Messages do not repeat a password or a key.
-    """
+    """Split NAME@URL into the model's name and the URL; messages do not repeat a key in it."""
     name, _, address = rest.partition("@http")
     url = "http" + address
     try:
@@ -43,10 +38,8 @@ def parse(rest: str) -> tuple[str, str]:
         usable = False
     if not usable:
         shown = re.sub(r"//[^/]*@", "//...@", rest.partition("?")[0])
-        raise BadInput(
-            f"model openai:{shown}: expected openai:NAME@URL, "
-            "like openai:qwen@http://localhost:8000/v1"
-        )
+        example = "expected openai:NAME@URL, like openai:qwen@http://localhost:8000/v1"
+        raise BadInput(f"model openai:{shown}: {example}")
     fields = [field for field, _ in parse_qsl(parts.query) if SECRET_FIELDS.search(field)]
     if fields or "@" in parts.netloc:
         secret = f"`{fields[0]}`" if fields else "password"
@@ -89,13 +82,9 @@ def variable(host: str, given: Mapping[str, str]) -> str:
 def of_run(
     models: Iterable[str], model: str, judge: str | None, given: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Return the variables of a run by host, if they are not `OPENAI_API_KEY`.
-
-    If the `models` of a study are on several hosts, we use `OPENAI_API_KEY` for none of them.
-    """
-    of_models = {host for name in models if (host := host_of(name))}
-    hosts = [host for host in (host_of(model), host_of(judge or "")) if host]
-    named = given or {}
+    """Return the variables of a run by host; several hosts do not share `OPENAI_API_KEY`."""
+    of_models, named = set(map(host_of, models)) - {""}, given or {}
+    hosts = filter(None, (host_of(model), host_of(judge or "")))
     separate = [host for host in hosts if host in named or of_models != {host}]
     return {host: named.get(host) or own_variable(host) for host in separate}
 
@@ -124,10 +113,7 @@ def check_set(given: Mapping[str, str]) -> None:
 def check_no_secret(model: str) -> None:
     """Refuse a MODEL with a key in it, because records and reports contain its name."""
     if SECRET_FORMS.search(model):
-        raise BadInput(
-            "the model's name holds what looks like a key; leave it out, and put the key into "
-            f"{MODEL_KEY}"
-        )
+        raise BadInput(f"the model's name holds what looks like a key; put it into {MODEL_KEY}")
 
 
 def redacted(text: str, key: str) -> str:

@@ -3,10 +3,13 @@
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+
+import numpy as np
 
 from bench.core.errors import RunFailed
 from bench.scorers.base import BROKEN_ANSWER
@@ -105,11 +108,16 @@ def text_of(choice: dict[str, Any]) -> str:
     if not content and at(message, "refusal"):  # OpenAI
         raise Unanswered(DECLINED)
     if isinstance(content, list):
-        content = "".join(map(_part, content))
-    if content is None and (
-        choice.get("finish_reason") == "length" or keeps_thought_apart(choice)
-    ):  # all tokens went into a thought
-        return ""
+        texts = []
+        for part in content:
+            if isinstance(part, dict) and part.get("type", "text") in ("text", "output_text"):
+                part = part.get("text")
+            if isinstance(part, str):
+                texts.append(part)
+        content = "".join(texts)
+    is_cut = choice.get("finish_reason") == "length"
+    if content is None and (is_cut or keeps_thought_apart(choice)):
+        return ""  # all tokens went into a thought
     if not isinstance(content, str):
         raise Broken(NO_TEXT)
     return content
@@ -126,10 +134,7 @@ def keeps_thought_apart(choice: dict[str, Any]) -> bool:
 
 
 def first_tokens(choice: dict[str, Any]) -> list[tuple[str, float]]:
-    """Return the likeliest first tokens, with their log-probabilities.
-
-    A text can appear twice: servers write different tokens of a vocabulary alike.
-    """
+    """Return the likeliest first tokens with their log-probabilities; a text can appear twice."""
     first = at(choice, "logprobs", "content", 0)
     top = at(first, "top_logprobs")
     top = top if isinstance(top, list) else []
@@ -171,7 +176,7 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
     if not any(values):
         return [], 0
     least = min(value for _, value in tokens)
-    sums = [_log_sum(row) if row else least for row in values]
+    sums = [float(np.logaddexp.reduce(row)) if row else least for row in values]
     missing = [option for option, row in zip(wanted, values, strict=True) if not row]
     if missing and max(sums) <= least:
         raise Unanswered(
@@ -182,10 +187,7 @@ def options(tokens: Sequence[tuple[str, float]], wanted: Sequence[str]) -> tuple
 
 
 def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
-    """Read a prompt's log-probabilities after the first token; None if there are none.
-
-    They are in vLLM's own field, or, for `echo`, before the tokens of the reply.
-    """
+    """Read a prompt's log-probabilities after the first token; None if there are none."""
     if how == "echo":
         reported = at(body, "choices", 0, "logprobs", "token_logprobs")
         written = at(body, "usage", "completion_tokens")
@@ -195,13 +197,10 @@ def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
         reported = reported[:n] if 0 < n <= len(reported) else None
     else:
         entries = at(body, "choices", 0, "prompt_logprobs")
+        entries = entries if isinstance(entries, list) else []
         # The request asks for no alternatives, so there is one entry per token.
-        reported = isinstance(entries, list) and [
-            at(list(entry.values()), 0, "logprob")
-            if isinstance(entry, dict) and len(entry) == 1
-            else None
-            for entry in entries
-        ]
+        only = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
+        reported = [at(values, 0, "logprob") if len(values) == 1 else None for values in only]
     counted = token_count(body, "prompt_tokens")
     if reported and counted and len(reported) != counted:
         raise Broken(
@@ -214,12 +213,8 @@ def prompt_logprobs(body: dict[str, Any], how: str) -> list[float] | None:
 
 def last_token(body: dict[str, Any]) -> tuple[str, float] | None:
     """Return text and log-probability of a completion's last token, or None."""
-    tokens, values = (
-        at(body, "choices", 0, "logprobs", name) for name in ("tokens", "token_logprobs")
-    )
-    if not (isinstance(tokens, list) and isinstance(values, list) and len(tokens) == len(values)):
-        return None
-    token, value = at(tokens, -1), _logprob(at(values, -1))
+    logprobs = at(body, "choices", 0, "logprobs")
+    token, value = at(logprobs, "tokens", -1), _logprob(at(logprobs, "token_logprobs", -1))
     return (token, value) if isinstance(token, str) and token and value is not None else None
 
 
@@ -241,15 +236,13 @@ def at(value: Any, *path: str | int) -> Any:
 
 def retry_after(headers: Mapping[str, str], texts: str = "") -> float | None:
     """Read the seconds to wait from a header (RFC 9110) or a message; None if there are none."""
-    value = headers.get("retry-after", "").strip()
+    value, seconds = headers.get("retry-after", "").strip(), 0.0
     try:
         seconds = float(value)
     except ValueError:
-        try:
+        with suppress(ValueError, OverflowError, TypeError, IndexError):
             date = parsedate_to_datetime(value)
             seconds = (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
-        except (ValueError, OverflowError, TypeError, IndexError):
-            seconds = 0
     if not 0 < seconds < math.inf:
         asked = WAIT.search(texts)
         parts = PERIOD.findall(asked[1]) if asked else []
@@ -258,18 +251,11 @@ def retry_after(headers: Mapping[str, str], texts: str = "") -> float | None:
 
 
 def error_texts(body: object, deepest: int = 9) -> Iterator[str]:
-    """Yield the texts of an error: its message, codes and names of fields.
-
-    We skip other fields, because they may repeat the prompt.
-    """
-    parts: Iterable[object] = ()
+    """Yield the texts of an error, without fields that may repeat the prompt."""
     if isinstance(body, str) and body.strip():
         yield body
-    elif isinstance(body, list):
-        parts = body
-    elif isinstance(body, dict):
-        parts = [body.get(name) for name in ERROR_FIELDS]
-    for part in parts if deepest else ():
+    parts = [at(body, name) for name in ERROR_FIELDS] if isinstance(body, dict) else body
+    for part in parts if deepest and isinstance(parts, list) else ():
         yield from error_texts(part, deepest - 1)
 
 
@@ -291,18 +277,6 @@ def clean(text: str, key: str) -> str:
 def first_line(message: str, key: str) -> str:
     """Return the first line of a server's message, cleaned, at most 200 characters."""
     return clean((message.strip().splitlines() or ["no reason given"])[0], key)[:200]
-
-
-def _log_sum(logprobs: Sequence[float]) -> float:
-    most = max(logprobs)
-    return most + math.log(sum(math.exp(value - most) for value in logprobs))
-
-
-def _part(part: object) -> str:
-    """Return the text of a part of a message, "" for a part of another kind."""
-    if isinstance(part, dict) and part.get("type", "text") in ("text", "output_text"):
-        part = part.get("text")
-    return part if isinstance(part, str) else ""
 
 
 def _logprob(value: object) -> float | None:

@@ -6,11 +6,11 @@ variable (see `bench.scorers.endpoint.keys`), and we send it only to the endpoin
 
 import asyncio
 import json
-import os
 import re
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -77,11 +77,8 @@ class Endpoint(Model):
         self._chat.thoughts = self._find_thoughts()
         self._chat.likeliest = self._find_likeliest()
         self._of_prompt = self._find_of_prompt()
-        self.request_types = tuple(
-            request_type
-            for request_type in ("nll", "choose", "generate")
-            if request_type not in self.unsupported
-        )
+        types = ("nll", "choose", "generate")
+        self.request_types = tuple(name for name in types if name not in self.unsupported)
         self.answer_modes = ("text",) if "choose" in self.unsupported else ("text", "letters")
 
     def describe(self) -> dict[str, Any]:
@@ -109,14 +106,13 @@ class Endpoint(Model):
     @property
     def spent(self) -> str:
         """The requests and tokens so far, in words."""
+        bounded = "options not among the likeliest tokens, which stand with an upper bound"
         counts = {
             "requests sent": self._client.requests,
             "tokens of prompts": self._client.prompt_tokens,
             "tokens of replies": self._client.reply_tokens,
-            "refused by the content filter": self._refused,
-            "options not among the likeliest tokens, which stand with an upper bound": (
-                self._chat.bounded
-            ),
+            responses.REFUSED: self._refused,
+            bounded: self._chat.bounded,
         }
         return ", ".join(f"{n:,} {name}" for name, n in counts.items() if n)
 
@@ -124,7 +120,12 @@ class Endpoint(Model):
         """Yield each request with its answer, as answers come."""
         requests = [request for block in blocks for request in block]
         for request in requests:
-            self._check(request)
+            if request.request_type in self.unsupported:
+                kind = request.request_type
+                raise BadInput(f"{self.url}: cannot do {kind}: {self.unsupported[kind]}")
+            if request.bos:
+                problem = "cannot put a special token before a text; leave out --set bos=forced"
+                raise BadInput(f"{self.url}: {problem}")
 
         async def send(connection: openai.AsyncOpenAI, k: int) -> Answer:
             start = time.perf_counter()
@@ -142,21 +143,6 @@ class Endpoint(Model):
         answers = {id(request): answer for ((request, answer),) in self.stream([requests])}
         return [answers[id(request)] for request in requests]
 
-    def _check(self, request: Request) -> None:
-        if request.request_type in self.unsupported:
-            raise BadInput(
-                f"{self.url}: cannot do {request.request_type}: "
-                f"{self.unsupported[request.request_type]}"
-            )
-        if request.bos:
-            problem = "cannot put a special token before a text; leave out --set bos=forced"
-            raise BadInput(f"{self.url}: {problem}")
-        if long := [option for option in request.options if len(option) > 1]:
-            raise BadInput(
-                f"{self.url}: reports the probabilities of a reply's first token only, which "
-                f"{long[0]!r} may exceed; give --read text"
-            )
-
     async def _answer(self, connection: openai.AsyncOpenAI, request: Request) -> Answer:
         if request.request_type != "nll":
             return self._chat.read(request, await self._choice(connection, request))
@@ -166,19 +152,17 @@ class Endpoint(Model):
             raise Broken(NO_LOGPROBS)
         return Answer(repr(-float(np.mean(values))) if values else "nan", tuple(values))
 
-    async def _complete(
-        self, connection: openai.AsyncOpenAI, prompt: str, how: str
-    ) -> dict[str, Any]:
-        return await self._send(connection, "completions", {"prompt": prompt, **OF_PROMPT[how]})
+    async def _complete(self, connection: openai.AsyncOpenAI, text: str, how: str) -> Any:
+        return await self._send(connection, "completions", {"prompt": text, **OF_PROMPT[how]})
 
     async def _choice(self, connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
         """Send a chat request, with fields in the form that the server accepts."""
         chat = self._chat
         sent = chat.accepted(chat.body(request))
-        known = set(chat.asked_with)
         try:
             body = await self._send(connection, "chat/completions", sent)
         except Refusal as refusal:
+            known = set(chat.asked_with)
             label = chat.learn(sent, refusal)
             if not label:
                 raise
@@ -190,7 +174,7 @@ class Endpoint(Model):
     async def _send(
         self, connection: openai.AsyncOpenAI, place: str, fields: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Send a request once, and return the body of the answer with one choice."""
+        """Send a request once, and return the body of the answer, which has a choice."""
         kind = "a chat endpoint" if "messages" in fields else place
         not_as_expected = Retry(f"did not answer as {kind} of OpenAI's protocol does")
         try:
@@ -201,22 +185,20 @@ class Endpoint(Model):
         except openai.APIStatusError as error:
             raise self._failure(error) from None  # the original may hold the key
         except openai.APIConnectionError as error:
-            cause = _root_cause(error)
+            cause: BaseException = error
+            while deeper := cause.__cause__ or cause.__context__:
+                cause = deeper
             if isinstance(cause, Broken):
                 raise cause from None
             if isinstance(cause, zlib.error):
                 raise Broken(f"{base.BROKEN_ANSWER} a body that cannot be unpacked") from None
-            number = cause.errno if isinstance(cause, OSError) else None
-            words = os.strerror(number) if number and number > 0 else str(cause)
-            words = responses.first_line(words or type(cause).__name__, self._key)
+            words = responses.first_line(str(cause) or type(cause).__name__, self._key)
             raise Retry(f"cannot be reached ({words}); is the server running?") from None
         except (openai.OpenAIError, ValueError, RecursionError):
             raise not_as_expected from None
         written = responses.token_count(body, "completion_tokens")
         self._client.count_tokens(responses.token_count(body, "prompt_tokens"), written)
-        choices = at(body, "choices")
-        choices = choices if isinstance(choices, list) else []
-        choice = next((one for one in choices if at(one, "index") == 0), at(choices, 0))
+        choice = at(body, "choices", 0)
         if not isinstance(choice, dict):
             # Some servers and relays send an error with status 200.
             texts = "\n".join(responses.error_texts(at(body, "error")))
@@ -224,10 +206,7 @@ class Endpoint(Model):
             raise not_as_expected
         if choice.get("finish_reason") in responses.BROKEN_OFF:
             raise Retry(f"broke off its reply ({choice['finish_reason']})")
-        host = response.response.url.netloc.decode()
-        if response.response.history and host not in self._answered["host"]:
-            say(f"{self.url}: requests are redirected to {host}, which answers them")
-        self._check_same("host", host)
+        self._check_same("host", response.response.url.netloc.decode())
         if isinstance(name := body.get("model"), str) and name:
             self._check_same("model", responses.first_line(name, self._key))
         tokens = at(choice, "logprobs", "content")
@@ -236,7 +215,7 @@ class Endpoint(Model):
                 f"{base.BROKEN_ANSWER} the log-probabilities of {len(tokens):,} tokens of a reply "
                 f"of {written:,}"
             )
-        return {**body, "choices": [choice]}
+        return dict(body)
 
     def _check_same(self, role: str, answered: str) -> None:
         """Record the model or host that answers; raise RunFailed if another one did before."""
@@ -277,16 +256,15 @@ class Endpoint(Model):
     def _find_thoughts(self) -> str:
         """Find out the place of thoughts in replies; "" without thoughts, or if unknown."""
 
-        async def ask(connection: openai.AsyncOpenAI, request: Request) -> dict[str, Any]:
-            try:
+        async def ask(connection: openai.AsyncOpenAI) -> dict[str, Any]:
+            request = _request("generate", QUESTION, max_new_tokens=QUESTION_TOKENS)
+            with suppress(TimeoutError):  # a slow server; the first answers will show it
                 async with asyncio.timeout(self._client.limits.timeout / 2):
                     return await self._choice(connection, request)
-            except TimeoutError:  # a slow server; the first answers will show it
-                return {}
+            return {}
 
         try:
-            request = _request("generate", QUESTION, max_new_tokens=QUESTION_TOKENS)
-            return thoughts_in(self._try(ask, request))
+            return thoughts_in(self._try(ask))
         except Unanswered:
             return ""
 
@@ -357,13 +335,6 @@ class Endpoint(Model):
         if isinstance(answer, Unanswered):
             raise answer
         return dict(answer)
-
-
-def _root_cause(error: BaseException) -> BaseException:
-    """Return the error at the root of another one."""
-    while cause := error.__cause__ or error.__context__:
-        error = cause
-    return error
 
 
 def _request(request_type: str, prompt: str, **given: Any) -> Request:

@@ -33,19 +33,10 @@ class Checkpoint(Backend):
             )
 
     @classmethod
-    def load(
-        cls,
-        rest: str,
-        device: str | None = None,
-        dtype: str | None = None,
-        batch_tokens: int | None = None,
-        **options: Any,
-    ) -> Model:
-        # Refuse an unknown model before importing torch, which takes seconds, and a wrong option
-        # before downloading a model.
-        files = None if device or dtype else hub.locate(rest)
-        from bench.scorers.local.device import placement
+    def load(cls, rest: str, **options: Any) -> Model:
+        from bench.scorers.local.device import placement  # this imports torch
         from bench.scorers.local.load import load
 
-        where = placement(device, dtype, batch_tokens)
-        return load(rest, files or hub.locate(rest), where, **options)
+        given = [options.pop(name, None) for name in ("device", "dtype", "batch_tokens")]
+        where = placement(*given)  # refuses a wrong option before a download
+        return load(rest, hub.locate(rest), where, **options)

@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from transformers import StopStringCriteria
 
 from bench.config import Generation
 from bench.core.errors import BadInput
@@ -24,9 +23,8 @@ from bench.scorers.base import (
     option_matrix,
 )
 from bench.scorers.local.chat_template import ChatFormatter
-from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
-from bench.scorers.local.device import Placement
-from bench.scorers.local.generation import Generator, StopRule, take_steps
+from bench.scorers.local.checkpoint import LocalModel
+from bench.scorers.local.generation import Generator, StopRule
 from bench.scorers.local.logprobs import LogprobReader, Row
 from bench.scorers.local.spelling import spell
 from bench.tasks.replies import THINKS, is_tag, opened_tag, unfinished_thought
@@ -38,15 +36,9 @@ class Causal(LocalModel):
     request_types = ("nll", "choose", "generate")
     answer_modes = ("text", "letters", "options")
 
-    def __init__(
-        self,
-        network: Any,
-        tokenizer: Any,
-        where: Placement,
-        identity: dict[str, Any],
-        generation: Generation,
-    ) -> None:
-        super().__init__(network, tokenizer, where, identity)
+    def __init__(self, *parts: Any, generation: Generation) -> None:
+        super().__init__(*parts)
+        network, tokenizer = self.network, self.tokenizer
         self._configuration = network.generation_config
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
@@ -59,15 +51,8 @@ class Causal(LocalModel):
         # The tokens that open a thought.
         names = [token.content for token in tokenizer.added_tokens_decoder.values()]
         self._openings = [name for name in names if name and opened_tag(name) == name]
-        self._reader = LogprobReader(network, where, tokenizer.pad_token_id or 0)
-        try:
-            sees_ahead = self._reader.sees_ahead()
-        except Exception as error:  # a model's own code can raise anything
-            reason = f"{type(error).__name__} {error}".strip()
-            raise BadInput(
-                f"{self.id}: cannot be asked as a causal language model ({reason})"
-            ) from error
-        if sees_ahead:
+        self._reader = LogprobReader(network, self.where, tokenizer.pad_token_id or 0)
+        if self._reader.sees_ahead():
             raise BadInput(
                 f"{self.id}: is no causal language model, because each of its predictions depends "
                 "on the words behind it; if it was trained to fill in masked words, name the "
@@ -77,34 +62,25 @@ class Causal(LocalModel):
 
     def _follow(self, generation: Generation) -> None:
         """Generate replies by these options; refuse them if the model cannot follow them."""
-        network, tokenizer, self.generation = self.network, self.tokenizer, generation
-        self.chat = ChatFormatter(
-            self.id, tokenizer, n_trailing_special_tokens(tokenizer), generation
-        )
-        temperature, top_p = generation.temperature, generation.top_p
-        steps = take_steps(network, self._configuration, temperature, top_p)
-        if top_p is not None and not steps.sampling:
+        tokenizer, self.generation = self.tokenizer, generation
+        self.chat = ChatFormatter(self.id, tokenizer, generation)
+        self._generator = Generator(self._reader, tokenizer, self._configuration, generation)
+        if generation.top_p is not None and not self._generator.sampling:
             raise BadInput(
-                f"--top-p {top_p}: {self.id} decodes greedily, without sampling; "
+                f"--top-p {generation.top_p}: {self.id} decodes greedily, without sampling; "
                 "give a --temperature above 0 too"
             )
-        self._ignored = steps.ignored
-        ends = network.generation_config
-        if tokenizer.chat_template and tokenizer.eos_token_id is not None:
-            # For some chat models, only the tokenizer names the token that ends a turn.
-            ends.eos_token_id = list(dict.fromkeys([*ends.eos_token_id, tokenizer.eos_token_id]))
-        stop = StopStringCriteria(tokenizer, steps.stop_strings) if steps.stop_strings else None
-        self._generator = Generator(self._reader, steps, stop)
         if not self._generator.in_batches:
             both = "its replies" if self._reader.in_batches else "its log-probabilities and replies"
             self.batches = f"one text at a time, because {both} differ in a batch"
         self.tally = self._reader.tally
 
     def describe(self) -> dict[str, Any]:
+        ignored = self._generator.ignored
         return {
             **super().describe(),
             "decoding": self._generator.sampling or "greedy",
-            **({"generation_config_ignored": self._ignored} if self._ignored else {}),
+            **({"generation_config_ignored": ignored} if ignored else {}),
             **self.chat.describe(),
             **self.generation.describe(),
         }
@@ -123,9 +99,8 @@ class Causal(LocalModel):
     def token_logprobs(self, texts: Sequence[str], *, bos: bool = False) -> list[np.ndarray]:
         """Return the log-probability of each token after the first, special tokens included.
 
-        Args:
-            bos: put a special token first if the tokenizer does not: the token for the beginning,
-                or else the token for the end, the separator of documents in training.
+        `bos` puts the token for the beginning first, or else the token for the end, which separates
+        documents in training, if the tokenizer puts none.
         """
         encoded = self.tokenizer(list(texts))["input_ids"] if texts else []
         if bos and not self.tokenizer_identity["adds_bos"]:
@@ -140,10 +115,7 @@ class Causal(LocalModel):
         return self._reader.read([Row(tuple(ids), tuple(enumerate(ids[1:]))) for ids in encoded])
 
     def choose(self, prompts: Sequence[Turns], options: Options) -> np.ndarray:
-        """Return the sum of log-probabilities of each option's tokens: float64 [n, k].
-
-        We sum the probabilities of a letter's spellings; see `bench.scorers.local.spelling`.
-        """
+        """Return the sum of log-probabilities of each option's tokens: float64 [n, k]."""
         return self._choose(prompts, [options])[0]
 
     def _choose(self, prompts: Sequence[Turns], groups: Sequence[Options]) -> list[np.ndarray]:
@@ -186,26 +158,19 @@ class Causal(LocalModel):
         ]
 
     def _ask(self, requests: Sequence[Request]) -> Iterator[Answer]:
-        by_letters = any(
-            request.request_type == "choose" and len(option) == 1
-            for request in requests
-            for option in request.options
-        )
+        names = [request.options for request in requests]
+        by_letters = any(len(option) == 1 for options in names for option in options)
         if not (by_letters and self._openings) or self.generation.thinking_tokens == 0:
             yield from super()._ask(requests)
             return
         # If a thought is more likely than all letters, there is no answer.
-        names = [request.options for request in requests]
         letters, thoughts = self._choose([r.turns for r in requests], [names, self._openings])
         for options, row, thought in zip(names, letters, thoughts, strict=True):
             answer = Answer(options[int(row.argmax())], tuple(map(float, row)))
             yield Answer("", error=THINKS) if thought.max() > row.max() else answer
 
     def replies(self, prompts: Sequence[Turns], decoding: Decoding) -> list[Answer]:
-        """Generate replies by the options or the model's configuration, or greedily.
-
-        A reply that ends inside its thought is an error, because it contains no answer.
-        """
+        """Generate replies; a reply that ends inside its thought is an error."""
         texts = [self.chat.render(prompt) for prompt in prompts]
         opened = [self.chat.opens_thought(*pair) for pair in zip(prompts, texts, strict=True)]
         encoded = self.chat.encode(texts)

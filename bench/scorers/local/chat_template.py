@@ -12,17 +12,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
-from itertools import cycle
 from types import FrameType
 from typing import Any
-
-import jinja2
-import jinja2.meta
 
 from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.core.progress import say
 from bench.scorers.base import messages
+from bench.scorers.local.checkpoint import n_trailing_special_tokens
 from bench.tasks.replies import closing_tag, opened_tag
 from bench.tasks.request import Turns
 
@@ -36,32 +33,16 @@ SWITCH = "enable_thinking"
 PROBE = "Where is the book?"
 # Time limit of a chat template; a usual one takes less than a millisecond.
 SECONDS = 5.0
-# Parts of a date and time in the format of `strftime`.
-DATE_PARTS = "aAbBcdGHIjmMpSuUVwWxXyY"
-# A tag of transformers beyond Jinja.
-GENERATION_TAG = re.compile(r"\{%-?\s*(end)?generation\s*-?%\}")
-# Arguments of chat templates that users cannot give.
-RESERVED = {
-    "messages",
-    "add_generation_prompt",
-    "bos_token",
-    "eos_token",
-    "raise_exception",
-    "strftime_now",
-}
+# A call that writes today's date, of transformers.
+DATE = re.compile(r"strftime_now\((['\"])(.*?)\1\)")
 
 
 class ChatFormatter:
-    """Writes conversations as text, and encodes it.
+    """Writes conversations as text, and encodes it; refuses options without effect."""
 
-    Args:
-        model: the tokenizer's model, for errors.
-        n_trailing: how many special tokens the tokenizer puts after a text.
-        generation: options, refused if the chat template cannot follow them.
-    """
-
-    def __init__(self, model: str, tokenizer: Any, n_trailing: int, generation: Generation) -> None:
-        self.model, self.tokenizer, self._n_trailing = model, tokenizer, n_trailing
+    def __init__(self, model: str, tokenizer: Any, generation: Generation) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self._n_trailing = n_trailing_special_tokens(tokenizer)
         added = tokenizer.added_tokens_decoder.values()
         names = {token.content for token in added if token.special}
         names |= set(tokenizer.all_special_tokens)
@@ -72,7 +53,7 @@ class ChatFormatter:
         self._thoughts, self._in_parts = "", False
         # The date when the run began, so that a run that continues later has the same prompts.
         self.date = date.today()
-        self._is_dated = "strftime_now" in str(tokenizer.chat_template or "")
+        self._is_dated = bool(DATE.search(str(tokenizer.chat_template or "")))
         generation.refuse(["request_fields"], f"{model} is no endpoint, and is sent no requests")
         if tokenizer.chat_template:
             self._check_template()
@@ -94,28 +75,25 @@ class ChatFormatter:
     def render(self, prompt: Turns, close_thought: bool = False) -> str:
         """Write the text that the model continues; without a template, one line per turn.
 
-        Args:
-            close_thought: close a thought that the chat template opens.
+        `close_thought` closes a thought that the chat template opens.
         """
-        turns = [prompt] if isinstance(prompt, str) else list(prompt)
-        if not self.tokenizer.chat_template:
-            system = [self._mark(self._system), ""] if self._system else []
-            return "\n".join([*system, *map(self._mark, turns), ""])
-        text = self._fill_template(turns)
-        if (close_thought or self._thinking_off) and self.opens_thought(prompt, text):
-            # As templates write an empty thought.
-            return f"{text.rstrip()}\n\n{closing_tag(opened_tag(text))}\n\n"
-        return text
+        if self.tokenizer.chat_template:
+            text = self._fill_template(prompt)
+            if (close_thought or self._thinking_off) and self.opens_thought(prompt, text):
+                # As templates write an empty thought.
+                text = f"{text.rstrip()}\n\n{closing_tag(opened_tag(text))}\n\n"
+            return text
+        turns = [prompt] if isinstance(prompt, str) else prompt
+        system = [self._system, ""] if self._system else []
+        return "\n".join(map(self._mark, [*system, *turns, ""]))
 
     def opens_thought(self, prompt: Turns, text: str) -> bool:
         """Return whether the rendered `prompt`, `text`, ends in a thought of the chat template."""
         if not self.tokenizer.chat_template or not opened_tag(text):
             return False
-        turns = [prompt] if isinstance(prompt, str) else list(prompt)
-        if not opened_tag(turns[-1]):
-            return True
-        # The prompt itself ends with a tag; try another prompt.
-        return bool(opened_tag(self._fill_template([*turns[:-1], "?"])))
+        last = prompt if isinstance(prompt, str) else prompt[-1]
+        # If the prompt itself ends with a tag, try another prompt.
+        return not opened_tag(last) or bool(opened_tag(self._fill_template("?")))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of texts before a continuation."""
@@ -129,28 +107,29 @@ class ChatFormatter:
         result = []
         for ids, (_, *more) in zip(encoded, parts, strict=True):
             ids = ids[: len(ids) - self._n_trailing * bare]
-            for text, is_name in zip(more, cycle((True, False)), strict=False):
-                if text:
-                    ids = (
-                        ids
-                        + self.tokenizer(
-                            text, add_special_tokens=False, split_special_tokens=is_name
-                        )["input_ids"]
-                    )
+            for k, text in enumerate(more):
+                coded = self.tokenizer(
+                    text, add_special_tokens=False, split_special_tokens=k % 2 == 0
+                )
+                ids = ids + coded["input_ids"]
             result.append(ids)
         return result
 
-    def _fill_template(self, turns: Sequence[str]) -> str:
+    def _fill_template(self, prompt: Turns) -> str:
         conversation: list[dict[str, Any]] = []
-        for message in messages(tuple(map(self._mark, turns)), self._mark(self._system)):
-            parts = [{"type": "text", "text": message["content"]}]
-            conversation.append({**message, "content": parts} if self._in_parts else message)
+        for message in messages(prompt, self._system):
+            content = self._mark(message["content"])
+            parts = [{"type": "text", "text": content}]
+            conversation.append({**message, "content": parts if self._in_parts else content})
         try:
+            template = DATE.sub(
+                lambda call: repr(self.date.strftime(call[2])), self.tokenizer.get_chat_template()
+            )
             # In Jinja's sandbox, so that a template can neither run code nor read files.
             with _time_limit(SECONDS):
                 text = self.tokenizer.apply_chat_template(
                     conversation,
-                    chat_template=self._template(),
+                    chat_template=template,
                     tokenize=False,
                     add_generation_prompt=True,
                     **self._arguments,
@@ -161,19 +140,6 @@ class ChatFormatter:
             ) from error
         return str(text)
 
-    def _template(self) -> str | None:
-        """Return the chat template, with the run's date; None for the tokenizer's own."""
-        if not self._is_dated:
-            return None
-        values = {"%e": f"{self.date.day:2}"}
-        for part in DATE_PARTS:
-            value = self.date.strftime(f"%{part}")
-            values |= {f"%{part}": value, f"%-{part}": value.lstrip("0") or "0"}
-        parts = "".join(f" | replace({name!r}, {value!r})" for name, value in values.items())
-        # In place of the function of transformers that writes today's date.
-        today = f"{{% macro strftime_now(format) %}}{{{{ format{parts} }}}}{{% endmacro %}}\n"
-        return today + str(self.tokenizer.get_chat_template())
-
     def _mark(self, text: str) -> str:
         if not self._special:
             return text
@@ -181,57 +147,45 @@ class ChatFormatter:
 
     def _check_template(self) -> None:
         """Try the chat template with the options, and refuse options without effect."""
+        known = set(re.findall(r"\w+", str(self.tokenizer.chat_template)))
+        for name in self._arguments.keys() - known:
+            takes = f"the chat template of {self.model} takes no such argument"
+            raise BadInput(f"--template {name}: {takes}; leave it out")
+        if self._thinking_off and SWITCH in known:
+            self._arguments[SWITCH] = False
         try:
-            template = str(self.tokenizer.get_chat_template())
-        except ValueError:  # there are several; asking the model says so
-            template = ""
-        known = _variables(template)
-        for name in self._arguments:
-            if name not in known:
-                takes = f"the chat template of {self.model} takes no such argument"
-                hint = f"it takes {', '.join(known)}" if known else "leave it out"
-                raise BadInput(f"--template {name}: {takes}; {hint}")
-        if self._thinking_off and self._arguments.get(SWITCH):
-            raise BadInput(
-                f"--template {SWITCH}: --thinking-tokens off says otherwise; leave one out"
-            )
-        has_switch = SWITCH in known
-        if self._thinking_off and has_switch:
-            self._arguments.setdefault(SWITCH, False)
-        problem = ""
-        try:
-            text = self._fill_template([PROBE])
+            text = self._fill_template(PROBE)
             if PROBE not in text:
                 # Templates of models that see images expect a list of parts.
                 self._in_parts = True
-                text = self._fill_template([PROBE])
-            if PROBE not in text:
-                raise BadInput(
-                    f"{self.model}: its chat template leaves out the question; correct the "
-                    "template in its files"
-                )
-            if self._mark(self._system).strip() not in text:
-                problem = "leaves out the system message"
+                text = self._fill_template(PROBE)
         except BadInput as error:
-            if not error.__cause__ or isinstance(error.__cause__, TimeoutError):
+            if isinstance(error.__cause__, TimeoutError):
                 raise
-            # Without a system message, asking the model says so.
-            text, problem = "", f"takes no system message ({error.__cause__})"
-        if self._system and problem:
-            raise BadInput(f"--system: the chat template of {self.model} {problem}; leave it out")
-        opening = opened_tag(text)
-        closed = f"opens {opening}, which is closed at once" if opening else "has no switch"
-        if self._thinking_off:
-            switched = has_switch and not opening
-            how = f"{SWITCH} is false" if switched else f"the chat template {closed}"
-            self._thoughts = f"off ({how})"
-            if not has_switch:
-                at_once = f"; the {opening} that it opens is closed at once" if opening else ""
-                say(f"{self.model}: its chat template has no switch for thinking{at_once}")
-        elif opening:
-            self._thoughts = (
-                f"the chat template opens {opening}; letters are read behind the closed thought"
+            if self._system:
+                self._refuse_system(f"takes no system message ({error.__cause__})")
+            return  # asking the model says so
+        if PROBE not in text:
+            raise BadInput(
+                f"{self.model}: its chat template leaves out the question; correct the template in "
+                "its files"
             )
+        if self._mark(self._system).strip() not in text:
+            self._refuse_system("leaves out the system message")
+        opening = opened_tag(text)
+        if not self._thinking_off:
+            shut = "; letters are read behind the closed thought"
+            self._thoughts = f"the chat template opens {opening}{shut}" if opening else ""
+            return
+        how = f"{SWITCH} is false" if SWITCH in known else "the chat template has no switch"
+        if opening:
+            how = f"the chat template opens {opening}, which is closed at once"
+        self._thoughts = f"off ({how})"
+        if SWITCH not in known:
+            say(f"{self.model}: its chat template has no switch for thinking")
+
+    def _refuse_system(self, problem: str) -> None:
+        raise BadInput(f"--system: the chat template of {self.model} {problem}; leave it out")
 
 
 @contextmanager
@@ -250,14 +204,3 @@ def _time_limit(seconds: float) -> Iterator[None]:
         yield
     finally:
         sys.settrace(before)
-
-
-def _variables(template: str) -> list[str]:
-    """List the arguments that a chat template takes; none if its source cannot be parsed."""
-    environment = jinja2.Environment(extensions=["jinja2.ext.loopcontrols"], autoescape=True)
-    try:
-        parsed = environment.parse(GENERATION_TAG.sub("", template))
-        names = jinja2.meta.find_undeclared_variables(parsed)
-    except jinja2.TemplateError:
-        return []
-    return sorted(names - RESERVED - set(environment.globals))

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -28,7 +29,6 @@ for backend in ("bitsandbytes", "torchao"):
     # These warn at every layer, or of missing devices.
     logging.getLogger(backend).setLevel(logging.ERROR)
 
-
 # The remedy for a checkpoint that transformers cannot load here.
 SERVE = "serve it, with vLLM for example, and give openai:NAME@URL"
 # Examples on which tokenizers differ: digits, blanks, line breaks, punctuation, case and forms of
@@ -52,7 +52,7 @@ REMEDIES = {
 
 
 class LocalModel(Model):
-    """A network with its tokenizer on this machine."""
+    """A network with its tokenizer on this machine; subclasses get the same `parts`."""
 
     kind: str
     # The reason for batches of one text, for `run.json`.
@@ -87,30 +87,18 @@ class LocalModel(Model):
         return other
 
     def check_lengths(self, lengths: Sequence[int], text: str, at_most: int | None = None) -> None:
-        """Raise Unanswerable for texts beyond the model's positions or `at_most`; never truncate.
-
-        Args:
-            text: a name for messages, for example "the text with its reply".
-        """
-        limit = min(filter(None, (n_positions(self.network), at_most)), default=None)
-        if limit is None or max(lengths, default=0) <= limit:
-            return
-        too_long = {i: length for i, length in enumerate(lengths) if length > limit}
-        first = min(too_long)
-        raise Unanswerable(
-            f"{self.id}: reads at most {limit} tokens, and {text} has {too_long[first]} "
-            f"(number {first + 1} of {len(lengths)}); shorten it",
-            {
-                i: f"too long for the model: it reads {limit} tokens, {text} has {n}"
-                for i, n in too_long.items()
-            },
+        """Raise Unanswerable for texts beyond the positions or `at_most`; never truncate."""
+        limit = min(filter(None, (n_positions(self.network), at_most)), default=math.inf)
+        Unanswerable.check(
+            self.id,
+            [
+                f"too long for the model: it reads {limit} tokens, {text} has {n}" * (n > limit)
+                for n in lengths
+            ],
         )
 
     def check_batches(self, ask: Callable[[Sequence[Any]], Any], texts: Sequence[Any]) -> None:
-        """Use batches of one text from now on, if a batch of `texts` gives other numbers.
-
-        For example, this happens without a pad token, or with one that the model does not know.
-        """
+        """Use batches of one text from now on, if a batch of `texts` gives other numbers."""
         tolerance = 1e-3 if self.where.dtype == torch.float32 else 0.1
         try:
             together = np.concatenate([np.ravel(row) for row in ask(texts)])
@@ -137,14 +125,11 @@ class LocalModel(Model):
 
 
 def n_positions(network: Any) -> int | None:
-    """Return the number of positions of a network; None if there is no limit.
-
-    RoBERTa and its relatives count positions from behind the padding token's id, so they do not use
-    the first rows of their table.
-    """
+    """Return the number of positions of a network; None if there is no limit."""
     known: int | None = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     table = getattr(getattr(network.base_model, "embeddings", None), "position_embeddings", None)
     unused = getattr(table, "padding_idx", None)
+    # RoBERTa and its relatives count positions from behind the padding token's id.
     if known is None or known < 0:  # XLNet has -1, because its positions are relative
         return None
     return known if unused is None else known - unused - 1
@@ -244,10 +229,8 @@ def _special_tokens_mask(tokenizer: Any) -> list[int]:
 
 def quantization(model: str, config: Any) -> str:
     """Return the quantization of a checkpoint's weights, for example `gptq, 4 bits`, or ""."""
-    text_config = config.get_text_config()
-    values = getattr(config, "quantization_config", None) or getattr(
-        text_config, "quantization_config", None
-    )
+    configs = (config, config.get_text_config())
+    values = next(filter(None, (getattr(c, "quantization_config", None) for c in configs)), None)
     if not values:
         return ""
     method = str(values.get("quant_method", "bitsandbytes"))
@@ -261,14 +244,9 @@ def quantization(model: str, config: Any) -> str:
 
 
 def explain_load_error(model: str, error: Exception, quantized: str = "") -> str:
-    """Return the message for a model that could not be loaded.
-
-    Args:
-        quantized: the result of `quantization`.
-    """
+    """Return the message for a model that could not be loaded; `quantized` by `quantization`."""
     first = (str(error).strip().splitlines() or [""])[0][:200]
-    if not first or isinstance(error, LookupError):  # its message is the bare key
-        first = f"{type(error).__name__} {first}".strip()
+    first = f"{type(error).__name__}: {first}"
     if quantized:
         problem = f"its weights are quantized ({quantized}), which cannot be read here ({first})"
         return f"{model}: {problem}; install what is missing, or {SERVE}"

@@ -34,13 +34,7 @@ class Placement:
 
 
 def placement(device: str | None, dtype: str | None, batch_tokens: int | None) -> Placement:
-    """Choose the device and precision of a model.
-
-    Args:
-        device: default: the accelerator if there is one; `auto` distributes the model.
-        dtype: default: bfloat16 on an accelerator, float32 on the CPU.
-        batch_tokens: default: 4,096 on the CPU, 32,768 on an accelerator.
-    """
+    """Choose the device and precision; by default an accelerator in bfloat16, or the CPU."""
     spread = device == "auto"
     if device is None or spread:
         device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,8 +1,11 @@
-"""Encoders that predict masked tokens, or choose among options by a multiple-choice head."""
+"""Models with other heads than causal ones: masked, multiple-choice, and NLI classifiers."""
 
-from collections.abc import Iterator, Sequence
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +14,14 @@ import torch
 from bench.core.errors import BadInput
 from bench.scorers.base import Options, each, option_matrix
 from bench.scorers.local.checkpoint import LocalModel, n_trailing_special_tokens
-from bench.scorers.local.device import Placement, batches
+from bench.scorers.local.device import batches
 from bench.scorers.local.logprobs import padded
 from bench.scorers.local.spelling import spell
+from bench.tasks.nli_labels import LABELS, label
 from bench.tasks.request import Turns
+
+# Our own plain pairs, by language, with undoubted labels.
+PROBES = Path(__file__).with_name("nli_probes.toml")
 
 
 class Masked(LocalModel):
@@ -29,10 +36,9 @@ class Masked(LocalModel):
     # The paper gives encoders no letters to choose from.
     answer_modes = ("options", "letters")
 
-    def __init__(
-        self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]
-    ) -> None:
-        super().__init__(network, tokenizer, where, identity)
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        tokenizer = self.tokenizer
         if tokenizer.mask_token_id is None:
             raise BadInput(
                 f"{self.id}: its tokenizer has no mask token, so it is not usable as a masked model"
@@ -90,10 +96,7 @@ class Masked(LocalModel):
     def _masked(
         self, encoded: Sequence[Sequence[int]], positions: Sequence[Sequence[int]]
     ) -> list[np.ndarray]:
-        """Return log-probabilities of the tokens at `positions`, one masked at a time.
-
-        We compute texts that differ only in the masked token once.
-        """
+        """Return log-probabilities of the tokens at `positions`, one masked at a time."""
         self.tally.asked += sum(map(len, encoded))
         # For each masked text and position: the tokens to read, and the places of their values.
         masked: dict[tuple[tuple[int, ...], int], list[tuple[int, int]]] = {}
@@ -138,10 +141,8 @@ class MultipleChoice(LocalModel):
     # The head never saw letters, but the options themselves.
     answer_modes = ("options",)
 
-    def __init__(
-        self, network: Any, tokenizer: Any, where: Placement, identity: dict[str, Any]
-    ) -> None:
-        super().__init__(network, tokenizer, where, identity)
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
         self.check_batches(lambda texts: self.choose(texts, ("a", "a, a")), ["a", "a, a, a."])
 
     @torch.inference_mode()
@@ -166,6 +167,80 @@ class MultipleChoice(LocalModel):
             scores[numbers] = logits.float().cpu()
         values = [scores[item].log_softmax(0).tolist() for item in items]
         return option_matrix(values, prompts, options)
+
+
+class Classifier(LocalModel):
+    """A sequence-classification checkpoint with the three NLI labels."""
+
+    kind = "NLI classifier"
+    request_types = ("classify",)
+
+    def __init__(self, *parts: Any, label_names: Sequence[str] = ()) -> None:
+        super().__init__(*parts)
+        self.columns = label_columns(self.network.config.id2label, self.id, label_names)
+        self.check_batches(self.classify, [("a", "a"), ("a, a, a.", "a")])
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "labels": dict(zip(LABELS, self.columns, strict=True))}
+
+    @torch.inference_mode()
+    def classify(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Return probabilities [n, 3]; premise first, as in training. We do not truncate."""
+        probabilities = np.empty((len(pairs), 3))
+        if not pairs:
+            return probabilities
+        encoded = self.tokenizer(*(list(texts) for texts in zip(*pairs, strict=True)))
+        lengths = [len(ids) for ids in encoded["input_ids"]]
+        self.check_lengths(lengths, "the pair", self.tokenizer.model_max_length)
+        # The paper's code truncates at 128 tokens; all released pairs are much shorter.
+        for numbers, batch in self.padded_batches(encoded):
+            rows = self.network(**batch).logits.float().softmax(-1)[:, self.columns]
+            probabilities[numbers] = rows.cpu().double().numpy()
+        return probabilities
+
+    def probe(self, languages: Sequence[str]) -> list[dict[str, str]]:
+        """Classify plain pairs, which detects wrong labels, order and an unknown language."""
+        rows = [row for row in probe_pairs() if row["language"] in languages]
+        probabilities = self.classify([(row["premise"], row["hypothesis"]) for row in rows])
+        labels = [
+            "nan" if np.isnan(row).any() else LABELS[int(row.argmax())] for row in probabilities
+        ]
+        return [{**row, "found": name} for row, name in zip(rows, labels, strict=True)]
+
+
+def probe_pairs() -> list[dict[str, str]]:
+    """Read the plain pairs, with `language`, `premise`, `hypothesis` and `expected`."""
+    return [
+        {"language": language, "premise": first, "hypothesis": second, "expected": expected}
+        for language, by_label in tomllib.loads(PROBES.read_text("utf-8")).items()
+        for expected, pairs in by_label.items()
+        for first, second in pairs
+    ]
+
+
+def label_columns(
+    id2label: Mapping[int, str], model: str, label_names: Sequence[str] = ()
+) -> list[int]:
+    """Find the columns of entailment, contradiction and neutral by name."""
+    columns = {int(column): str(name) for column, name in id2label.items()}
+    theirs = ", ".join(columns[k] for k in sorted(columns))
+    nameless = len(columns) == len(LABELS) and all(
+        re.fullmatch(rf"label_{k}", name, re.IGNORECASE) for k, name in columns.items()
+    )
+    given = label_names if nameless else ()
+    named = {k: given[k] if given else label(name) for k, name in columns.items()}
+    if sorted(named.values()) != sorted(LABELS):
+        example = "give their meaning, like --label-names entailment,neutral,contradiction, or "
+        raise BadInput(
+            f"{model}: its labels are {theirs}, not {', '.join(LABELS)}; {example * nameless}"
+            "set id2label in its config.json to what they mean"
+        )
+    if label_names and [named[k] for k in sorted(named)] != list(label_names):
+        raise BadInput(
+            f"{model}: its labels are {theirs}, which --label-names {','.join(label_names)} "
+            "contradicts; leave it out, or set id2label in its config.json"
+        )
+    return [next(k for k, name in named.items() if name == wanted) for wanted in LABELS]
 
 
 @contextmanager

@@ -7,7 +7,7 @@ has ended, other replies take the free places, so that a long reply does not del
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,9 +19,11 @@ from transformers import (
     LogitsProcessorList,
     StoppingCriteria,
     StoppingCriteriaList,
+    StopStringCriteria,
 )
 from transformers.cache_utils import Cache
 
+from bench.config import Generation
 from bench.core.errors import BadInput
 from bench.scorers.local.device import batch_size, free_memory
 from bench.scorers.local.logprobs import LogprobReader, agree, padded, trial_ids
@@ -68,6 +70,8 @@ OTHERS = re.compile(
     r"(bos|eos|pad)_token_id|do_sample|max_(length|new_tokens)|stop_strings|renormalize_logits"
     r"|use_cache|cache_\w+|output_\w+|return_dict_in_generate|transformers_version|_.*"
 )
+# The place of wrong entries, for messages.
+CONFIG = "generation_config.json of the model"
 # The test of a model: tokens of its prompts, and steps of its replies.
 TRIAL_PROMPTS = (12, 3)
 TRIAL_STEPS = 4
@@ -125,19 +129,27 @@ class Generator:
 
     Attributes:
         sampling: empty for greedy decoding.
+        ignored: entries of the configuration that we do not follow.
         in_batches: whether prompts have the same replies in a batch and one by one; otherwise we
             generate replies one at a time.
     """
 
     def __init__(
-        self, reader: LogprobReader, steps: "Steps", stop: StoppingCriteria | None
+        self, reader: LogprobReader, tokenizer: Any, config: Any, options: Generation
     ) -> None:
         self.reader, self.network, self.where = reader, reader.network, reader.where
-        self.sampling, self.stop = steps.sampling, stop
+        self.network.generation_config = GenerationConfig(
+            eos_token_id=_end_tokens(config, tokenizer)
+        )
+        self.sampling, entries = _sampling(config, options), config.to_diff_dict()
         changed = {name: value for name, value in self.sampling.items() if value != SAMPLING[name]}
         # Without an entry, transformers may take the 50 likeliest tokens.
         self._sampling = self._config(do_sample=True, **{"top_k": 0, **changed})
-        self._penalties = self._config(**steps.penalties)
+        self._penalties = self._config(**{n: v for n, v in entries.items() if n in PENALTIES})
+        self.ignored = sorted(name for name, value in entries.items() if _is_ignored(name, value))
+        stops = getattr(config, "stop_strings", None) or []
+        stops = [stop for stop in ([stops] if isinstance(stops, str) else stops) if stop]
+        self.stop = StopStringCriteria(tokenizer, stops) if stops else None
         self.in_batches = reader.in_batches and agree(self._continued(), self.network.dtype)
         # Halved permanently when memory runs out.
         on_cpu = self.where.device.type == "cpu"
@@ -210,9 +222,7 @@ class Generator:
             config = GenerationConfig(**entries)
             return config if self._processors(config, [0], torch.tensor([0])) else None
         except (ValueError, TypeError) as error:
-            raise BadInput(
-                f"generation_config.json of the model: {error}; correct or remove the entry"
-            ) from error
+            raise BadInput(f"{CONFIG}: {error}; correct or remove the entry") from error
 
     def _processors(
         self, config: GenerationConfig | None, prompt: Sequence[int], ends: torch.Tensor
@@ -241,7 +251,7 @@ class Generator:
             [reply.ids for reply in batch], self.reader.padding, self.where.device, left=True
         )
         eos = self.network.generation_config.eos_token_id
-        ends = torch.tensor([] if eos is None else eos, dtype=torch.long, device=self.where.device)
+        ends = torch.tensor(eos, dtype=torch.long, device=self.where.device)
         finite = FiniteLogits(len(batch), self.where.device)
         ending = Ending(batch, ends, rule, REBUILD_SHARE if cache else 1, finite, self.stop)
         steps, width = max(reply.left for reply in batch), ids.shape[1]
@@ -276,11 +286,7 @@ class Generator:
         return list(ending.over.tolist())
 
     def _rebuilt(self, before: Cache | None, rows: Sequence[int], batch: Sequence[Reply]) -> Cache:
-        """Return keys and values of all but the last tokens.
-
-        Args:
-            before: has keys and values of the first replies, in `rows`.
-        """
+        """Return keys and values of all but the last tokens; `before` has those in `rows`."""
         started = [reply.ids for reply in batch[len(rows) :]]
         new = self.reader.prefill(started) if started else []
         width = max(len(reply.ids) for reply in batch) - 1
@@ -413,33 +419,20 @@ class SeededSampling(LogitsProcessor):
         return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
 
 
-class Steps(NamedTuple):
-    """The effects of a generation configuration on replies."""
-
-    sampling: dict[str, float]  # entries of SAMPLING; empty for greedy decoding
-    penalties: dict[str, Any]  # entries of PENALTIES
-    stop_strings: list[str]  # a reply ends behind one of them
-    ignored: list[str]  # entries that we do not follow, for example beam search
-
-
-def take_steps(
-    network: Any, config: Any, temperature: float | None = None, top_p: float | None = None
-) -> Steps:
-    """Take a generation configuration, and leave the model only the tokens that end a reply.
-
-    Args:
-        temperature: replaces the configuration's; 0 decodes greedily.
-        top_p: replaces the configuration's.
-    """
+def _end_tokens(config: Any, tokenizer: Any) -> list[int]:
     ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
-    ends = [end for end in ends if end is not None]
+    if tokenizer.chat_template:
+        # For some chat models, only the tokenizer names the token that ends a turn.
+        ends = [*ends, tokenizer.eos_token_id]
+    ends = [end for end in dict.fromkeys(ends) if end is not None]
     if not all(isinstance(end, int) for end in ends):
-        raise BadInput(
-            f"generation_config.json of the model: eos_token_id is {config.eos_token_id!r}; give "
-            "the number of a token, or a list of numbers"
-        )
-    network.generation_config = GenerationConfig(eos_token_id=ends)
-    given, sampling = {"temperature": temperature, "top_p": top_p}, {}
+        raise BadInput(f"{CONFIG}: eos_token_id is {config.eos_token_id!r}, no number of a token")
+    return ends
+
+
+def _sampling(config: Any, options: Generation) -> dict[str, float]:
+    """Return the entries of SAMPLING to follow; none for greedy decoding."""
+    given, sampling = {"temperature": options.temperature, "top_p": options.top_p}, {}
     for name, neutral in SAMPLING.items():
         # Without a configuration, transformers samples from the 50 likeliest tokens.
         usual = 50 if name == "top_k" else neutral
@@ -448,28 +441,16 @@ def take_steps(
         try:
             value = type(neutral)(value)
         except (ValueError, TypeError):
-            raise BadInput(
-                f"generation_config.json of the model: {name} is {value!r}, which is no number; "
-                "correct or remove the entry"
-            ) from None
+            raise BadInput(f"{CONFIG}: {name} is {value!r}, which is no number") from None
         if name in USUAL or value != neutral:
             sampling[name] = value
-    samples = config.do_sample if temperature is None else True
-    if not samples or sampling["temperature"] == 0:
-        sampling = {}
-    entries = config.to_diff_dict().items()
-    known = (*SAMPLING, *PENALTIES)
-    stops = getattr(config, "stop_strings", None) or []
-    return Steps(
-        sampling,
-        {name: value for name, value in entries if name in PENALTIES and value is not None},
-        [stop for stop in ([stops] if isinstance(stops, str) else stops) if stop],
-        # Some values have no effect, for example one beam.
-        sorted(
-            name
-            for name, value in entries
-            if name not in known
-            and not OTHERS.fullmatch(name)
-            and (value is True or value not in (None, False, 0, 1))
-        ),
-    )
+    samples = config.do_sample if options.temperature is None else True
+    return sampling if samples and sampling["temperature"] else {}
+
+
+def _is_ignored(name: str, value: Any) -> bool:
+    """Return whether we do not follow an entry of a configuration, for example beam search."""
+    if name in SAMPLING or name in PENALTIES or OTHERS.fullmatch(name):
+        return False
+    # Some values have no effect, for example one beam.
+    return value is True or value not in (None, False, 0, 1)

@@ -1,25 +1,32 @@
 """Find a model's files: a folder, a GGUF file, or a model of the Hub, `NAME` or `NAME@REVISION`.
 
 huggingface_hub resolves a revision to a commit, and we take all files of a Hub model from the
-cache's folder of this commit, so that a moving `main` cannot mix two models.
+cache's folder of this commit, so that a moving `main` cannot mix two models. Other models are
+identified by a hash of their files.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.core.errors import BadInput
+from bench.core.progress import say
 from bench.data.readers import as_path
-from bench.scorers.local.file_hash import ADAPTER_CONFIG, fingerprint
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
+ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 WEIGHTS, WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
 # The beginning of a placeholder for a large file after `git clone` without git-lfs.
 POINTER = b"version https://git-lfs.github.com/spec/"
+# Files that a model is loaded from; others may be placeholders.
+READ = (".safetensors", ".json", ".model", ".gguf")
 # Files that torch pickles weights into.
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 ID = re.compile(r"([\w.-]+(?:/[\w.-]+)?)(?:@([^\s@]+))?", re.ASCII)
@@ -28,6 +35,16 @@ KINDS = ("safetensors", "json", "txt", "jinja", "model", "tiktoken", "spm", "bpe
 FILES = [f"*.{kind}" for kind in KINDS]
 # Files in folders, and a second copy of the weights that transformers does not read.
 UNUSED_FILES = ["*/*", "consolidated*"]
+
+# We hash larger files in parts.
+SMALL_BYTES = 1 << 20
+# Prefixes of fingerprints of small files only, and of files with parts.
+SMALL_FILES = "sha256:"
+PARTS = "sha256-parts:"
+# Another number would change the hash of every larger file.
+PART_BYTES = 1 << 26
+# We report a larger file, because its hash takes seconds.
+REPORTED_BYTES = 1 << 30
 
 
 class Reference(NamedTuple):
@@ -68,17 +85,15 @@ def at_revision(model: str, revision: str | None) -> str:
     if not revision:
         return model
     reference = parse(model)
-    if not reference:
+    if not reference or not ID.fullmatch(f"{reference.name}@{revision}"):
         raise BadInput(
-            f"--revision {revision}: is for a Hub id only, and the model is {model}; leave the "
-            "option out"
+            f"--revision {revision}: is a branch, a tag or a commit of a Hub id, and the model is "
+            f"{model}; leave the option out"
         )
     if reference.revision not in (None, revision):
         raise BadInput(
             f"--revision {revision}: {model} names another revision; give one of the two"
         )
-    if not ID.fullmatch(f"{reference.name}@{revision}"):
-        raise BadInput(f"--revision {revision}: expected a branch, a tag or a commit")
     return f"{reference.name}@{revision}"
 
 
@@ -88,35 +103,30 @@ def at_commit(model: str, revision: object) -> str:
     return f"{model.partition('@')[0]}@{revision}" if commit else model
 
 
-def locate(model: str) -> Location:
-    """Find the files of `model`, and download a Hub model."""
+def locate(model: str, complete: bool = False) -> Location:
+    """Find the files of `model`, and check them; `complete` refuses an adapter."""
     path = Path(model).expanduser()
     if reference := parse(model):
         folder = _snapshot(reference)
-        return Location(reference.name, str(folder), {}, folder.name)
-    if model.endswith(".gguf"):
-        return Location(model, str(path.parent), {"gguf_file": path.name})
-    if not path.is_dir():
-        _refuse_pickles(model, [path.name] if path.is_file() else [])
+        files = Location(reference.name, str(folder), {}, folder.name)
+    elif model.endswith(".gguf"):
+        files = Location(model, str(path.parent), {"gguf_file": path.name})
+    elif path.is_dir():
+        files = Location(model, str(path), {})
+    else:
+        _refuse_pickles(model, [path.name])
         raise BadInput(f"{model}: is no model; give a folder, a .gguf file, or a Hub id")
-    names = sorted(file.name for file in path.iterdir())
-    if not {"config.json", ADAPTER_CONFIG} & set(names):
-        ggufs = [name for name in names if name.endswith(".gguf")]
-        hint = f"; give the file itself: {path / ggufs[0]}" if ggufs else ""
+    _check(model, files)
+    if complete and (Path(files.path) / ADAPTER_CONFIG).is_file():
         raise BadInput(
-            f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
+            f"{model}: is an adapter ({ADAPTER_CONFIG}) where a complete model is needed; merge it "
+            "into its base (peft's `merge_and_unload`, `save_pretrained`) and give that folder"
         )
-    if not any(".safetensors" in name for name in names):
-        _refuse_pickles(model, names)
-    return Location(model, str(path), {})
+    return files
 
 
 def base_of(model: str, files: Location, given: str | None = None) -> Location | None:
-    """Find the base model of an adapter; None for a complete model.
-
-    Args:
-        given: the base model, if it differs from the adapter's own entry.
-    """
+    """Find the base model of an adapter, or the `given` one; None for a complete model."""
     folder = Path(files.path)
     if files.options or not (folder / ADAPTER_CONFIG).is_file():
         if given:
@@ -130,52 +140,44 @@ def base_of(model: str, files: Location, given: str | None = None) -> Location |
             f"{adapter}, for which peft is missing; `pip install 'bias-workbench[adapters]'`, or "
             "merge it into its base model and give the folder of the result"
         )
+    if given:
+        return locate(given, complete=True)
     config = _read_json(folder / ADAPTER_CONFIG)
-    name = given or str(config.get("base_model_name_or_path") or "")
+    name = str(config.get("base_model_name_or_path") or "")
     if not name:
         raise BadInput(f"{adapter} that names no base model; give it with --base")
     try:
-        if not given and parse(name):
-            name = at_revision(name, config.get("revision"))
-        base = locate(name)
+        return locate(at_revision(name, config.get("revision") if parse(name) else None), True)
     except BadInput as error:
-        part = "" if given else f" (the base model that {model} names; --base gives another)"
-        raise BadInput(f"{error}{part}") from None
-    check_whole(name, base.path)
-    return base
-
-
-def check_whole(model: str, path: str) -> None:
-    """Raise BadInput if the folder holds an adapter and no complete model."""
-    if (Path(path) / ADAPTER_CONFIG).is_file():
         raise BadInput(
-            f"{model}: is an adapter ({ADAPTER_CONFIG}) where a complete model is needed; merge it "
-            "into its base (peft's `merge_and_unload`, `save_pretrained`) and give that folder"
-        )
+            f"{error} (the base model that {model} names; --base gives another)"
+        ) from None
 
 
-def check_files(model: str, files: Location) -> None:
-    """Refuse a checkpoint with git-lfs pointers, missing shards, pickles or a broken setting."""
-    from huggingface_hub.utils import filter_repo_objects
-
+def _check(model: str, files: Location) -> None:
+    """Refuse git-lfs pointers, pickles, a damaged setting, and a folder without a checkpoint."""
     folder, gguf = Path(files.path), files.options.get("gguf_file")
-    inside = sorted(path.name for path in folder.iterdir() if path.is_file())
-    read = filter_repo_objects(inside, allow_patterns=FILES, ignore_patterns=UNUSED_FILES)
-    for name in [gguf] if gguf else read:
+    names = [gguf] if gguf else sorted(path.name for path in folder.iterdir() if path.is_file())
+    for name in names:
         with (folder / name).open("rb") as content:
-            if content.read(len(POINTER)) == POINTER:
+            if Path(name).suffix in READ and content.read(len(POINTER)) == POINTER:
                 raise BadInput(
                     f"{model}: {name} is a git-lfs pointer instead of the file; fetch it with "
                     "`git lfs pull`"
                 )
-    if not gguf and WEIGHTS_INDEX in inside and WEIGHTS not in inside:
-        shards = sorted(set(_read_json(folder / WEIGHTS_INDEX).get("weight_map", {}).values()))
-        _refuse_pickles(model, shards)
-        if missing := set(shards) - set(inside):
-            raise BadInput(
-                f"{model}: lacks {min(missing)}, which {WEIGHTS_INDEX} names; fetch it anew"
-            )
-    if "generation_config.json" in inside:
+    if gguf:
+        return
+    if not {"config.json", ADAPTER_CONFIG} & set(names):
+        ggufs = [name for name in names if name.endswith(".gguf")]
+        hint = f"; give the file itself: {folder / ggufs[0]}" if ggufs else ""
+        raise BadInput(
+            f"{model}: the folder has no config.json, so it holds no transformers checkpoint{hint}"
+        )
+    if not any(".safetensors" in name for name in names):
+        _refuse_pickles(model, names)
+    if WEIGHTS_INDEX in names and WEIGHTS not in names:
+        _refuse_pickles(model, _read_json(folder / WEIGHTS_INDEX).get("weight_map", {}).values())
+    if "generation_config.json" in names:
         # transformers would ignore a damaged file, and decode otherwise.
         _read_json(folder / "generation_config.json")
 
@@ -202,13 +204,10 @@ def _snapshot(reference: Reference) -> Path:
         files = HfApi().list_repo_files(name, revision=folder.name)
     except Exception as error:  # errors of the client, and of its HTTP library
         raise BadInput(f"{reference}: {explain(error, name, revision)}") from None
-    if ggufs := [file for file in files if file.endswith(".gguf")]:
-        download = f"`hf download {name} {ggufs[0]}`"
-        raise BadInput(
-            f"{reference}: holds GGUF files; download one ({download}) and give the file"
-        )
     _refuse_pickles(str(reference), files)
-    raise BadInput(f"{reference}: holds no {WEIGHTS}, so it is no model of transformers")
+    ggufs = [file for file in files if file.endswith(".gguf")]
+    hint = f"; download one (`hf download {name} {ggufs[0]}`) and give the file" if ggufs else ""
+    raise BadInput(f"{reference}: holds no {WEIGHTS}, so it is no model of transformers{hint}")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -225,3 +224,52 @@ def _refuse_pickles(model: str, files: Iterable[str]) -> None:
                 f"{model}: its weights are pickled ({file}), which can run code when they are "
                 "loaded; convert them to safetensors (docs/security.md)"
             )
+
+
+def fingerprint(path: Path) -> str:
+    """Hash names and content of a file or a model's folder, with an adapter's local base model."""
+    total, prefix = hashlib.sha256(), SMALL_FILES
+    for name, file in _files(path):
+        state = file.stat()
+        total.update(f"{name}:{state.st_size}".encode())
+        if state.st_size > SMALL_BYTES:
+            prefix = PARTS
+            total.update(_hash_large(file.resolve(), state.st_size, state.st_mtime_ns))
+        else:
+            total.update(file.read_bytes())
+    return prefix + total.hexdigest()[:16]
+
+
+def is_fingerprint(text: str) -> bool:
+    """Return whether a text is a fingerprint of files, and not a commit or a recipe."""
+    return text.startswith((SMALL_FILES, PARTS))
+
+
+def _files(path: Path) -> Iterable[tuple[str, Path]]:
+    """List the files of a model, or the one file that `path` is, with their names."""
+    if not path.is_dir():
+        return [(path.name, path)]
+    # In subfolders we hash only code and chat templates.
+    nested = sorted(file for kind in ("py", "jinja") for file in path.glob(f"*/*.{kind}"))
+    files = [*sorted(path.iterdir()), *nested]
+    named = [(file.relative_to(path).as_posix(), file) for file in files]
+    # Loading an adapter reports its faults.
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        config = json.loads((path / ADAPTER_CONFIG).read_text("utf-8"))
+        base = as_path(str(config["base_model_name_or_path"]))
+        bases = sorted(base.iterdir()) if base.is_dir() else [base]
+        named += [(f"base {file.name}", file) for file in bases]
+    return [(name, file) for name, file in named if file.is_file()]
+
+
+# A command needs the hash of a model several times: before loading it, and for `run.json`.
+@lru_cache
+def _hash_large(file: Path, size: int, modified: int) -> bytes:
+    """Hash a file in parts; `size` and `modified` are keys of the cache, for changed files."""
+    if size >= REPORTED_BYTES:
+        say(f"{file}: hashing {size / 1e9:.1f} GB to identify the file")
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while part := stream.read(PART_BYTES):
+            digest.update(hashlib.sha256(part).digest())
+    return digest.digest()

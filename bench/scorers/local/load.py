@@ -15,10 +15,9 @@ from bench.core.errors import BadInput
 from bench.scorers.base import Model
 from bench.scorers.local.causal import Causal
 from bench.scorers.local.checkpoint import explain_load_error, quantization, tokenizer_of
-from bench.scorers.local.classifier import Classifier
 from bench.scorers.local.device import Placement
-from bench.scorers.local.encoders import Masked, MultipleChoice
-from bench.scorers.local.hub import Location, base_of, check_files
+from bench.scorers.local.encoders import Classifier, Masked, MultipleChoice
+from bench.scorers.local.hub import Location, base_of
 
 # The progress bar of GGUF files ignores transformers' settings; disable=None limits it to a
 # terminal.
@@ -51,15 +50,9 @@ def load(
     label_names: Sequence[str] = (),
     base: str | None = None,
 ) -> Model:
-    """Load the causal, masked, multiple-choice or classification model at `files`.
-
-    Args:
-        base: the base model of an adapter, if it differs from the adapter's own entry.
-    """
-    check_files(model, files)
+    """Load the model at `files`; `base` replaces the base model that an adapter names."""
     base_files = base_of(model, files, base)
     complete = base_files or files
-    check_files(complete.name, complete)
     path, trust = complete.path, {"trust_remote_code": trust_remote_code}
     options = complete.options | trust
     own_tokenizer = base_files and (Path(files.path) / "tokenizer_config.json").is_file()
@@ -83,7 +76,7 @@ def load(
             weights.setdefault("device_map", {"": where.device})
         kind = _kind(model, config)
         if label_names and kind != "classifier":
-            raise BadInput(f"model {model}: has no labels to name; leave out --label-names")
+            raise BadInput(f"model {model}: takes no --label-names; leave it out")
         if kind != "causal":
             reason = f"model {model} is a {kind} model and writes no replies"
             generation.refuse(generation.changed(), reason)
@@ -106,13 +99,12 @@ def load(
             identity["quantized"] = quantized
         if trust_remote_code:
             identity["trust_remote_code"] = True
-        network.eval()
+        parts = (network.eval(), tokenizer, where, identity)
         if kind == "causal":
-            return Causal(network, tokenizer, where, identity, generation)
+            return Causal(*parts, generation=generation)
         if kind == "classifier":
-            return Classifier(network, tokenizer, where, identity, label_names)
-        encoder = Masked if kind == "masked" else MultipleChoice
-        return encoder(network, tokenizer, where, identity)
+            return Classifier(*parts, label_names=label_names)
+        return Masked(*parts) if kind == "masked" else MultipleChoice(*parts)
     except BadInput:
         raise
     except Exception as error:  # code and files of others can be wrong in any way

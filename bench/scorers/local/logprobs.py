@@ -2,16 +2,12 @@
 
 We compute common prefixes of texts once, as a tree (`bench.scorers.local.prefix_tree`): each pass
 takes a stretch of it, and the attention mask lets every token see only its ancestors. If a model
-does not support this, or texts share little, we pad texts in batches of similar length.
-
-A text has the same numbers by itself and with other texts. When we load a model, a test with a few
-tokens is enough, because we limit trees to models with transformers' common attention interface,
-and to texts within the distances of their configuration. Models with other numbers in a padded
-batch get one text at a time.
+does not support this, or texts share little, we pad texts in batches of similar length, and one at
+a time if even this changes numbers. A test with a few tokens at loading is enough, because trees
+are for models with transformers' attention interface, and for texts within its windows.
 
 We multiply only the needed hidden states with the output matrix, a piece of the vocabulary at a
-time, so that no tensor is as large as texts times vocabulary. Sums over the vocabulary are in
-float32.
+time, so that no tensor is as large as texts times vocabulary. Sums over it are in float32.
 """
 
 import math
@@ -24,11 +20,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache
 
 from bench.scorers.base import Tally
 from bench.scorers.local.checkpoint import n_positions
-from bench.scorers.local.device import Placement, batches
+from bench.scorers.local.device import Placement, batch_size
 from bench.scorers.local.prefix_tree import Part, Tree, attending, blocks
 
 # Size of a piece of the vocabulary on a CPU, with logits that fit into its cache.
@@ -96,38 +93,33 @@ class LogprobReader:
     def read(self, rows: Sequence[Row]) -> list[np.ndarray]:
         """Return the log-probabilities of each row: float64, nats."""
         values: list[np.ndarray] = [np.empty(0)] * len(rows)
-        busy = [i for i, row in enumerate(rows) if row.answer_modes]
-        if not busy:
-            return values
-        lengths = [len(rows[i].ids) for i in busy]
+        waiting = [i for i, row in enumerate(rows) if row.answer_modes]
+        lengths = [len(rows[i].ids) for i in waiting]
         self.tally.asked += sum(lengths)
-        if self.can_share(lengths):
-            tree = Tree([rows[i].ids for i in busy])
+        if waiting and self.can_share(lengths):
+            tree = Tree([rows[i].ids for i in waiting])
             # If the output matrix is not separable, batches would compute logits of all tokens.
             if len(tree) <= SPARSE * sum(lengths) or not self._separable:
-                read = self._read_tree(tree, [rows[i] for i in busy])
-                for i, row_values in zip(busy, read, strict=True):
+                read = self._read_tree(tree, [rows[i] for i in waiting])
+                for i, row_values in zip(waiting, read, strict=True):
                     values[i] = row_values
                 # A masked NaN makes also states NaN that do not see it, so repeat these in batches.
-                busy = [i for i in busy if not np.isfinite(values[i]).all()]
-                lengths = [len(rows[i].ids) for i in busy]
+                waiting = [i for i in waiting if not np.isfinite(values[i]).all()]
+        waiting.sort(key=lambda i: -len(rows[i].ids))
+        lengths = [len(rows[i].ids) for i in waiting]
         together = self.can_batch(lengths)
-        waiting = list(batches(lengths, self._batch_tokens if together else 1))
         while waiting:
-            batch = [busy[k] for k in waiting[0]]
+            size = batch_size(lengths, self._batch_tokens if together else 1)
             try:
-                read = self._read_batch([rows[i] for i in batch])
+                read = self._read_batch([rows[i] for i in waiting[:size]])
             except torch.OutOfMemoryError:
-                if len(batch) == 1:
+                if size == 1:
                     raise
                 self._batch_tokens = max(self._batch_tokens // 2, 1)
-                rest = [k for numbers in waiting for k in numbers]
-                smaller = batches([lengths[k] for k in rest], self._batch_tokens)
-                waiting = [[rest[k] for k in numbers] for numbers in smaller]
                 continue
-            waiting.pop(0)
-            for i, row_values in zip(batch, read, strict=True):
+            for i, row_values in zip(waiting, read, strict=False):
                 values[i] = row_values
+            waiting, lengths = waiting[size:], lengths[size:]
         return values
 
     def can_batch(self, lengths: Sequence[int]) -> bool:
@@ -147,13 +139,13 @@ class LogprobReader:
         tree = Tree([text[:-1] for text in texts])
         parts: list[list[tuple[torch.Tensor, torch.Tensor]]] = []
 
-        def take(part: Part, read: np.ndarray, states: torch.Tensor, cache: Any) -> None:
+        def take(part: Part, states: torch.Tensor, cache: Any) -> None:
             new = slice(len(part.above), None)
             parts.append(
                 [(layer.keys[0, :, new], layer.values[0, :, new]) for layer in cache.layers]
             )
 
-        self._walk(tree, lambda part: np.empty(0, np.int64), take, keep=True)
+        self._walk(tree, np.empty(0, np.int64), take, keep=True)
         # Node 0 is a placeholder for padding; the mask hides it.
         paths = np.zeros((len(texts), max(map(len, tree.paths))), np.int64)
         for row, path in zip(paths, tree.paths, strict=True):
@@ -175,34 +167,30 @@ class LogprobReader:
         )
         targets = np.array([target for row in rows for _, target in row.answer_modes])
         order = np.argsort(nodes, kind="stable")
+        wanted = np.unique(nodes)
         parts: Parts = []
 
-        def reads_of(part: Part) -> np.ndarray:
-            ends = [part.nodes[0], part.nodes[-1] + 1]
-            return order[slice(*np.searchsorted(nodes, ends, sorter=order))]
+        def take(part: Part, states: torch.Tensor, cache: Any) -> None:
+            reads = order[slice(*np.searchsorted(nodes, part.ends_of_stretch, sorter=order))]
+            line = np.searchsorted(wanted, nodes[reads])
+            line -= np.searchsorted(wanted, part.nodes[0])
+            self._add_logprobs(parts, reads, states, line, targets[reads])
 
-        def places(part: Part) -> np.ndarray:
-            return np.unique(nodes[reads_of(part)] - part.nodes[0])
-
-        def take(part: Part, read: np.ndarray, states: torch.Tensor, cache: Any) -> None:
-            answer_modes = reads_of(part)
-            line = np.searchsorted(read, nodes[answer_modes] - part.nodes[0])
-            self._add_logprobs(parts, answer_modes, states, line, targets[answer_modes])
-
-        self._walk(tree, places, take)
+        self._walk(tree, wanted, take)
         return _split(parts, rows)
 
     def _walk(
         self,
         tree: Tree,
-        places: Callable[[Part], np.ndarray],
-        take: Callable[[Part, np.ndarray, torch.Tensor, Any], None],
+        wanted: np.ndarray,
+        take: Callable[[Part, torch.Tensor, Any], None],
         keep: bool = False,
     ) -> None:
         """Compute a tree, one stretch per pass.
 
         Args:
-            take: called with the stretch, its tokens in `places`, their states, and the cache.
+            wanted: the sorted numbers of the nodes whose states we need.
+            take: called with the stretch, the states of its wanted nodes, and the cache.
             keep: make a cache of the last stretch, too.
         """
         before, cache, first = None, None, 0
@@ -210,10 +198,10 @@ class LogprobReader:
             part = tree.part(first, self._tree_tokens, before)
             last = first + len(part.nodes)
             try:
-                read = places(part)
+                read = wanted[slice(*np.searchsorted(wanted, part.ends_of_stretch))] - first
                 more = keep or last < len(tree)
                 states, new_cache = self._pass(tree, part, read, before, cache, more)
-                take(part, read, states, new_cache)
+                take(part, states, new_cache)
             except torch.OutOfMemoryError:
                 if self._tree_tokens == 1:
                     raise
@@ -230,10 +218,8 @@ class LogprobReader:
         if new_cache is not None and before is not None:
             above = self._send(np.searchsorted(before.known, part.above))
             for k, layer in enumerate(cache.layers):
-                keys, values = (
-                    states.index_select(2, above) for states in (layer.keys, layer.values)
-                )
-                new_cache.update(keys, values, k)
+                states = (layer.keys, layer.values)
+                new_cache.update(*(part.index_select(2, above) for part in states), k)
         options = {
             "input_ids": self._send(tree.ids[part.nodes])[None],
             "position_ids": self._send(tree.depth[part.nodes])[None],
@@ -290,7 +276,6 @@ class LogprobReader:
         targets: np.ndarray,
     ) -> None:
         """Add to `parts`, for `places`, the log-probability of each target after `states[line]`."""
-        self.tally.read += len(states)
         if not len(states):
             return
         order = np.argsort(targets, kind="stable")
@@ -365,11 +350,7 @@ class LogprobReader:
         texts = [ids[:9], ids[:5] + ids[10:16], ids[:5] + ids[16:18], ids[:2] + ids[18:24]]
         tree = Tree(texts)
         parts: list[torch.Tensor] = []
-        self._walk(
-            tree,
-            lambda part: np.arange(len(part.nodes)),
-            lambda part, read, states, cache: parts.append(states),
-        )
+        self._walk(tree, np.arange(len(tree)), lambda part, states, cache: parts.append(states))
         states = torch.cat(parts)
         for text, path in zip(texts, tree.paths, strict=True):
             yield states[torch.from_numpy(path)], self._alone(text)
@@ -397,10 +378,7 @@ def close(states: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> b
 
 
 def _attends_by_interface(network: Any) -> bool:
-    """Return whether only the mask decides which tokens see which, as in transformers' interface.
-
-    Other models, and a checkpoint's own code, can have additional windows.
-    """
+    """Return whether only the mask decides which tokens see which."""
     module = type(network).__module__
     return module.startswith("transformers.") and hasattr(
         sys.modules[module], "ALL_ATTENTION_FUNCTIONS"
@@ -424,12 +402,9 @@ def padded(
     rows: Sequence[Sequence[int]], padding: int, device: torch.device, left: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return ids and mask [texts, longest] on the device."""
-    width = max(map(len, rows))
-    ids = torch.full((len(rows), width), padding)
-    mask = torch.zeros_like(ids)
-    for k, row in enumerate(rows):
-        place = slice(width - len(row), width) if left else slice(0, len(row))
-        ids[k, place], mask[k, place] = torch.tensor(row), 1
+    texts, side = [torch.tensor(row) for row in rows], "left" if left else "right"
+    ids = pad_sequence(texts, True, padding, side)
+    mask = pad_sequence(list(map(torch.ones_like, texts)), True, 0, side)
     return ids.to(device), mask.to(device)
 
 
@@ -447,14 +422,12 @@ def _limits(config: Any) -> tuple[float, float]:
     for part in (rope, *rope.values()):
         if isinstance(part, dict) and part.get("rope_type") == "longrope":
             entries["rope_window"] = part.get("original_max_position_embeddings")
-    sizes: dict[str, list[Any]] = {
-        name: [*value] if isinstance(value, list | tuple) else [value]
-        for name, value in entries.items()
-    }
-
-    def least(names: Iterable[str]) -> float:
-        values = [size for name in names for size in sizes.get(name, ())]
-        return min((size for size in values if type(size) is int and size > 0), default=math.inf)
-
-    batch = least(name for name in sizes if name not in MASKED and OWN_LIMIT.search(name))
-    return min(batch, least(MASKED)), batch
+    tree = batch = math.inf
+    for name, value in entries.items():
+        sizes = value if isinstance(value, list | tuple) else [value]
+        least = min((n for n in sizes if type(n) is int and n > 0), default=math.inf)
+        if name in MASKED:
+            tree = min(tree, least)
+        elif OWN_LIMIT.search(name):
+            batch = min(batch, least)
+    return min(tree, batch), batch

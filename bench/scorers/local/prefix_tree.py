@@ -30,6 +30,11 @@ class Part(NamedTuple):
     known: np.ndarray  # both; these have keys and values after the pass
     ends: np.ndarray  # for each of `known`, the number after its last descendant
 
+    @property
+    def ends_of_stretch(self) -> tuple[int, int]:
+        """The first number of the stretch, and the number after its last one."""
+        return self.nodes[0], self.nodes[-1] + 1
+
     def sees(self, nodes: np.ndarray | None = None) -> np.ndarray:
         """Return which known nodes each of `nodes` (default: all) sees: bool [nodes, known]."""
         column = (self.nodes if nodes is None else nodes)[:, None]

@@ -51,13 +51,7 @@ def spell(
     strings |= {text + s: None for text, options in pairs for option in options for s in option}
     ids = dict(zip(strings, map(tuple, encode(list(strings))), strict=True))
     result = [_spell(tokenizer, *pair, ids) for pair in pairs]
-    rows = zip(result, choices, strict=True)
-    problems = {i: problem for i, row in enumerate(rows) if (problem := _problem(*row))}
-    if problems:
-        first = min(problems)
-        raise Unanswerable(
-            f"{model}: {problems[first]} (number {first + 1} of {len(texts)})", problems
-        )
+    Unanswerable.check(model, list(map(_problem, result, choices)))
     return result
 
 

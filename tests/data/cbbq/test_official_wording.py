@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.benchmarks.cbbq import official_wording as module
-from bench.benchmarks.cbbq.official_wording import PROMPTS, VERSION, read
+from bench.benchmarks.cbbq.official_wording import OFFICIAL, PROMPTS
 from bench.data.official_wording import digest
 
 Tables = dict[str, Any]
@@ -48,14 +47,14 @@ def scripts(folder: Path, tables: Tables) -> Path:
 
 def released(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the invented prompts count as the released ones."""
-    monkeypatch.setattr(module, "RELEASED", digest(INVENTED))
+    monkeypatch.setattr(OFFICIAL, "sha256", digest(INVENTED))
 
 
 def test_the_released_prompts_are_read(shared: Path, tmp_path: Path) -> None:
     official = tomllib.loads((shared / "data/cbbq/prompts.toml").read_text("utf-8"))
-    found = tomllib.loads(read(scripts(tmp_path, official)))
+    found = tomllib.loads(OFFICIAL.read(scripts(tmp_path, official)))
     assert (found, list(found)) == (official, list(official))
-    assert found["version"] == VERSION
+    assert found["version"] == OFFICIAL.version
 
 
 @pytest.mark.parametrize(
@@ -72,10 +71,12 @@ def test_other_prompts_than_the_released_ones_are_refused(
 ) -> None:
     released(monkeypatch)
     path = scripts(tmp_path, INVENTED) / "BELLE/evaluate_amb.py"
-    assert {**tomllib.loads(read(tmp_path)), **INVENTED} == tomllib.loads(read(tmp_path))
+    assert {**tomllib.loads(OFFICIAL.read(tmp_path)), **INVENTED} == tomllib.loads(
+        OFFICIAL.read(tmp_path)
+    )
     before, found, after = path.read_text("gbk").partition(old)
     assert found
     path.write_text(before + new + after, "gbk")
-    message = refusal(read, tmp_path)
+    message = refusal(OFFICIAL.read, tmp_path)
     assert message.startswith(f"{tmp_path}: the prompts in the scripts are not the released ones;")
     assert message.endswith("with the data and run `bench fetch cbbq --from DIR`")

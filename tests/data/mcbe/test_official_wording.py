@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.benchmarks.mcbe import official_wording as module
-from bench.benchmarks.mcbe.official_wording import FIELDS, VERSION, read
+from bench.benchmarks.mcbe.official_wording import FIELDS, OFFICIAL
 from bench.data.official_wording import digest
 
 Tables = dict[str, Any]
@@ -62,14 +61,14 @@ def scripts(folder: Path, tables: Tables) -> Path:
 
 def released(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the invented prompts count as the released ones."""
-    monkeypatch.setattr(module, "RELEASED", digest(INVENTED))
+    monkeypatch.setattr(OFFICIAL, "sha256", digest(INVENTED))
 
 
 def test_the_released_prompts_are_read(shared: Path, tmp_path: Path) -> None:
     official = tomllib.loads((shared / "data/mcbe/prompts.toml").read_text("utf-8"))
     tables = {name: table for name, table in official.items() if isinstance(table, dict)}
-    found = tomllib.loads(read(scripts(tmp_path, tables)))
-    assert (found, found["version"]) == (official, VERSION)
+    found = tomllib.loads(OFFICIAL.read(scripts(tmp_path, tables)))
+    assert (found, found["version"]) == (official, OFFICIAL.version)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +94,6 @@ def test_other_prompts_than_the_released_ones_are_refused(
     before, found, after = path.read_text("utf-8").partition(old)
     assert found
     path.write_text(before + new + after, "utf-8")
-    message = refusal(read, tmp_path)
+    message = refusal(OFFICIAL.read, tmp_path)
     assert message.startswith(f"{tmp_path}: the prompts in the scripts are not the released ones;")
     assert message.endswith("with the data and run `bench fetch mcbe --from DIR`")
