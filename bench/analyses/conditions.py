@@ -132,13 +132,13 @@ def _most_alike(runs: Sequence[Run], values: Sequence[str]) -> dict[str, Run]:
     least = differences.T.groupby(list(values), sort=False).min()  # by condition and run
     first = least.sum().idxmin()
     chosen = {}
-    for value in least.index:
-        is_nearest = differences[first] == least.loc[value, first]
+    for value, distance in least[first].items():
+        is_nearest = differences[first] == distance
         nearest = [runs[k] for k, own in enumerate(values) if own == value and is_nearest[k]]
         if len(nearest) > 1:
             raise BadInput(
                 f"{nearest[0].folder} and {nearest[1].folder}: {nearest[0].label} was asked under "
                 "one condition in both; name one of them in runs"
             )
-        chosen[value] = nearest[0]
+        chosen[str(value)] = nearest[0]
     return chosen

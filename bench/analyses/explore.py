@@ -117,7 +117,7 @@ def _fold(heading: str, body: str, is_open: bool = False) -> str:
 
 def _table(rows: pd.DataFrame) -> str:
     """Write a table of texts in a box that scrolls, so the keyboard has to reach it."""
-    formatters = dict.fromkeys(map(column, rows), _text)
+    formatters = {column(str(name)): _text for name in rows}
     with pd.option_context("display.max_colwidth", None):
         table = rows.rename(columns=column).to_html(
             index=False, escape=False, border=0, justify="left", formatters=formatters

@@ -271,7 +271,7 @@ def _model(
     learner: Learner,
     pack: Pack,
     rows: Sequence[Row],
-    pairs: Mapping[str, Pair],
+    pairs: Mapping[int, Pair],
     seed: int,
     folder: Path,
     name: str,

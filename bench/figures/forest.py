@@ -234,6 +234,7 @@ def scores_by_bias(rows: pd.DataFrame, panels: Panels, title: str) -> Figure:
         ax.plot(own.groupby("bias").score.mean(), color=FAINT, lw=1, zorder=1)
         # Models of one bias stand next to each other.
         own = own.assign(x=own.bias + 0.03 * own.groupby("bias").cumcount())
+        one: Any
         for one in own.itertuples():
             colour = palette[one.model]
             ax.vlines(one.x, one.ci_low, one.ci_high, color=colour)

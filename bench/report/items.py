@@ -105,7 +105,7 @@ def read(runs: Sequence[Run]) -> Items:
     # Tuples are read many times faster than parts of a frame.
     by_item: dict[str, list[Any]] = {name: [] for name in every if name in chosen}
     for row in sample.astype(object).itertuples():
-        by_item[row.item_id].append(row)
+        by_item[str(row.item_id)].append(row)
     every_item = all_items(list(by_name.values()))
     known = by_id(every_item[every_item.item_id.isin(chosen)])
     benchmark, glosses = runs[0].benchmark, _glosses(runs[0])

@@ -191,8 +191,8 @@ def write(
     for page in notebooks:
         answers = by_name.get(f"{ANSWERS}{page.name}")
         if answers:
-            links = rf"\1<a href='{answers.file}#\2'>\3</a>"
-            page = page._replace(body=CATEGORY.sub(links, page.body))
+            link = rf"\1<a href='{answers.file}#\2'>\3</a>"
+            page = page._replace(body=CATEGORY.sub(link, page.body))
         render(page.file, "page.html.j2", page=page, answers=answers)
     benchmarks = overview.read(plan.variants, cells, runs)
     first = [result for result in benchmarks if result.variant.key in plan.first_variants]
