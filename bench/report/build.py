@@ -28,7 +28,7 @@ from bench.report.execute import OwnKernel, Trouble, check_parameters, types_of_
 from bench.report.site import Page
 from bench.report.study import Study
 from bench.report.study_runs import DONE, FAILED, Cell, run_folder
-from bench.run import processes
+from bench.run import processes, summed
 from bench.run.results import Run, run_folders
 from bench.scorers.endpoint import keys
 
@@ -86,6 +86,7 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
             why = f"cannot be written ({error.strerror or error})"
             raise BadInput(f"{folder}: {why}; mend that, or give another --out") from error
         fingerprint.forget_report(folder)
+        _say_requests(plan, folder)
         for cell in study_runs.cells(plan):
             if not records.is_complete(run_folder(folder, cell)):
                 keys.check_set(plan.run_options(cell.model, cell.variant).get("keys", {}))
@@ -102,6 +103,16 @@ def make(plan: Study, out: str | Path | None = None, jobs: int | None = None) ->
         if not failed:
             fingerprint.remember_report(plan, folder)
     return Made(index, failed)
+
+
+def _say_requests(plan: Study, folder: Path) -> None:
+    """Print the requests of all runs, unless they are complete since the study was last changed."""
+    index, cells = folder / "index.html", study_runs.cells(plan)
+    is_old = index.exists() and index.stat().st_mtime >= plan.path.stat().st_mtime
+    if is_old and all(records.is_complete(run_folder(folder, cell)) for cell in cells):
+        return
+    if estimates := study_runs.estimates(plan, folder):
+        say(f"in all: {summed(estimates)}")
 
 
 def page_jobs(plan: Study) -> list[Job]:
